@@ -1,0 +1,48 @@
+# Two commands are enough: `make demo` and `make test`. Both set up everything they need in .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+CONSTRAINTS := constraints.txt
+
+.PHONY: help demo test check bench wheel clean
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Idios needs Python 3.11 or newer; run e.g. 'make PYTHON=python3.11 $(MAKECMDGOALS)'"; exit 1; }
+	@echo "setting up $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: $(BIN)/python pyproject.toml $(CONSTRAINTS)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e .
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml $(CONSTRAINTS)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[dev]'
+	@touch $@ $(VENV)/.runtime
+
+demo: $(VENV)/.runtime  ## a trusted party answers a handful of questions
+	@$(BIN)/python -m idios.demo
+
+test: $(VENV)/.dev  ## all tests
+	@$(BIN)/python -m pytest -n auto -q
+
+check: $(VENV)/.dev  ## format, lint, types, import layers, documentation
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q --doctest-modules src tests/test_docs.py
+
+bench: $(VENV)/.dev  ## ratios against peers and plain tools, measured in one run
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[bench]'
+	@$(BIN)/python -m bench
+
+wheel: $(VENV)/.dev  ## build the distribution into dist/
+	@$(BIN)/python -m build --outdir dist .
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

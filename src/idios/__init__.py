@@ -1,0 +1,1 @@
+"""Idios: the trusted party of individual differential privacy."""

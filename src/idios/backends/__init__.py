@@ -1,0 +1,1 @@
+"""Where data is read: the only home of data drivers."""
