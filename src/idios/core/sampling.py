@@ -1,0 +1,345 @@
+"""Exact samplers: the only home of randomness.
+
+Why they are exact. All of them compare a uniform U in [0, 1), drawn bit by bit from the source, with a number
+p known to any precision (`certified`). If the first w bits of U differ from the first w digits ⌊p·2^w⌋ of p,
+the comparison U < p is decided, whatever follows; if they are equal, more bits of U and more digits of p are
+compared. So Pr(U < p) is p, not a rounding of p, and nothing is ever rounded on the way.
+
+*Discrete Laplace*, Pr(X = k) = (1−a)/(1+a)·a^|k| with a = e^(−1/scale).
+
+1. Pr(X > 0) = Pr(X < 0) = a/(1+a) = 1/(1+e^(1/scale)) =: p. One uniform decides: X > 0 if U < p, X < 0 if
+   1 − U < p, otherwise X = 0 (p < 1/2, so both cannot be).
+2. Given X ≠ 0, |X| − 1 = G is geometric and independent of the sign: Pr(G = g) = (1−a)·a^g.
+3. The binary digits of G are independent: with G = Σ 2^j·B_j, a^G is the product of the a^(2^j·B_j). So
+   digit j is 1 with probability a^(2^j)/(1+a^(2^j)) = 1/(1+e^(2^j/scale)).
+4. Above the digits 0..J−1 the rest ⌊G/2^J⌋ is geometric again and independent of them: it is not 0 with
+   probability e^(−2^J/scale), and at each number reached it goes on to the next with the same probability.
+   J is chosen so that a rest is rare; one flag says that there is one, which is then counted, coin by coin.
+
+*Weighted index*, Pr(j) proportional to w_j = counts[j]·e^(−rate·exponents[j]). With C_j = w_0 + … + w_j and
+C the sum of all, j is the index with C_(j−1) ≤ U·C < C_j. The w_j are enclosed between integers, and an index
+is returned only if the inequalities hold for every U that begins with the bits drawn so far and for all
+weights within their enclosures. Otherwise both are refined. U hits a boundary with probability 0.
+
+*Uniform below n*: whole numbers of as many bits as n−1 are equally likely; those from n on are thrown away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import os
+import threading
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache, partial
+from itertools import accumulate
+from numbers import Integral
+from typing import Any, ClassVar, overload
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from numpy.typing import NDArray
+
+from idios.core.certified import Enclosure, exp_minus, exp_minus_multiples, floor_bits, logistic
+from idios.core.exact import Number, exact, whole
+from idios.errors import InvalidInput
+
+# --------------------------------------------------------------------------------------------------- sources
+
+
+class Source(ABC):
+    """Independent uniform random bytes; `secure` says whether an adversary may be faced with them."""
+
+    secure: ClassVar[bool]
+
+    @abstractmethod
+    def read(self, size: int) -> bytes:
+        """Return the next `size` random bytes."""
+
+
+def _keystream(key: bytes) -> CipherContext:
+    return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+
+
+_ZEROS = memoryview(bytes(1 << 18))  # encrypting zeros gives the key stream itself
+
+
+def _stream(cipher: CipherContext, size: int) -> bytes:
+    return cipher.update(_ZEROS[:size] if size <= len(_ZEROS) else bytes(size))
+
+
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
+class _Key(threading.local):
+    """One thread's key stream, and in which process it was made."""
+
+    cipher: CipherContext
+    left = -1
+    process = (-1, -1)
+
+
+class SystemSource(Source):
+    """AES-256 in counter mode under a key from the operating system, replaced every 2^30 bytes.
+
+    The 2^26 blocks of a key are distinct, which tells them from random ones with advantage 2^(−77) at most.
+    Each thread has its own key, so no lock is needed (and none can be held by a thread that a fork leaves
+    behind). A child process takes a new key: it is known by its number and, since numbers are reused, by a
+    count of forks.
+
+    >>> len(SystemSource().read(5))
+    5
+    """
+
+    secure = True
+    bytes_per_key: ClassVar[int] = 1 << 30
+
+    def __init__(self) -> None:
+        self._key = _Key()
+
+    def read(self, size: int) -> bytes:
+        """Return the next `size` random bytes."""
+        key = self._key
+        process = (os.getpid(), _forks)
+        if key.left < size or key.process != process:
+            key.cipher = _keystream(os.urandom(32))
+            key.left = self.bytes_per_key
+            key.process = process
+        key.left -= size
+        return _stream(key.cipher, size)
+
+
+class SeededSource(Source):
+    """The same bytes for the same seed, on every machine: for tests only, so a server refuses it.
+
+    >>> SeededSource(1).read(4) == SeededSource(1).read(4)
+    True
+    """
+
+    secure = False
+
+    def __init__(self, seed: int) -> None:
+        self._cipher = _keystream(hashlib.sha256(b"idios %d" % operator.index(seed)).digest())
+
+    def read(self, size: int) -> bytes:
+        """Return the next `size` bytes of the seed's stream."""
+        return _stream(self._cipher, size)
+
+
+SYSTEM = SystemSource()
+"""The source of every draw that names no other."""
+
+
+def _random_bits(source: Source, bits: int) -> int:
+    return int.from_bytes(source.read(-(-bits // 8)), "little") >> (-bits % 8)
+
+
+# ------------------------------------------------------------------------------------------- uniform numbers
+
+
+def uniform_below(n: int, source: Source | None = None) -> int:
+    """Draw one of 0, 1, …, n−1, each with probability 1/n, for n of any size.
+
+    >>> uniform_below(6, SeededSource(1))
+    5
+    """
+    n = whole(n, "n")
+    bits = (n - 1).bit_length()
+    source = source or SYSTEM
+    while True:
+        number = _random_bits(source, bits)
+        if number < n:
+            return number
+
+
+# ------------------------------------------------------------------------------------------ discrete Laplace
+
+_WORD = 16  # bits compared at once: 32 doubles what is drawn, 8 ties too often
+_TOP = (1 << _WORD) - 1
+_MORE = 64  # bits compared after a tie
+_CHUNK = 1 << 17  # words drawn at once: a quarter of a megabyte, which stays in the cache
+_RARE = 12  # the rest above the digits is not 0 with probability at most e^(−12)
+_NARROW = 56  # digits, at most, of an int64: a rest overflows it with probability below e^(−12·2^7)
+
+
+class _Coin:
+    """A Bernoulli variable with an irrational probability: its first digits, and all others when asked."""
+
+    def __init__(self, probability: Callable[[int], Enclosure]) -> None:
+        self._probability = probability
+        self.head, self._next = divmod(floor_bits(probability, _WORD + _MORE), 1 << _MORE)
+
+    def settle(self, source: Source) -> bool:
+        """Decide U < p for a U whose first word equals that of p."""
+        digits, known = self._next, _WORD + _MORE
+        while (word := _random_bits(source, _MORE)) == digits:
+            known += _MORE
+            digits = floor_bits(self._probability, known) % (1 << _MORE)
+        return word < digits
+
+    def flip(self, source: Source) -> bool:
+        """Decide U < p."""
+        word = _random_bits(source, _WORD)
+        return self.settle(source) if word == self.head else word < self.head
+
+
+class _Digits:
+    """The coins of one scale: digits 0..J−1 of G, then the flag of the rest; whole bytes in all."""
+
+    def __init__(self, scale: Fraction) -> None:
+        needed = 1
+        while (1 << (needed - 1)) < _RARE * scale:
+            needed += 1
+        self.width = -(-needed // 8) * 8
+        self.rest = self.width - 1  # J
+        self.coins = [_Coin(partial(logistic, (1 << j) / scale)) for j in range(self.rest)]
+        self.coins.append(_Coin(partial(exp_minus, (1 << self.rest) / scale)))
+        self.heads = np.array([coin.head for coin in self.coins], dtype="<u2")
+
+    def magnitudes(self, count: int, source: Source) -> NDArray[Any]:
+        """Draw `count` values of G + 1."""
+        words = np.frombuffer(source.read(2 * count * self.width), dtype="<u2")
+        heads = np.tile(self.heads, count)
+        bits = words < heads
+        for i in np.flatnonzero(words == heads):
+            bits[i] = self.coins[i % self.width].settle(source)
+
+        packed = np.packbits(bits, bitorder="little").reshape(count, self.width // 8)
+        if self.width <= _NARROW:
+            padded = np.zeros((count, 8), dtype=np.uint8)
+            padded[:, : self.width // 8] = packed
+            values: NDArray[Any] = padded.view("<i8")[:, 0].astype(np.int64, copy=False)
+        else:
+            values = np.array([int.from_bytes(row.tobytes(), "little") for row in packed], dtype=object)
+
+        # A flag stands at the place of digit J, so it counts as a rest of 1; coins say how much more it is.
+        flag = self.coins[self.rest]
+        for i in np.flatnonzero(bits[self.rest :: self.width]):
+            more = 0
+            while flag.flip(source):
+                more += 1
+            if more >> (62 - self.rest) and values.dtype != object:  # could pass 2^63
+                values = values.astype(object)
+            values[i] += more << self.rest
+        values += 1
+        return values
+
+    def signs(self, count: int, source: Source) -> NDArray[np.int8]:
+        """Draw `count` signs of X: 1 with probability p, −1 with probability p, otherwise 0."""
+        coin = self.coins[0]  # its probability is that of digit 0, 1/(1+e^(1/scale))
+        words = np.frombuffer(source.read(2 * count), dtype="<u2")
+        # The digits of 1 − U are those of U turned over, so 1 − U ties with p where U's word is _TOP − head.
+        signs = (words < coin.head).view(np.int8) - (words > _TOP - coin.head).view(np.int8)
+        for i in np.flatnonzero((words == coin.head) | (words == _TOP - coin.head)):
+            if coin.settle(source):
+                signs[i] = 1 if words[i] == coin.head else -1
+        return signs
+
+    def draw(self, count: int, source: Source) -> NDArray[Any]:
+        """Draw `count` values of X."""
+        values = self.magnitudes(count, source)
+        values *= self.signs(count, source).astype(values.dtype)
+        return values
+
+
+_digits = lru_cache(maxsize=256)(_Digits)
+
+
+@overload
+def discrete_laplace(scale: Number, size: None = None, source: Source | None = None) -> int: ...
+@overload
+def discrete_laplace(scale: Number, size: int, source: Source | None = None) -> NDArray[Any]: ...
+def discrete_laplace(scale: Number, size: int | None = None, source: Source | None = None) -> int | NDArray[Any]:
+    """Draw from Pr(X = k) = (1−a)/(1+a)·a^|k|, a = e^(−1/scale), exactly, for any scale ≥ 0 (0 gives 0).
+
+    One draw is a Python integer; `size` draws are an array of int64, or of Python integers where the scale is
+    beyond 2^55/12, some 3·10^15.
+
+    >>> discrete_laplace("10/3", source=SeededSource(1))
+    3
+    >>> discrete_laplace(10, 5, SeededSource(1))
+    array([ 3, -4, 15, -1, -2])
+    """
+    rational = exact(scale, "scale")
+    count = 1 if size is None else whole(size, "size", least=0)
+    if rational < 0:
+        raise InvalidInput(f"scale must be at least 0, got {scale}")
+    source = source or SYSTEM
+    if rational == 0:
+        values: NDArray[Any] = np.zeros(count, dtype=np.int64)
+    else:
+        digits = _digits(rational)
+        chunk = max(1, _CHUNK // digits.width)
+        chunks = [digits.draw(min(chunk, count - start), source) for start in range(0, max(count, 1), chunk)]
+        values = np.concatenate(chunks)
+    return int(values[0]) if size is None else values
+
+
+# -------------------------------------------------------------------------------------------- weighted index
+
+
+def weighted_index(
+    counts: Sequence[int], exponents: Sequence[int], rate: Fraction, source: Source | None = None
+) -> int:
+    """Draw j with probability proportional to counts[j]·e^(−rate·exponents[j]), exactly.
+
+    Counts and exponents are whole numbers ≥ 0 of any size and in any order; at least one count is positive.
+
+    >>> weighted_index([1, 10**30, 5], [0, 100, 1], Fraction(1, 2), SeededSource(1))
+    1
+    """
+    # What is given here describes private data, so no message repeats it.
+    if len(counts) != len(exponents):
+        raise InvalidInput("counts and exponents must be of the same length")
+    if not all(isinstance(number, Integral) and number >= 0 for number in (*counts, *exponents)):
+        raise InvalidInput("counts and exponents must be whole numbers of at least 0")
+    pairs = [(int(count), int(exponent)) for count, exponent in zip(counts, exponents, strict=True)]
+    if not any(counts):
+        raise InvalidInput("at least one of the counts must be positive")
+    rate = exact(rate, "rate")
+    if rate < 0:
+        raise InvalidInput(f"rate must be at least 0, got {rate}")
+    source = source or SYSTEM
+
+    # A common factor changes nothing: with the least exponent at 0 the total weight is at least 1, so the
+    # enclosures, at most 4·levels·counts wide in all, are 2^(−_MORE) of it from the first round on.
+    least = min(exponent for count, exponent in pairs if count)
+    levels = sorted({exponent - least for count, exponent in pairs if count})
+    places = _MORE + sum(count for count, _ in pairs).bit_length() + len(levels).bit_length() + 2
+    uniform, known = _random_bits(source, _MORE), _MORE
+    while True:
+        powers = dict(zip(levels, exp_minus_multiples(rate, levels, places), strict=True))
+        enclosures = []
+        for count, exponent in pairs:
+            lo, hi = powers[exponent - least] if count else (0, 0)
+            enclosures.append((count * lo, count * hi))
+        index = _locate(uniform, known, enclosures)
+        if index is not None:
+            return index
+        uniform = uniform << _MORE | _random_bits(source, _MORE)
+        known += _MORE
+        places += _MORE
+
+
+def _locate(uniform: int, known: int, enclosures: list[Enclosure]) -> int | None:
+    """Find j with C_(j−1)/C ≤ U < C_j/C for every U of [uniform, uniform+1)/2^known, if that is certain."""
+    lows = [0, *accumulate(lo for lo, _ in enclosures)]
+    highs = [0, *accumulate(hi for _, hi in enclosures)]
+    j = bisect_right(lows, uniform * lows[-1] >> known) - 1  # a guess; what counts is the check
+    # C_j/C = A/(A+B), A the weight up to j, B the rest: greatest for the greatest A and the least B.
+    most = highs[j], highs[j] + lows[-1] - lows[j]
+    least = lows[j + 1], lows[j + 1] + highs[-1] - highs[j + 1]
+    above = uniform * most[1] >= most[0] << known
+    below = (uniform + 1) * least[1] <= least[0] << known
+    return j if above and below else None
