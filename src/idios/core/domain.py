@@ -1,0 +1,147 @@
+"""What is publicly known of a column: its grid, and perhaps its bounds.
+
+Rules:
+
+1. Every numeric column lives on a grid of whole multiples of a declared step. A value v is
+   read as the integer ⌊v/step + ½⌋; everything after that is integer arithmetic.
+2. With bounds, a value outside reads as the nearer bound. NaN and ±∞ read as missing.
+3. Steps and bounds are declared, or the step follows from the type alone. Neither is ever
+   taken from the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from idios.core.exact import INFINITY, exact, floor_half_up, positive
+from idios.errors import InvalidInput
+
+
+class Kind(StrEnum):
+    """The types of column that Idios reads."""
+
+    INTEGER = "integer"
+    NUMBER = "number"
+    DECIMAL = "decimal"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    CATEGORY = "category"
+
+
+def default_step(kind: Kind, decimals: int = 0) -> Fraction:
+    """The step of a column that declares none: a fact of its type, never of its values.
+
+    Dates count in days and timestamps in microseconds; a decimal's step is its scale.
+
+    >>> default_step(Kind.NUMBER), default_step(Kind.DECIMAL, decimals=2)
+    (Fraction(1, 1000000), Fraction(1, 100))
+    """
+    if kind is Kind.CATEGORY:
+        raise InvalidInput("a category column has values, not a step")
+    if kind is Kind.NUMBER:
+        return Fraction(1, 10**6)
+    if kind is Kind.DECIMAL:
+        return Fraction(1, 10**decimals)
+    return Fraction(1)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A grid and its bounds, both in whole steps; a bound that is None is unknown.
+
+    >>> cents = Domain.declare(step="0.01", bounds=(0, 100))
+    >>> cents.lower, cents.upper, cents.read("12.345")
+    (0, 10000, 1235)
+    """
+
+    step: Fraction = Fraction(1)
+    lower: int | None = None
+    upper: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.step <= 0:
+            raise InvalidInput(f"step must be greater than 0, got {self.step}")
+        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+            raise InvalidInput("bounds must be (lower, upper) with lower ≤ upper, got them reversed")
+
+    @classmethod
+    def declare(cls, *, step: object = 1, bounds: Sequence[object] | None = None) -> Domain:
+        """Make a domain from what a controller writes; either bound may be None."""
+        grid = positive(step, "step")
+        if bounds is None:
+            return cls(grid)
+        if isinstance(bounds, str) or not isinstance(bounds, Sequence) or len(bounds) != 2:
+            raise InvalidInput(f"bounds must be a pair (lower, upper), got {bounds!r}")
+        low, high = (None if b is None else exact(b, "a bound") for b in bounds)
+        if low is not None and high is not None and low > high:
+            raise InvalidInput(f"bounds must be (lower, upper) with lower ≤ upper, got {bounds[0]!r} > {bounds[1]!r}")
+        return cls(grid, *(None if b is None else int(floor_half_up(b / grid)) for b in (low, high)))
+
+    def read(self, value: object) -> int:
+        """The grid point of one value: ⌊v/step + ½⌋, clamped to the bounds."""
+        return self.clamp(int(floor_half_up(exact(value, "a value") / self.step)))
+
+    def clamp(self, point: int) -> int:
+        """The nearest point inside the bounds."""
+        if self.lower is not None and point < self.lower:
+            return self.lower
+        if self.upper is not None and point > self.upper:
+            return self.upper
+        return point
+
+    @property
+    def low(self) -> int | float:
+        """The lower bound in steps, −∞ where none is declared."""
+        return -INFINITY if self.lower is None else self.lower
+
+    @property
+    def high(self) -> int | float:
+        """The upper bound in steps, +∞ where none is declared."""
+        return INFINITY if self.upper is None else self.upper
+
+    @property
+    def bounded(self) -> bool:
+        """Whether both bounds are declared."""
+        return self.lower is not None and self.upper is not None
+
+    @property
+    def points(self) -> int | float:
+        """How many grid points there are, possibly +∞."""
+        if self.lower is None or self.upper is None:
+            return INFINITY
+        return self.upper - self.lower + 1
+
+    def narrowed(self, low: int | None, high: int | None) -> Domain | None:
+        """The part between two points (a predicate on the column); None if nothing is left."""
+        lower = self.lower if low is None else low if self.lower is None else max(self.lower, low)
+        upper = self.upper if high is None else high if self.upper is None else min(self.upper, high)
+        if lower is not None and upper is not None and lower > upper:
+            return None
+        return Domain(self.step, lower, upper)
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The declared values of a category column; any other value reads as missing.
+
+    >>> Categories(("north", "south")).read("West") is None
+    True
+    """
+
+    values: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise InvalidInput("a category column needs at least one declared value")
+        if len(set(self.values)) != len(self.values):
+            raise InvalidInput("the declared values of a category column must differ from each other")
+
+    def read(self, value: object) -> int | None:
+        """The index of a declared value, None for anything else."""
+        try:
+            return self.values.index(value)
+        except ValueError:
+            return None

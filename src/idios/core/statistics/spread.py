@@ -1,0 +1,68 @@
+"""The interquartile range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from idios.core.domain import Domain
+from idios.core.exact import Extended
+from idios.core.neighbours import Moves, Neighbours
+from idios.core.statistics.base import Statistic
+from idios.core.statistics.order import DiscreteQuantile
+from idios.core.summary import Summary
+
+FIRST_QUARTILE = DiscreteQuantile(Fraction(1, 4))
+THIRD_QUARTILE = DiscreteQuantile(Fraction(3, 4))
+
+
+@dataclass(frozen=True)
+class InterquartileRange(Statistic):
+    """x_b − x_a with the discrete quartiles a = ⌈s/4⌉, b = ⌈3s/4⌉.
+
+    Under replace, whole table or selection, exactly:
+        hi_i = max over p+q = i of x_{b+p} − x_{a−q}
+        lo_i = max(0, min over p+q = i of x_{b−q} − x_{a+p})
+    (p records leave the middle for the top, q for the bottom; or they come to the middle). Additions and
+    removals reach no further: b follows the size at least as fast as a does, so a replacement serves.
+    One selected value is a special case: its range is 0 whatever it is replaced by, and only an addition
+    changes that.
+
+    Under add-remove a safe bound: hi(Q3) − lo(Q1) and max(0, lo(Q3) − hi(Q1)). As a difference of nested
+    envelopes it is nested.
+    """
+
+    name: ClassVar[str] = "iqr"
+    coarse_floor: ClassVar[bool] = True
+
+    def limits(self, summary: Summary, distance: int) -> tuple[Extended, Extended]:
+        """The narrowest and the widest middle half within reach."""
+        moves = summary.moves
+        if moves.neighbours is Neighbours.ADD_REMOVE:
+            (low1, high1), (low3, high3) = (
+                quartile.limits(summary, distance) for quartile in (FIRST_QUARTILE, THIRD_QUARTILE)
+            )
+            return max(0, low3 - high1), high3 - low1
+        exchanges = moves.exchanges(distance) if summary.size == 1 else moves.extreme_exchanges(distance)
+        lows: list[Extended] = []
+        highs: list[Extended] = []
+        for dropped, placed in exchanges:
+            size = summary.size - dropped + placed
+            a, b = int(FIRST_QUARTILE.position(size)), int(THIRD_QUARTILE.position(size))
+            if a == b:
+                lows.append(0)
+                highs.append(0)
+                continue
+            highs.extend(summary.at(b - q + dropped) - summary.at(a - q) for q in range(placed + 1))
+            lows.extend(max(0, summary.at(b + p - placed) - summary.at(a + p)) for p in range(dropped + 1))
+        return min(lows), max(highs)
+
+    def range(self, domain: Domain) -> tuple[Extended, Extended]:
+        """Between 0 and the width of the domain."""
+        return 0, domain.high - domain.low
+
+    def ranks(self, moves: Moves, distance: int) -> Iterable[tuple[int, int]]:
+        """The runs around both quartiles."""
+        return [run for quartile in (FIRST_QUARTILE, THIRD_QUARTILE) for run in quartile.ranks(moves, distance)]

@@ -1,0 +1,105 @@
+"""What a statistic may know of the data: a handful of exact integers.
+
+A backend computes these where the data lives, and nothing else leaves it. Ranks count from 1 in
+ascending order; a rank below 1 reads the lower bound of the domain and a rank above the size
+its upper bound (possibly infinite), which is what makes the formulas of the statistics short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from idios.core.domain import Domain
+from idios.core.neighbours import Moves
+
+
+@dataclass(frozen=True)
+class Window:
+    """Consecutive order statistics, and the sum of all values of lower rank."""
+
+    first: int
+    values: tuple[int, ...]
+    below: int = 0
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One selection of one column, as far as one statistic needs it.
+
+    >>> from idios.core.neighbours import Neighbours
+    >>> five = Moves(Neighbours.REPLACE, size=5)
+    >>> some = Summary(Domain(lower=0, upper=9), five, windows=(Window(2, (3, 3, 4), below=1),))
+    >>> some.at(3), some.at(0), some.at(7), some.sum_of(2, 4)
+    (3, 0, 9, 10)
+    """
+
+    domain: Domain
+    moves: Moves
+    windows: tuple[Window, ...] = ()
+    total: int | None = None
+    squares: int | None = None
+    beside: Mapping[Fraction, tuple[int, ...]] = field(default_factory=dict)
+    distinct: int | None = None
+    rarest: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many values are selected."""
+        return self.moves.size
+
+    def at(self, rank: int) -> int | float:
+        """The value of a rank; the domain's bounds beyond the ends."""
+        if rank < 1:
+            return self.domain.low
+        if rank > self.size:
+            return self.domain.high
+        for window in self.windows:
+            if 0 <= rank - window.first < len(window.values):
+                return window.values[rank - window.first]
+        raise LookupError(f"rank {rank} of {self.size} was not summarised")
+
+    def sum_of(self, first: int, last: int) -> int | float:
+        """The sum of the values of ranks first..last, with the bounds beyond the ends."""
+        if last < first:
+            return 0
+        under = max(0, min(last, 0) - first + 1)
+        over = max(0, last - max(first, self.size + 1) + 1)
+        inner: int | float = 0
+        if under + over < last - first + 1:
+            inner = self._sum_up_to(min(last, self.size)) - self._sum_up_to(max(first, 1) - 1)
+        # 0 · ∞ is not a number, so the ends are only added where something lies there
+        if under:
+            inner += under * self.domain.low
+        if over:
+            inner += over * self.domain.high
+        return inner
+
+    def _sum_up_to(self, rank: int) -> int:
+        if rank == 0:
+            return 0
+        if rank == self.size and self.total is not None:
+            return self.total
+        for window in self.windows:
+            if 0 <= rank - window.first + 1 <= len(window.values):
+                return window.below + sum(window.values[: rank - window.first + 1])
+        raise LookupError(f"the sum up to rank {rank} of {self.size} was not summarised")
+
+    def known_total(self) -> int:
+        """The sum of all selected values."""
+        if self.total is None:
+            raise LookupError("the sum was not summarised")
+        return self.total
+
+    def known_squares(self) -> int:
+        """The sum of the squares of all selected values."""
+        if self.squares is None:
+            raise LookupError("the sum of squares was not summarised")
+        return self.squares
+
+    def known_distinct(self) -> int:
+        """The number of different selected values."""
+        if self.distinct is None:
+            raise LookupError("the number of distinct values was not summarised")
+        return self.distinct

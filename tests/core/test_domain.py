@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idios.core.domain import Categories, Domain, Kind, default_step
+from idios.errors import InvalidInput
+
+
+def test_default_steps_are_facts_of_the_type() -> None:
+    assert default_step(Kind.INTEGER) == 1
+    assert default_step(Kind.NUMBER) == Fraction(1, 10**6)
+    assert default_step(Kind.DECIMAL, decimals=3) == Fraction(1, 1000)
+    assert default_step(Kind.DATE) == default_step(Kind.TIMESTAMP) == 1
+    with pytest.raises(InvalidInput, match="values, not a step"):
+        default_step(Kind.CATEGORY)
+
+
+@pytest.mark.parametrize("step", [0, -1, "0.0"])
+def test_a_step_is_positive(step: object) -> None:
+    with pytest.raises(InvalidInput, match="step must be greater than 0"):
+        Domain.declare(step=step)
+    with pytest.raises(InvalidInput, match="step must be greater than 0"):
+        Domain(Fraction(-1))
+
+
+@pytest.mark.parametrize("bounds", [(5, 1), ("2", "1.5")])
+def test_reversed_bounds(bounds: tuple[object, object]) -> None:
+    with pytest.raises(InvalidInput, match="lower ≤ upper"):
+        Domain.declare(bounds=bounds)
+
+
+@pytest.mark.parametrize("bounds", [5, (1,), (1, 2, 3), "12"])
+def test_bounds_are_a_pair(bounds: object) -> None:
+    with pytest.raises(InvalidInput, match="a pair"):
+        Domain.declare(bounds=bounds)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bounds", [(0, float("nan")), (float("-inf"), 1), ("low", "high")])
+def test_bounds_are_finite(bounds: tuple[object, object]) -> None:
+    with pytest.raises(InvalidInput, match="a bound must be a finite number"):
+        Domain.declare(bounds=bounds)
+
+
+def test_either_bound_may_be_missing() -> None:
+    income = Domain.declare(bounds=(0, None))
+    assert (income.low, income.high, income.bounded, income.points) == (0, float("inf"), False, float("inf"))
+    assert income.read(-3) == 0
+
+
+@given(st.fractions(), st.fractions(min_value=Fraction(1, 1000), max_value=1000))
+def test_reading_is_the_nearest_grid_point_halves_up(value: Fraction, step: Fraction) -> None:
+    point = Domain(step).read(value)
+    assert -Fraction(1, 2) < Fraction(point) - value / step <= Fraction(1, 2)
+
+
+def test_narrowing() -> None:
+    ages = Domain(Fraction(1), 0, 120)
+    assert ages.narrowed(30, 40) == Domain(Fraction(1), 30, 40)
+    assert ages.narrowed(None, 40) == Domain(Fraction(1), 0, 40)
+    assert ages.narrowed(-5, None) == ages
+    assert ages.narrowed(121, None) is None
+    assert Domain().narrowed(None, 7) == Domain(upper=7)
+
+
+def test_undeclared_categories_are_missing() -> None:
+    regions = Categories(("north", "south"))
+    assert [regions.read(v) for v in ("south", "SOUTH", None, 3)] == [1, None, None, None]
+    for values in [(), ("a", "a")]:
+        with pytest.raises(InvalidInput):
+            Categories(values)
