@@ -1,0 +1,72 @@
+"""What an answer promises, as a value that prints itself in one sentence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from idios.core.calibration import Level
+from idios.core.exact import text
+from idios.core.neighbours import Neighbours
+from idios.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """ε-iDP, (ε, …, gε)-gDP or (ε, δ)-DP, for one notion of neighbouring data sets.
+
+    >>> print(Guarantee(Level.DIFFERENTIAL, Fraction(1, 2), Neighbours.REPLACE))
+    0.5-differential privacy: whatever the data, replacing any one record changes the probability of any \
+answer by a factor of at most e^0.5 ≈ 1.65.
+    """
+
+    level: Level
+    epsilon: Fraction
+    neighbours: Neighbours
+    delta: Fraction = Fraction(0)
+    group: int = 1
+
+    def __post_init__(self) -> None:
+        if self.epsilon < 0 or not 0 <= self.delta <= 1 or self.group < 1:
+            raise InvalidInput("a guarantee has ε ≥ 0, 0 ≤ δ ≤ 1 and a group of at least one record")
+        if self.group > 1 and self.level is not Level.GROUP:
+            raise InvalidInput(f"a group of {self.group} belongs to the level group, not {self.level}")
+
+    @property
+    def notation(self) -> str:
+        """The guarantee as the papers write it."""
+        epsilon, delta = text(self.epsilon), text(self.delta)
+        if self.level is Level.GROUP:
+            listed = [str(text(i * self.epsilon)) for i in range(1, self.group + 1)]
+            if self.group > 4:
+                listed = [*listed[:2], "…", listed[-1]]
+            short = f"({', '.join(listed)})-gDP"
+            return short if not self.delta else f"{short} with δ = {delta}"
+        name = "iDP" if self.level is Level.INDIVIDUAL else "DP"
+        return f"({epsilon}, {delta})-{name}" if self.delta else f"{epsilon}-{name}"
+
+    def __str__(self) -> str:
+        epsilon = text(self.epsilon)
+        change = "replacing" if self.neighbours is Neighbours.REPLACE else "adding or removing"
+        factor = f"by a factor of at most e^{epsilon} ≈ {math.exp(self.epsilon):.3g}"
+        if self.delta:
+            factor += f", up to a probability of {text(self.delta)}"
+        if not self.epsilon:
+            return "No privacy is spent: the answer is publicly known."
+        if self.level is Level.DIFFERENTIAL:
+            named = f"({epsilon}, {text(self.delta)})" if self.delta else epsilon
+            return (
+                f"{named}-differential privacy: whatever the data, {change} any one record changes the "
+                f"probability of any answer {factor}."
+            )
+        frozen = "for the noise calibrated on the actual data; how it was calibrated is not covered"
+        if self.level is Level.INDIVIDUAL:
+            return (
+                f"{epsilon}-individual differential privacy: {change} any one record of the actual data changes "
+                f"the probability of any answer {factor}, {frozen}, and neither are groups of records."
+            )
+        return (
+            f"{epsilon}-group differential privacy for up to {self.group} records: {change} any i of them in the "
+            f"actual data changes the probability of any answer by a factor of at most e^(i·{epsilon}), {frozen}."
+        )
