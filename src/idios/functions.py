@@ -1,0 +1,230 @@
+"""Private statistics of an array, one function each: ``idios.median(values, epsilon=0.5)``.
+
+Every function reads a list or a numpy, pandas, polars or Arrow column, spends ``epsilon`` and returns a plain number
+(or None where the selection is too small for an answer). Nothing is remembered between calls: whoever calls
+twice has spent twice. The trusted party keeps the account.
+
+All of them take, beside their own parameter:
+
+    epsilon      what the answer may cost, exactly as written: 0.1 is one tenth
+    step         the grid of the column; by default that of its type: 1 for integers, 10⁻⁶ for floats, the scale of
+                 decimals, a day for dates, a microsecond for timestamps (which count from 1970)
+    bounds       (lower, upper) as publicly known, either may be None; values outside read as the nearer bound
+    neighbours   "replace" (one record changes; the number of records is public) or "add-remove"
+    protection   "individual", "group" (with group = size) or "differential" (with delta where there are no bounds)
+    floor        the least sensitivity, 1 by default; 0 is the paper to the letter
+    nullable     whether values can be missing; by default whether the column's type can hold missing values
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from inspect import Parameter, Signature, signature
+from typing import Any, Required, TypedDict, TypeVar, Unpack
+
+from idios.backends.arrays import read_categories, read_numbers
+from idios.core.calibration import Protection, calibrate, choose
+from idios.core.distributions import DiscreteLaplace
+from idios.core.exact import Number, exact, positive
+from idios.core.neighbours import Neighbours
+from idios.core.sampling import weighted_index
+from idios.core.statistics import (
+    Count,
+    Histogram,
+    InterquartileRange,
+    KthLargest,
+    KthSmallest,
+    Maximum,
+    Mean,
+    Median,
+    Minimum,
+    Mode,
+    Quantile,
+    Statistic,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
+from idios.errors import InvalidInput
+
+Bounds = Sequence[Number | None]
+Plain = int | float | None
+
+
+class Options(TypedDict, total=False):
+    """The keywords that every function takes."""
+
+    epsilon: Required[Number]
+    step: Number | None
+    bounds: Bounds | None
+    neighbours: str
+    protection: str
+    group: int | None
+    delta: Number | None
+    floor: Number | None
+    nullable: bool | None
+
+
+def _answer(
+    statistic: Statistic,
+    values: Any,
+    *,
+    epsilon: Number,
+    step: Number | None = None,
+    bounds: Bounds | None = None,
+    neighbours: str = "replace",
+    protection: str = "individual",
+    group: int | None = None,
+    delta: Number | None = None,
+    floor: Number | None = None,
+    nullable: bool | None = None,
+) -> Plain:
+    """Read, choose, summarise, calibrate, draw: the way of every numeric answer."""
+    spent = positive(epsilon, "epsilon")
+    notion = Neighbours.named(neighbours)
+    declared = Protection.declare(protection, group=group, delta=delta, floor=floor)
+    column = read_numbers(values, step=step, bounds=bounds, nullable=nullable)
+    choice = choose(statistic, column.domain, notion, column.moves(notion).whole, declared, spent)
+    summary = column.summarise(statistic, notion, choice.distance)
+    drawn = calibrate(choice, statistic, summary, declared).draw()
+    if drawn is None:
+        return None
+    low, high = (statistic.place(end, declared.fineness) for end in statistic.range(column.domain))
+    step_of_answer = statistic.answer_step(column.domain, declared.fineness)
+    answer = Fraction(min(max(drawn, low), high)) * step_of_answer
+    return int(answer) if step_of_answer.denominator == 1 else float(answer)
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _with_options(function: Function) -> Function:
+    """Show the keywords in the function's signature, for ``help`` and editors."""
+    own = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    common = [p for p in signature(_answer).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
+    function.__signature__ = Signature([*own, *common])  # type: ignore[attr-defined]
+    return function
+
+
+@_with_options
+def count(values: Any, **options: Unpack[Options]) -> Plain:
+    """Count the values that are not missing; the size of a column that cannot miss any is public.
+
+    >>> count([3, 1, 2], epsilon=1, nullable=False)
+    3
+    """
+    return _answer(Count(), values, **options)
+
+
+@_with_options
+def total(values: Any, **options: Unpack[Options]) -> Plain:
+    """Sum a bounded column."""
+    return _answer(Sum(), values, **options)
+
+
+@_with_options
+def mean(values: Any, **options: Unpack[Options]) -> Plain:
+    """Average a bounded column; without bounds ask for a median, a trimmed or a winsorized mean."""
+    return _answer(Mean(), values, **options)
+
+
+@_with_options
+def median(values: Any, **options: Unpack[Options]) -> Plain:
+    """Find the middle value, or the mean of the middle two.
+
+    >>> incomes = [21_000 + 10 * i for i in range(1001)]
+    >>> 25_000 < median(incomes, epsilon=0.5) < 27_000
+    True
+    """
+    return _answer(Median(), values, **options)
+
+
+@_with_options
+def quantile(values: Any, q: Number, **options: Unpack[Options]) -> Plain:
+    """Find the value below which a share q lies, interpolated between ranks."""
+    return _answer(Quantile(exact(q, "q")), values, **options)
+
+
+@_with_options
+def minimum(values: Any, **options: Unpack[Options]) -> Plain:
+    """Find the least value; without a lower bound ask for ``kth_smallest`` with k ≥ 2."""
+    return _answer(Minimum(), values, **options)
+
+
+@_with_options
+def maximum(values: Any, **options: Unpack[Options]) -> Plain:
+    """Find the greatest value; without an upper bound ask for ``kth_largest`` with k ≥ 2."""
+    return _answer(Maximum(), values, **options)
+
+
+@_with_options
+def kth_smallest(values: Any, k: int, **options: Unpack[Options]) -> Plain:
+    """Find the k-th smallest value."""
+    return _answer(KthSmallest(k), values, **options)
+
+
+@_with_options
+def kth_largest(values: Any, k: int, **options: Unpack[Options]) -> Plain:
+    """Find the k-th largest value; k = 2 is the paper's maximum of data that nobody can bound."""
+    return _answer(KthLargest(k), values, **options)
+
+
+@_with_options
+def iqr(values: Any, **options: Unpack[Options]) -> Plain:
+    """Find the interquartile range: the difference of the discrete quartiles."""
+    return _answer(InterquartileRange(), values, **options)
+
+
+@_with_options
+def trimmed_mean(values: Any, p: Number, **options: Unpack[Options]) -> Plain:
+    """Average what is left after cutting ⌊p·n⌋ values off each end."""
+    return _answer(TrimmedMean(exact(p, "p")), values, **options)
+
+
+@_with_options
+def winsorized_mean(values: Any, p: Number, **options: Unpack[Options]) -> Plain:
+    """Average after setting the ⌊p·n⌋ values at each end to the nearest one that is kept."""
+    return _answer(WinsorizedMean(exact(p, "p")), values, **options)
+
+
+@_with_options
+def variance(values: Any, **options: Unpack[Options]) -> Plain:
+    """Find the variance (dividing by n) of a bounded column, in squared units."""
+    return _answer(Variance(), values, **options)
+
+
+@_with_options
+def mode(values: Any, categories: Sequence[str], **options: Unpack[Options]) -> str:
+    """Select the most frequent of the declared categories; always differentially private.
+
+    >>> mode(["a"] * 90 + ["b"] * 10, ["a", "b", "c"], epsilon=1)
+    'a'
+    """
+    epsilon, notion = _category_options(options)
+    counts = read_categories(values, categories, nullable=options.get("nullable")).counts
+    behind = [max(counts) - count for count in counts]
+    chosen = weighted_index([1] * len(counts), behind, Mode.rate(epsilon, notion))
+    return categories[chosen]
+
+
+@_with_options
+def histogram(values: Any, categories: Sequence[str], **options: Unpack[Options]) -> list[int]:
+    """Count each of the declared categories, all for one ε; always differentially private."""
+    epsilon, notion = _category_options(options)
+    column = read_categories(values, categories, nullable=options.get("nullable"))
+    sensitivity = Histogram(len(categories)).global_sensitivity(column.moves(notion))
+    noise = DiscreteLaplace(sensitivity / epsilon).sample(len(categories))
+    return [max(0, count + int(n)) for count, n in zip(column.counts, noise, strict=True)]
+
+
+def _category_options(options: Options) -> tuple[Fraction, Neighbours]:
+    """Check the options of a statistic of categories, which has neither grid nor floor."""
+    for name in ("step", "bounds"):
+        if options.get(name) is not None:
+            raise InvalidInput(f"{name} belongs to columns of numbers; categories are declared by their values")
+    Protection.declare(options.get("protection", "individual"), group=options.get("group"), delta=options.get("delta"))
+    if "epsilon" not in options:
+        raise TypeError("missing a required keyword argument: 'epsilon'")
+    return positive(options["epsilon"], "epsilon"), Neighbours.named(options.get("neighbours", "replace"))
