@@ -79,3 +79,5 @@ def test_illegal_guarantees_cannot_be_made() -> None:
     for arguments in [{"epsilon": Fraction(-1)}, {"delta": Fraction(2)}, {"group": 0}, {"group": 2}]:
         with pytest.raises(InvalidInput):
             Guarantee(**{"level": Level.INDIVIDUAL, "epsilon": Fraction(1), "neighbours": REPLACE, **arguments})
+    with pytest.raises(InvalidInput, match="has no delta"):
+        Guarantee(Level.GROUP, Fraction(1), REPLACE, delta=Fraction(1, 10), group=2)

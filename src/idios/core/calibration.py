@@ -184,7 +184,7 @@ def choose(
         return Choice(Method.EXACT, 0, epsilon)
     if protection.level is not Level.DIFFERENTIAL:
         if missing := statistic.missing_bound(domain, protection.group):
-            raise Unanswerable(_needs(statistic, missing))
+            raise Unanswerable(_needs(statistic, missing, protection.group))
         if statistic.always_global and protection.floor > 0 and known is not None:
             return Choice(Method.GLOBAL, 1, epsilon)
         return Choice(Method.LOCAL, protection.group, epsilon)
@@ -252,7 +252,7 @@ def _refusing(statistic: Statistic, domain: Domain, protection: Protection, epsi
     # Within b changes at most W points can be drawn, so a refusal has odds of at least C·q^b/W ≥ q^b/δ.
     hopeful = math.ceil(2 / epsilon * Fraction(-math.log(delta)))
     if missing := statistic.missing_bound(domain, hopeful):
-        raise Unanswerable(_needs(statistic, missing))
+        raise Unanswerable(_needs(statistic, missing, hopeful))
     return Choice(Method.REFUSING, distance, epsilon, delta)
 
 
@@ -288,18 +288,19 @@ def _with_refusal(
     return InverseSensitivity(ball, choice.epsilon, refusal=weight)
 
 
-def _needs(statistic: Statistic, missing: str) -> str:
+def _needs(statistic: Statistic, missing: str, distance: int) -> str:
+    """Say what is missing and what would do without it; ``distance`` is how many changes must be survived."""
     instead = {
-        "maximum": "kth_largest with k ≥ 2",
-        "kth_largest": "a greater k",
-        "minimum": "kth_smallest with k ≥ 2",
-        "kth_smallest": "a greater k",
+        "maximum": f"kth_largest with k ≥ {distance + 1}",
+        "kth_largest": f"k ≥ {distance + 1}",
+        "minimum": f"kth_smallest with k ≥ {distance + 1}",
+        "kth_smallest": f"k ≥ {distance + 1}",
         "quantile": "a quantile strictly between 0 and 1",
         "discrete_quantile": "a quantile strictly between 0 and 1",
         "variance": "iqr",
         "standard_deviation": "iqr",
     }.get(statistic.name, "trimmed_mean, winsorized_mean or median")
     return (
-        f"{statistic.name} needs {missing}, and the column declares none: a single record could move it without "
-        f"limit. Declare bounds, or ask for {instead}"
+        f"{statistic.name} needs {missing}, and the column declares none: a few records could move it without limit. "
+        f"Declare bounds, or ask for {instead}"
     )

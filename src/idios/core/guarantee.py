@@ -32,6 +32,8 @@ answer by a factor of at most e^0.5 ≈ 1.65.
             raise InvalidInput("a guarantee has ε ≥ 0, 0 ≤ δ ≤ 1 and a group of at least one record")
         if self.group > 1 and self.level is not Level.GROUP:
             raise InvalidInput(f"a group of {self.group} belongs to the level group, not {self.level}")
+        if self.delta and self.level is Level.GROUP:
+            raise InvalidInput("a group guarantee has no delta")
 
     @property
     def notation(self) -> str:
@@ -41,8 +43,7 @@ answer by a factor of at most e^0.5 ≈ 1.65.
             listed = [str(text(i * self.epsilon)) for i in range(1, self.group + 1)]
             if self.group > 4:
                 listed = [*listed[:2], "…", listed[-1]]
-            short = f"({', '.join(listed)})-gDP"
-            return short if not self.delta else f"{short} with δ = {delta}"
+            return f"({', '.join(listed)})-gDP"
         name = "iDP" if self.level is Level.INDIVIDUAL else "DP"
         return f"({epsilon}, {delta})-{name}" if self.delta else f"{epsilon}-{name}"
 
@@ -66,7 +67,8 @@ answer by a factor of at most e^0.5 ≈ 1.65.
                 f"{epsilon}-individual differential privacy: {change} any one record of the actual data changes "
                 f"the probability of any answer {factor}, {frozen}, and neither are groups of records."
             )
+        records = f"{self.group} records" if self.group > 1 else "1 record"
         return (
-            f"{epsilon}-group differential privacy for up to {self.group} records: {change} any i of them in the "
-            f"actual data changes the probability of any answer by a factor of at most e^(i·{epsilon}), {frozen}."
+            f"{epsilon}-group differential privacy for up to {records}: {change} any i of them in the actual data "
+            f"changes the probability of any answer by a factor of at most e^(i·{epsilon}), {frozen}."
         )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
 
 from idios.core.domain import Domain
 from idios.core.neighbours import Moves
@@ -22,6 +24,11 @@ class Window:
     first: int
     values: tuple[int, ...]
     below: int = 0
+
+    @cached_property
+    def sums(self) -> list[int]:
+        """The sum of all values of lower rank, then with one value of the window more at a time."""
+        return list(accumulate(self.values, initial=self.below))
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,19 @@ class Summary:
                 return window.values[rank - window.first]
         raise LookupError(f"rank {rank} of {self.size} was not summarised")
 
+    def run(self, first: int, last: int) -> list[int | float]:
+        """The values of the ranks first..last, with the bounds beyond the ends."""
+        found: list[int | float] = [self.domain.low] * (min(last, 0) - first + 1)
+        start, stop = max(first, 1), min(last, self.size)
+        if start <= stop:
+            for window in self.windows:
+                if window.first <= start and stop < window.first + len(window.values):
+                    found += window.values[start - window.first : stop - window.first + 1]
+                    break
+            else:
+                raise LookupError(f"the ranks {start} to {stop} of {self.size} were not summarised")
+        return found + [self.domain.high] * (last - max(first, self.size + 1) + 1)
+
     def sum_of(self, first: int, last: int) -> int | float:
         """The sum of the values of ranks first..last, with the bounds beyond the ends."""
         if last < first:
@@ -83,7 +103,7 @@ class Summary:
             return self.total
         for window in self.windows:
             if 0 <= rank - window.first + 1 <= len(window.values):
-                return window.below + sum(window.values[: rank - window.first + 1])
+                return window.sums[rank - window.first + 1]
         raise LookupError(f"the sum up to rank {rank} of {self.size} was not summarised")
 
     def known_total(self) -> int:

@@ -75,7 +75,9 @@ class Admissible(Symmetric):
 
 
 def paper_pair(gamma: float, epsilon: float) -> tuple[float, float]:
-    """Give the paper's (α, β) = (ε/4γ, ε/γ), claimed for every γ > 1; it is loose, and fails from γ = 8 on.
+    """Give the paper's (α, β) = (ε/4γ, ε/γ), claimed for every γ > 1.
+
+    It is loose, and at ε = 1 fails below γ ≈ 1.18 and above γ ≈ 7.44 (docs/errata.md, 5).
 
     >>> paper_pair(2, 1)
     (0.125, 0.5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import sub
 from typing import ClassVar
 
 from idios.core.domain import Domain
@@ -55,8 +56,11 @@ class InterquartileRange(Statistic):
                 lows.append(0)
                 highs.append(0)
                 continue
-            highs.extend(summary.at(b - q + dropped) - summary.at(a - q) for q in range(placed + 1))
-            lows.extend(max(0, summary.at(b + p - placed) - summary.at(a + p)) for p in range(dropped + 1))
+            # p records at the top and q at the bottom, p + q = placed: x_{b+dropped−q} − x_{a−q}; and the reverse
+            tops = summary.run(b + dropped - placed, b + dropped)
+            highs.append(max(map(sub, tops, summary.run(a - placed, a))))
+            narrow = min(map(sub, summary.run(b - placed, b - placed + dropped), summary.run(a, a + dropped)))
+            lows.append(max(0, narrow))
         return min(lows), max(highs)
 
     def range(self, domain: Domain) -> tuple[Extended, Extended]:

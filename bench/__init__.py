@@ -1,0 +1,1 @@
+"""Benchmarks as ratios: the peer, or the plain tool, is timed in the same run on the same machine."""
