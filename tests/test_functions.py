@@ -114,6 +114,7 @@ def test_epsilon_is_asked_for() -> None:
         (lambda: idios.quantile([1, 2], 1, epsilon=1), "strictly between 0 and 1"),
         (lambda: idios.kth_largest([1, 2], 3, epsilon=1, protection="group", group=5), "k ≥ 6"),
         (lambda: idios.median([1, 2], epsilon=1, protection="differential"), "declare bounds or delta"),
+        (lambda: idios.mean([1, 2], epsilon=1, protection="differential"), "Declare bounds, or ask for trimmed"),
         (
             lambda: idios.kth_largest([1, 2], 3, epsilon=1, protection="differential", delta=1e-6),
             "k ≥ 29",
@@ -130,6 +131,7 @@ def test_what_nobody_could_answer_names_what_would_do(call: object, message: str
     [
         ({"step": 0}, "step must be greater than 0"),
         ({"step": "fine"}, "step must be a finite number"),
+        ({"step": "1e-300"}, "between 1e-100 and 1e100"),
         ({"bounds": (3, 1)}, "lower ≤ upper"),
         ({"bounds": 7}, "a pair"),
         ({"neighbours": "swap"}, '"replace" or "add-remove"'),
@@ -174,6 +176,15 @@ def test_no_message_contains_a_value(values: list[object], data: st.DataObject) 
     except IdiosError as error:
         message = str(error)
     assert not any(str(v) in message for v in values if isinstance(v, int))
+
+
+def test_far_beyond_floats() -> None:
+    assert isinstance(idios.median([1e308, -1e308] * 5, epsilon="0.001"), float)
+    assert idios.quantile(np.array([3, 9]), 1 - Fraction(1, 10**400), bounds=(None, 10), epsilon=1) is None
+    with pytest.raises(InvalidInput, match="at least 1e-100"):
+        idios.median([1], epsilon=1, protection="differential", delta="1e-300")
+    with pytest.raises(TypeError, match="neighbors"):
+        idios.mode(["a"], ["a"], epsilon=1, neighbors="replace")
 
 
 def test_mode_and_histogram() -> None:

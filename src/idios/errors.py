@@ -1,8 +1,19 @@
 """Everything Idios raises on purpose.
 
     IdiosError
-    ├── InvalidInput        a parameter is not acceptable: ε, step, bounds, q, k, …
-    └── Unanswerable        well formed, but no mechanism at this level can answer it
+    ├── InvalidInput            a parameter is not acceptable: ε, step, bounds, q, k, …
+    ├── ConfigurationError      idios.toml declares something that cannot be
+    ├── QuestionRefused         the text of a question asks for something that is not offered
+    ├── Unanswerable            well formed, but no mechanism at this level can answer it
+    ├── BudgetExceeded          the data set's or the analyst's budget does not allow the question
+    ├── NotPermitted            an unknown or retired data set, an unknown analyst, no grant, no valid token
+    ├── AnswerFailed            charged, and then no answer could be computed; always the same message
+    ├── SourceError             the data cannot be read as declared: a missing file, table, column, …
+    │   └── GridOverflow        a value lies more than 2⁶² steps from 0
+    └── LedgerError             the ledger cannot record what it was asked to
+        ├── LedgerUnavailable   its database is locked, full, read-only, missing or gone
+        ├── WrongLedgerKey      its key file is missing, damaged or another ledger's
+        └── LedgerTampered      what is stored is not what was signed
 
 Rules:
 
@@ -13,6 +24,8 @@ Rules:
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 
 class IdiosError(Exception):
     """Any failure that Idios foresees; catch this one to catch them all."""
@@ -22,5 +35,119 @@ class InvalidInput(IdiosError, ValueError):
     """A parameter was given that is not acceptable, whatever the data."""
 
 
+class ConfigurationError(IdiosError):
+    """A configuration file declares something that cannot be, or cannot be read."""
+
+
+class QuestionRefused(IdiosError):
+    """The question asks for something that is not offered; it prints where, if that is known.
+
+    >>> refused = QuestionRefused("joins are not supported", "SELECT COUNT(*) FROM a JOIN b", 23)
+    >>> refused.position
+    (1, 24)
+    >>> print(refused)
+    joins are not supported (line 1, column 24)
+      SELECT COUNT(*) FROM a JOIN b
+                             ^
+    """
+
+    def __init__(self, message: str, source: str = "", offset: int | None = None) -> None:
+        super().__init__(message, source, offset)
+        self.message = message
+        self.source = source
+        self.offset = offset
+
+    @property
+    def position(self) -> tuple[int, int] | None:
+        """Line and column in the text of the question, both counted from 1."""
+        if self.offset is None:
+            return None
+        before = self.source[: self.offset]
+        return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+    def __str__(self) -> str:
+        if self.position is None:
+            return self.message
+        line, column = self.position
+        shown, caret = _excerpt(self.source.split("\n")[line - 1], column - 1)
+        return f"{self.message} (line {line}, column {column})\n  {shown}\n  {' ' * caret}^"
+
+
 class Unanswerable(IdiosError):
     """The question is well formed, but the declared facts do not allow an answer at this level."""
+
+
+class SourceError(IdiosError):
+    """The data cannot be read as it was declared; written for the controller, never for an analyst."""
+
+
+class GridOverflow(SourceError):
+    """A value lies too far from 0 to be counted in steps; found out from the data, so after the charge."""
+
+
+class AnswerFailed(IdiosError):
+    """The question was charged and no answer could be computed; why, is in the controller's log alone.
+
+    The message never varies: an error that depended on the data would be an answer.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the question was charged, but no answer could be computed; the controller's log says why. Asking the same "
+            "question again costs nothing more"
+        )
+
+
+class BudgetExceeded(IdiosError):
+    """A budget does not allow the question; nothing was charged.
+
+    `quantity` is "epsilon" or "delta"; `analyst` is None when the data set's own budget is too small.
+    """
+
+    # The defaults let it travel between processes: unpickling calls the class with the message alone.
+    def __init__(
+        self,
+        message: str,
+        *,
+        dataset: str = "",
+        analyst: str | None = None,
+        quantity: str = "epsilon",
+        requested: Fraction = Fraction(0),
+        remaining: Fraction = Fraction(0),
+    ) -> None:
+        super().__init__(message)
+        self.dataset = dataset
+        self.analyst = analyst
+        self.quantity = quantity
+        self.requested = requested
+        self.remaining = remaining
+
+
+class NotPermitted(IdiosError):
+    """The ledger does not know the name it was given, or does not allow it what was asked."""
+
+
+class LedgerError(IdiosError):
+    """The ledger cannot record what it was asked to; it is as it was before."""
+
+
+class LedgerUnavailable(LedgerError):
+    """The ledger's database is locked, full, read-only, missing or gone."""
+
+
+class WrongLedgerKey(LedgerError):
+    """The ledger's key file is missing, damaged, or belongs to another ledger."""
+
+
+class LedgerTampered(LedgerError):
+    """What the ledger's database holds is not what was signed."""
+
+
+_EXCERPT = 100
+
+
+def _excerpt(line: str, at: int) -> tuple[str, int]:
+    """The part of a line around one place, one printed column a character, and where that place is in it."""
+    first = max(0, min(at - _EXCERPT // 2, len(line) - _EXCERPT))
+    shown = line[first : first + _EXCERPT]
+    return "".join(c if c.isprintable() else " " for c in shown).rstrip(), at - first

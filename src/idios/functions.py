@@ -8,7 +8,8 @@ All of them take, beside their own parameter:
 
     epsilon      what the answer may cost, exactly as written: 0.1 is one tenth
     step         the grid of the column; by default that of its type: 1 for integers, 10⁻⁶ for floats, the scale of
-                 decimals, a day for dates, a microsecond for timestamps (which count from 1970)
+                 decimals, a day for dates, a microsecond for timestamps (which count from 1970). A list has the type of
+                 its elements, which must be one; an empty one reads as floats
     bounds       (lower, upper) as publicly known, either may be None; values outside read as the nearer bound
     neighbours   "replace" (one record changes; the number of records is public) or "add-remove"
     protection   "individual", "group" (with group = size) or "differential" (with delta where there are no bounds)
@@ -18,6 +19,7 @@ All of them take, beside their own parameter:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from inspect import Parameter, Signature, signature
@@ -94,7 +96,12 @@ def _answer(
     low, high = (statistic.place(end, declared.fineness) for end in statistic.range(column.domain))
     step_of_answer = statistic.answer_step(column.domain, declared.fineness)
     answer = Fraction(min(max(drawn, low), high)) * step_of_answer
-    return int(answer) if step_of_answer.denominator == 1 else float(answer)
+    if step_of_answer.denominator == 1:
+        return int(answer)
+    try:
+        return float(answer)
+    except OverflowError:  # noise has carried it beyond what a float can hold
+        return math.inf if answer > 0 else -math.inf
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -196,7 +203,7 @@ def variance(values: Any, **options: Unpack[Options]) -> Plain:
 
 
 @_with_options
-def mode(values: Any, categories: Sequence[str], **options: Unpack[Options]) -> str:
+def mode(values: Any, categories: Sequence[Any], **options: Unpack[Options]) -> Any:
     """Select the most frequent of the declared categories; always differentially private.
 
     >>> mode(["a"] * 90 + ["b"] * 10, ["a", "b", "c"], epsilon=1)
@@ -210,7 +217,7 @@ def mode(values: Any, categories: Sequence[str], **options: Unpack[Options]) -> 
 
 
 @_with_options
-def histogram(values: Any, categories: Sequence[str], **options: Unpack[Options]) -> list[int]:
+def histogram(values: Any, categories: Sequence[Any], **options: Unpack[Options]) -> list[int]:
     """Count each of the declared categories, all for one ε; always differentially private."""
     epsilon, notion = _category_options(options)
     column = read_categories(values, categories, nullable=options.get("nullable"))
@@ -221,6 +228,9 @@ def histogram(values: Any, categories: Sequence[str], **options: Unpack[Options]
 
 def _category_options(options: Options) -> tuple[Fraction, Neighbours]:
     """Check the options of a statistic of categories, which has neither grid nor floor."""
+    unknown = set(options) - set(Options.__annotations__)
+    if unknown:
+        raise TypeError(f"got an unexpected keyword argument {min(unknown)!r}")
     for name in ("step", "bounds"):
         if options.get(name) is not None:
             raise InvalidInput(f"{name} belongs to columns of numbers; categories are declared by their values")

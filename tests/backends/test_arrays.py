@@ -39,7 +39,20 @@ CENT, MICRO = Fraction(1, 100), Fraction(1, 10**6)
     [
         ([3, 1, 2], 1, 0, [3, 1, 2]),
         ([3, None, 2], 1, 1, [3, 2]),
-        ([1.5, 2, None, float("nan"), float("inf")], MICRO, 3, [1_500_000, 2_000_000]),
+        ([1.5, 2.0, None, float("nan"), float("inf")], MICRO, 3, [1_500_000, 2_000_000]),
+        ([3, None, float("nan")], 1, 2, [3]),
+        ([True, None, False], 1, 1, [1, 0]),
+        (np.ma.array([1, 2, 999], mask=[0, 0, 1]), 1, 1, [1, 2]),
+        (np.array([1.5], dtype=np.longdouble), MICRO, 0, [1_500_000]),
+        (np.array([10**15], dtype="datetime64[s]"), 1, 0, [10**21]),
+        (pd.Series([1, 2], dtype="int64[pyarrow]"), 1, 0, [1, 2]),
+        (pd.Series([1, None], dtype="int64[pyarrow]"), 1, 1, [1]),
+        (pd.Series([True, None], dtype="boolean"), 1, 1, [1]),
+        (pd.Series([True, False], dtype="boolean"), 1, 0, [1, 0]),
+        (pd.Series([3, 4, 3], dtype="category"), 1, 0, [3, 4, 3]),
+        (pa.array([True, None]), 1, 1, [1]),
+        (pa.array([5, None, 5]).dictionary_encode(), 1, 1, [5, 5]),
+        (pl.Series([True, None]), 1, 1, [1]),
         ([True, False], 1, 0, [1, 0]),
         ([2**70, -(2**70)], 1, 0, [2**70, -(2**70)]),
         (np.array([3, 1], dtype=np.int32), 1, None, [3, 1]),
@@ -60,14 +73,16 @@ CENT, MICRO = Fraction(1, 100), Fraction(1, 10**6)
         (pa.chunked_array([[1.5], [2.5]]), MICRO, 0, [1_500_000, 2_500_000]),
         (pa.array([Decimal("1.25"), None], pa.decimal128(10, 2)), CENT, 1, [125]),
         (pa.array([datetime.date(1970, 1, 2)]), 1, 0, [1]),
-        ([], 1, 0, []),
+        ([], MICRO, 0, []),
+        (range(3), 1, 0, [0, 1, 2]),
     ],
 )
 def test_every_kind_of_column(values: object, step: Fraction, missing: int | None, points: list[int]) -> None:
     column = read_numbers(values)
     assert column.domain.step == step
     assert column.missing == missing
-    assert to_grid(column.raw, column.domain).tolist() == points
+    found = column.raw if column.on_grid else to_grid(column.raw, column.domain)
+    assert found.tolist() == points
 
 
 def test_nullable_is_declared_or_a_fact_of_the_type_never_of_the_values() -> None:
@@ -79,17 +94,71 @@ def test_nullable_is_declared_or_a_fact_of_the_type_never_of_the_values() -> Non
         read_numbers([1.0, None], nullable=False)
 
 
-@pytest.mark.parametrize("bad", ["text", 5, ["a", "b"], np.zeros((2, 2)), np.array(["x"]), [1, "2"], None])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "text",
+        5,
+        ["a", "b"],
+        np.zeros((2, 2)),
+        np.array(["x"]),
+        [1, "2"],
+        None,
+        pd.DataFrame({"x": [1]}),
+        pl.DataFrame({"x": [1]}),
+        pa.table({"x": [1]}),
+        pa.array(["x"]),
+        pd.Series(["x"]),
+        pd.Series(pd.arrays.SparseArray([1.5, 0.0])),
+        [datetime.date(2020, 1, 1), 5],
+        {"x": [1]},
+    ],
+    ids=lambda bad: type(bad).__name__,
+)
 def test_what_is_no_column_of_numbers(bad: object) -> None:
     with pytest.raises(InvalidInput):
         read_numbers(bad)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([50] * 9, [50] * 8 + [50.5]),
+        (np.array([50, 50], dtype=object), np.array([50, 50.5], dtype=object)),
+        ([Decimal(1)], [1.5]),
+    ],
+)
+def test_a_list_of_several_types_is_refused_rather_than_read_by_its_values(one: object, other: object) -> None:
+    """Otherwise one record would decide the grid, and with it the shape of every answer."""
+    read_numbers(one, step=1)
+    with pytest.raises(InvalidInput, match="mixes the types"):
+        read_numbers([*one, *other])  # type: ignore[misc]
+    assert read_numbers([*one, *other], step="0.5").domain.step == Fraction(1, 2)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("dtype", ["int64[pyarrow]", "Int64", "boolean", "bool[pyarrow]", "Float64", "double[pyarrow]"])
+def test_one_missing_value_changes_neither_grid_nor_kind(dtype: str) -> None:
+    full, holed = pd.Series([1, 1, 0], dtype=dtype), pd.Series([1, None, 0], dtype=dtype)
+    one, other = read_numbers(full), read_numbers(holed)
+    assert one.domain == other.domain
+    assert (one.missing, other.missing) == (0, 1)
+
+
+def test_a_far_value_is_clamped_before_it_can_slow_or_overflow_anything() -> None:
+    for values in (np.array([5, 2**62]), np.array([5.0, 1e300]), [5, 10**40]):
+        column = read_numbers(values, step="0.01", bounds=(0, 100))
+        points = to_grid(column.raw, column.domain) if not column.on_grid else column.raw
+        assert points.dtype == np.int64
+        assert points.tolist() == [500, 10_000]
+    wide = read_numbers([5, 6], bounds=(10**30, 10**31))
+    assert to_grid(wide.raw, wide.domain).tolist() == [10**30, 10**30]
 
 
 def test_decimals_in_a_list_need_a_step() -> None:
     with pytest.raises(InvalidInput, match="declare a step"):
         read_numbers([Decimal("1.25")])
     column = read_numbers([Decimal("1.255"), Decimal("NaN")], step="0.01")
-    assert to_grid(column.raw, column.domain).tolist() == [126]
+    assert column.raw.tolist() == [126]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +222,15 @@ def test_summaries_give_the_same_envelopes_as_the_full_list(
         reference = summarise(points, statistic, column.domain, column.moves(neighbours), distance)
         found = column.summarise(statistic, neighbours, distance)
         assert statistic.envelope(found, distance) == statistic.envelope(reference, distance)
+
+
+def test_categories_match_by_type_and_value() -> None:
+    assert read_categories(np.array([1, 1, 2]), [1, 2]).counts == (2, 1)
+    assert read_categories([True, 1, "1"], [1]).counts == (1,)
+    assert read_categories([["unhashable"], 1], [1]).missing == 1
+    for bad in ("text", b"x"):
+        with pytest.raises(InvalidInput, match="not a single text"):
+            read_categories(bad, ["t"])
 
 
 def test_categories() -> None:

@@ -18,7 +18,10 @@ def test_a_tenth_is_a_tenth(given_: object) -> None:
     assert exact(given_, "epsilon") == Fraction(1, 10)
 
 
-@pytest.mark.parametrize("bad", ["", "much", "1/0", math.nan, math.inf, "nan", "inf", None, True, [1], Decimal("NaN")])
+@pytest.mark.parametrize(
+    "bad",
+    ["", "much", "1/0", math.nan, math.inf, "nan", "inf", None, True, [1], Decimal("NaN"), "1e999999999", "9" * 300],
+)
 def test_what_is_no_number_is_refused_by_name(bad: object) -> None:
     with pytest.raises(InvalidInput, match="epsilon must be a finite number"):
         exact(bad, "epsilon")

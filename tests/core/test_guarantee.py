@@ -67,6 +67,7 @@ def test_one_sentence_each() -> None:
         assert sentence.endswith(".")
         assert "\n" not in sentence
     assert "neither are groups" in str(every[0])
+    assert "e^100000" in str(idp("100000"))
     assert [g.notation for g in every] == [
         "0.5-iDP",
         "(0.5, 1, …, 2.5)-gDP",

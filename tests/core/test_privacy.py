@@ -315,3 +315,18 @@ def test_the_choice_of_mechanism_is_public() -> None:
     choice = choose(Median(), unbounded, replace_, False, with_delta, one)
     assert choice.method is Method.REFUSING
     assert 100 < choice.distance < 200
+
+
+def test_a_share_of_delta_is_what_counts() -> None:
+    """Several statistics of one question split δ: each refuses by its own share, not by the whole."""
+    median, domain = Median(), Domain()
+    values = tuple(range(1001))
+    moves = Moves(Neighbours.REPLACE, len(values))
+    protection = Protection(Level.DIFFERENTIAL, delta=Fraction(1, 10**6))
+    whole = choose(median, domain, moves.neighbours, True, protection, Fraction(1))
+    half = replace(whole, delta=whole.delta / 2)
+    summary = summarise(values, median, domain, moves, whole.distance)
+    one, two = (calibrate(choice, median, summary, protection) for choice in (whole, half))
+    assert isinstance(one, InverseSensitivity)
+    assert isinstance(two, InverseSensitivity)
+    assert 2 * one.refusal - 2 <= two.refusal <= 2 * one.refusal

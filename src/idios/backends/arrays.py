@@ -6,23 +6,19 @@ the few that are wanted are converted. Sums are exact: 64-bit where they fit, sp
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from idios.backends.columns import Array, typed
 from idios.core.domain import Categories, Domain, Kind, default_step
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary, Window
 from idios.errors import InvalidInput
-
-Array = NDArray[Any]
 
 _SAFE = 2**62  # grid points beyond this are kept as Python integers, so that nothing wraps
 
@@ -37,6 +33,8 @@ class NumberColumn:
     raw: Array
     domain: Domain
     missing: int | None
+    on_grid: bool = False
+    """Whether the values are grid points already."""
 
     def moves(self, neighbours: Neighbours) -> Moves:
         """What changed records can do to the values."""
@@ -50,7 +48,7 @@ class NumberColumn:
         rarest: tuple[int, ...] = ()
         beside: dict[Fraction, tuple[int, ...]] = {}
         if statistic.needs_squares or statistic.needs_distinct:
-            points = to_grid(self.raw, self.domain)
+            points = self._points(self.raw)
             if statistic.needs_squares:
                 total, squares = exact_sum(points), exact_sum_of_squares(points)
                 for threshold in statistic.thresholds(moves, self.domain, total):
@@ -61,12 +59,15 @@ class NumberColumn:
         ordered, runs = self._partitioned(statistic.ranks(moves, distance))
         windows = []
         for first, last in runs:
-            below = exact_sum(to_grid(ordered[: first - 1], self.domain)) if statistic.needs_sums else 0
-            points = to_grid(np.sort(ordered[first - 1 : last]), self.domain)
+            below = exact_sum(self._points(ordered[: first - 1])) if statistic.needs_sums else 0
+            points = self._points(np.sort(ordered[first - 1 : last]))
             windows.append(Window(first, tuple(int(p) for p in points), below))
         if statistic.needs_sums and total is None:
-            total = exact_sum(to_grid(self.raw, self.domain))
+            total = exact_sum(self._points(self.raw))
         return Summary(self.domain, moves, tuple(windows), total, squares, beside, distinct=distinct, rarest=rarest)
+
+    def _points(self, values: Array) -> Array:
+        return values if self.on_grid else to_grid(values, self.domain)
 
     def _partitioned(self, ranks: Any) -> tuple[Array, list[tuple[int, int]]]:
         """The values with every run of ranks in its place, and the runs as far as there is data."""
@@ -99,29 +100,37 @@ def read_numbers(
     The grid is the declared step, or that of the type. Whether values can be missing is a fact of the type too, unless
     ``nullable`` declares it: numpy's and pandas' integers cannot be; floats, lists, Arrow and polars columns can.
     """
-    raw, kind, decimals, can_miss = _plain(values)
-    if step is None and kind is Kind.DECIMAL and decimals is None:
+    found = typed(values, mixed=step is not None)
+    if step is None and found.kind is Kind.DECIMAL and found.decimals is None:
         raise InvalidInput("decimal numbers in a list have no common scale: declare a step, such as step='0.01'")
-    grid = default_step(kind, decimals or 0) if step is None else step
-    domain = Domain.declare(step=grid, bounds=bounds)
-    present = _present(raw)
-    missing = len(raw) - int(present.sum()) if present is not None else 0
-    if missing:
-        raw = raw[present]
-        if nullable is False or (nullable is None and not can_miss):
-            raise InvalidInput("the column is declared not nullable and has missing values: declare nullable=True")
-    return NumberColumn(_numeric(raw), domain, missing if (can_miss if nullable is None else nullable) else None)
+    domain = Domain.declare(step=default_step(found.kind, found.decimals or 0) if step is None else step, bounds=bounds)
+    raw, missing = found.values, 0
+    if found.present is not None:
+        missing = len(raw) - int(found.present.sum())
+        raw = raw[found.present] if missing else raw
+    can_miss = found.present is not None if nullable is None else nullable
+    if missing and not can_miss:
+        raise InvalidInput("the column is declared not nullable and has missing values: declare nullable=True")
+    if raw.dtype == object:  # several types may be mixed, so that only their grid points compare
+        return NumberColumn(to_grid(raw, domain), domain, missing if can_miss else None, on_grid=True)
+    return NumberColumn(raw, domain, missing if can_miss else None)
 
 
-def read_categories(values: Any, categories: Sequence[str], *, nullable: bool | None = None) -> CategoryColumn:
+def read_categories(values: Any, categories: Sequence[Any], *, nullable: bool | None = None) -> CategoryColumn:
     """Count the declared categories of a column; what is not declared reads as missing."""
+    if isinstance(values, str | bytes) or isinstance(categories, str | bytes):
+        raise InvalidInput("values and categories must be lists or columns, not a single text")
     declared = Categories(tuple(categories))
-    listed = list(values.to_pylist() if hasattr(values, "to_pylist") else values)
-    index: dict[object, int] = {value: i for i, value in enumerate(declared.values)}
+    if hasattr(values, "to_pylist"):
+        values = values.to_pylist()
+    elif hasattr(values, "tolist"):
+        values = values.tolist()
+    # equal values of other types (1 and True) are other categories
+    index: dict[object, int] = {(type(value), value): i for i, value in enumerate(declared.values)}
     counts = [0] * len(declared.values)
     missing = 0
-    for value in listed:
-        place = index.get(value) if isinstance(value, str | int | bool) else None
+    for value in values:
+        place = index.get((type(value), value)) if isinstance(value, Hashable) else None
         if place is None:
             missing += 1
         else:
@@ -134,30 +143,49 @@ def read_categories(values: Any, categories: Sequence[str], *, nullable: bool | 
 def to_grid(raw: Array, domain: Domain) -> Array:
     """⌊v·k + ½⌋ with k = 1/step, clamped: 64-bit integers, or Python's own where those could overflow.
 
-    Doubles take the same two operations in the same order in every engine; integers and decimals are exact.
+    Doubles take the same two operations in the same order in every engine; integers and decimals are exact. With
+    bounds, values are clamped before they could overflow, so that one far value does not slow down all the others.
     """
+    if not _narrow(domain):
+        return _one_by_one(raw, domain)
     if raw.dtype == object:
-        points = np.array([domain.read(v) for v in raw], dtype=object)
+        points = _one_by_one(raw, domain)
         return points.astype(np.int64) if _fits(points) else points
     if raw.dtype.kind == "f":
         with np.errstate(over="ignore"):
-            scaled = np.floor(raw.astype(np.float64, copy=False) * float(1 / domain.step) + 0.5)
+            scaled = np.floor(raw * float(1 / domain.step) + 0.5)
         if domain.lower is not None or domain.upper is not None:
-            scaled = np.clip(scaled, _float_bound(domain.lower), _float_bound(domain.upper))
+            scaled = np.clip(scaled, domain.lower, domain.upper)
         if not len(scaled) or max(-scaled.min(), scaled.max()) < _SAFE:
             return _clamped(scaled.astype(np.int64), domain)
-        exact = [int(s) if np.isfinite(s) else domain.read(float(v)) for s, v in zip(scaled, raw, strict=True)]
-        return np.array([domain.clamp(point) for point in exact], dtype=object)
+        return _one_by_one(raw, domain)
+    p, q = domain.step.numerator, domain.step.denominator
+    if domain.lower is not None or domain.upper is not None:
+        # a step beyond the bounds reads as the bound, and so does whatever is cut off there
+        low, high = (None if b is None else (b + way) * p // q for b, way in ((domain.lower, -1), (domain.upper, 2)))
+        limits = np.iinfo(raw.dtype)
+        low = limits.min if low is None else min(max(low, limits.min), limits.max)
+        high = limits.max if high is None else min(max(high, limits.min), limits.max)
+        raw = np.clip(raw, low, high)
     if not len(raw):
         return raw.astype(np.int64)
-    p, q = domain.step.numerator, domain.step.denominator
     largest = max(abs(int(raw.min())), abs(int(raw.max())))
     if (2 * largest + 1) * max(p, q) >= _SAFE:
-        return to_grid(raw.astype(object), domain)
+        return _one_by_one(raw, domain)
     points = raw.astype(np.int64)
     if (p, q) != (1, 1):
         points = (2 * q * points + p) // (2 * p)
     return _clamped(points, domain)
+
+
+def _one_by_one(raw: Array, domain: Domain) -> Array:
+    """The points as Python's integers: exact whatever their size, and slow."""
+    k = float(1 / domain.step)
+    points = []
+    for value in raw.tolist():
+        scaled = np.floor(np.float64(value) * k + 0.5) if isinstance(value, float) and abs(value) < 1e150 else None
+        points.append(domain.read(value) if scaled is None or not np.isfinite(scaled) else domain.clamp(int(scaled)))
+    return np.array(points, dtype=object)
 
 
 def exact_sum(points: Array) -> int:
@@ -171,102 +199,10 @@ def exact_sum(points: Array) -> int:
 
 def exact_sum_of_squares(points: Array) -> int:
     """The sum of squared grid points, without overflow: each is split into h·2³¹ + l."""
-    if points.dtype == object:
+    if points.dtype == object or not _fits(points):
         return int(sum(p * p for p in points.tolist()))
     high, low = points >> 31, points & 0x7FFFFFFF
     return (exact_sum(high * high) << 62) + (exact_sum(high * low) << 32) + exact_sum(low * low)
-
-
-def _plain(values: Any) -> tuple[Array, Kind, int | None, bool]:
-    """The values as a numpy array, their kind, the scale of a decimal type, and whether the type has missing values."""
-    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
-        raise InvalidInput(f"values must be a list or a column of numbers, got {type(values).__name__}")
-    module = type(values).__module__.partition(".")[0]
-    if module == "polars":
-        values = values.to_arrow()
-        module = "pyarrow"
-    if module == "pyarrow":
-        decimals = getattr(values.type, "scale", None)
-        if decimals is not None:
-            return np.array(values.to_pylist(), dtype=object), Kind.DECIMAL, decimals, True
-        if values.null_count and str(values.type).startswith(("int", "uint", "bool")):
-            listed = np.array(values.to_pylist(), dtype=object)  # a float could not hold every integer
-            return listed, Kind.INTEGER, None, True
-        array = values.to_numpy(zero_copy_only=False) if hasattr(values, "chunks") is False else values.to_numpy()
-        return (*_kind_of(np.asarray(array)), None, True)
-    if module == "pandas":
-        dtype = str(values.dtype)
-        if dtype[:1].isupper():  # pandas' own nullable types
-            if dtype.startswith("Float"):
-                return values.to_numpy(dtype=np.float64, na_value=np.nan), Kind.NUMBER, None, True
-            return values.astype(object).where(values.notna(), None).to_numpy(), Kind.INTEGER, None, True
-        values = values.to_numpy()
-    if isinstance(values, np.ndarray):
-        if values.ndim != 1:
-            raise InvalidInput(f"values must have one dimension, got {values.ndim}")
-        if values.dtype != object:
-            array, kind = _kind_of(values)
-            return array, kind, None, kind not in (Kind.INTEGER,)
-        values = values.tolist()
-    return (*_from_list(list(values)), None, True)
-
-
-def _kind_of(array: Array) -> tuple[Array, Kind]:
-    if array.dtype.kind == "b":
-        return array.astype(np.int64), Kind.INTEGER
-    if array.dtype.kind in "iu":
-        return array, Kind.INTEGER
-    if array.dtype.kind == "f":
-        return array, Kind.NUMBER
-    if array.dtype.kind == "M":
-        day = np.datetime_data(array.dtype)[0] == "D"
-        return array.astype("datetime64[D]" if day else "datetime64[us]"), Kind.DATE if day else Kind.TIMESTAMP
-    if array.dtype == object:
-        return _from_list(array.tolist())
-    raise InvalidInput(f"values must be numbers, dates or timestamps, got an array of {array.dtype}")
-
-
-def _from_list(values: list[Any]) -> tuple[Array, Kind]:
-    """A list by the types of its elements; None is missing."""
-    types = {type(v) for v in values if v is not None}
-    if any(issubclass(t, datetime.datetime) for t in types):
-        return np.array(values, dtype="datetime64[us]"), Kind.TIMESTAMP
-    if types and all(issubclass(t, datetime.date) for t in types):
-        return np.array(values, dtype="datetime64[D]"), Kind.DATE
-    if any(issubclass(t, Decimal | Fraction) for t in types):
-        return np.array(values, dtype=object), Kind.DECIMAL
-    if all(issubclass(t, int | np.integer) for t in types):
-        if None not in values and all(-_SAFE < v < _SAFE for v in values):
-            return np.array(values, dtype=np.int64), Kind.INTEGER
-        return np.array(values, dtype=object), Kind.INTEGER
-    if all(issubclass(t, int | float | np.integer | np.floating) for t in types):
-        return np.array([np.nan if v is None else v for v in values], dtype=np.float64), Kind.NUMBER
-    names = ", ".join(sorted(t.__name__ for t in types))
-    raise InvalidInput(f"values must be numbers, dates or timestamps, got elements of type {names}")
-
-
-def _present(raw: Array) -> Array | None:
-    """Which values are there; None if all are, by type."""
-    if raw.dtype == object:
-        return np.array([_is_finite(v) for v in raw], dtype=bool)
-    if raw.dtype.kind == "f":
-        return np.isfinite(raw)
-    if raw.dtype.kind == "M":
-        return ~np.isnat(raw)
-    return None
-
-
-def _is_finite(value: Any) -> bool:
-    if value is None:
-        return False
-    if isinstance(value, Decimal):
-        return value.is_finite()
-    return True
-
-
-def _numeric(raw: Array) -> Array:
-    """Dates as days and timestamps as microseconds since 1970."""
-    return raw.astype(np.int64) if raw.dtype.kind == "M" else raw
 
 
 def _beside(points: Array, threshold: Fraction) -> tuple[int, ...]:
@@ -278,17 +214,13 @@ def _beside(points: Array, threshold: Fraction) -> tuple[int, ...]:
 
 
 def _clamped(points: Array, domain: Domain) -> Array:
-    if domain.lower is None and domain.upper is None:
-        return points
-    limits = np.iinfo(np.int64)
-    low = limits.min if domain.lower is None else max(domain.lower, limits.min)
-    high = limits.max if domain.upper is None else min(domain.upper, limits.max)
-    return np.clip(points, low, high)
+    return points if domain.lower is None and domain.upper is None else np.clip(points, domain.lower, domain.upper)
 
 
-def _float_bound(bound: int | None) -> float | None:
-    return None if bound is None else float(bound)
+def _narrow(domain: Domain) -> bool:
+    """Whether the bounds, as far as there are any, fit 64 bits with room to spare."""
+    return all(bound is None or abs(bound) < _SAFE for bound in (domain.lower, domain.upper))
 
 
 def _fits(points: Array) -> bool:
-    return not len(points) or max(-min(points), max(points)) < _SAFE
+    return not len(points) or max(-int(points.min()), int(points.max())) < _SAFE

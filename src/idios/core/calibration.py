@@ -17,7 +17,8 @@ Theorem. For every ordered pair of neighbours D, D′, each calibrated on itself
 
 Let primes denote D′, and N the sum of all weights at D.
 
-1. Envelopes are nested, so |u − u′| ≤ 1 at every point, B_i(D′) ≤ B_{i+1}(D), and hence |b − b′| ≤ 1.
+1. Envelopes are nested, so |u − u′| ≤ 1 at every point, B_i(D′) ≤ B_{i+1}(D), and hence |b − b′| ≤ 1. (B grows with i,
+   and is infinite from the distance on at which the statistic can be undefined, as its range is here.)
 2. On outcomes possible at both, w ≤ w′/q: for a point by 1., for the refusal since b ≥ b′ − 1.
 3. N′ = Σ_{S′} q^{u′} + C·q^{b′} ≤ (1/q)·(Σ_{S′} q^u + C·q^b) ≤ (1/q)·(N + Σ_{S′∖S} q^u) =: (N/q)·(1 + X).
 4. So where both are possible P = w/N ≤ (w′/q)/N = P′·N′/(q·N) ≤ e^ε·(1 + X)·P′, which makes P − e^ε·P′ at most
@@ -55,6 +56,9 @@ from idios.errors import InvalidInput, Unanswerable
 
 WIDTH = 10**12
 """W of the bounds-free mechanism unless declared: generous, it enters as a logarithm."""
+
+
+LEAST_DELTA = Fraction(1, 10**100)
 
 
 class Level(StrEnum):
@@ -105,8 +109,8 @@ class Protection:
         if delta is not None and named is not Level.DIFFERENTIAL:
             raise InvalidInput(f'delta = {delta!r} belongs to protection = "differential" only')
         share = Fraction(0) if delta is None else exact(delta, "delta")
-        if delta is not None and not 0 < share < 1:
-            raise InvalidInput(f"delta must be greater than 0 and less than 1, got {delta!r}")
+        if delta is not None and not LEAST_DELTA <= share < 1:
+            raise InvalidInput(f"delta must be greater than 0 (at least 1e-100) and less than 1, got {delta!r}")
         least = Fraction(1) if floor is None else exact(floor, "floor")
         if least < 0:
             raise InvalidInput(f"floor must be at least 0, got {floor!r}")
@@ -196,6 +200,8 @@ def choose(
     if high - low < INFINITY:
         points = statistic.place(high, protection.fineness) - statistic.place(low, protection.fineness) + 1
         return Choice(Method.INVERSE, _cut(int(points), epsilon), epsilon)
+    if missing := statistic.missing_bound(domain, 1):
+        raise Unanswerable(_needs(statistic, missing, 1))
     if not protection.delta:
         raise Unanswerable(
             f"{statistic.name} of a column without bounds needs a declared delta at protection = "
@@ -247,7 +253,7 @@ def _cut(points: int, epsilon: Fraction) -> int:
 def _refusing(statistic: Statistic, domain: Domain, protection: Protection, epsilon: Fraction) -> Choice:
     """J = ⌈(2/ε)·ln(10⁶·C)⌉: data that survives so many changes is refused once in a million."""
     delta = protection.delta
-    weight = _refusal_weight(statistic, protection, epsilon)
+    weight = _refusal_weight(statistic, protection, epsilon, delta)
     distance = math.ceil(2 / epsilon * Fraction(math.log(10**6 * weight)))
     # Within b changes at most W points can be drawn, so a refusal has odds of at least C·q^b/W ≥ q^b/δ.
     hopeful = math.ceil(2 / epsilon * Fraction(-math.log(delta)))
@@ -256,7 +262,7 @@ def _refusing(statistic: Statistic, domain: Domain, protection: Protection, epsi
     return Choice(Method.REFUSING, distance, epsilon, delta)
 
 
-def _refusal_weight(statistic: Statistic, protection: Protection, epsilon: Fraction) -> int:
+def _refusal_weight(statistic: Statistic, protection: Protection, epsilon: Fraction, delta: Fraction) -> int:
     """C = ⌈(W/δ)·max(1+q, 1/q)⌉, rounded up with certainty; a greater C is as good."""
     bits = 64
     q_low, q_high = exp_minus(epsilon / 2, bits)
@@ -264,7 +270,7 @@ def _refusal_weight(statistic: Statistic, protection: Protection, epsilon: Fract
         bits *= 2
         q_low, q_high = exp_minus(epsilon / 2, bits)
     factor = max(1 + Fraction(q_high, 1 << bits), Fraction(1 << bits, q_low))
-    return math.ceil(_width(statistic, protection) / protection.delta * factor)
+    return math.ceil(_width(statistic, protection) / delta * factor)
 
 
 def _width(statistic: Statistic, protection: Protection) -> int:
@@ -278,13 +284,13 @@ def _with_refusal(
     width = _width(statistic, protection)
     survived = -1
     for i, (low, high) in enumerate(zip(envelope.lows, envelope.highs, strict=True)):
-        if high - low + 1 > width:
+        if not high - low + 1 <= width:
             break
         survived = i
     if survived < 0:
         return Silent()
     ball = Envelope(envelope.value, envelope.lows[: survived + 1], envelope.highs[: survived + 1])
-    weight = _refusal_weight(statistic, protection, choice.epsilon)
+    weight = _refusal_weight(statistic, protection, choice.epsilon, choice.delta)
     return InverseSensitivity(ball, choice.epsilon, refusal=weight)
 
 

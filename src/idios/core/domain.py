@@ -19,6 +19,8 @@ from fractions import Fraction
 from idios.core.exact import INFINITY, exact, floor_half_up, positive
 from idios.errors import InvalidInput
 
+LEAST_STEP = Fraction(1, 10**100)
+
 
 class Kind(StrEnum):
     """The types of column that Idios reads."""
@@ -71,9 +73,11 @@ class Domain:
     def declare(cls, *, step: object = 1, bounds: Sequence[object] | None = None) -> Domain:
         """Make a domain from what a controller writes; either bound may be None."""
         grid = positive(step, "step")
+        if not LEAST_STEP <= grid <= 1 / LEAST_STEP:
+            raise InvalidInput("step must be between 1e-100 and 1e100")
         if bounds is None:
             return cls(grid)
-        if isinstance(bounds, str) or not isinstance(bounds, Sequence) or len(bounds) != 2:
+        if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
             raise InvalidInput(f"bounds must be a pair (lower, upper), got {bounds!r}")
         low, high = (None if b is None else exact(b, "a bound") for b in bounds)
         if low is not None and high is not None and low > high:
@@ -82,7 +86,11 @@ class Domain:
 
     def read(self, value: object) -> int:
         """The grid point of one value: ⌊v/step + ½⌋, clamped to the bounds."""
-        return self.clamp(int(floor_half_up(exact(value, "a value") / self.step)))
+        try:
+            number = exact(value, "a value")
+        except InvalidInput:
+            raise InvalidInput("a value of the column is no finite number") from None  # and which, is private
+        return self.clamp(int(floor_half_up(number / self.step)))
 
     def clamp(self, point: int) -> int:
         """The nearest point inside the bounds."""

@@ -38,6 +38,8 @@ class Envelope:
     def __post_init__(self) -> None:
         if len(self.lows) != len(self.highs) or not self.lows:
             raise ValueError("an envelope has as many lows as highs, and at least one")
+        if any(end != end for end in (*self.lows, *self.highs)):
+            raise ValueError("an envelope is made of numbers")
         if any(a < b for a, b in zip(self.lows, self.lows[1:], strict=False)) or any(
             a > b for a, b in zip(self.highs, self.highs[1:], strict=False)
         ):

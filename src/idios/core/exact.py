@@ -37,12 +37,21 @@ def exact(value: object, name: str) -> Fraction:
         if isinstance(value, float):
             return Fraction(repr(float(value)))
         if isinstance(value, (str, Decimal)):
-            return Fraction(value)
-        if hasattr(value, "item"):  # a numpy scalar
-            return exact(value.item(), name)
+            return Fraction(_modest(value))
+        if hasattr(value, "dtype"):  # a numpy scalar, as it prints itself
+            return Fraction(_modest(str(value)))
         raise TypeError
     except (ValueError, TypeError, OverflowError, ZeroDivisionError):
         raise InvalidInput(f"{name} must be a finite number, got {_shown(value)}") from None
+
+
+def _modest(value: str | Decimal) -> str | Decimal:
+    """The number, unless writing it out would take for ever: at most 200 characters and 400 places either way."""
+    written = str(value)
+    exponent = written.lower().partition("e")[2]
+    if len(written) > 200 or (exponent and abs(int(exponent)) > 400):
+        raise ValueError
+    return value
 
 
 def positive(value: object, name: str) -> Fraction:

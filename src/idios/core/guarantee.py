@@ -50,10 +50,12 @@ answer by a factor of at most e^0.5 ≈ 1.65.
     def __str__(self) -> str:
         epsilon = text(self.epsilon)
         change = "replacing" if self.neighbours is Neighbours.REPLACE else "adding or removing"
-        factor = f"by a factor of at most e^{epsilon} ≈ {math.exp(self.epsilon):.3g}"
+        factor = f"by a factor of at most e^{epsilon}"
+        if self.epsilon <= 100:
+            factor += f" ≈ {math.exp(self.epsilon):.3g}"
         if self.delta:
             factor += f", up to a probability of {text(self.delta)}"
-        if not self.epsilon:
+        if not self.epsilon and not self.delta:
             return "No privacy is spent: the answer is publicly known."
         if self.level is Level.DIFFERENTIAL:
             named = f"({epsilon}, {text(self.delta)})" if self.delta else epsilon

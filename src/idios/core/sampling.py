@@ -79,7 +79,8 @@ def _count_fork() -> None:
     _forks += 1
 
 
-os.register_at_fork(after_in_child=_count_fork)
+if hasattr(os, "register_at_fork"):  # elsewhere processes do not fork
+    os.register_at_fork(after_in_child=_count_fork)
 
 
 class _Key(threading.local):
@@ -91,7 +92,7 @@ class _Key(threading.local):
 
 
 class SystemSource(Source):
-    """AES-256 in counter mode under a key from the operating system, replaced every 2^30 bytes.
+    """AES-256 in counter mode under a key from the operating system, replaced every 2^20 bytes.
 
     The 2^26 blocks of a key are distinct, which tells them from random ones with advantage 2^(−77) at most.
     Each thread has its own key, so no lock is needed (and none can be held by a thread that a fork leaves
@@ -103,7 +104,7 @@ class SystemSource(Source):
     """
 
     secure = True
-    bytes_per_key: ClassVar[int] = 1 << 30
+    bytes_per_key: ClassVar[int] = 1 << 20
 
     def __init__(self) -> None:
         self._key = _Key()

@@ -51,6 +51,11 @@ class Summary:
     distinct: int | None = None
     rarest: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        for window in self.windows:
+            if window.values and not self.domain.low <= window.values[0] <= window.values[-1] <= self.domain.high:
+                raise ValueError("a summary holds values of its domain, in ascending order")
+
     @property
     def size(self) -> int:
         """How many values are selected."""

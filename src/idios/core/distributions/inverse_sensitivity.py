@@ -140,7 +140,7 @@ class InverseSensitivity:
         wanted = probability * self._answered
         for piece in self.pieces:
             each = self._weight(piece.distance)
-            if wanted <= piece.points * each:
+            if each and wanted <= piece.points * each:
                 return piece.first + max(0, math.ceil(wanted / each) - 1)
             wanted -= piece.points * each
         return self.pieces[-1].last

@@ -7,14 +7,14 @@ size by at most one, so the averaged run of ranks never moves up).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from idios.core.domain import Domain
-from idios.core.exact import Extended, exact
-from idios.core.neighbours import Moves
+from idios.core.exact import INFINITY, Extended, exact
+from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics.base import MonotoneStatistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput
@@ -75,11 +75,44 @@ class Mean(TrimmedMean):
 
     name: ClassVar[str] = "mean"
 
+    def limits(self, summary: Summary, distance: int) -> tuple[Extended, Extended]:
+        """Under add-remove the best split of the changes is found by bisection.
+
+        One more removal and one addition less take the least value x and one U from the list, which lifts its mean m
+        just if m > (x + U)/2. Once that fails it fails for ever: m does not rise any more and x does. So the mean first
+        rises with the number of removals and then falls.
+        """
+        if summary.moves.neighbours is Neighbours.REPLACE or not distance:
+            return super().limits(summary, distance)
+        size, most = summary.size, min(distance, summary.size)
+
+        def high(removed: int) -> Extended:
+            return self.read(summary, size + distance - 2 * removed, removed)
+
+        def low(removed: int) -> Extended:
+            return -self.read(summary, size + distance - 2 * removed, removed - distance)
+
+        bounds = ((low, summary.domain.low), (high, summary.domain.high))
+        lowest, highest = (INFINITY if isinstance(end, float) else f(_peak(f, most)) for f, end in bounds)
+        return -lowest, highest
+
     def global_sensitivity(self, domain: Domain, moves: Moves) -> Extended | None:
         """(U − L)/n where n is public; of a selection of secret size it would be U − L."""
         if not (moves.whole and domain.bounded):
             return None
         return Fraction(1, max(moves.size, 1)) * (domain.high - domain.low)
+
+
+def _peak(f: Callable[[int], Extended], last: int) -> int:
+    """Where f is greatest on 0..last, if it rises first and then never again."""
+    first = 0
+    while first < last:
+        middle = (first + last) // 2
+        if f(middle + 1) > f(middle):
+            first = middle + 1
+        else:
+            last = middle
+    return first
 
 
 @dataclass(frozen=True)

@@ -85,10 +85,10 @@ class RangeCount(_Counting):
         return summary.moves.sizes(distance)
 
     def global_sensitivity(self, domain: Domain, moves: Moves) -> Extended | None:
-        """0 for a range that misses the domain or is the whole table, else 1."""
+        """0 for a range that misses the domain, or that no value of a whole table can be outside of; else 1."""
         if domain.narrowed(self.first, self.last) is None:
             return 0
-        return 0 if moves.whole else 1
+        return 0 if moves.whole and self.first <= domain.low and domain.high <= self.last else 1
 
 
 @dataclass(frozen=True)

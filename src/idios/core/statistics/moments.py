@@ -9,10 +9,11 @@ lowest at x ∈ {x_1, x_n} and v beside the vertex:
     remove    vertex in x S/n
     add                                      in v S/n
 
-Past one change no closed form is known and a safe bound is used: one record among n moves the
-variance by at most c(n) = (n−1)/n²·(U−L)² (n the greater of the sizes before and after), so i records
-move it by at most c(s) + c(s−1) + … + c(s−i+1) where records can be removed, i·c(s) where not. It is nested:
-the first step to a neighbour D′ costs at most c(s), and D′ has at least s − 1 values.
+Past one change no closed form is known and a safe bound is used. One record moves the variance by at most
+c(n) = (n−1)/n²·(U−L)², n the greater of the sizes before and after; c falls for n ≥ 2, and c(2) bounds c(1) = 0. So i
+records move it by at most i·c(s), where none can be removed, and otherwise by at most i·c(s−i+1), as no step starts
+from fewer values. The bound is nested: the step to a neighbour D′ costs at most c(s) ≤ c(s−i), D′ has at least s − 1
+values, and i·c((s−1)−i+1) + c(s−i) = (i+1)·c(s−(i+1)+1).
 """
 
 from __future__ import annotations
@@ -49,12 +50,10 @@ class Variance(Statistic):
         if distance == 1:
             found = [value, *self._after_one_change(summary, total, squares)]
             return min(found), max(found)
-        moved = Fraction(0)
-        for i in range(distance):
-            one_more = self._greatest_step(summary.domain, size if summary.moves.whole else size - i)
-            if one_more == INFINITY:
-                return 0, INFINITY
-            moved += Fraction(one_more)
+        step = self._greatest_step(summary.domain, size if summary.moves.whole else size - distance + 1)
+        if step == INFINITY:
+            return 0, INFINITY
+        moved = distance * Fraction(step)
         return max(Fraction(0), value - moved), min(Fraction(self.range(summary.domain)[1]), value + moved)
 
     def _after_one_change(self, summary: Summary, total: int, squares: int) -> Iterator[Extended]:

@@ -45,9 +45,10 @@ class OrderStatistic(MonotoneStatistic):
         position = self.position(size) + offset
         rank = position.numerator // position.denominator
         rest = position - rank
-        if not rest:
-            return summary.at(rank)
-        return (1 - rest) * summary.at(rank) + rest * summary.at(rank + 1)
+        below, above = summary.at(rank), summary.at(rank + 1) if rest else 0
+        if not rest or isinstance(below, float):
+            return below  # −∞, as only the lower bound lies below a position
+        return above if isinstance(above, float) else (1 - rest) * below + rest * above
 
     def extreme_exchanges(self, moves: Moves, distance: int) -> Iterable[Exchange]:
         """All additions or all removals under add-remove; replacements under replace."""

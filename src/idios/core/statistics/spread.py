@@ -27,9 +27,8 @@ class InterquartileRange(Statistic):
         hi_i = max over p+q = i of x_{b+p} − x_{a−q}
         lo_i = max(0, min over p+q = i of x_{b−q} − x_{a+p})
     (p records leave the middle for the top, q for the bottom; or they come to the middle). Additions and
-    removals reach no further: b follows the size at least as fast as a does, so a replacement serves.
-    One selected value is a special case: its range is 0 whatever it is replaced by, and only an addition
-    changes that.
+    removals reach no further: b follows the size at least as fast as a does, so a replacement serves. One value has
+    range 0 whatever it is replaced by (and where it can be removed, the statistic is undefined within one change).
 
     Under add-remove a safe bound: hi(Q3) − lo(Q1) and max(0, lo(Q3) − hi(Q1)). As a difference of nested
     envelopes it is nested.
@@ -46,22 +45,13 @@ class InterquartileRange(Statistic):
                 quartile.limits(summary, distance) for quartile in (FIRST_QUARTILE, THIRD_QUARTILE)
             )
             return max(0, low3 - high1), high3 - low1
-        exchanges = moves.exchanges(distance) if summary.size == 1 else moves.extreme_exchanges(distance)
-        lows: list[Extended] = []
-        highs: list[Extended] = []
-        for dropped, placed in exchanges:
-            size = summary.size - dropped + placed
-            a, b = int(FIRST_QUARTILE.position(size)), int(THIRD_QUARTILE.position(size))
-            if a == b:
-                lows.append(0)
-                highs.append(0)
-                continue
-            # p records at the top and q at the bottom, p + q = placed: x_{b+dropped−q} − x_{a−q}; and the reverse
-            tops = summary.run(b + dropped - placed, b + dropped)
-            highs.append(max(map(sub, tops, summary.run(a - placed, a))))
-            narrow = min(map(sub, summary.run(b - placed, b - placed + dropped), summary.run(a, a + dropped)))
-            lows.append(max(0, narrow))
-        return min(lows), max(highs)
+        a, b = (int(quartile.position(summary.size)) for quartile in (FIRST_QUARTILE, THIRD_QUARTILE))
+        if a == b:  # one value
+            return 0, 0
+        moved = min(distance, summary.size)
+        widest = max(map(sub, summary.run(b, b + moved), summary.run(a - moved, a)))
+        narrowest = min(map(sub, summary.run(b - moved, b), summary.run(a, a + moved)))
+        return max(0, narrowest), widest
 
     def range(self, domain: Domain) -> tuple[Extended, Extended]:
         """Between 0 and the width of the domain."""
