@@ -3,6 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 CONSTRAINTS := constraints.txt
+# What the tests install. Spark is large, so only CI adds it: make test EXTRAS=dev,postgres,spark
+EXTRAS ?= dev,postgres
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
+comma  := ,
+DEV    := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .PHONY: help demo test check bench wheel clean
 .DEFAULT_GOAL := help
@@ -17,31 +22,31 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.runtime: $(BIN)/python pyproject.toml $(CONSTRAINTS)
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e .
+	@$(PIP) -e .
 	@touch $@
 
-$(VENV)/.dev: $(BIN)/python pyproject.toml $(CONSTRAINTS)
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[dev]'
+$(DEV): $(BIN)/python pyproject.toml $(CONSTRAINTS)
+	@$(PIP) -e '.[$(EXTRAS)]'
 	@touch $@ $(VENV)/.runtime
 
 demo: $(VENV)/.runtime  ## a trusted party answers a handful of questions
-	@$(BIN)/python -m idios.demo
+	@$(BIN)/idios demo
 
-test: $(VENV)/.dev  ## all tests
+test: $(DEV)  ## all tests
 	@$(BIN)/python -m pytest -n auto -q
 
-check: $(VENV)/.dev  ## format, lint, types, import layers, documentation
+check: $(DEV)  ## format, lint, types, import layers, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q --doctest-modules src tests/test_docs.py
 
-bench: $(VENV)/.dev  ## ratios against peers and plain tools, measured in one run
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[bench]'
+bench: $(DEV)  ## ratios against peers and plain tools, measured in one run
+	@$(PIP) -e '.[bench]'
 	@$(BIN)/python -m bench
 
-wheel: $(VENV)/.dev  ## build the distribution into dist/
+wheel: $(DEV)  ## build the distribution into dist/
 	@$(BIN)/python -m build --outdir dist .
 
 clean:  ## remove what the other targets made

@@ -1,6 +1,34 @@
-"""Puts the test tree's own modules (oracle, summaries) on the path."""
+"""Puts the test tree's own modules (oracle, summaries, services) on the path, and offers the services."""
 
+import os
 import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+from services.postgresql import NotInstalled, PostgresqlServer
+
+
+def unavailable(reason: str) -> None:
+    """Skip where a developer lacks a service, and say so; where everything must run, fail."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def postgresql_url() -> Iterator[str]:
+    """The address of a PostgreSQL server that lives as long as the tests do."""
+    if find_spec("psycopg") is None:
+        unavailable("the driver psycopg is not installed (it comes with idios[postgres])")
+    try:
+        server = PostgresqlServer()
+    except NotInstalled as error:
+        unavailable(str(error))
+        return
+    yield server.url
+    server.close()

@@ -1,0 +1,96 @@
+"""Exact amounts of ε and δ, and how they are written.
+
+Rules:
+
+1. An amount is a fraction, never a float: ten times 0.1 is 1, and fits a budget of 1.
+2. Its denominator divides one fixed number, COMMON. So do the denominators of all sums, which therefore stay
+   below 500 digits however many questions are asked and however cleverly their ε are chosen.
+3. It is stored as "n/d" in lowest terms, one text for one amount, and shown as a decimal where that ends.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+
+from idios.errors import InvalidInput
+
+PLACES = 30
+DENOMINATOR = 1000
+LARGEST = 10**12
+
+COMMON = math.lcm(*range(1, DENOMINATOR + 1)) * 10**PLACES
+
+_STORED = re.compile(r"(0|[1-9][0-9]*)/([1-9][0-9]*)")
+
+
+def amount(name: str, value: Fraction | int) -> Fraction:
+    """The value as an exact amount, refused unless it is one.
+
+    >>> amount("epsilon", Fraction("0.05"))
+    Fraction(1, 20)
+    """
+    # A bool is an int to Python; nobody means it as an ε.
+    if isinstance(value, bool) or not isinstance(value, (Fraction, int)):
+        raise InvalidInput(f"{name} must be an exact Fraction, not {value!r}: write Fraction('0.1'), not 0.1")
+    exact = Fraction(value)
+    if not 0 <= exact <= LARGEST:
+        raise InvalidInput(f"{name} must be between 0 and {LARGEST}, not {_abridged(exact)}")
+    if COMMON % exact.denominator:
+        raise InvalidInput(
+            f"{name} must be a decimal of at most {PLACES} places or a fraction with a denominator of at "
+            f"most {DENOMINATOR}, not {_abridged(exact)}; a float is made exact by Fraction(str(x)), not by "
+            "Fraction(x)"
+        )
+    return exact
+
+
+def optional_amount(name: str, value: Fraction | int | None) -> Fraction | None:
+    """The same for an amount that may be left open."""
+    return None if value is None else amount(name, value)
+
+
+def stored(value: Fraction) -> str:
+    """The amount as it is stored and signed.
+
+    >>> stored(Fraction(2)), stored(Fraction(2, 6))
+    ('2/1', '1/3')
+    """
+    return f"{value.numerator}/{value.denominator}"
+
+
+def read(text: str) -> Fraction:
+    """The amount behind a stored text; ValueError if it is not one that `stored` writes.
+
+    >>> read("1/3")
+    Fraction(1, 3)
+    """
+    match = _STORED.fullmatch(text)
+    if match is None:
+        raise ValueError("an amount is stored as n/d")
+    value = Fraction(int(match[1]), int(match[2]))
+    if stored(value) != text:
+        raise ValueError("an amount is stored in lowest terms")
+    return value
+
+
+def shown(value: Fraction) -> str:
+    """The amount for people: a decimal where that ends, otherwise a fraction.
+
+    >>> shown(Fraction(1, 4)), shown(Fraction(1, 3)), shown(Fraction(10))
+    ('0.25', '1/3', '10')
+    """
+    places = 0
+    while places <= PLACES and (value * 10**places).denominator != 1:
+        places += 1
+    if places > PLACES:
+        return str(value)
+    digits = str((value * 10**places).numerator).rjust(places + 1, "0")
+    return digits if places == 0 else f"{digits[:-places]}.{digits[-places:]}"
+
+
+def _abridged(value: Fraction) -> str:
+    # Python refuses to print integers of more than a few thousand digits, and nobody reads forty.
+    bits = value.numerator.bit_length() + value.denominator.bit_length()
+    return str(value) if bits < 400 else f"a fraction of {bits} bits"

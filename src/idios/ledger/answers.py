@@ -1,0 +1,62 @@
+"""Stored answers, read from signed entries: the tables only say where to look."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, select
+
+from idios.errors import LedgerTampered
+from idios.ledger.chain import BEGINNING, Entry, fits
+from idios.ledger.facts import Released, Reserved
+from idios.ledger.request import StoredAnswer
+from idios.ledger.rows import Payment, Question
+from idios.ledger.tables import TABLES, VERIFY, numbered_entries, read_row
+
+
+def released_questions(
+    connection: Connection, *, dataset: str | None, analyst: str | None, after: int, limit: int | None
+) -> list[Question]:
+    """The answered questions, in the order of their answers, that were answered after entry `after`."""
+    questions, payments = TABLES[Question], TABLES[Payment]
+    wanted = select(questions).where(questions.c.released > after).order_by(questions.c.released).limit(limit)
+    if dataset is not None:
+        wanted = wanted.where(questions.c.dataset == dataset)
+    if analyst is not None:
+        wanted = wanted.join(payments, payments.c.key == questions.c.key).where(payments.c.analyst == analyst)
+    return [read_row(Question, row) for row in connection.execute(wanted).mappings()]
+
+
+def read_answers(connection: Connection, key: bytes, questions: list[Question]) -> list[StoredAnswer]:
+    """The answers to these questions, each checked against its signature."""
+    numbers = {number for question in questions for number in (question.reserved, question.released) if number}
+    found = numbered_entries(connection, numbers | {number - 1 for number in numbers})
+    return [_read(key, found, question) for question in questions]
+
+
+def _read(key: bytes, found: dict[int, Entry], question: Question) -> StoredAnswer:
+    entry = _checked(key, found, question.released)
+    released, reserved = entry.fact, _checked(key, found, question.reserved).fact
+    if (
+        not isinstance(released, Released)
+        or not isinstance(reserved, Reserved)
+        or (released.key, reserved.key) != (question.key, question.key)
+    ):
+        raise LedgerTampered(f"the ledger's tables take entry {question.released} for another question's; {VERIFY}")
+    return StoredAnswer(
+        key=question.key,
+        dataset=reserved.dataset,
+        version=reserved.version,
+        question=reserved.question,
+        epsilon=reserved.epsilon,
+        delta=reserved.delta,
+        answer=released.answer,
+        sequence=entry.sequence,
+        time=entry.time,
+    )
+
+
+def _checked(key: bytes, found: dict[int, Entry], number: int | None) -> Entry:
+    entry, previous = found.get(number or 0), found.get((number or 0) - 1)
+    before = previous.mac if previous is not None else BEGINNING
+    if entry is None or not fits(key, before, entry):
+        raise LedgerTampered(f"entry {number} of the ledger is not what was signed; {VERIFY}")
+    return entry

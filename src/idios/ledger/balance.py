@@ -1,0 +1,68 @@
+"""What a data set or an analyst may spend, and has spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from idios.errors import BudgetExceeded
+from idios.ledger.amounts import shown
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One quantity, ε or δ: its budget (None: no limit of its own), what is spent, and what remains.
+
+    >>> Account(budget=Fraction(1), spent=Fraction(1, 4)).remaining
+    Fraction(3, 4)
+    """
+
+    budget: Fraction | None
+    spent: Fraction
+
+    @property
+    def remaining(self) -> Fraction | None:
+        """What may still be spent; 0 where a cap was set below what was spent already."""
+        return None if self.budget is None else max(self.budget - self.spent, Fraction(0))
+
+    def allows(self, requested: Fraction) -> bool:
+        """Whether the requested amount fits, compared exactly.
+
+        >>> Account(budget=Fraction(1), spent=Fraction(9, 10)).allows(Fraction(1, 10))
+        True
+        """
+        return requested == 0 or self.remaining is None or requested <= self.remaining
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The accounts of a data set over all analysts, or of one analyst on it."""
+
+    dataset: str
+    analyst: str | None
+    epsilon: Account
+    delta: Account
+
+    def require(self, epsilon: Fraction, delta: Fraction) -> None:
+        """Raise BudgetExceeded unless both amounts fit."""
+        for quantity, letter, account, requested in (
+            ("epsilon", "ε", self.epsilon, epsilon),
+            ("delta", "δ", self.delta, delta),
+        ):
+            remaining = account.remaining
+            if remaining is None or account.allows(requested):
+                continue
+            whose = f"data set {self.dataset!r}"
+            if self.analyst is not None:
+                whose = f"analyst {self.analyst!r} on {whose}"
+            remedy = "`idios ledger raise`" if self.analyst is None else "`idios analyst grant`"
+            raise BudgetExceeded(
+                f"{whose}: {letter} = {shown(requested)} asked, {shown(remaining)} left of "
+                f"{shown(account.budget or Fraction(0))}; ask with less, or have the controller allow more "
+                f"with {remedy}",
+                dataset=self.dataset,
+                analyst=self.analyst,
+                quantity=quantity,
+                requested=requested,
+                remaining=remaining,
+            )

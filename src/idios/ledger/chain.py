@@ -1,0 +1,86 @@
+"""The chain: numbered entries, each signed together with the signature before it.
+
+    MAC_0 = 0…0,   MAC_n = HMAC-SHA256(key, MAC_{n-1} ‖ canonical JSON of [n, time, kind, payload])
+
+So a changed, inserted, removed or reordered entry breaks its own signature or the next one's, and nobody
+without the key can mend it. What the chain alone cannot show is that its newest entries were cut off: an
+anchor kept elsewhere can.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from dataclasses import dataclass
+
+from idios.errors import InvalidInput
+from idios.ledger.codec import canonical
+from idios.ledger.facts import Fact, read_fact
+
+BEGINNING = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the ledger, as it is stored."""
+
+    sequence: int
+    time: str
+    kind: str
+    payload: str
+    mac: str
+
+    @property
+    def fact(self) -> Fact:
+        """What the entry says happened; ValueError if it cannot be read."""
+        return read_fact(self.kind, self.payload)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The end of the chain at some time; kept elsewhere, it finds a chain that was cut off.
+
+    >>> Anchor.parse(str(Anchor(3, "ab" * 32))).sequence
+    3
+    """
+
+    sequence: int
+    mac: str
+
+    def __str__(self) -> str:
+        return f"{self.sequence}:{self.mac}"
+
+    @classmethod
+    def parse(cls, text: str) -> Anchor:
+        """The anchor that was printed as this text."""
+        match = re.fullmatch(r"([0-9]{1,18}):([0-9a-f]{64})", text.strip())
+        if match is None:
+            raise InvalidInput(
+                "an anchor is a number, a colon and 64 hexadecimal digits, as `idios ledger head` prints it, "
+                f"not {text.strip()[:90]!r}"
+            )
+        return cls(int(match[1]), match[2])
+
+
+START = Anchor(0, BEGINNING)
+
+
+def sign(key: bytes, previous: str, sequence: int, time: str, kind: str, payload: str) -> str:
+    """The MAC of an entry that follows the one whose MAC is `previous`."""
+    entry = canonical([sequence, time, kind, payload]).encode("ascii")
+    return hmac.digest(key, bytes.fromhex(previous) + entry, "sha256").hex()
+
+
+def next_entry(key: bytes, head: Anchor, time: str, fact: Fact) -> Entry:
+    """The signed entry that records the fact at the end of the chain."""
+    sequence, payload = head.sequence + 1, fact.payload
+    return Entry(sequence, time, fact.kind, payload, sign(key, head.mac, sequence, time, fact.kind, payload))
+
+
+def fits(key: bytes, previous: str, entry: Entry) -> bool:
+    """Whether the entry is signed with the key and follows the one whose MAC is `previous`."""
+    try:
+        expected = sign(key, previous, entry.sequence, entry.time, entry.kind, entry.payload)
+        return hmac.compare_digest(expected, entry.mac)
+    except (TypeError, ValueError):
+        return False  # a column that somebody filled with something else than the ledger's text

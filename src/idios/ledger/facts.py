@@ -1,0 +1,192 @@
+"""The kinds of fact the ledger records. Their names and fields are a promise: old chains are read for ever.
+
+Rules:
+
+1. A fact says what happened, completely: the state of the ledger is a function of its facts (state.py).
+2. No fact holds a value of the data. An answer is what the analyst was sent; a failure's detail is for the
+   controller.
+3. A token is recorded by its SHA-256 alone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from idios.ledger.codec import canonical, from_plain, to_plain
+
+
+class Fact:
+    """Anything that happened; `kind` is its name in the chain."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    @property
+    def payload(self) -> str:
+        """The fact as canonical JSON, which is what is signed and stored.
+
+        >>> Retired("people").payload
+        '{"dataset":"people"}'
+        """
+        return canonical(to_plain(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Declared(Fact):
+    """A data set, or a new version of it, was declared; the first declaration sets the budgets."""
+
+    kind: ClassVar[str] = "declared"
+    dataset: str
+    version: str
+    epsilon: Fraction
+    delta: Fraction
+    min_epsilon: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Raised(Fact):
+    """The controller raised a data set's budgets to these totals."""
+
+    kind: ClassVar[str] = "raised"
+    dataset: str
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Retired(Fact):
+    """Nothing about the data set is answered from here on."""
+
+    kind: ClassVar[str] = "retired"
+    dataset: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystAdded(Fact):
+    """An analyst became known; without a grant, nothing more."""
+
+    kind: ClassVar[str] = "analyst-added"
+    analyst: str
+
+
+@dataclass(frozen=True, slots=True)
+class Granted(Fact):
+    """The analyst may ask about the data set, up to these totals of his own (None: the data set's budget)."""
+
+    kind: ClassVar[str] = "granted"
+    analyst: str
+    dataset: str
+    epsilon: Fraction | None
+    delta: Fraction | None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIssued(Fact):
+    """The analyst got a token; `token` is its public name, `digest` its SHA-256."""
+
+    kind: ClassVar[str] = "token-issued"
+    token: str
+    digest: str
+    analyst: str
+    expires: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRevoked(Fact):
+    """The token of that name is no longer accepted."""
+
+    kind: ClassVar[str] = "token-revoked"
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved(Fact):
+    """The data set, and the analyst if there is one, were charged; the data may be read now."""
+
+    kind: ClassVar[str] = "reserved"
+    key: str
+    dataset: str
+    version: str
+    question: str
+    epsilon: Fraction
+    delta: Fraction
+    analyst: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Released(Fact):
+    """The one answer to a charged question."""
+
+    kind: ClassVar[str] = "released"
+    key: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(Fact):
+    """Another analyst learns the answer to a charged question and pays for it out of his own cap."""
+
+    kind: ClassVar[str] = "shared"
+    key: str
+    dataset: str
+    analyst: str
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected(Fact):
+    """The controller looked behind a question; nothing is charged."""
+
+    kind: ClassVar[str] = "inspected"
+    dataset: str
+    version: str
+    question: str
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Fact):
+    """An answer could not be computed; the charge stays, and the question can still be completed once."""
+
+    kind: ClassVar[str] = "failed"
+    key: str
+    analyst: str | None
+    detail: str
+
+
+KINDS: dict[str, type[Fact]] = {
+    fact.kind: fact
+    for fact in (
+        Declared,
+        Raised,
+        Retired,
+        AnalystAdded,
+        Granted,
+        TokenIssued,
+        TokenRevoked,
+        Reserved,
+        Released,
+        Shared,
+        Inspected,
+        Failed,
+    )
+}
+
+
+def read_fact(kind: str, payload: str) -> Fact:
+    """The fact behind its kind and payload; ValueError if they are none.
+
+    >>> read_fact("retired", '{"dataset":"people"}')
+    Retired(dataset='people')
+    """
+    if kind not in KINDS:
+        raise ValueError(f"no kind of fact is called {kind!r}")
+    plain = json.loads(payload)
+    if not isinstance(plain, dict):
+        raise ValueError("a payload is a JSON object")
+    return from_plain(KINDS[kind], plain)

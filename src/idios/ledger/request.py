@@ -1,0 +1,98 @@
+"""What is asked of the ledger and what it gives back: declaration, request, reservation, stored answer."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+
+from idios.errors import InvalidInput
+from idios.ledger.amounts import amount, stored
+from idios.ledger.codec import canonical
+from idios.ledger.names import checked_name
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A data set as its controller declares it; the budgets are for all analysts and versions together."""
+
+    dataset: str
+    version: str
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    min_epsilon: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        checked_name("data set", self.dataset)
+        checked_name("version", self.version)
+        for name in ("epsilon", "delta", "min_epsilon"):
+            object.__setattr__(self, name, amount(name, getattr(self, name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question in normal form, its cost, and who asks; the controller is `analyst=None`.
+
+    >>> Request("people", "2026-11", "ada", "median(income)", Fraction(1, 2)).key[:8]
+    '40290d30'
+    """
+
+    dataset: str
+    version: str
+    analyst: str | None
+    question: str
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        checked_name("data set", self.dataset)
+        checked_name("version", self.version)
+        if self.analyst is not None:
+            checked_name("analyst", self.analyst)
+        if not isinstance(self.question, str) or not self.question:
+            raise InvalidInput("a request needs the question's normal form as text")
+        for name in ("epsilon", "delta"):
+            object.__setattr__(self, name, amount(name, getattr(self, name)))
+
+    @property
+    def key(self) -> str:
+        """What makes two requests one question: data set, version, normal form, ε and δ, but not who asks."""
+        facts = [self.dataset, self.version, self.question, stored(self.epsilon), stored(self.delta)]
+        return hashlib.sha256(canonical(facts).encode("ascii")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A charge that is durably recorded and not answered yet: the data may be read now.
+
+    `joined`: the data set was charged earlier, by a request whose answer was lost or is being computed.
+    """
+
+    request: Request
+    key: str
+    sequence: int
+    joined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """The one answer ever sent for a charge, byte for byte as it was released."""
+
+    key: str
+    dataset: str
+    version: str
+    question: str
+    epsilon: Fraction
+    delta: Fraction
+    answer: str
+    sequence: int
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a request would cost now: whether its answer is stored, and whom it would charge."""
+
+    stored: bool
+    charges_dataset: bool
+    charges_analyst: bool

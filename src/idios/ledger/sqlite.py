@@ -1,0 +1,90 @@
+"""The ledger in an SQLite file, or in memory for tests and one-off use."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.pool import QueuePool, StaticPool
+
+from idios.errors import InvalidInput, LedgerUnavailable
+from idios.ledger.database import Database
+from idios.ledger.turnstile import Turnstile, turnstile_for
+
+
+def in_memory(url: URL) -> bool:
+    """Whether the address names no file."""
+    return url.database in (None, "", ":memory:")
+
+
+def file_of(url: URL) -> Path:
+    """The database's file, absolute: connections opened later must not depend on the working directory."""
+    name = url.database or ""
+    if name.startswith("file:") or url.query:
+        raise InvalidInput("an SQLite ledger is named by a plain path, as in sqlite:///ledger.db")
+    return Path(name).resolve()
+
+
+def open_sqlite(url: URL, timeout: float, create: bool) -> Database:
+    """The database at an address such as sqlite:///ledger.db."""
+    if in_memory(url):
+        engine = create_engine("sqlite://", poolclass=StaticPool, hide_parameters=True, connect_args=_connect(timeout))
+        place, turnstile = "in memory", Turnstile()
+    else:
+        path = file_of(url)
+        if not create and not path.exists():
+            raise LedgerUnavailable(f"there is no ledger in {path}; check the address")
+        engine = create_engine(
+            URL.create("sqlite+pysqlite", database=str(path)),
+            poolclass=QueuePool,
+            pool_timeout=timeout,
+            hide_parameters=True,
+            connect_args=_connect(timeout),
+        )
+        place, turnstile = str(path), turnstile_for(str(path))
+    _listen(engine, timeout)
+    return Database(
+        place=place,
+        reader=engine,
+        writer=engine.execution_options(idios_writes=True),
+        turnstile=turnstile,
+        timeout=timeout,
+        readers_wait=in_memory(url),
+    )
+
+
+def _connect(timeout: float) -> dict[str, Any]:
+    # No isolation level: Python's own idea of when a transaction begins is too late for a consistent read.
+    return {"timeout": timeout, "isolation_level": None, "check_same_thread": False}
+
+
+def _listen(engine: Engine, timeout: float) -> None:
+    @event.listens_for(engine, "connect")
+    def durable(connection: sqlite3.Connection, _: object) -> None:
+        _write_ahead(connection, timeout)
+        connection.execute("PRAGMA synchronous = FULL")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("idios_writes", False)
+        # A writer takes the lock at once: one that reads first may find its view outdated when it writes.
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _write_ahead(connection: sqlite3.Connection, timeout: float) -> None:
+    # The mode stays with the file. While one process sets it, SQLite tells others "locked" without waiting.
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+            if mode not in ("wal", "memory"):
+                connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)

@@ -1,0 +1,93 @@
+"""The state of the ledger: what its facts amount to.
+
+    state_0 = nothing,   state_n = apply(state_{n-1}, fact_n)
+
+The same `apply` keeps the database's tables while facts are appended and recomputes them in memory when the
+chain is verified; the tables are there for speed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from idios.ledger.facts import (
+    AnalystAdded,
+    Declared,
+    Fact,
+    Failed,
+    Granted,
+    Inspected,
+    Raised,
+    Released,
+    Reserved,
+    Retired,
+    Shared,
+    TokenIssued,
+    TokenRevoked,
+)
+from idios.ledger.rows import Analyst, Book, Contradiction, Dataset, Grant, Payment, Question, SomeRow, Token
+
+
+def apply(book: Book, sequence: int, fact: Fact) -> None:
+    """Bring the book up to the fact that the entry with this number records."""
+    match fact:
+        case Declared():
+            known = book.find(Dataset, fact.dataset)
+            if known is None:
+                book.add(Dataset(fact.dataset, fact.version, fact.min_epsilon, fact.epsilon, fact.delta))
+            else:
+                book.change(replace(known, version=fact.version, min_epsilon=fact.min_epsilon))
+        case Raised():
+            dataset = _expect(book, Dataset, fact.dataset)
+            book.change(replace(dataset, epsilon=fact.epsilon, delta=fact.delta))
+        case Retired():
+            book.change(replace(_expect(book, Dataset, fact.dataset), retired=sequence))
+        case AnalystAdded():
+            book.add(Analyst(fact.analyst))
+        case Granted():
+            grant = book.find(Grant, fact.analyst, fact.dataset)
+            if grant is None:
+                book.add(Grant(fact.analyst, fact.dataset, fact.epsilon, fact.delta))
+            else:
+                book.change(replace(grant, epsilon=fact.epsilon, delta=fact.delta))
+        case TokenIssued():
+            book.add(Token(fact.token, fact.digest, fact.analyst, fact.expires))
+        case TokenRevoked():
+            book.change(replace(_expect(book, Token, fact.token), revoked=sequence))
+        case Reserved():
+            dataset = _expect(book, Dataset, fact.dataset)
+            book.change(
+                replace(
+                    dataset,
+                    epsilon_spent=dataset.epsilon_spent + fact.epsilon,
+                    delta_spent=dataset.delta_spent + fact.delta,
+                )
+            )
+            book.add(Question(fact.key, fact.dataset, sequence))
+            if fact.analyst is not None:
+                _pay(book, fact.key, fact.analyst, fact.dataset, fact.epsilon, fact.delta)
+        case Shared():
+            _pay(book, fact.key, fact.analyst, fact.dataset, fact.epsilon, fact.delta)
+        case Released():
+            question = _expect(book, Question, fact.key)
+            if question.released is not None:
+                raise Contradiction("it releases a second answer to one charge")
+            book.change(replace(question, released=sequence))
+        case Inspected() | Failed():
+            pass  # both charge nothing and answer nothing
+        case _:
+            raise Contradiction(f"no rule says what {fact.kind!r} does")
+
+
+def _pay(book: Book, key: str, analyst: str, dataset: str, epsilon: Fraction, delta: Fraction) -> None:
+    grant = _expect(book, Grant, analyst, dataset)
+    book.change(replace(grant, epsilon_spent=grant.epsilon_spent + epsilon, delta_spent=grant.delta_spent + delta))
+    book.add(Payment(key, analyst))
+
+
+def _expect(book: Book, row: type[SomeRow], *identity: str) -> SomeRow:
+    found = book.find(row, *identity)
+    if found is None:
+        raise Contradiction(f"it is about one of the {row.table} that no entry before it mentions")
+    return found

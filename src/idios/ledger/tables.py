@@ -1,0 +1,174 @@
+"""The ledger's tables: the chain, one row to lock, and the derived rows.
+
+Everything but numbers is text, and ASCII where it is signed: SQLite and PostgreSQL keep the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
+
+from idios.errors import LedgerTampered
+from idios.ledger.chain import Entry
+from idios.ledger.codec import Plain, fields_of, from_plain, to_plain
+from idios.ledger.rows import ROWS, Row, SomeRow, identity_of
+
+FORMAT = 1
+VERIFY = "run `idios ledger verify`"
+
+metadata = MetaData()
+
+# SQLite's own key is spelled INTEGER and is as wide as a BIGINT.
+_Sequence = BigInteger().with_variant(Integer, "sqlite")
+
+entries = Table(
+    "idios_entries",
+    metadata,
+    Column("sequence", _Sequence, primary_key=True, autoincrement=False),
+    Column("time", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("mac", Text, nullable=False),
+)
+
+# The one row that writers lock. It says how the ledger is laid out and nothing about its content.
+chain = Table("idios_chain", metadata, Column("format", Integer, primary_key=True, autoincrement=False))
+
+
+def _derived(row: type[Row]) -> Table:
+    indexed = {"payments": ("analyst",), "questions": ("released",)}.get(row.table, ())
+    return Table(
+        f"idios_{row.table}",
+        metadata,
+        *(
+            Column(
+                name,
+                _Sequence if kind is int else Text(),
+                primary_key=name in row.identity,
+                nullable=optional,
+                index=name in indexed,
+            )
+            for name, (kind, optional) in fields_of(row).items()
+        ),
+    )
+
+
+TABLES: dict[type[Row], Table] = {row: _derived(row) for row in ROWS}
+
+
+def _this(row: type[Row]) -> Any:
+    return and_(*(TABLES[row].c[name] == bindparam(f"this_{name}") for name in row.identity))
+
+
+# Built once: building a statement takes SQLAlchemy about as long as running it takes SQLite.
+LOCK = select(chain.c.format).with_for_update()
+APPEND = insert(entries)
+_FIND = {row: select(TABLES[row]).where(_this(row)) for row in ROWS}
+_ADD = {row: insert(TABLES[row]) for row in ROWS}
+_CHANGE = {
+    row: update(TABLES[row])
+    .where(_this(row))
+    .values({name: bindparam(name) for name in fields_of(row) if name not in row.identity})
+    for row in ROWS
+    if len(fields_of(row)) > len(row.identity)
+}
+_NEWEST = select(entries).order_by(entries.c.sequence.desc()).limit(bindparam("count"))
+_NUMBERED = select(entries).where(entries.c.sequence.in_(bindparam("numbers", expanding=True)))
+
+
+class TableBook:
+    """Rows in the database, each read once: a transaction's view of the ledger does not change under it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._seen: dict[tuple[type[Row], tuple[str, ...]], Row | None] = {}
+
+    def find(self, row: type[SomeRow], *identity: str) -> SomeRow | None:
+        """The row with this identity, if there is one."""
+        # What could not have been stored is not asked of the database: each driver fails in its own way.
+        if not all(isinstance(part, str) and part.isprintable() for part in identity):
+            return None
+        place = (row, identity)
+        if place not in self._seen:
+            found = self._connection.execute(_FIND[row], _where(row, identity)).mappings().one_or_none()
+            self._seen[place] = None if found is None else read_row(row, found)
+        seen = self._seen[place]
+        return seen if isinstance(seen, row) else None
+
+    def add(self, row: Row) -> None:
+        """Keep a row that was not there."""
+        self._connection.execute(_ADD[type(row)], to_plain(row))
+        self._seen[type(row), identity_of(row)] = row
+
+    def change(self, row: Row) -> None:
+        """Keep a row in place of the one with its identity."""
+        identity = identity_of(row)
+        values: dict[str, Plain] = {name: value for name, value in to_plain(row).items() if name not in row.identity}
+        self._connection.execute(_CHANGE[type(row)], values | _where(type(row), identity))
+        self._seen[type(row), identity] = row
+
+
+def _where(row: type[Row], identity: tuple[str, ...]) -> dict[str, Plain]:
+    return {f"this_{name}": value for name, value in zip(row.identity, identity, strict=True)}
+
+
+def read_row(row: type[SomeRow], columns: Any) -> SomeRow:
+    """The row behind its columns."""
+    try:
+        return from_plain(row, columns)
+    except ValueError as error:
+        raise LedgerTampered(f"a row of the ledger's {row.table} cannot be read ({error}); {VERIFY}") from error
+
+
+def read_entries(
+    connection: Connection, *, after: int, limit: int | None = None, kinds: tuple[str, ...] = ()
+) -> list[Entry]:
+    """The entries that follow number `after`, in order."""
+    wanted = select(entries).where(entries.c.sequence > after).order_by(entries.c.sequence).limit(limit)
+    if kinds:
+        wanted = wanted.where(entries.c.kind.in_(kinds))
+    return [Entry(*row) for row in connection.execute(wanted)]
+
+
+def last_entries(connection: Connection, count: int) -> list[Entry]:
+    """The newest entries, newest first."""
+    return [Entry(*row) for row in connection.execute(_NEWEST, {"count": count})]
+
+
+def numbered_entries(connection: Connection, numbers: set[int]) -> dict[int, Entry]:
+    """The entries with these numbers."""
+    found = {}
+    for part in _parts(sorted(numbers), 500):
+        for row in connection.execute(_NUMBERED, {"numbers": part}):
+            found[row.sequence] = Entry(*row)
+    return found
+
+
+def _parts(numbers: list[int], size: int) -> Iterator[list[int]]:
+    # Databases take a limited number of parameters in one statement.
+    for start in range(0, len(numbers), size):
+        yield numbers[start : start + size]
+
+
+def replace_rows(connection: Connection, rows: dict[type[Row], dict[tuple[str, ...], Row]]) -> None:
+    """Make the derived tables hold these rows and no others."""
+    for row, table in TABLES.items():
+        connection.execute(delete(table))
+        if rows[row]:
+            connection.execute(insert(table), [to_plain(one) for one in rows[row].values()])
