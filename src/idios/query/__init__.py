@@ -1,0 +1,1 @@
+"""From SQL text to a plan: public facts only, no data is touched here."""

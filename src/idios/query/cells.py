@@ -1,0 +1,119 @@
+"""GROUP BY: the cells that are answered, from public facts alone.
+
+Every group that the declarations and the filter allow is answered, present in the data or not. A group that the
+filter excludes (WHERE region = 'north' GROUP BY region) holds no record of any table, and is no cell.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from idios.core.domain import Categories
+from idios.core.exact import text
+from idios.errors import QuestionRefused
+from idios.query.canonical import Diagram
+from idios.query.intervals import Intervals, intersection
+from idios.query.literals import show
+from idios.query.plan import Group
+from idios.query.question import Key, Question
+from idios.query.schema import Column, Dataset
+
+Cell = tuple[int, ...]
+
+
+def groups(question: Question, dataset: Dataset, selection: Diagram) -> tuple[Group, ...]:
+    """The groups of each key, in the order of the columns' names; ``selection`` excludes NULL in a key."""
+    counted = 1
+    for key in question.keys:
+        counted *= _count(question, key, dataset.columns[key.column], selection)
+    if counted > dataset.max_groups:
+        raise QuestionRefused(
+            f"GROUP BY makes {counted:,} groups, at most {dataset.max_groups:,} are allowed: "
+            "use fewer keys, wider bins, or narrow the keys with WHERE"
+        )
+    shown = {item.meaning: item.label for item in question.items[::-1] if isinstance(item, Key)}
+    return tuple(
+        _group(question, key, shown.get(key.meaning, key.label), dataset.columns[key.column], selection)
+        for key in sorted(question.keys, key=lambda key: key.column)
+    )
+
+
+def cells(groups: Sequence[Group], selection: Diagram) -> tuple[Cell, ...]:
+    """The combinations of groups that some record can be in."""
+    every = itertools.product(*(range(len(group.values)) for group in groups))
+    keys = selection.onto(*(group.column for group in groups))
+    return tuple(
+        cell
+        for cell in every
+        if keys.can_hold({group.column: group.intervals[i] for group, i in zip(groups, cell, strict=True)})
+    )
+
+
+def parts(group: Group, selection: Diagram) -> tuple[Intervals, ...]:
+    """What each group can hold of what is selected: equal for equal partitions, however the bins were named."""
+    possible, _ = selection.possible(group.column)
+    return tuple(intersection((interval,), possible) for interval in group.intervals)
+
+
+def _count(question: Question, key: Key, column: Column, selection: Diagram) -> int:
+    """How many groups a key has, without listing them."""
+    possible, _ = selection.possible(key.column)
+    size = _size(question, key, column)
+    counted, counted_to = 0, -math.inf
+    for first, last in possible:
+        if first is None or last is None:
+            raise QuestionRefused(
+                f"bins need bounds, and {column.name} declares none: narrow it, WHERE {column.name} BETWEEN … AND …",
+                question.source,
+                key.offset,
+            )
+        # a bin that the previous run has reached already is not another one
+        counted += last // size - int(max(first // size - 1, counted_to))
+        counted_to = last // size
+    return counted
+
+
+def _size(question: Question, key: Key, column: Column) -> int:
+    """How many grid points make a group: one category, or the width of a bin in steps."""
+    if (key.width is None) != isinstance(column.domain, Categories):
+        raise QuestionRefused(
+            f"GROUP BY lists category columns and BIN(column, width) of the others; {column.name} is a {column.kind}",
+            question.source,
+            key.offset,
+        )
+    size = (key.width or 1) / column.grid.step
+    if size.denominator != 1 or size < 1:
+        raise QuestionRefused(
+            f"the width of a bin is a multiple of the column's step, which is {text(column.grid.step)}",
+            question.source,
+            key.offset,
+        )
+    return int(size)
+
+
+def _group(question: Question, key: Key, label: str, column: Column, selection: Diagram) -> Group:
+    size, grid = _size(question, key, column), column.grid
+    possible, _ = selection.possible(key.column)
+    intervals: list[tuple[int, int]] = []
+    values: list[str | Fraction] = []
+    for index in _indices(possible, size):
+        first, last = index * size, (index + 1) * size - 1
+        intervals.append((grid.clamp(first), grid.clamp(last)))
+        if isinstance(column.domain, Categories):
+            values.append(column.domain.values[index])
+        else:
+            values.append(show(column, first * grid.step))
+    return Group(label, column.name, tuple(intervals), tuple(values))
+
+
+def _indices(possible: Intervals, size: int) -> list[int]:
+    """The groups ⌊point/size⌋ that some possible point lies in, ascending."""
+    found: dict[int, None] = {}
+    for first, last in possible:
+        if first is None or last is None:
+            raise AssertionError("groups are counted, which needs bounds, before they are listed")
+        found.update(dict.fromkeys(range(first // size, last // size + 1)))
+    return list(found)

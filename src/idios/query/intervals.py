@@ -1,0 +1,84 @@
+"""Sets of grid points as runs: disjoint, ascending, never touching, so that equal sets are equal tuples.
+
+An end that is None is unlimited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from idios.core.exact import INFINITY
+from idios.query.predicate import Interval
+
+Intervals = tuple[Interval, ...]
+
+EVERYTHING: Intervals = ((None, None),)
+NOTHING: Intervals = ()
+
+
+def union(intervals: Iterable[Interval]) -> Intervals:
+    """All points of some intervals, in any order, overlapping or empty (first > last) ones included.
+
+    >>> union([(7, None), (1, 3), (4, 4), (9, 2)])
+    ((1, 4), (7, None))
+    """
+    joined: list[Interval] = []
+    for first, last in sorted(intervals, key=_first):
+        if _last((first, last)) < _first((first, last)):
+            continue
+        if joined and _first((first, last)) <= _last(joined[-1]) + 1:
+            before_first, before_last = joined[-1]
+            joined[-1] = (before_first, _later(before_last, last))
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
+def intersection(one: Intervals, other: Intervals) -> Intervals:
+    """The points in both of two sets.
+
+    >>> intersection(((None, 3), (6, 9)), ((2, 7),))
+    ((2, 3), (6, 7))
+    """
+    both: list[Interval] = []
+    i = j = 0
+    while i < len(one) and j < len(other):
+        a, b = one[i], other[j]
+        first = a[0] if _first(a) >= _first(b) else b[0]
+        last = a[1] if _last(a) <= _last(b) else b[1]
+        if _first((first, None)) <= _last((None, last)):
+            both.append((first, last))
+        if _last(a) <= _last(b):
+            i += 1
+        else:
+            j += 1
+    return tuple(both)
+
+
+def complement(intervals: Intervals) -> Intervals:
+    """All other points.
+
+    >>> complement(((1, 4), (7, None)))
+    ((None, 0), (5, 6))
+    """
+    rest: list[Interval] = []
+    start: int | None = None
+    for first, last in intervals:
+        if first is not None:
+            rest.append((start, first - 1))
+        if last is None:
+            return tuple(rest)
+        start = last + 1
+    return (*rest, (start, None))
+
+
+def _first(interval: Interval) -> int | float:
+    return -INFINITY if interval[0] is None else interval[0]
+
+
+def _last(interval: Interval) -> int | float:
+    return INFINITY if interval[1] is None else interval[1]
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else max(one, other)

@@ -1,0 +1,76 @@
+"""A plan: what will be computed and released, decided from public facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from idios.core.calibration import Choice
+from idios.core.domain import Categories, Domain
+from idios.core.guarantee import Guarantee
+from idios.core.statistics import Mode, Statistic
+from idios.query.predicate import Predicate
+from idios.query.schema import Dataset
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One statistic of one column (None: of the records themselves) as it is answered in every cell.
+
+    ``domain`` is the column's, narrowed by the filter. ``whole`` says that the selected values are all values of the
+    table by declaration (no filter, no groups, not nullable), so that under replace their number is public.
+    ``choice`` is None for a mode, which is a selection with count scores.
+    """
+
+    label: str
+    statistic: Statistic | Mode
+    column: str | None
+    domain: Domain | Categories
+    whole: bool
+    epsilon: Fraction
+    delta: Fraction
+    choice: Choice | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """One GROUP BY key: a category column, or bins of equal width of a bounded one.
+
+    ``intervals`` are the grid points of each group in order, ``values`` what the analyst sees for it.
+    """
+
+    label: str
+    column: str
+    intervals: tuple[tuple[int, int], ...]
+    values: tuple[str | Fraction, ...]
+
+
+@dataclass(frozen=True)
+class Output:
+    """One column of the answer: a key (``group``, an index into the plan's groups) or a statistic (``aggregate``)."""
+
+    label: str
+    group: int | None = None
+    aggregate: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One question, ready to be charged and answered.
+
+    ``cells`` lists the groups answered, as indices into each key's values; one empty tuple without GROUP BY.
+    ``normal_form`` is equal for questions that mean the same. Groups, cells and aggregates are in an order of the
+    plan's own, which does not depend on the wording either, so that a stored answer, cell by cell, serves every
+    question of the same normal form; ``outputs`` says how this question wants it shown.
+    """
+
+    dataset: Dataset
+    filter: Predicate
+    groups: tuple[Group, ...]
+    cells: tuple[tuple[int, ...], ...]
+    aggregates: tuple[Aggregate, ...]
+    epsilon: Fraction
+    delta: Fraction
+    guarantee: Guarantee
+    normal_form: str
+    outputs: tuple[Output, ...] = ()

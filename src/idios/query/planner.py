@@ -1,0 +1,258 @@
+"""From a question to a plan: what is released, with which ε, by which mechanism. Public facts only.
+
+    filter ─▶ diagram ─▶ groups and cells ─▶ different statistics ─▶ shares of ε and δ ─▶ mechanisms ─▶ Plan
+
+ε is divided among the different statistics (``shares``), and each share once more between the cells: a record is in
+one cell, and under replace can leave it for another, so each of several cells gets half (``accounting``). A statistic
+that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. δ goes, in the same proportions,
+to the statistics that need it. Every released cell then has at least the data set's least ε.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial, reduce
+from operator import or_
+
+from idios.core.accounting import parallel, sequential, share_of_parts
+from idios.core.calibration import Choice, Level, Method, Protection, choose
+from idios.core.domain import Categories, Domain
+from idios.core.exact import positive, text
+from idios.core.guarantee import Guarantee
+from idios.core.statistics import Count, Mode, Statistic
+from idios.errors import InvalidInput, QuestionRefused, Unanswerable
+from idios.query import cells as partition
+from idios.query.canonical import Diagram, Diagrams
+from idios.query.functions import normal
+from idios.query.intervals import EVERYTHING, union
+from idios.query.normal import identity, normal_form
+from idios.query.offers import alternatives, objection
+from idios.query.plan import Aggregate, Group, Output, Plan
+from idios.query.predicate import ALWAYS, All, Among, Predicate
+from idios.query.question import Key, Measure, Question
+from idios.query.schema import Dataset
+from idios.query.shares import Weights, weigh
+from idios.query.simplify import simplified
+
+
+@dataclass(frozen=True)
+class Target:
+    """One statistic to release: of which column, of which selected records, whatever it was called."""
+
+    measure: Measure
+    statistic: Statistic | Mode
+    column: str | None
+    selection: Diagram
+    domain: Domain | Categories
+    whole: bool
+
+
+def plan(question: Question, dataset: Dataset, epsilon: object, weights: Weights = None) -> Plan:
+    """Decide everything about a question that can be decided without data.
+
+    >>> from idios.core.domain import Kind
+    >>> from idios.query.reader import read
+    >>> from idios.query.schema import Column
+    >>> people = Dataset("people", {"age": Column("age", Kind.INTEGER, Domain(lower=0, upper=120), nullable=False)})
+    >>> question = read("SELECT COUNT(*), MEDIAN(age), AVG(age) FROM people WHERE age < 18", {"people": people})
+    >>> [(a.label, str(a.epsilon), a.domain.upper) for a in plan(question, people, "0.6").aggregates]
+    [('COUNT(*)', '1/5', None), ('AVG(age)', '1/5', 17), ('MEDIAN(age)', '1/5', 17)]
+    """
+    total = positive(epsilon, "epsilon")
+    if question.dataset != dataset.name:
+        raise InvalidInput(f"the question is about {question.dataset!r}, the data set given is {dataset.name!r}")
+    selection = _selection(question, dataset)
+    own = [_own_selection(question, measure, selection) for measure in question.measures]
+    answered = reduce(or_, own)
+    groups = partition.groups(question, dataset, answered)
+    cells = partition.cells(groups, answered)
+    listed = [
+        _target(question, measure, dataset, values, values == selection, len(cells))
+        for measure, values in zip(question.measures, own, strict=True)
+    ]
+    names = [identity(target.statistic, target.column, target.selection) for target in listed]
+    order = sorted(set(names))
+    targets = [listed[names.index(name)] for name in order]
+    same = [order.index(name) for name in names]
+    aggregates = _aggregates(targets, weigh(question.measures, same, weights), dataset, total, len(cells))
+    guarantee = _guarantee(aggregates, dataset, len(cells))
+    released = [(target.selection, aggregate) for target, aggregate in zip(targets, aggregates, strict=True)]
+    return Plan(
+        dataset,
+        _executed(question, dataset, groups, selection),
+        groups,
+        cells,
+        aggregates,
+        guarantee.epsilon,
+        guarantee.delta,
+        guarantee,
+        normal_form(dataset, answered, groups, cells, released),
+        _outputs(question, groups, same),
+    )
+
+
+def _selection(question: Question, dataset: Dataset) -> Diagram:
+    """The records that fulfil WHERE and are in a group: those without NULL in a key."""
+    selection = Diagrams(dataset.columns).of(question.filter)
+    if selection.never:
+        raise QuestionRefused("no record can ever fulfil WHERE, given the declared columns: there is nothing to ask")
+    for key in question.keys:
+        selection &= selection.within.of(_present(key.column))
+    if selection.never:
+        raise QuestionRefused("no record that fulfils WHERE can be in any group: there is nothing to ask")
+    return selection
+
+
+def _own_selection(question: Question, measure: Measure, selection: Diagram) -> Diagram:
+    """The selected records that have a value of the measure's column: the others do not matter to it."""
+    if measure.column is None:
+        return selection
+    own = selection & selection.within.of(_present(measure.column))
+    if own.never:
+        raise QuestionRefused(
+            f"{measure.label}: no record that fulfils WHERE can have a value of {measure.column}",
+            question.source,
+            measure.offset,
+        )
+    return own
+
+
+def _executed(question: Question, dataset: Dataset, groups: Sequence[Group], selection: Diagram) -> Predicate:
+    """The filter that an engine applies: WHERE, and each key in one of its groups."""
+    if selection.always:
+        return ALWAYS
+    grouped = (Among(group.column, union(group.intervals)) for group in groups)
+    return simplified(All((question.filter, *grouped)), dataset.columns)
+
+
+def _target(
+    question: Question, measure: Measure, dataset: Dataset, selection: Diagram, every_record: bool, cells: int
+) -> Target:
+    statistic = normal(measure.statistic)
+    if problem := objection(statistic, dataset.parameters):
+        raise QuestionRefused(f"{measure.label}: {problem}", question.source, measure.offset)
+    whole = selection.always and cells == 1
+    if measure.column is None or (isinstance(statistic, Count) and every_record):
+        return Target(measure, statistic, None, selection, Domain(), whole)
+    column = dataset.columns[measure.column]
+    if isinstance(statistic, Mode):
+        return Target(measure, statistic, column.name, selection, column.domain, whole)
+    points, _ = selection.possible(column.name)
+    narrowed = column.grid.narrowed(points[0][0], points[-1][1])
+    if narrowed is None:
+        raise AssertionError("a selection that is not empty leaves points of its columns")
+    return Target(measure, statistic, column.name, selection, narrowed, whole)
+
+
+def _aggregates(
+    targets: Sequence[Target], weights: Sequence[Fraction], dataset: Dataset, total: Fraction, cells: int
+) -> tuple[Aggregate, ...]:
+    # Whether a statistic is free or needs δ does not depend on its share, so the most generous one tells.
+    first = [_choice(target, dataset, dataset.protection, total) for target in targets]
+    epsilons = _divided(total, weights, [choice is None or choice.method is not Method.EXACT for choice in first])
+    needy = [choice is not None and choice.method is Method.REFUSING for choice in first]
+    deltas = _divided(dataset.protection.delta, weights, needy)
+    aggregates: list[Aggregate] = []
+    for target, whole_epsilon, whole_delta in zip(targets, epsilons, deltas, strict=True):
+        epsilon, delta = (share_of_parts(part, dataset.neighbours, cells) for part in (whole_epsilon, whole_delta))
+        if epsilon:
+            choice = _choice(target, dataset, replace(dataset.protection, delta=delta), epsilon)
+        else:
+            choice = Choice(Method.EXACT, 0, epsilon)
+        aggregates.append(
+            Aggregate(
+                target.measure.label,
+                target.statistic,
+                target.column,
+                target.domain,
+                target.whole,
+                epsilon,
+                delta,
+                choice,
+            )
+        )
+    _refuse_too_little(aggregates, dataset, total, cells)
+    return tuple(aggregates)
+
+
+def _divided(whole: Fraction, weights: Sequence[Fraction], takers: Sequence[bool]) -> list[Fraction]:
+    """The shares of those who take, in proportion to their weights; 0 for the others."""
+    taken = sum(weight for weight, takes in zip(weights, takers, strict=True) if takes)
+    return [whole * weight / taken if takes else Fraction(0) for weight, takes in zip(weights, takers, strict=True)]
+
+
+def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: Fraction) -> Choice | None:
+    """The mechanism of a statistic; None for a mode, which has its own."""
+    if isinstance(target.statistic, Mode) or isinstance(target.domain, Categories):
+        return None
+    chosen = partial(
+        choose,
+        domain=target.domain,
+        neighbours=dataset.neighbours,
+        whole=target.whole,
+        protection=protection,
+        epsilon=epsilon,
+    )
+    try:
+        return chosen(target.statistic)
+    except Unanswerable as error:
+        instead = alternatives(target.statistic, target.column or "", dataset.parameters, chosen)
+        raise Unanswerable(f"{target.measure.label} cannot be answered: {error}. {instead}") from None
+
+
+def _refuse_too_little(aggregates: Sequence[Aggregate], dataset: Dataset, total: Fraction, cells: int) -> None:
+    paid = [aggregate for aggregate in aggregates if aggregate.epsilon]
+    least = min(paid, key=lambda aggregate: aggregate.epsilon, default=None)
+    if least is None or least.epsilon >= dataset.min_epsilon:
+        return
+    enough = total * dataset.min_epsilon / least.epsilon
+    where = f" in each of {cells:,} groups" if cells > 1 else ""
+    raise InvalidInput(
+        f"epsilon = {text(total)} leaves {text(least.epsilon)} for {least.label}{where}; this data set answers with at "
+        f"least {text(dataset.min_epsilon)} for every released value: ask with epsilon = {text(enough)} or more"
+    )
+
+
+def _guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) -> Guarantee:
+    """What the whole answer promises: the statistics of a cell one after the other, the cells beside each other."""
+    cell = sequential(_promise(aggregate, dataset) for aggregate in aggregates)
+    return cell if cells == 1 else parallel([cell] * cells)
+
+
+def _promise(aggregate: Aggregate, dataset: Dataset) -> Guarantee:
+    """Noise at the local sensitivity promises what the level does; every other mechanism is differentially private."""
+    protection, level = dataset.protection, Level.DIFFERENTIAL
+    if aggregate.choice is not None and aggregate.choice.method is Method.LOCAL:
+        level = protection.level
+    group = protection.group if level is Level.GROUP else 1
+    return Guarantee(level, aggregate.epsilon, dataset.neighbours, aggregate.delta, group)
+
+
+def _outputs(question: Question, groups: Sequence[Group], same: Sequence[int]) -> tuple[Output, ...]:
+    """The columns of the answer: keys that SELECT does not list, then the SELECT list."""
+    place = {group.column: i for i, group in enumerate(groups)}
+    shown = {item.meaning for item in question.items if isinstance(item, Key)}
+    outputs = [Output(key.label, group=place[key.column]) for key in question.keys if key.meaning not in shown]
+    statistics = iter(same)
+    for item in question.items:
+        if isinstance(item, Key):
+            output = Output(item.label, group=place[item.column])
+        else:
+            output = Output(item.label, aggregate=next(statistics))
+        if output in outputs:
+            continue  # the same thing under the same name
+        if any(output.label == other.label for other in outputs):
+            raise QuestionRefused(
+                f"two different results are called {output.label!r}: name one of them with AS",
+                question.source,
+                item.offset,
+            )
+        outputs.append(output)
+    return tuple(outputs)
+
+
+def _present(column: str) -> Among:
+    """The column is not NULL."""
+    return Among(column, EVERYTHING)

@@ -1,0 +1,71 @@
+"""What a controller declares of a data set: its columns, its protection, and what may be asked.
+
+All of it is public. A column's values are read onto its grid (numbers, dates, timestamps) or as the index of a
+declared category; whatever does not fit reads as NULL, and NULL is never a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from idios.core.calibration import Protection
+from idios.core.domain import Categories, Domain, Kind
+from idios.core.neighbours import Neighbours
+from idios.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Column:
+    """One declared column: a grid or categories, and whether a value may be missing."""
+
+    name: str
+    kind: Kind
+    domain: Domain | Categories
+    nullable: bool = True
+
+    def __post_init__(self) -> None:
+        if (self.kind is Kind.CATEGORY) != isinstance(self.domain, Categories):
+            raise InvalidInput(f"column {self.name!r}: a category column declares values, any other a grid")
+
+    @property
+    def grid(self) -> Domain:
+        """The grid of the column; the indices of its values, for a category."""
+        if isinstance(self.domain, Categories):
+            return Domain(Fraction(1), 0, len(self.domain.values) - 1)
+        return self.domain
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The ranks, orders and shares that an analyst may name: public sets, fixed beforehand.
+
+    Quantiles are the multiples of ``quantile`` strictly between 0 and 1, trims the multiples of ``trim`` below ½,
+    k one of ``k``. None lifts the restriction.
+    """
+
+    quantile: Fraction | None = Fraction(1, 20)
+    k: frozenset[int] | None = frozenset({1, 2, 3, 5, 10, 20})
+    trim: Fraction | None = Fraction(1, 20)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Everything public about a data set."""
+
+    name: str
+    columns: Mapping[str, Column]
+    neighbours: Neighbours = Neighbours.REPLACE
+    protection: Protection = field(default_factory=Protection)
+    min_epsilon: Fraction = Fraction(1, 20)
+    max_groups: int = 1000
+    parameters: Parameters = field(default_factory=Parameters)
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise InvalidInput(f"data set {self.name!r} declares no columns")
+        for name, column in self.columns.items():
+            if name != column.name:
+                raise InvalidInput(f"data set {self.name!r} lists the column {column.name!r} as {name!r}")

@@ -1,0 +1,418 @@
+"""What a plan decides: shares to the last fraction, cells, domains, mechanisms, and what it refuses."""
+
+from fractions import Fraction
+
+import pytest
+from declared import PEOPLE, dataset, declared, planned, protected
+
+from idios.core.calibration import Level, Method
+from idios.core.domain import Categories, Domain, Kind
+from idios.core.neighbours import Neighbours
+from idios.core.statistics import Count, Maximum, Mean, Median, Minimum
+from idios.errors import IdiosError, InvalidInput, QuestionRefused, Unanswerable
+from idios.query.plan import Output
+from idios.query.planner import plan
+from idios.query.predicate import ALWAYS, Among
+from idios.query.reader import read
+from idios.query.schema import Column, Parameters
+
+F = Fraction
+
+
+def shares(sql, epsilon=1, weights=None, people=PEOPLE):
+    return {a.label: a.epsilon for a in planned(sql, epsilon, weights, people).aggregates}
+
+
+def test_epsilon_is_split_evenly_and_exactly():
+    assert shares("SELECT MEDIAN(income), AVG(age), SUM(price) FROM people", "0.7") == {
+        "MEDIAN(income)": F(7, 30),
+        "AVG(age)": F(7, 30),
+        "SUM(price)": F(7, 30),
+    }
+
+
+@pytest.mark.parametrize("weights", [[2, 1], {"m": 2, "AVG(age)": 1}, ("1", F(1, 2)), {"m": "0.5", "AVG(age)": 0.25}])
+def test_epsilon_is_split_by_weights(weights):
+    assert shares("SELECT MEDIAN(income) AS m, AVG(age) FROM people", "0.9", weights) == {
+        "m": F(6, 10),
+        "AVG(age)": F(3, 10),
+    }
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1], "do not fit"),
+        ("12", "do not fit"),
+        (3, "do not fit"),
+        ([1, 0], "greater than 0"),
+        ([1, -1], "greater than 0"),
+        ([1, "x"], "finite number"),
+        ({"m": 1}, "no weight for AVG"),
+        ({"m": 1, "AVG(age)": 1, "x": 1}, "'x', which is no statistic"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(weights, message):
+    with pytest.raises(InvalidInput, match=message):
+        planned("SELECT MEDIAN(income) AS m, AVG(age) FROM people", 1, weights)
+
+
+def test_several_cells_get_half_under_replace_and_all_under_add_remove():
+    sql = "SELECT MEDIAN(income), COUNT(*) FROM people GROUP BY region"
+    assert set(shares(sql, 1).values()) == {F(1, 4)}
+    added = declared(neighbours=Neighbours.ADD_REMOVE)
+    assert set(shares(sql, 1, people=added).values()) == {F(1, 2)}
+    for people in (PEOPLE, added):
+        made = planned(sql, 1, people=people)
+        assert (made.epsilon, made.guarantee.epsilon) == (1, 1)
+
+
+def test_one_possible_cell_gets_everything():
+    made = planned("SELECT MEDIAN(income) FROM people WHERE region = 'east' GROUP BY region", 1)
+    assert made.cells == ((0,),)
+    assert made.groups[0].values == ("east",)
+    assert made.aggregates[0].epsilon == made.epsilon == 1
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, "x", None, float("nan"), float("inf"), True, "1/0"])
+def test_epsilon_is_a_number_greater_than_0(epsilon):
+    with pytest.raises(InvalidInput, match="epsilon"):
+        planned("SELECT MEDIAN(income) FROM people", epsilon)
+
+
+def test_a_question_is_planned_for_its_own_data_set():
+    with pytest.raises(InvalidInput, match="about 'people', the data set given is 'other'"):
+        plan(read("SELECT COUNT(*) FROM people", {"people": PEOPLE}), declared(name="other"), 1)
+
+
+def test_the_count_of_a_whole_table_is_free_under_replace():
+    made = planned("SELECT COUNT(*), COUNT(age) FROM people WHERE age >= 0 OR age < 0")
+    assert (made.epsilon, made.delta, made.filter) == (0, 0, ALWAYS)
+    (count,) = made.aggregates
+    assert (count.epsilon, count.choice.method, count.whole) == (0, Method.EXACT, True)
+    assert [output.aggregate for output in made.outputs] == [0, 0]
+    assert str(made.guarantee) == "No privacy is spent: the answer is publicly known."
+
+
+def test_what_is_free_takes_no_share():
+    assert shares("SELECT COUNT(*), MEDIAN(age) FROM people", weights=[5, 1]) == {"COUNT(*)": 0, "MEDIAN(age)": 1}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(income) FROM people",
+        "SELECT COUNT(*) FROM people WHERE age > 3",
+        "SELECT COUNT(*) FROM people WHERE income IS NOT NULL",
+        "SELECT COUNT(*) FROM people GROUP BY sex",
+    ],
+)
+def test_other_counts_are_not_free(sql):
+    made = planned(sql)
+    assert made.epsilon == 1
+    assert not made.aggregates[0].whole
+    assert made.aggregates[0].choice.method is Method.GLOBAL
+
+
+def test_a_whole_table_under_add_remove_is_not_free():
+    assert planned("SELECT COUNT(*) FROM people", people=declared(neighbours=Neighbours.ADD_REMOVE)).epsilon == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "whole"),
+    [
+        ("SELECT MEDIAN(age) FROM people", True),
+        ("SELECT MEDIAN(age) FROM people WHERE age IS NOT NULL", True),
+        ("SELECT MEDIAN(age) FROM people WHERE age <= 120 AND TRUE", True),
+        ("SELECT MEDIAN(income) FROM people", False),
+        ("SELECT MEDIAN(income) FROM people WHERE income IS NOT NULL", False),
+        ("SELECT MEDIAN(age) FROM people WHERE age > 0", False),
+        ("SELECT MEDIAN(age) FROM people GROUP BY sex", False),
+    ],
+)
+def test_whole_is_a_public_fact(sql, whole):
+    assert planned(sql).aggregates[0].whole is whole
+
+
+@pytest.mark.parametrize(
+    ("where", "low", "high"),
+    [
+        ("income < 50000", None, 49_999),
+        ("income > 10 AND income <= 20", 11, 20),
+        ("income IN (5, 500)", 5, 500),
+        ("income BETWEEN 0 AND 9 OR (income = 77 AND age > 3)", 0, 77),
+        ("age > 3", None, None),
+        ("income < 5 OR age > 3", None, None),
+        ("income < 5 OR income IS NULL", None, 4),
+    ],
+)
+def test_a_filter_narrows_the_domain_of_its_column(where, low, high):
+    (median,) = planned(f"SELECT MEDIAN(income) FROM people WHERE {where}").aggregates
+    assert median.domain == Domain(F(1), low, high)
+
+
+def test_a_narrowed_column_has_bounds():
+    made = planned("SELECT AVG(income), MAX(income) FROM people WHERE income BETWEEN 0 AND 100000")
+    assert {a.choice.method for a in made.aggregates} == {Method.LOCAL}
+
+
+UNBOUNDED = [
+    ("MAX(income)", "KTH_LARGEST(income, 2)"),
+    ("MIN(seen)", "KTH_SMALLEST(seen, 2)"),
+    ("SUM(income)", "TRIMMED_MEAN(income, 0.05)"),
+    ("AVG(income)", "TRIMMED_MEAN(income, 0.05)"),
+    ("VARIANCE(income)", "IQR(income)"),
+    ("STDDEV(income)", "IQR(income)"),
+    ('MAX("Größe in cm")', 'KTH_LARGEST("Größe in cm", 2)'),
+]
+
+
+@pytest.mark.parametrize(("call", "instead"), UNBOUNDED)
+def test_what_has_no_answer_is_refused_with_what_has(call, instead):
+    with pytest.raises(Unanswerable) as caught:
+        planned(f"SELECT {call} FROM people")
+    assert str(caught.value).startswith(f"{call} cannot be answered")
+    assert instead in str(caught.value)
+    assert "BETWEEN" in str(caught.value)
+    planned(f"SELECT {instead} FROM people")
+
+
+def test_a_group_needs_a_greater_k():
+    people = protected("group", group=4)
+    with pytest.raises(Unanswerable, match=r"KTH_LARGEST\(income, 5\)"):
+        planned("SELECT KTH_LARGEST(income, 2) FROM people", people=people)
+    made = planned("SELECT KTH_LARGEST(income, 5) FROM people", people=people)
+    assert made.guarantee.notation == "(1, 2, 3, 4)-gDP"
+
+
+def test_without_bounds_or_delta_there_is_no_differential_privacy():
+    with pytest.raises(Unanswerable, match=r"In SQL: a narrower question: WHERE income BETWEEN"):
+        planned("SELECT MEDIAN(income) FROM people", people=protected("differential"))
+
+
+def test_delta_goes_to_the_statistics_that_need_it_and_is_split_like_epsilon():
+    people = protected("differential", delta="1e-6")
+    made = planned("SELECT MEDIAN(income), IQR(income), AVG(age), COUNT(income) FROM people", 2, [3, 1, 2, 2], people)
+    by_label = {a.label: a for a in made.aggregates}
+    assert by_label["MEDIAN(income)"].delta == F(3, 4 * 10**6)
+    assert by_label["IQR(income)"].delta == F(1, 4 * 10**6)
+    assert by_label["AVG(age)"].delta == by_label["COUNT(income)"].delta == 0
+    assert by_label["IQR(income)"].choice.delta == F(1, 4 * 10**6)
+    assert by_label["IQR(income)"].choice.method is Method.REFUSING
+    assert (made.epsilon, made.delta) == (2, F(1, 10**6))
+    assert made.guarantee.notation == "(2, 0.000001)-DP"
+    grouped = planned("SELECT MEDIAN(income) FROM people GROUP BY sex", 2, people=people)
+    assert grouped.aggregates[0].delta == F(1, 2 * 10**6)
+    assert grouped.delta == F(1, 10**6)
+
+
+def test_no_delta_is_spent_where_none_is_needed():
+    assert planned("SELECT AVG(age) FROM people", people=protected("differential", delta="1e-6")).delta == 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "level"),
+    [
+        ("SELECT MEDIAN(income) FROM people", Level.INDIVIDUAL),
+        ("SELECT COUNT(income) FROM people", Level.DIFFERENTIAL),
+        ("SELECT MODE(region), SUM(price) FROM people", Level.DIFFERENTIAL),
+        ("SELECT COUNT(income), MEDIAN(income) FROM people", Level.INDIVIDUAL),
+    ],
+)
+def test_the_guarantee_is_that_of_the_weakest_mechanism(sql, level):
+    assert planned(sql).guarantee.level is level
+
+
+def test_every_released_cell_has_the_least_epsilon():
+    planned("SELECT MEDIAN(income) FROM people", "0.05")
+    planned("SELECT MEDIAN(income), AVG(age) FROM people GROUP BY sex", "0.2")
+    with pytest.raises(InvalidInput, match=r"leaves 0.04 .* ask with epsilon = 0.05 or more"):
+        planned("SELECT MEDIAN(income) FROM people", "0.04")
+    with pytest.raises(InvalidInput, match=r"in each of 2 groups.* epsilon = 0.2 or more"):
+        planned("SELECT MEDIAN(income), AVG(age) FROM people GROUP BY sex", "0.199")
+    with pytest.raises(InvalidInput, match=r"for AVG\(age\).* epsilon = 0.5 or more"):
+        planned("SELECT MEDIAN(income), AVG(age) FROM people", "0.3", [9, 1])
+    planned("SELECT COUNT(*) FROM people", "0.000001")
+
+
+PARAMETERS = [
+    ("QUANTILE(age, 0.333)", "q is a multiple of 0.05 between 0 and 1"),
+    ("PERCENTILE_DISC(age, 0.01)", "q is a multiple of 0.05 between 0 and 1"),
+    ("QUANTILE(age, 0)", r"ask for MIN\(column\) or KTH_SMALLEST\(column, k\)"),
+    ("PERCENTILE_DISC(age, 1)", r"ask for MAX\(column\) or KTH_LARGEST\(column, k\)"),
+    ("KTH_LARGEST(age, 4)", "k is one of 1, 2, 3, 5, 10, 20"),
+    ("KTH_SMALLEST(age, 1e300)", "k is one of 1, 2, 3, 5, 10, 20"),
+    ("TRIMMED_MEAN(age, 0.07)", "p is a multiple of 0.05 below 0.5"),
+    ("WINSORIZED_MEAN(age, 0.07)", "p is a multiple of 0.05 below 0.5"),
+]
+
+
+@pytest.mark.parametrize(("call", "allowed"), PARAMETERS)
+def test_parameters_come_from_public_sets(call, allowed):
+    with pytest.raises(QuestionRefused, match=allowed) as caught:
+        planned(f"SELECT COUNT(*), {call} FROM people")
+    assert caught.value.position == (1, 18)
+    free = declared(parameters=Parameters(None, None, None))
+    if ", 0)" in call or ", 1)" in call:
+        with pytest.raises(QuestionRefused, match=allowed):
+            planned(f"SELECT {call} FROM people", people=free)
+    else:
+        planned(f"SELECT {call} FROM people", people=free)
+
+
+def test_statistics_without_a_parameter_are_always_offered():
+    people = declared(parameters=Parameters(F(3, 10), frozenset({5}), F(3, 10)))
+    planned("SELECT MEDIAN(age), MIN(age), MAX(age), AVG(age), IQR(age), QUANTILE(age, 0.5) FROM people", people=people)
+    with pytest.raises(QuestionRefused, match=r"multiple of 0\.3"):
+        planned("SELECT PERCENTILE_DISC(age, 0.5) FROM people", people=people)
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT COUNT(*) FROM people WHERE age < 0", "nothing to ask"),
+        ("SELECT COUNT(*) FROM people WHERE age > 3 AND NOT age > 2", "nothing to ask"),
+        ("SELECT COUNT(*) FROM people WHERE region = 'mars'", "nothing to ask"),
+        ("SELECT COUNT(*) FROM people WHERE sex IS NULL", "nothing to ask"),
+        ("SELECT COUNT(*) FROM people WHERE region IS NULL GROUP BY region", "can be in any group"),
+        ("SELECT COUNT(*), COUNT(income) FROM people WHERE income IS NULL", "can have a value of income"),
+        ("SELECT MEDIAN(income) FROM people WHERE income IS NULL", "can have a value of income"),
+    ],
+)
+def test_what_can_never_be_selected_is_refused(sql, message):
+    with pytest.raises(QuestionRefused, match=message):
+        planned(sql)
+
+
+def test_bins_cover_the_declared_bounds():
+    (group,) = planned("SELECT BIN(age, 50), COUNT(*) FROM people GROUP BY BIN(age, 50)").groups
+    assert group.intervals == ((0, 49), (50, 99), (100, 120))
+    assert group.values == (0, 50, 100)
+    (group,) = planned("SELECT COUNT(*) FROM people GROUP BY BIN(price, 33.33)").groups
+    assert group.intervals == ((0, 3332), (3333, 6665), (6666, 9998), (9999, 10_000))
+    assert group.values == (0, F("33.33"), F("66.66"), F("99.99"))
+    (group,) = planned("SELECT COUNT(*) FROM people GROUP BY BIN(born, 10000)").groups
+    assert group.values == ("1970-01-01", "1997-05-19", "2024-10-04")
+
+
+def test_bins_below_zero_are_aligned_too():
+    cold = dataset("cold", Column("t", Kind.INTEGER, Domain(lower=-15, upper=4)))
+    (group,) = planned("SELECT COUNT(*) FROM cold GROUP BY BIN(t, 10)", people=cold).groups
+    assert group.intervals == ((-15, -11), (-10, -1), (0, 4))
+    assert group.values == (-20, -10, 0)
+
+
+def test_a_filter_can_bound_bins_and_leaves_out_those_it_excludes():
+    made = planned("SELECT COUNT(*) FROM people WHERE income BETWEEN 5 AND 25 GROUP BY BIN(income, 10)")
+    assert made.groups[0].intervals == ((0, 9), (10, 19), (20, 29))
+    made = planned(
+        "SELECT COUNT(*) FROM people WHERE age < 5 OR age BETWEEN 7 AND 9 OR age >= 110 GROUP BY BIN(age, 10)"
+    )
+    assert made.groups[0].values == (0, 110, 120)
+    assert made.cells == ((0,), (1,), (2,))
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("BIN(income, 10)", "bins need bounds"),
+        ("BIN(age, 2.5)", "multiple of the column's step, which is 1"),
+        ("BIN(price, 0.001)", "multiple of the column's step, which is 0.01"),
+        ("BIN(price, 0.05)", "makes 2,001 groups, at most 1,000"),
+        ("BIN(born, 1), BIN(price, 0.01), region", "makes 800,120,004 groups"),
+    ],
+)
+def test_bins_that_cannot_be_listed_are_refused(key, message):
+    with pytest.raises(QuestionRefused, match=message):
+        planned(f"SELECT COUNT(*) FROM people GROUP BY {key}")
+
+
+def test_cells_that_the_filter_excludes_together_are_left_out():
+    made = planned(
+        "SELECT sex, region, COUNT(*) FROM people "
+        "WHERE region = 'north' OR (region = 'west' AND sex = 'f') GROUP BY sex, region"
+    )
+    assert [group.column for group in made.groups] == ["region", "sex"]
+    named = [tuple(g.values[i] for g, i in zip(made.groups, cell, strict=True)) for cell in made.cells]
+    assert named == [("north", "f"), ("north", "m"), ("west", "f")]
+
+
+def test_a_cell_without_any_value_is_none():
+    made = planned("SELECT MEDIAN(income) FROM people WHERE region = 'north' OR income IS NULL GROUP BY region")
+    assert made.groups[0].values == ("north",)
+    with_count = planned("SELECT COUNT(*) FROM people WHERE region = 'north' OR income IS NULL GROUP BY region")
+    assert len(with_count.cells) == 4
+
+
+def test_the_executed_filter_includes_the_groups():
+    made = planned("SELECT COUNT(*) FROM people WHERE age > 3 GROUP BY region")
+    assert set(made.filter.parts) == {Among("age", ((4, 120),)), Among("region", ((0, 3),))}
+    assert planned("SELECT COUNT(*) FROM people GROUP BY sex").filter == ALWAYS
+
+
+def test_a_statistic_listed_twice_is_released_once():
+    made = planned(
+        "SELECT MEDIAN(age) AS a, QUANTILE(age, 0.5) AS b, percentile_cont(0.5) WITHIN GROUP (ORDER BY age) AS c, "
+        "MAX(age), KTH_LARGEST(age, 1), MIN(age), KTH_SMALLEST(age, 1), AVG(age), TRIMMED_MEAN(age, 0), "
+        "WINSORIZED_MEAN(age, 0), COUNT(*), COUNT(age), MEDIAN(age) AS a FROM people",
+        4,
+    )
+    assert [type(a.statistic) for a in made.aggregates] == [Count, Maximum, Mean, Median, Minimum]
+    assert [a.epsilon for a in made.aggregates] == [0, 1, 1, 1, 1]
+    index = {type(a.statistic): i for i, a in enumerate(made.aggregates)}
+    assert [made.outputs[i].aggregate for i in range(3)] == [index[Median]] * 3
+    assert [output.label for output in made.outputs][:4] == ["a", "b", "c", "MAX(age)"]
+    assert len(made.outputs) == 12
+
+
+def test_weights_of_one_statistic_listed_twice_add_up():
+    sql = "SELECT MEDIAN(age) AS a, QUANTILE(age, 0.5) AS b, MAX(age) AS c FROM people"
+    for weights in ([1, 1, 2], {"a": 1, "b": 1, "c": 2}, {"a": 2, "c": 2}):
+        assert set(shares(sql, 1, weights).values()) == {F(1, 2)}
+
+
+def test_outputs_show_keys_that_select_does_not_list():
+    made = planned("SELECT COUNT(*) AS n, region AS r FROM people GROUP BY sex, region, BIN(age, 60)")
+    assert [group.label for group in made.groups] == ["BIN(age, 60)", "r", "sex"]
+    assert made.outputs == (
+        Output("sex", group=2),
+        Output("BIN(age, 60)", group=0),
+        Output("n", aggregate=0),
+        Output("r", group=1),
+    )
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT AVG(age) AS x, MAX(age) AS x FROM people",
+        "SELECT region, COUNT(*) AS region FROM people GROUP BY region",
+        "SELECT COUNT(*) AS region FROM people GROUP BY region",
+    ],
+)
+def test_two_results_of_one_name_are_refused(sql):
+    with pytest.raises(QuestionRefused, match="two different results are called"):
+        planned(sql)
+
+
+def test_a_mode_has_its_own_mechanism():
+    (mode,) = planned("SELECT MODE(region) FROM people WHERE region <> 'north'").aggregates
+    assert mode.choice is None
+    assert mode.domain == Categories(("north", "south", "east", "west"))
+    assert mode.epsilon == 1
+
+
+def test_a_distinct_count_of_categories_is_of_their_indices():
+    (count,) = planned("SELECT COUNT(DISTINCT region) FROM people WHERE region <> 'north'").aggregates
+    assert (count.column, count.domain) == ("region", Domain(lower=1, upper=3))
+
+
+def test_the_choice_has_the_epsilon_of_the_cell():
+    (median,) = planned("SELECT MEDIAN(age) FROM people GROUP BY sex", "0.3").aggregates
+    assert median.choice.epsilon == median.epsilon == F(3, 20)
+
+
+def test_every_refusal_is_one_that_is_foreseen():
+    for sql in ("SELECT MAX(income) FROM people", "SELECT COUNT(*) FROM people WHERE age < 0"):
+        with pytest.raises(IdiosError):
+            planned(sql)
