@@ -1,0 +1,114 @@
+"""What a party asks of the place where its data lives.
+
+A source is one of
+
+    people.csv                                   a CSV file with a header line; read as the declared types
+    people.parquet                               a Parquet file
+    people.duckdb::table                         a table of a DuckDB file (schema.table where it is not in main)
+    postgresql://user@host/base?table=people     a table or view of PostgreSQL (schema.people likewise)
+    spark:table                                  a table or view of the running Spark session; also (session, "table")
+    an Arrow table, a pandas or polars frame, a dict of lists or arrays
+
+A name with a dot or quotes in it is written as in SQL: ``main."odd.name"``. Names are taken as they are written,
+capitals included.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from importlib import import_module
+from types import TracebackType
+from typing import Protocol, Self, cast
+
+from idios.backends.progress import Progress
+from idios.backends.report import Report
+from idios.backends.summarise import Found
+from idios.core.domain import Kind
+from idios.errors import SourceError
+from idios.query.plan import Plan
+from idios.query.schema import Dataset
+
+__all__ = ["Backend", "Found", "Progress", "Report", "describe_source", "open_source"]
+
+
+class Backend(ABC):
+    """One data set where it lives. Only what a plan asks for leaves it.
+
+    Calls from several threads wait for each other.
+    """
+
+    dataset: Dataset
+    progress: Progress
+    """Told what is being done; may be set at any time between two calls."""
+
+    @abstractmethod
+    def rows(self) -> int:
+        """How many records the table has."""
+
+    @abstractmethod
+    def summarise(self, plan: Plan) -> list[list[Found]]:
+        """For every cell of the plan, what each of its aggregates needs: every cell, whether or not the data has it."""
+
+    @abstractmethod
+    def check(self) -> Report:
+        """How well the data fits its declaration, in numbers; for the controller."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Engine(Protocol):
+    """What each engine's module has."""
+
+    def connect(self, source: object, dataset: Dataset, progress: Progress | None) -> Backend:
+        """Open a declared data set."""
+
+    def describe(self, source: object) -> list[tuple[str, Kind, int]]:
+        """The names and types of a source."""
+
+
+EXTRAS = {"postgresql": "postgres", "spark": "spark"}
+"""The engines whose drivers are optional, and what installs them."""
+
+
+def open_source(source: object, dataset: Dataset, progress: Progress | None = None) -> Backend:
+    """Open the data of a declared data set; what does not fit the declaration is said now, not later.
+
+    ``progress`` is called with the name of each step of a slow call and the share of the work done.
+    """
+    return _engine(source).connect(source, dataset, progress)
+
+
+def describe_source(source: object) -> list[tuple[str, Kind, int]]:
+    """The columns of a source: name, the kind it would be declared as, and the places of a decimal.
+
+    Nothing but names and types is read, except that a CSV file's types are guessed from its first lines. Columns that
+    no kind can read are left out.
+    """
+    return _engine(source).describe(source)
+
+
+def _engine(source: object) -> Engine:
+    name = "duckdb"
+    if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
+        name = "postgresql"
+    elif isinstance(source, tuple) or (isinstance(source, str) and source.startswith("spark:")):
+        name = "spark"
+    try:
+        # a driver is imported by its engine's module, and that only when a source needs it
+        return cast(Engine, import_module(f"idios.backends.{name}"))
+    except ImportError as error:
+        if name not in EXTRAS:
+            raise
+        raise SourceError(
+            f"this source needs a driver that is not installed ({error.name}): pip install 'idios[{EXTRAS[name]}]'"
+        ) from error

@@ -1,0 +1,86 @@
+"""What differs between the engines' SQL, as a table.
+
+Everything else is one implementation: ``reading.py`` writes the map from a source's columns to grid points with these
+pieces, and Ibis says the rest. A template names its operands in braces; operands are complete SQL expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import sqlglot.expressions as sge
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One engine's spelling of what the library asks for."""
+
+    name: str
+    """The engine as sqlglot and Ibis call it."""
+    double: str
+    """The type of 64-bit floats."""
+    wide: str
+    """The widest exact whole numbers, in which nothing may overflow."""
+    widest: int | None
+    """The greatest number of that type; None if there is none."""
+    text: str
+    """{x} as text that is compared byte by byte."""
+    array: str
+    """An array of {items}."""
+    integers: str
+    """The type of an array of 64-bit integers."""
+    element: str
+    """Element {i}, from 1, of {array}; NULL if {i} is."""
+    position: str
+    """The place, from 1, of the text {x} in {array}; NULL if it is not there."""
+    quotient: str
+    """The whole number {n} divided by {d}, exactly, towards zero."""
+    finite: str
+    """Whether the float {x} is a number."""
+    days: str
+    """Days from 1970-01-01 to the date {x}; NULL for an infinite one."""
+    microseconds: str
+    """Microseconds from 1970-01-01 to the timestamp {x}; NULL for an infinite one."""
+    quantiles: str
+    """The values of {x} at an array of {shares}, as discrete quantiles; near enough is good enough."""
+    even_sample: str
+    """A condition that each record passes by itself with probability {share}."""
+    unscaled: str | None
+    """{x}·{unit} for a decimal too wide for a product, {unit} being 10^{scale}; None: decimals stay as they are."""
+    dictionaries: bool = False
+    """Whether functions of a text column are computed once for each different text."""
+    fence: str = ""
+    """What ends a subquery whose columns are to be computed once and not wherever they are named."""
+    sum_as: str | None = None
+    """The type to add in, for Ibis, where the engine's own sum of 64-bit numbers could overflow."""
+    greatest_scale: int = 38
+    """The most decimal places that ``unscaled`` can read."""
+    finite_decimal: str | None = None
+    """Whether the decimal {x} is a number, where decimals can be something else."""
+
+    def identifier(self, *parts: str) -> str:
+        """A possibly qualified name, always quoted."""
+        return ".".join(sge.to_identifier(part, quoted=True).sql(dialect=self.name) for part in parts)
+
+    def string(self, text: str) -> str:
+        """A string literal."""
+        return sge.Literal.string(text).sql(dialect=self.name)
+
+    def strings(self, texts: Iterable[str]) -> str:
+        """An array of string literals."""
+        return self.array.format(items=", ".join(self.string(text) for text in texts))
+
+    def real(self, number: float) -> str:
+        """A float literal that is read back as the same float: digits in text, not a decimal constant."""
+        return f"CAST('{number!r}' AS {self.double})"
+
+    def whole(self, number: int) -> str:
+        """A literal of the wide type."""
+        return f"CAST('{number}' AS {self.wide})"
+
+    def floor_quotient(self, n: str, d: int) -> str:
+        """⌊n/d⌋ for whole n (or decimals, where the engine divides them exactly) and d ≥ 1."""
+        divisor = self.whole(d)
+        truncated = self.quotient.format(n=n, d=divisor)
+        return f"({truncated} - CASE WHEN ({n}) % {divisor} < 0 THEN 1 ELSE 0 END)"

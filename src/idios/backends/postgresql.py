@@ -1,0 +1,185 @@
+"""PostgreSQL (14 or newer): a table, a view or a materialised view, read where it lives.
+
+Every call reads one snapshot of the database, in a transaction that cannot write. A connection that was lost is opened
+again by the next call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import ibis  # type: ignore[import-untyped]
+import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
+import ibis.expr.types as ir  # type: ignore[import-untyped]
+import psycopg
+import pyarrow as pa
+from ibis.backends.sql.datatypes import PostgresType  # type: ignore[import-untyped]
+
+from idios.backends.dialect import Dialect
+from idios.backends.engine import SqlBackend
+from idios.backends.progress import Progress
+from idios.backends.search import Sample
+from idios.backends.source import described, readings, table_name
+from idios.core.domain import Kind
+from idios.errors import SourceError
+from idios.query.schema import Dataset
+
+DIALECT = Dialect(
+    name="postgres",
+    double="DOUBLE PRECISION",
+    wide="NUMERIC",
+    widest=None,
+    text='CAST({x} AS TEXT) COLLATE "C"',
+    array="ARRAY[{items}]",
+    integers="BIGINT[]",
+    element="({array})[{i}]",
+    position="array_position({array}, {x})",
+    quotient="div({n}, {d})",
+    finite="ABS({x}) <= CAST('1.7976931348623157e308' AS DOUBLE PRECISION)",
+    days="CASE WHEN isfinite({x}) THEN {x} - DATE '1970-01-01' END",
+    microseconds="CASE WHEN isfinite({x}) THEN EXTRACT(EPOCH FROM {x}) * 1000000 END",
+    quantiles="percentile_disc(CAST({shares} AS DOUBLE PRECISION[])) WITHIN GROUP (ORDER BY {x})",
+    even_sample="random() < {share}",
+    unscaled=None,
+    fence=" OFFSET 0",
+    finite_decimal="{x} - {x} = 0",
+)
+
+OLDEST = 140000
+"""From here on EXTRACT is exact, and decimals can be infinite."""
+
+SAMPLED_KINDS = "rmp"
+"""What TABLESAMPLE takes: tables, materialised views and partitioned tables, but no views."""
+
+
+def connect(source: object, dataset: Dataset, progress: Progress | None) -> PostgresqlBackend:
+    """Open a declared data set in a database."""
+    address = _address(source)
+    connection = address.connect()
+    try:
+        return PostgresqlBackend(address, connection, dataset, progress)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def describe(source: object) -> list[tuple[str, Kind, int]]:
+    """The names and types of a table."""
+    address = _address(source)
+    with address.connect() as connection:
+        return described(_Relation.find(connection, address.table).held)
+
+
+class PostgresqlBackend(SqlBackend):
+    """A table of a database."""
+
+    dialect = DIALECT
+
+    def __init__(
+        self, address: _Address, connection: psycopg.Connection, dataset: Dataset, progress: Progress | None
+    ) -> None:
+        super().__init__(dataset, ibis.postgres.from_connection(connection), progress)
+        self._address = address
+        relation = _Relation.find(connection, address.table)
+        self.table = DIALECT.identifier(*relation.name)
+        self.readings = readings(dataset, relation.held, DIALECT)
+        self._blocks = relation.kind in SAMPLED_KINDS
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """One transaction: everything in it sees the same data, and nothing is written."""
+        if self.connection.con.closed:
+            self.connection = ibis.postgres.from_connection(self._address.connect())
+        with self.connection.con.transaction():
+            self.connection.con.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+
+    def samplings(self, share: float, rows: int) -> list[Sample]:
+        """Whole pages, of what is stored in pages."""
+        return [Sample(f"{self.table} TABLESAMPLE SYSTEM ({100 * share})", share)] if self._blocks else []
+
+    def fetch(self, expression: ir.Table) -> pa.Table:
+        """Run an expression without a cursor on the server, which would keep it to one process there."""
+        with self.connection.con.cursor(binary=True) as cursor:
+            rows = cursor.execute(self.compiled(expression)).fetchall()
+        schema = expression.schema().to_pyarrow()
+        columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True)
+class _Address:
+    """A database and a table in it."""
+
+    url: str
+    table: tuple[str, ...]
+    shown: str
+    """The address without its secrets."""
+
+    def connect(self) -> psycopg.Connection:
+        try:
+            connection = psycopg.connect(self.url, autocommit=True)
+        except psycopg.Error as error:
+            raise SourceError(f"PostgreSQL cannot be reached at {self.shown}") from error
+        if connection.info.server_version < OLDEST:
+            connection.close()
+            raise SourceError(f"PostgreSQL at {self.shown} is older than version 14, the oldest that can be used")
+        return connection
+
+
+def _address(source: object) -> _Address:
+    parts = urlsplit(str(source))
+    options = parse_qsl(parts.query)
+    tables = [value for key, value in options if key == "table"]
+    shown = f"{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}"
+    if len(tables) != 1:
+        raise SourceError(f"name the table in the address: postgresql://{shown}?table=schema.name")
+    rest = urlencode([(key, value) for key, value in options if key != "table"])
+    return _Address(urlunsplit(parts._replace(query=rest)), table_name(tables[0]), shown)
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """A table as the catalogue knows it."""
+
+    name: tuple[str, str]
+    kind: str
+    held: dict[str, dt.DataType]
+
+    @classmethod
+    def find(cls, connection: psycopg.Connection, table: tuple[str, ...]) -> _Relation:
+        """Look a table up as PostgreSQL itself would."""
+        quoted = DIALECT.identifier(*table)
+        found = connection.execute(
+            """
+            SELECT n.nspname, c.relname, c.relkind, c.oid FROM pg_class AS c JOIN pg_namespace AS n
+            ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s) AND c.relkind IN ('r', 'm', 'p', 'v', 'f')
+            """,
+            [quoted],
+        ).fetchone()
+        if found is None:
+            raise SourceError(f"the database has no table or view {quoted}, or it may not be read")
+        schema, name, kind, oid = found
+        columns = connection.execute(
+            """
+            SELECT a.attname, t.typcategory,
+                   format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END,
+                               CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END)
+            FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+            WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+            """,
+            [oid],
+        ).fetchall()
+        return cls((schema, name), kind, {column: _type(category, text) for column, category, text in columns})
+
+
+def _type(category: str, text: str) -> dt.DataType:
+    if category in "SE":  # text of any sort, and enumerations
+        return dt.string
+    try:
+        return PostgresType.from_string(text)
+    except Exception:  # whatever Ibis cannot name, no declared column can be
+        return dt.unknown

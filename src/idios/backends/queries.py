@@ -1,0 +1,246 @@
+"""The questions that are put to an engine about one selection: each is one query for all cells.
+
+Every result is keyed by the number of a cell; a cell that is absent has no records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from operator import or_
+from typing import Any, Protocol, TypeAlias
+
+import ibis  # type: ignore[import-untyped]
+import ibis.expr.types as ir  # type: ignore[import-untyped]
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from idios.backends.brackets import Piece, Sketch, exact_sum
+from idios.backends.dialect import Dialect
+from idios.backends.selection import CELL, Selection
+from idios.core.summary import Window
+from idios.errors import SourceError
+
+WIDE = "decimal(38, 0)"
+
+ONLY = 1
+"""The cell of all records where there are no groups."""
+
+Key: TypeAlias = tuple[int, str]
+"""A cell and a column of the relation."""
+Run: TypeAlias = tuple[int, int]
+"""Consecutive ranks, or points: the first and the last."""
+
+
+class Engine(Protocol):
+    """What an engine does for these queries."""
+
+    dialect: Dialect
+
+    def fetch(self, expression: ir.Table) -> pa.Table:
+        """Run an expression and bring its result."""
+
+    def query(self, text: str, schema: Mapping[str, str]) -> ir.Table:
+        """An expression from the engine's own SQL."""
+
+    def compiled(self, expression: ir.Table) -> str:
+        """The engine's own SQL of an expression."""
+
+
+@dataclass(frozen=True)
+class Queries:
+    """A selection in an engine; ``source`` is what stands after FROM."""
+
+    engine: Engine
+    selection: Selection
+    source: str
+
+    @property
+    def grouped(self) -> bool:
+        """Whether records belong to cells; otherwise all are in one."""
+        return bool(self.selection.plan.groups)
+
+    def relation(self, constants: Mapping[str, Mapping[int, int]] | None = None) -> ir.Table:
+        """The selected records, with columns of numbers that depend on the cell alone."""
+        selection, columns = self.selection, dict(constants or {})
+        if not self.grouped:
+            table = selection.filtered(self.engine.query(selection.sql(self.source), selection.schema()))
+            literals = {name: ibis.literal(numbers[ONLY], "int64") for name, numbers in columns.items()}
+            return table.mutate(**literals) if literals else table
+        arrays = {
+            name: [numbers.get(cell) for cell in range(1, selection.span + 1)] for name, numbers in columns.items()
+        }
+        return selection.filtered(self.engine.query(selection.sql(self.source, arrays), selection.schema(arrays)))
+
+    def rows(self, expression: ir.Table) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The cell and the values of each record of a result."""
+        for row in self.engine.fetch(expression).to_pylist():
+            yield row.get(CELL, ONLY), row
+
+    def aggregated(self, relation: ir.Table, aggregates: Mapping[str, ir.Value]) -> ir.Table:
+        """One record for each cell that occurs."""
+        return relation.group_by(CELL).aggregate(**aggregates) if self.grouped else relation.aggregate(**aggregates)
+
+    def sum(self, value: ir.IntegerValue, where: ir.BooleanValue | None = None) -> ir.NumericValue:
+        """A sum that cannot overflow."""
+        sum_as = self.engine.dialect.sum_as
+        return (value.cast(sum_as) if sum_as else value).sum(where=where)
+
+    def sketches(self, names: Sequence[str], shares: Sequence[float], sampled: float) -> dict[Key, Sketch]:
+        """A sketch of every column in every cell, where the source is itself a sample with a share ``sampled``."""
+        dialect = self.engine.dialect
+        array = dialect.array.format(items=", ".join(map(repr, shares)))
+        parts, schema = [], dict.fromkeys([CELL] if self.grouped else [], "int64")
+        for name in names:
+            quoted = dialect.identifier(name)
+            parts.append(f"COUNT({quoted}) AS {dialect.identifier(f'{name}_size')}")
+            quantiles = dialect.quantiles.format(x=quoted, shares=array)
+            parts.append(f"{quantiles} AS {dialect.identifier(f'{name}_values')}")
+            schema |= {f"{name}_size": "int64", f"{name}_values": "array<int64>"}
+        inner = f"({self.engine.compiled(self.relation())}) AS sample"
+        cell = dialect.identifier(CELL)
+        if self.grouped:
+            text = f"SELECT {', '.join([cell, *parts])} FROM {inner} GROUP BY {cell}"
+        else:
+            text = f"SELECT {', '.join(parts)} FROM {inner}"
+        return {
+            (number, name): Sketch(row[f"{name}_size"], sampled, tuple(shares), tuple(row[f"{name}_values"]))
+            for number, row in self.rows(self.engine.query(text, schema))
+            for name in names
+            if row[f"{name}_size"]
+        }
+
+    def bottom(self, name: str, number: int) -> Piece:
+        """The so many least values of an ungrouped selection."""
+        return Piece(0, inside=self._end(name, number, "ASC"))
+
+    def top(self, name: str, number: int, size: int, total: int) -> Piece:
+        """The so many greatest of ``size`` values whose sum is ``total``."""
+        inside = self._end(name, number, "DESC")
+        return Piece(size - len(inside), below=total - exact_sum(inside), inside=inside)
+
+    def _end(self, name: str, number: int, order: str) -> NDArray[np.int64]:
+        """The first so many values in ascending or descending order.
+
+        Sorted is what the source holds: the order is the same, there may be an index or statistics for it, and only
+        those few have to be read onto the grid. What cannot be read is left out only if it is among them.
+        """
+        reading = self.selection.readings[self.selection.column(name)]
+        for condition in (reading.given, reading.readable):
+            held = f"SELECT {reading.held} FROM {self.source} WHERE {condition}"
+            few = f"{held} ORDER BY {reading.held} {order} LIMIT {number}"
+            points = f"SELECT {reading.point} AS point FROM ({few}) AS few"
+            text = f"SELECT {reading.clamped('point')} AS point FROM ({points}) AS points"
+            found = self.engine.fetch(self.engine.query(text, {"point": "int64"}))["point"]
+            if not found.null_count:
+                break
+        return np.asarray(found.to_numpy())
+
+    def sorted_windows(self, name: str, runs: Mapping[int, Sequence[Run]], *, sums: bool) -> dict[int, list[Window]]:
+        """The windows of one column by ranking every record: slower than brackets, and never wrong."""
+        constants = _numbered({"first": 0, "last": 1}, runs)
+        relation = self.relation(constants)
+        relation = relation.filter(relation[name].notnull())
+        if self.grouped:
+            relation = relation.filter(relation[CELL].isin(list(runs)))
+        value = relation[name]
+        order = {"order_by": value} | ({"group_by": relation[CELL]} if self.grouped else {})
+        columns = {"rank": ibis.row_number().over(ibis.window(**order)) + 1, "value": value}
+        if sums:
+            # equal values count together, so that their order among themselves does not matter
+            peers = ibis.range_window(preceding=None, following=0, **order)
+            columns |= {"up_to": value.count().over(peers), "sum": self.sum(value).over(peers).cast(WIDE)}
+        kept = [*[CELL] * self.grouped, *constants]
+        ranked = relation.select(**{column: relation[column] for column in kept}, **columns)
+        wanted = (ranked["rank"].between(ranked[f"first_{k}"], ranked[f"last_{k}"]) for k in range(len(constants) // 2))
+        found = self.engine.fetch(ranked.filter(reduce(or_, wanted)).drop(*constants))
+        return _cut(found, runs)
+
+    def beside(self, name: str, points: Mapping[int, Sequence[Run]]) -> dict[int, list[tuple[int, ...]]]:
+        """For each pair (a, b) the greatest value up to a and the least from b on, as far as there are any."""
+        constants = _numbered({"left": 0, "right": 1}, points)
+        relation = self.relation(constants)
+        value = relation[name]
+        aggregates = {
+            k: value.max(where=value <= relation[k]) if k.startswith("left") else value.min(where=value >= relation[k])
+            for k in constants
+        }
+        rows = dict(self.rows(self.aggregated(relation, {f"{k}_value": a for k, a in aggregates.items()})))
+        return {
+            cell: [
+                tuple(v for end in ("left", "right") if (v := rows[cell][f"{end}_{k}_value"]) is not None)
+                for k in range(len(pairs))
+            ]
+            for cell, pairs in points.items()
+        }
+
+    def counts(self, name: str) -> dict[int, dict[int, int]]:
+        """How often each value occurs: for categories, of which there are few."""
+        found: dict[int, dict[int, int]] = {}
+        for cell, row in self.rows(self._multiplicities(name)):
+            found.setdefault(cell, {})[row[name]] = row["times"]
+        return found
+
+    def rarest(self, name: str, number: int) -> dict[int, tuple[int, tuple[int, ...]]]:
+        """How many different values there are, and how often the so many rarest occur."""
+        values = self._multiplicities(name)
+        found: dict[int, tuple[int, tuple[int, ...]]] = {
+            cell: (row["distinct"], ())
+            for cell, row in self.rows(self.aggregated(values, {"distinct": values.count()}))
+        }
+        if not number:
+            return found
+        spectrum = values.group_by([*[CELL] * self.grouped, "times"]).aggregate(values=values.count())
+        window = ibis.cumulative_window(
+            order_by=spectrum["times"], **({"group_by": spectrum[CELL]} if self.grouped else {})
+        )
+        spectrum = spectrum.mutate(up_to=spectrum["values"].sum().over(window))
+        few = self.rows(spectrum.filter(spectrum["up_to"] - spectrum["values"] < number))
+        for cell, row in sorted(few, key=lambda item: item[1]["times"]):
+            distinct, so_far = found[cell]
+            found[cell] = distinct, (*so_far, *[row["times"]] * min(row["values"], number - len(so_far)))
+        return found
+
+    def _multiplicities(self, name: str) -> ir.Table:
+        relation = self.relation()
+        relation = relation.filter(relation[name].notnull())
+        return relation.group_by([*[CELL] * self.grouped, name]).aggregate(times=relation.count())
+
+
+def added(found: Decimal | int | None, terms: int) -> int:
+    """A sum as the engine gives it: NULL of no terms; of any others NULL would hide an overflow."""
+    if found is None and terms:
+        raise SourceError("a sum did not fit the engine's widest numbers: declare a larger step")
+    return int(found or 0)
+
+
+def _numbered(ends: Mapping[str, int], pairs: Mapping[int, Sequence[Run]]) -> dict[str, dict[int, int]]:
+    """The ends of each cell's k-th pair, as constants of the cells."""
+    most = max(map(len, pairs.values()))
+    return {
+        f"{end}_{k}": {cell: found[k][i] for cell, found in pairs.items() if k < len(found)}
+        for k in range(most)
+        for end, i in ends.items()
+    }
+
+
+def _cut(ranked: pa.Table, runs: Mapping[int, Sequence[Run]]) -> dict[int, list[Window]]:
+    """The windows of each cell from records with a cell, a rank and a value, in any order."""
+    ranks = ranked["rank"].to_numpy()
+    cells = ranked[CELL].to_numpy() if CELL in ranked.column_names else np.full(len(ranks), ONLY)
+    order = np.lexsort((ranks, cells))
+    ranks, cells, values = ranks[order], cells[order], ranked["value"].to_numpy()[order]
+    windows: dict[int, list[Window]] = {}
+    for cell, wished in runs.items():
+        start, stop = np.searchsorted(cells, [cell, cell + 1])
+        for first, last in wished:
+            i = int(start + np.searchsorted(ranks[start:stop], first))
+            below = 0
+            if "sum" in ranked.column_names:
+                value, up_to, total = (ranked[name][int(order[i])].as_py() for name in ("value", "up_to", "sum"))
+                below = added(total, first) - value * (up_to - (first - 1))
+            windows.setdefault(cell, []).append(Window(first, tuple(values[i : i + last - first + 1].tolist()), below))
+    return windows

@@ -1,0 +1,218 @@
+"""Which records a plan reads, as a relation of grid points: one column a declared column, and the cell.
+
+The cell of a record is a single number from 1, the mixed-radix code of its group indices; a record that is in no group
+has none and is left out. Every query of a plan is an aggregation of this relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from math import prod
+from operator import and_, or_
+from typing import TypeAlias
+
+import ibis  # type: ignore[import-untyped]
+import ibis.expr.types as ir  # type: ignore[import-untyped]
+
+from idios.backends.dialect import Dialect
+from idios.backends.reading import BEYOND, LIMIT, Reading
+from idios.core.domain import Categories, Kind
+from idios.query.plan import Group, Plan
+from idios.query.predicate import All, Among, Interval, Predicate
+
+CELL = "cell"
+
+Constants: TypeAlias = Mapping[str, Sequence[int | None]]
+"""Names of columns, and for each cell in turn the number that stands there."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The columns, cells and filter of one plan, in one engine's SQL."""
+
+    plan: Plan
+    readings: Mapping[str, Reading]
+    dialect: Dialect
+
+    def name(self, column: str) -> str:
+        """What a column is called in the relation: never what the source calls it."""
+        return f"v{list(self.readings).index(column)}"
+
+    def column(self, name: str) -> str:
+        """The column that is called so in the relation."""
+        return list(self.readings)[int(name[1:])]
+
+    def codes(self) -> list[int]:
+        """The numbers of the plan's cells, in its order."""
+        found = []
+        for cell in self.plan.cells:
+            code = 0
+            for group, index in zip(self.plan.groups, cell, strict=True):
+                code = code * len(group.intervals) + index
+            found.append(code + 1)
+        return found
+
+    @property
+    def span(self) -> int:
+        """The greatest cell number."""
+        return prod(len(group.intervals) for group in self.plan.groups)
+
+    def sql(self, source: str, constants: Constants | None = None) -> str:
+        """The relation before the filter, with columns that depend on the cell alone.
+
+        A layer computes a thing once, and the next one names it.
+        """
+        quoted = self.dialect.identifier
+        points, values = [] if self.readings else [f"1 AS {quoted('one')}"], []
+        for i, reading in enumerate(self.readings.values()):
+            points.append(f"{reading.readable} AS {quoted(f'has_v{i}')}")
+            if reading.column.kind is Kind.CATEGORY:
+                points.append(f"{reading.point} AS {quoted(f'v{i}')}")
+            else:
+                points.append(f"{reading.point} AS {quoted(f'p{i}')}")
+                values.append(f"{reading.clamped(quoted(f'p{i}'))} AS {quoted(f'v{i}')}")
+        layers = [values]
+        if place := self._place:
+            points += [f"{place} AS {quoted(CELL)}", *self._constants(place, constants)]
+        elif self.plan.groups:
+            layers += [[f"{self._code()} AS {quoted(CELL)}"], self._constants(quoted(CELL), constants)]
+        text = f"SELECT {', '.join(points)} FROM {source}"
+        for depth, layer in enumerate(layers):
+            if layer:
+                text = f"SELECT *, {', '.join(layer)} FROM ({text}{self.dialect.fence}) AS layer{depth}"
+        return text + self.dialect.fence
+
+    def schema(self, constants: Constants | None = None) -> dict[str, str]:
+        """The names and types of ``sql``."""
+        names = [f"v{i}" for i in range(len(self.readings))] or ["one"]
+        numbers = dict.fromkeys([*names, *([CELL, *(constants or {})] if self.plan.groups else [])], "int64")
+        return numbers | {f"has_v{i}": "boolean" for i in range(len(self.readings))}
+
+    def filtered(self, relation: ir.Table) -> ir.Table:
+        """The records that pass the filter and, with groups, are in one."""
+        conditions = [] if self.plan.filter == All() else [self._passes(relation, self.plan.filter)]
+        if self.plan.groups:
+            conditions.append(relation[CELL].notnull())
+        return relation.filter(*conditions) if conditions else relation
+
+    def undecided(self) -> list[str]:
+        """The columns of the filter that are compared with a point beyond ±2⁶².
+
+        Such a comparison is right as long as no value of the column lies beyond as well.
+        """
+        return sorted({column for column, ends in _ends(self.plan) if any(abs(end) > LIMIT for end in ends)})
+
+    def _passes(self, relation: ir.Table, predicate: Predicate) -> ir.BooleanValue:
+        if isinstance(predicate, Among):
+            return self._among(relation[self.name(predicate.column)], predicate)
+        parts = [self._passes(relation, part) for part in predicate.parts]
+        if isinstance(predicate, All):
+            return reduce(and_, parts, ibis.literal(True))
+        return reduce(or_, parts, ibis.literal(False))
+
+    def _among(self, value: ir.IntegerValue, leaf: Among) -> ir.BooleanValue:
+        """NULL is in no interval; said outright, so that the answer is never "unknown"."""
+        if not leaf.intervals:
+            return value.isnull() if leaf.nulls else ibis.literal(False)
+        hull = (leaf.intervals[0][0], leaf.intervals[-1][1])
+        gaps = [(a[1] + 1, b[0] - 1) for a, b in pairwise(leaf.intervals) if a[1] is not None and b[0] is not None]
+        if _wide(gaps) < _wide(leaf.intervals):  # NOT IN (…): a few points are missing
+            found = value.notnull() & _covered(value, [hull]) & ~_covered(value, gaps)
+        else:
+            found = value.notnull() & _covered(value, leaf.intervals)
+        return found | value.isnull() if leaf.nulls else found
+
+    @property
+    def _place(self) -> str | None:
+        """The cell in terms of the source, where it is just the place of a category among few.
+
+        An engine that keeps text in dictionaries finds it then, and what depends on it, once a category and not once a
+        record.
+        """
+        if not self.dialect.dictionaries or len(self.plan.groups) != 1 or self.span > 64:
+            return None
+        group = self.plan.groups[0]
+        reading = self.readings[group.column]
+        domain = reading.column.domain
+        every = tuple((i, i) for i in range(len(domain.values))) if isinstance(domain, Categories) else ()
+        return reading.place if group.intervals == every else None
+
+    def _code(self) -> str:
+        code = ""
+        for group in self.plan.groups:
+            index = self._index(self.dialect.identifier(self.name(group.column)), group)
+            code = f"({code}) * {len(group.intervals)} + {index}" if code else index
+        return f"CAST({code} + 1 AS BIGINT)"
+
+    def _constants(self, cell: str, constants: Constants | None) -> list[str]:
+        found = []
+        for name, numbers in (constants or {}).items():
+            items = ", ".join("NULL" if number is None else str(number) for number in numbers)
+            array = f"CAST({self.dialect.array.format(items=items)} AS {self.dialect.integers})"
+            element = self.dialect.element.format(array=array, i=cell)
+            found.append(f"{element} AS {self.dialect.identifier(name)}")
+        return found
+
+    def _index(self, value: str, group: Group) -> str:
+        """Which interval a point is in: by arithmetic where they are a row of equal widths, else one by one."""
+        intervals = group.intervals
+        first, last = intervals[0][0], intervals[-1][1]
+        width = intervals[len(intervals) // 2][1] - intervals[len(intervals) // 2][0] + 1
+        base = intervals[0][1] - width + 1  # where the first would begin if it were not cut short
+        regular = all(
+            (max(base + i * width, first), min(base + (i + 1) * width - 1, last)) == interval
+            for i, interval in enumerate(intervals)
+        )
+        # so far from the limits of 64 bits that a difference of two points fits
+        if regular and max(-first, last) < 2**61:
+            offset = f"({value} - {base})" if base else value
+            index = offset if width == 1 else self.dialect.quotient.format(n=offset, d=width)
+            return f"CASE WHEN {value} BETWEEN {first} AND {last} THEN {index} END"
+        cases = " ".join(f"WHEN {value} BETWEEN {_fit(a)} AND {_fit(b)} THEN {i}" for i, (a, b) in enumerate(intervals))
+        return f"CASE {cases} END"
+
+
+def columns_of(plan: Plan) -> list[str]:
+    """The columns that a plan reads, each once."""
+    named = [aggregate.column for aggregate in plan.aggregates if aggregate.column is not None]
+    return list(dict.fromkeys([*named, *(g.column for g in plan.groups), *(c for c, _ in _ends(plan))]))
+
+
+def _ends(plan: Plan) -> Iterable[tuple[str, list[int]]]:
+    """The points that columns are compared with."""
+    stack: list[Predicate] = [plan.filter]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Among):
+            yield part.column, [end for interval in part.intervals for end in interval if end is not None]
+        else:
+            stack.extend(part.parts)
+    for group in plan.groups:
+        yield group.column, [end for interval in group.intervals for end in interval]
+
+
+def _wide(intervals: Sequence[Interval]) -> int:
+    """How many intervals are not single points."""
+    return sum(first is None or first != last for first, last in intervals)
+
+
+def _covered(value: ir.IntegerValue, intervals: Sequence[Interval]) -> ir.BooleanValue:
+    """Whether a value that is not NULL lies in one of some intervals."""
+    points = [_fit(first) for first, last in intervals if first is not None and first == last]
+    parts = [value.isin(points)] if points else []
+    for first, last in intervals:
+        if first is None or first != last:
+            inside = ibis.literal(True)
+            if first is not None:
+                inside &= value >= _fit(first)
+            if last is not None:
+                inside &= value <= _fit(last)
+            parts.append(inside)
+    return reduce(or_, parts, ibis.literal(False))
+
+
+def _fit(point: int) -> int:
+    return max(-BEYOND, min(BEYOND, point))

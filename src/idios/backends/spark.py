@@ -1,0 +1,107 @@
+"""Spark: a table or view of a session, for what is too large for one machine.
+
+The session stays the caller's and is not stopped; Ibis sets its time zone to UTC. Spark has no snapshots: do not write
+to a table while it is read.
+"""
+
+from __future__ import annotations
+
+import ibis  # type: ignore[import-untyped]
+import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
+import ibis.expr.types as ir  # type: ignore[import-untyped]
+import pyarrow as pa
+from ibis.backends.pyspark.datatypes import PySparkType  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from idios.backends.dialect import Dialect
+from idios.backends.engine import SqlBackend
+from idios.backends.progress import Progress
+from idios.backends.search import Sample
+from idios.backends.source import described, readings, table_name
+from idios.core.domain import Kind
+from idios.errors import SourceError
+from idios.query.schema import Dataset
+
+DIALECT = Dialect(
+    name="spark",
+    double="DOUBLE",
+    wide="DECIMAL(38, 0)",
+    widest=10**38 - 1,
+    text="CAST({x} AS STRING)",
+    array="array({items})",
+    integers="ARRAY<BIGINT>",
+    element="element_at({array}, CAST({i} AS INT))",
+    position="NULLIF(array_position({array}, {x}), 0)",
+    quotient="(({n}) DIV ({d}))",
+    finite="ABS({x}) <= CAST('1.7976931348623157e308' AS DOUBLE)",
+    days="unix_date({x})",
+    microseconds="unix_micros({x})",
+    quantiles="percentile_approx({x}, {shares}, 10000)",
+    even_sample="rand() < {share}",
+    unscaled="(CAST(FLOOR({x}) AS DECIMAL(38, 0)) * {unit} + CAST(pmod({x}, 1) * {unit} AS DECIMAL(38, 0)))",
+    greatest_scale=18,
+    sum_as="decimal(28, 0)",
+)
+
+
+def connect(source: object, dataset: Dataset, progress: Progress | None) -> SparkBackend:
+    """Open a declared data set in a session."""
+    session, table = _table(source)
+    return SparkBackend(session, table, dataset, progress)
+
+
+def describe(source: object) -> list[tuple[str, Kind, int]]:
+    """The names and types of a table."""
+    return described(_held(*_table(source)))
+
+
+class SparkBackend(SqlBackend):
+    """A table or view of a session."""
+
+    dialect = DIALECT
+
+    def __init__(self, session: SparkSession, table: str, dataset: Dataset, progress: Progress | None) -> None:
+        self.readings = readings(dataset, _held(session, table), DIALECT)
+        super().__init__(dataset, ibis.pyspark.connect(session), progress)
+        self.table = table
+
+    def samplings(self, share: float, rows: int) -> list[Sample]:
+        """None is quicker than an even one."""
+        return []
+
+    def fetch(self, expression: ir.Table) -> pa.Table:
+        """Run an expression and bring its result."""
+        frame = self.connection.raw_sql(self.compiled(expression))
+        schema = expression.schema().to_pyarrow()
+        if hasattr(frame, "toArrow"):  # from version 4 on
+            return frame.toArrow().cast(schema)
+        found = frame.collect()
+        columns = [pa.array([row[i] for row in found], field.type) for i, field in enumerate(schema)]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def close(self) -> None:
+        """Leave the session to whoever made it."""
+
+
+def _table(source: object) -> tuple[SparkSession, str]:
+    if isinstance(source, str):
+        return SparkSession.builder.getOrCreate(), DIALECT.identifier(*table_name(source.removeprefix("spark:")))
+    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
+        return source[0], DIALECT.identifier(*table_name(source[1]))
+    raise SourceError('a Spark source is "spark:table", or a pair of a session and the name of a table')
+
+
+def _held(session: SparkSession, table: str) -> dict[str, dt.DataType]:
+    try:
+        fields = session.table(table).schema.fields
+    except PySparkException as error:
+        raise SourceError(f"Spark has no table or view {table}, or it may not be read") from error
+    return {field.name: _type(field.dataType) for field in fields}
+
+
+def _type(held: object) -> dt.DataType:
+    try:
+        return PySparkType.to_ibis(held)
+    except Exception:  # whatever Ibis cannot name, no declared column can be
+        return dt.unknown

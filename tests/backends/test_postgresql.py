@@ -1,0 +1,141 @@
+"""What only PostgreSQL has: its types, its snapshots, and a server that can go away."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
+
+from plans import by, category, dataset, number, of_kind, plan, whole
+from reference import Table
+from test_statistics import same
+
+from idios.backends.base import open_source
+from idios.core.domain import Kind
+from idios.core.statistics import Count, KthSmallest, Median, Mode
+from idios.errors import SourceError
+from services.postgresql import NotInstalled, PostgresqlServer
+
+psycopg = pytest.importorskip("psycopg")
+
+DATA = dataset(whole("n"))
+
+
+@pytest.fixture(scope="module")
+def base(postgresql_url: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(postgresql_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA shop; SET search_path = shop")
+        yield connection
+
+
+def test_what_is_not_a_number_is_null(base: psycopg.Connection, postgresql_url: str) -> None:
+    base.execute("CREATE TABLE odd (d numeric, f float8, t date, m timestamp, z timestamptz)")
+    for value in ("NaN", "Infinity", "-Infinity"):
+        infinite = None if value == "NaN" else value
+        base.execute("INSERT INTO odd VALUES (%s, %s, %s, %s, %s)", [value, value, infinite, infinite, infinite])
+    base.execute(
+        "INSERT INTO odd VALUES (1e1000, 1e300, '1970-01-02', '1970-01-01 00:00:01', '1970-01-01 02:00:00+02')"
+    )
+    base.execute("INSERT INTO odd VALUES (-0.125, -1e-300, '4713-01-01 BC', '0001-01-01', '1970-01-01 00:00:00+00')")
+    data = dataset(
+        of_kind(Kind.DECIMAL, "d", "0.25", (-5, 5)),
+        number("f", 100, (-5, 500)),
+        of_kind(Kind.DATE, "t"),
+        of_kind(Kind.TIMESTAMP, "m", 1000),
+        of_kind(Kind.TIMESTAMP, "z"),
+    )
+    with open_source(f"{postgresql_url}?table=shop.odd", data) as backend:
+        [found] = backend.summarise(plan(data, *((KthSmallest(1), name) for name in data.columns), distance=5))
+        values = [summary.windows[0].values for summary in found]
+        assert values == [(0, 20), (0, 5), (-2440550, 1), (-62135596800000, 1000), (0, 0)]
+        unreadable = {column.name: column.unreadable for column in backend.check().columns}
+        assert unreadable == {"d": 3, "f": 3, "t": 2, "m": 2, "z": 2}
+
+
+def test_text_of_every_sort_is_compared_exactly(base: psycopg.Connection, postgresql_url: str) -> None:
+    base.execute("CREATE TYPE mood AS ENUM ('a', 'A'); CREATE DOMAIN word AS text CHECK (value <> 'z')")
+    try:
+        base.execute("CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+        collated = "text COLLATE loose"
+    except psycopg.Error:  # a server without ICU has no such collations
+        collated = "text"
+    base.execute(f"CREATE TABLE words (e mood, w word, v varchar(9), f char(3), c {collated})")
+    base.execute("INSERT INTO words SELECT x::mood, x, x, x, x FROM unnest(ARRAY['a', 'A', 'A']) AS x")
+    columns = [category(name, "a", "A") for name in "ewvfc"]
+    data, table = dataset(*columns), {name: ["a", "A", "A"] for name in "ewvfc"}
+    with open_source(f"{postgresql_url}?table=shop.words", data) as backend:
+        same(backend, plan(data, *((Mode(), name) for name in table)), table)
+        for column in columns:
+            same(backend, plan(data, (Count(), None), groups=[by(column)]), table)
+
+
+@pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
+def test_views_are_sources(kind: str, base: psycopg.Connection, postgresql_url: str) -> None:
+    name = kind.lower().replace(" ", "_")
+    base.execute(f"CREATE {kind} {name} AS SELECT i AS n FROM generate_series(1, 60000) AS i")
+    with open_source(f"{postgresql_url}?table=shop.{name}", DATA) as backend:
+        same(backend, plan(DATA, (Median(), "n")), {"n": list(range(1, 60001))})
+
+
+def test_all_queries_of_a_call_see_one_state(
+    base: psycopg.Connection, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base.execute("CREATE TABLE growing AS SELECT i AS n FROM generate_series(1, 200) AS i")
+    table: Table = {"n": list(range(1, 201))}
+    with open_source(f"{postgresql_url}?table=shop.growing", DATA) as backend:
+        fetch, fetched = backend.fetch, []
+
+        def interrupted(expression: object) -> object:
+            base.execute("INSERT INTO growing VALUES (1), (100000)")
+            fetched.append(expression)
+            return fetch(expression)
+
+        # the snapshot is taken by the first query, so that one has to be made before anything changes
+        fetch(backend.query("SELECT 1 AS one", {"one": "int64"}))
+        count = backend._count
+        monkeypatch.setattr(backend, "_count", lambda: (count(), monkeypatch.setattr(backend, "fetch", interrupted))[0])
+        same(backend, plan(DATA, (Median(), "n"), (KthSmallest(2), "n")), table)
+        assert len(fetched) > 1
+
+
+def test_nothing_can_be_written(base: psycopg.Connection, postgresql_url: str) -> None:
+    base.execute("CREATE TABLE kept (n bigint)")
+    with open_source(f"{postgresql_url}?table=shop.kept", DATA) as backend:
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction), backend.snapshot():
+            backend.connection.con.execute("INSERT INTO shop.kept VALUES (1)")
+        assert backend.rows() == 0
+
+
+def test_an_address_without_a_table_or_a_server(postgresql_url: str) -> None:
+    with pytest.raises(
+        SourceError, match=r"name the table in the address: postgresql://127.0.0.1:\d+/postgres\?table="
+    ):
+        open_source(postgresql_url, DATA)
+    for address in ("postgresql://me:secret@127.0.0.1:1/base?table=t", "postgres://me:secret@127.0.0.1:1?table=t"):
+        with pytest.raises(SourceError, match=r"cannot be reached at 127\.0\.0\.1:1") as raised:
+            open_source(address, DATA)
+        assert "secret" not in str(raised.value)
+
+
+def test_a_server_that_goes_away_and_comes_back() -> None:
+    try:
+        server = PostgresqlServer(fsync=True)
+    except NotInstalled as error:
+        pytest.skip(str(error))
+    try:
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute("CREATE TABLE t AS SELECT 5::bigint AS n")
+        with open_source(f"{server.url}?table=t", DATA) as backend:
+            assert backend.rows() == 1
+            server.stop(crash=True)
+            for _ in range(2):
+                with pytest.raises(SourceError, match=r"reading 'people' failed|cannot be reached"):
+                    backend.summarise(plan(DATA, (Count(), "n")))
+            server.start()
+            same(backend, plan(DATA, (Count(), "n")), {"n": [5]})
+    finally:
+        server.close()

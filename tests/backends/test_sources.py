@@ -1,0 +1,317 @@
+"""Files, frames and databases as sources: what is opened, what is refused, and how it is said."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from idios.backends.base import describe_source, open_source
+from idios.backends.duckdb import DuckDbBackend
+from idios.backends.source import table_name
+from idios.core.domain import Categories, Domain, Kind
+from idios.core.statistics import Count, KthSmallest, Mode
+from idios.errors import SourceError
+from idios.query.schema import Column, Dataset
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
+
+from plans import by, category, dataset, number, of_kind, plan, whole
+from reference import Table
+from test_statistics import same
+
+TABLE: Table = {"n": [3, 1, None, 2], "x": [0.5, 1.5, None, -2.25], "c": ["a", "b", "a", None]}
+COLUMNS = (whole("n"), number("x", "0.25"), category("c", "b", "a"))
+DATA = dataset(*COLUMNS)
+ASKED = plan(DATA, (KthSmallest(1), "n"), (KthSmallest(1), "x"), (Mode(), "c"), (Count(), None), distance=4)
+KINDS = [("n", Kind.INTEGER, 0), ("x", Kind.NUMBER, 0), ("c", Kind.CATEGORY, 0)]
+
+
+def csv_file(directory: Path) -> object:
+    path = directory / "it's a file.csv"
+    path.write_text("n,x,c,more\n3,0.5,a,1\n1,1.5,b,1\n,,a,1\n2,-2.25,,1\n")
+    return path
+
+
+def parquet_file(directory: Path) -> object:
+    path = directory / "people.parquet"
+    pq.write_table(pa.table(TABLE), path)
+    return str(path)
+
+
+def duckdb_file(directory: Path) -> object:
+    path = directory / "people.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        frame = pa.table(TABLE)
+        connection.register("frame", frame)
+        connection.execute('CREATE SCHEMA "odd schema"')
+        connection.execute('CREATE TABLE "odd schema"."odd.""table" AS SELECT * FROM frame')
+        connection.execute("CREATE TABLE other (a INTEGER)")
+    return f'{path}::odd schema."odd.""table"'
+
+
+SOURCES = {
+    "csv": csv_file,
+    "parquet": parquet_file,
+    "duckdb": duckdb_file,
+    "arrow": lambda directory: pa.table(TABLE),
+    "pandas": lambda directory: pd.DataFrame(TABLE),
+    "pandas categories": lambda directory: pd.DataFrame(TABLE).astype({"c": "category", "n": "Int32"}),
+    "polars": lambda directory: pl.DataFrame(TABLE),
+    "polars categories": lambda directory: pl.DataFrame(TABLE).cast({"c": pl.Categorical}),
+    "lists": lambda directory: TABLE,
+    "arrays": lambda directory: {
+        "n": np.array([3, 1, np.nan, 2]),
+        "x": np.array([0.5, 1.5, np.nan, -2.25]),
+        "c": np.array(["a", "b", "a", None], dtype=object),
+    },
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_source_gives_the_same(kind: str, tmp_path: Path) -> None:
+    source = SOURCES[kind](tmp_path)
+    with open_source(source, DATA) as backend:
+        assert backend.rows() == 4
+        same(backend, ASKED, TABLE)
+        assert backend.check().sound
+        assert backend.check().rows == 4
+    described = [(name, found, places) for name, found, places in describe_source(source) if name != "more"]
+    assert [name for name, *_ in described] == ["n", "x", "c"]
+    assert described[1:] == KINDS[1:]
+    assert described[0][1] is (Kind.NUMBER if kind in ("pandas", "arrays") else Kind.INTEGER)
+
+
+def test_a_described_decimal_knows_its_places() -> None:
+    table = pa.table({"d": pa.array([Decimal("1.25")]), "t": [datetime.datetime(2020, 1, 1)], "b": [True], "l": [[1]]})
+    assert describe_source(table) == [("d", Kind.DECIMAL, 2), ("t", Kind.TIMESTAMP, 0), ("b", Kind.INTEGER, 0)]
+
+
+def test_an_only_table_need_not_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "one.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 5 AS n")
+    with open_source(str(path), dataset(whole("n"))) as backend:
+        assert backend.rows() == 1
+
+
+REFUSED = {
+    "no file": ("absent.parquet", "there is no file 'absent.parquet'"),
+    "no such kind of file": ("people.xlsx", "must be a .csv or .parquet file"),
+    "a table in a CSV file": ("{csv}::t", "only a .duckdb file has tables"),
+    "no such table": ("{duckdb}::absent", "has no table 'absent'; it has"),
+    "which table": ("{duckdb}", "write the table after the file"),
+    "a broken name": ('{duckdb}::a"b', "a table is written as"),
+    "not a Parquet file": ("{broken}", "cannot be read as a .parquet file"),
+    "a number": (5, "got int"),
+    "columns of different lengths": ({"n": [1], "x": [1.0, 2.0], "c": ["a"]}, "equally long"),
+    "mixed types": ({"n": [1, "secret"], "x": [1.0], "c": ["a"]}, "of one type"),
+    "an absent column": ({"n": [1], "x": [1.0]}, "has no column 'c'; it has 'n', 'x'"),
+    "text for a number": (
+        {"n": ["1"], "x": [1.0], "c": ["a"]},
+        "'n' is declared as integer, and the source holds string",
+    ),
+    "floats for a category": ({"n": [1], "x": [1.0], "c": [1.5]}, "'c' is declared as category"),
+    "a date for a number": ({"n": [datetime.date(2020, 1, 1)], "x": [1.0], "c": ["a"]}, "'n' is declared as integer"),
+    "lists for a number": ({"n": [[1]], "x": [1.0], "c": ["a"]}, "'n' is declared as integer"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_read_is_said_at_once(case: str, tmp_path: Path) -> None:
+    source, message = REFUSED[case]
+    if isinstance(source, str):
+        broken = tmp_path / "broken.parquet"
+        broken.write_text("secret")
+        base = str(duckdb_file(tmp_path)).partition("::")[0]
+        source = source.format(csv=csv_file(tmp_path), duckdb=base, broken=broken)
+    with pytest.raises(SourceError, match=message) as raised:
+        open_source(source, DATA)
+    assert "secret" not in str(raised.value)
+
+
+def test_csv_fields_are_read_as_declared_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    rows = {
+        "i": [" 12 ", "+3", "1.0", "1e3", "TRUE", "0x10", "1_000", "", "99999999999999999999", "-5"],
+        "x": [" 1.5", "1e3", ".5", "5.", "1,5", "nan", "inf", "1_000", "1e999", "-0.0"],
+        "d": ["12.345", "-.005", "1e3", "5.", "12345678901234567890.5", "1.0000000000000000001", "", "a", "1", "+2"],
+        "t": [
+            "2024-02-29",
+            "2023-02-29",
+            "29.02.2024",
+            "2024/02/28",
+            "2024-2-8",
+            "1600-01-01",
+            "",
+            "x",
+            " 1970-01-01",
+            "0",
+        ],
+        "m": [
+            "2024-02-29 01:02",
+            "1970-01-01T00:00:00Z",
+            "1970-01-01 02:00:00+02:00",
+            "1970-01-01 00:00:00.000001",
+            "1970-01-01 00:00:00.0000001",
+            "1969-12-31 23:59:59.5-01",
+            "1970-01-01 25:00:00",
+            "1970-01-01",
+            "",
+            "noon",
+        ],
+        "c": [" a", "a", "A", "b", "", "c", "a ", "a", "é", "b"],
+    }
+    records = zip(*rows.values(), strict=True)
+    lines = [",".join(rows), *(",".join(f'"{field}"' if field else "" for field in record) for record in records)]
+    path.write_text("\n".join(lines) + "\n")
+    huge = 99999999999999999999
+    read: Table = {
+        "i": [12, 3, None, None, 1, None, None, None, huge, -5],
+        "x": [1.5, 1000.0, 0.5, 5.0, None, None, None, None, None, -0.0],
+        "d": [
+            Decimal(t) if t else None
+            for t in ("12.345", "-.005", "", "5", "12345678901234567890.5", "", "", "", "1", "2")
+        ],
+        "t": [
+            *(datetime.date(2024, 2, 29), None, None, None, None),
+            *(datetime.date(1600, 1, 1), None, None, datetime.date(1970, 1, 1), None),
+        ],
+        "m": [
+            datetime.datetime(2024, 2, 29, 1, 2),
+            *(datetime.datetime(1970, 1, 1),) * 2,
+            datetime.datetime(1970, 1, 1, microsecond=1),
+            None,
+            datetime.datetime(1970, 1, 1, 0, 59, 59, 500000),
+            *(None,) * 4,
+        ],
+        "c": [None, "a", None, "b", None, None, None, "a", None, "b"],
+    }
+    columns = (
+        whole("i", (0, 10**9)),
+        number("x", "0.5", (-5, 500)),
+        of_kind(Kind.DECIMAL, "d", "0.01", (-1, 1000)),
+        of_kind(Kind.DATE, "t"),
+        of_kind(Kind.TIMESTAMP, "m"),
+        category("c", "a", "b"),
+    )
+    data = dataset(*columns)
+    with open_source(path, data) as backend:
+        asked = plan(data, *((KthSmallest(1), name) for name in "ixdtm"), (Mode(), "c"), distance=10)
+        same(backend, asked, read)
+        same(backend, plan(data, (KthSmallest(1), "i"), groups=[by(columns[5])]), read)
+        report = backend.check()
+    counted = {column.name: (column.missing, column.unreadable, column.outside) for column in report.columns}
+    assert counted == {
+        "i": (1, 4, 2),
+        "x": (0, 5, 1),
+        "d": (1, 3, 1),
+        "t": (1, 6, 0),
+        "m": (1, 4, 0),
+        "c": (1, 0, 5),
+    }
+
+
+def test_a_csv_line_that_does_not_fit_is_an_error_and_is_not_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "ragged.csv"
+    path.write_text("n,x,c\n" + "1,2,a\n" * 30_000 + "3,4,a,secret\n")
+    with open_source(path, DATA) as backend, pytest.raises(SourceError, match="reading 'people' failed") as raised:
+        backend.rows()
+    assert "secret" not in str(raised.value)
+    path.write_text("n,x,c\n1,2\n3,4,a,5\n")
+    with pytest.raises(SourceError, match="has no column 'n', 'x', 'c'"):
+        open_source(path, DATA)
+
+
+def test_the_connection_reaches_nothing_else(tmp_path: Path) -> None:
+    parquet_file(tmp_path)
+    other = tmp_path / "other.csv"
+    other.write_text("a\n1\n")
+    with open_source(tmp_path / "people.parquet", DATA) as backend:
+        assert isinstance(backend, DuckDbBackend)
+        connection = backend.connection.con
+        for attack in (
+            f"SELECT * FROM read_csv('{other}')",
+            f"ATTACH '{tmp_path / 'new.duckdb'}'",
+            f"COPY (SELECT 1) TO '{tmp_path / 'out.csv'}'",
+            "SET enable_external_access = true",
+            "SET threads = 1",
+            "INSTALL httpfs",
+        ):
+            with pytest.raises(duckdb.Error):
+                connection.execute(attack)
+        assert backend.rows() == 4
+
+
+def test_a_duckdb_file_is_not_written_to(tmp_path: Path) -> None:
+    source = str(duckdb_file(tmp_path))
+    with open_source(source, DATA) as backend:
+        assert isinstance(backend, DuckDbBackend)
+        with pytest.raises(duckdb.Error, match="read-only"):
+            backend.connection.con.execute("CREATE TABLE base.main.mine (a INTEGER)")
+
+
+def test_a_parquet_file_with_a_column_named_like_duckdbs_own(tmp_path: Path) -> None:
+    path = tmp_path / "named.parquet"
+    table: Table = {"file_row_number": [5, 7, 9]}
+    pq.write_table(pa.table(table), path)
+    data = dataset(whole("file_row_number"))
+    with open_source(path, data) as backend:
+        same(backend, plan(data, (KthSmallest(1), "file_row_number"), distance=3), table)
+
+
+def test_collations_of_the_source_do_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "collated.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t (c VARCHAR COLLATE NOCASE)")
+        connection.execute("INSERT INTO t VALUES ('a'), ('A'), ('a'), ('b')")
+    table: Table = {"c": ["a", "A", "a", "b"]}
+    column = category("c", "a", "b")
+    data = dataset(column)
+    with open_source(str(path), data) as backend:
+        same(backend, plan(data, (Mode(), "c"), (Count(), "c")), table)
+        same(backend, plan(data, (Count(), None), groups=[by(column)]), table)
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told: list[tuple[str, float]] = []
+    with open_source(csv_file(tmp_path), DATA, lambda step, share: told.append((step, share))) as backend:
+        backend.summarise(ASKED)
+    assert told[0] == ("reading the file", 0.0)
+    assert told[-1] == ("summarised", 1.0)
+    assert [share for _, share in told] == sorted(share for _, share in told)
+
+
+@pytest.mark.parametrize(("source", "extra"), [("postgresql://h/d?table=t", "postgres"), ("spark:t", "spark")])
+def test_a_missing_driver_is_named(source: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, module = {"postgres": ("psycopg", "postgresql"), "spark": ("pyspark.sql", "spark")}[extra]
+    monkeypatch.setitem(sys.modules, driver, None)
+    monkeypatch.delitem(sys.modules, f"idios.backends.{module}", raising=False)
+    with pytest.raises(SourceError, match=rf"pip install 'idios\[{extra}\]'"):
+        open_source(source, DATA)
+    monkeypatch.undo()
+    importlib.invalidate_caches()
+
+
+@pytest.mark.parametrize("written", ["", ".", "a.", ".a", 'a"b', '"a', '"a"b', '""'])
+def test_names_that_are_none(written: str) -> None:
+    with pytest.raises(SourceError, match="a table is written as"):
+        table_name(written)
+
+
+def test_bounds_beyond_the_grid_are_no_bounds() -> None:
+    column = Column("n", Kind.INTEGER, Domain(lower=-(10**30), upper=10**30))
+    data = Dataset("people", {"n": column, "c": Column("c", Kind.CATEGORY, Categories(("a",)))})
+    table: Table = {"n": [1, 2, 3], "c": ["a"] * 3}
+    with open_source(table, data) as backend:
+        same(backend, plan(data, (KthSmallest(1), "n"), distance=3), table)

@@ -1,0 +1,65 @@
+"""The engines as fixtures: an engine that is not on the machine is skipped and says so, unless everything must run."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from engines import DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
+
+from services.spark import NotInstalled, session
+
+
+@pytest.fixture(scope="session")
+def duckdb_engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    return DuckdbEngine(tmp_path_factory.mktemp("duckdb"))
+
+
+@pytest.fixture(scope="session")
+def postgresql_engine(postgresql_url: str) -> Iterator[Engine]:
+    engine = PostgresqlEngine(postgresql_url)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="session")
+def spark_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    try:
+        started = session()
+    except NotInstalled as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    yield SparkEngine(started, tmp_path_factory.mktemp("spark"))
+    started.stop()
+
+
+SPARK = pytest.param(
+    "spark",
+    marks=[
+        pytest.mark.xdist_group("spark"),  # one Java machine, not one in every process
+        # pyspark leaves the sockets that results come through to the garbage collector
+        pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+    ],
+)
+
+
+@pytest.fixture(params=["duckdb", "postgresql", SPARK])
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Every engine in turn."""
+    yield request.getfixturevalue(f"{request.param}_engine")
+    if request.param == "spark":
+        gc.collect()  # here, where its complaints are expected
+
+
+@pytest.fixture(params=["duckdb", "postgresql"])
+def quick_engine(request: pytest.FixtureRequest) -> Engine:
+    """The engines that take no seconds for a query, for what is asked many times."""
+    return request.getfixturevalue(f"{request.param}_engine")

@@ -1,0 +1,78 @@
+"""Plans made by hand, as the planner would make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+
+from idios.core.calibration import Choice, Level, Method
+from idios.core.domain import Categories, Domain, Kind
+from idios.core.guarantee import Guarantee
+from idios.core.neighbours import Neighbours
+from idios.core.statistics import Mode, Statistic
+from idios.query.plan import Aggregate, Group, Plan
+from idios.query.predicate import ALWAYS, Predicate
+from idios.query.schema import Column, Dataset
+
+ONE = Fraction(1)
+
+
+def number(name: str, step: object = 1, bounds: Sequence[object] | None = None, **facts: bool) -> Column:
+    return Column(name, Kind.NUMBER, Domain.declare(step=step, bounds=bounds), **facts)
+
+
+def whole(name: str, bounds: Sequence[object] | None = None, step: object = 1, **facts: bool) -> Column:
+    return Column(name, Kind.INTEGER, Domain.declare(step=step, bounds=bounds), **facts)
+
+
+def category(name: str, *values: str, **facts: bool) -> Column:
+    return Column(name, Kind.CATEGORY, Categories(values), **facts)
+
+
+def of_kind(kind: Kind, name: str, step: object = 1, bounds: Sequence[object] | None = None) -> Column:
+    return Column(name, kind, Domain.declare(step=step, bounds=bounds))
+
+
+def dataset(*columns: Column, neighbours: str = "replace") -> Dataset:
+    return Dataset("people", {column.name: column for column in columns}, Neighbours(neighbours))
+
+
+def by(column: Column, width: int = 1) -> Group:
+    """Group by a category, or by bins of a bounded column."""
+    grid = column.grid
+    assert grid.lower is not None
+    assert grid.upper is not None
+    starts = range(grid.lower, grid.upper + 1, width)
+    intervals = tuple((start, min(start + width - 1, grid.upper)) for start in starts)
+    return Group(column.name, column.name, intervals, tuple(Fraction(start) for start in starts))
+
+
+def plan(
+    data: Dataset,
+    *asked: tuple[Statistic | Mode, str | None],
+    where: Predicate = ALWAYS,
+    groups: Sequence[Group] = (),
+    distance: int = 1,
+    domains: Mapping[str, Domain] | None = None,
+) -> Plan:
+    """A plan that asks some statistics of some columns, in every cell of the groups."""
+    aggregates = []
+    for statistic, name in asked:
+        declared: Domain | Categories = data.columns[name].domain if name is not None else Domain()
+        nullable = name is not None and data.columns[name].nullable
+        aggregates.append(
+            Aggregate(
+                label=statistic.name,
+                statistic=statistic,
+                column=name,
+                domain=(domains or {}).get(name or "", declared),
+                whole=where == ALWAYS and not groups and not nullable,
+                epsilon=ONE,
+                delta=Fraction(0),
+                choice=None if isinstance(statistic, Mode) else Choice(Method.LOCAL, distance, ONE),
+            )
+        )
+    guarantee = Guarantee(Level.INDIVIDUAL, ONE, data.neighbours)
+    cells = tuple(product(*(range(len(group.intervals)) for group in groups)))
+    return Plan(data, where, tuple(groups), cells, tuple(aggregates), ONE, Fraction(0), guarantee, "")

@@ -1,0 +1,111 @@
+"""What every engine must find, computed from Python lists: the grid, the filter, the cells, the summaries."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from idios.core.domain import Categories, Domain, Kind
+from idios.core.exact import floor_half_up
+from idios.core.neighbours import Moves, Neighbours
+from idios.core.statistics import Mode, RangeCount
+from idios.core.summary import Summary
+from idios.query.plan import Aggregate, Plan
+from idios.query.predicate import ALWAYS, All, Among, Predicate
+from idios.query.schema import Column
+from summaries import summarise
+
+EPOCH = datetime.datetime(1970, 1, 1)
+Table = Mapping[str, Sequence[object]]
+
+
+def point(column: Column, value: object) -> int | None:
+    """The grid point of one value as the rules of ``reading.py`` say, in exact arithmetic; None for NULL."""
+    if value is None:
+        return None
+    if isinstance(column.domain, Categories):
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return column.domain.values.index(text) if text in column.domain.values else None
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        scaled = value * float(1 / column.domain.step) + 0.5
+        found = math.floor(scaled) if math.isfinite(scaled) else 10**400 * (1 if scaled > 0 else -1)
+    else:
+        found = int(floor_half_up(Fraction(_number(column.kind, value)) / column.domain.step))
+    return column.domain.clamp(found)
+
+
+def _number(kind: Kind, value: object) -> int | Decimal:
+    if isinstance(value, datetime.datetime):
+        if kind is Kind.DATE:
+            return (value.date() - EPOCH.date()).days
+        if value.tzinfo is not None:
+            value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+        return (value - EPOCH) // datetime.timedelta(microseconds=1)
+    if isinstance(value, datetime.date):
+        days = (value - EPOCH.date()).days
+        return days if kind is Kind.DATE else days * 86_400_000_000
+    assert isinstance(value, int | Decimal)
+    return value
+
+
+def reference(plan: Plan, table: Table) -> list[list[Summary | tuple[int, ...]]]:
+    """Everything a backend must return for a plan."""
+    columns = plan.dataset.columns
+    points = {name: [point(columns[name], value) for value in values] for name, values in table.items()}
+    rows = len(next(iter(points.values())))
+    records = range(rows)
+    if plan.filter != ALWAYS or plan.groups:
+        named = [dict(zip(points, record, strict=True)) for record in zip(*points.values(), strict=True)]
+    result = []
+    for cell in plan.cells:
+        inside = records
+        if plan.filter != ALWAYS or plan.groups:
+            inside = [i for i in records if _passes(plan.filter, named[i]) and _in(plan, cell, named[i])]
+        values = {
+            name: sorted(v for i in inside if (v := points[name][i]) is not None)
+            for name in {a.column for a in plan.aggregates if a.column is not None}
+        }
+        result.append(
+            [_found(a, values[a.column] if a.column else [0] * len(inside), rows, plan) for a in plan.aggregates]
+        )
+    return result
+
+
+def _passes(predicate: Predicate, record: Mapping[str, int | None]) -> bool:
+    if isinstance(predicate, Among):
+        value = record[predicate.column]
+        if value is None:
+            return predicate.nulls
+        return any((a is None or a <= value) and (b is None or value <= b) for a, b in predicate.intervals)
+    parts = [_passes(part, record) for part in predicate.parts]
+    return all(parts) if isinstance(predicate, All) else any(parts)
+
+
+def _in(plan: Plan, cell: tuple[int, ...], record: Mapping[str, int | None]) -> bool:
+    for group, index in zip(plan.groups, cell, strict=True):
+        value, (first, last) = record[group.column], group.intervals[index]
+        if value is None or not first <= value <= last:
+            return False
+    return True
+
+
+def _found(aggregate: Aggregate, values: list[int], rows: int, plan: Plan) -> Summary | tuple[int, ...]:
+    neighbours = plan.dataset.neighbours
+    if isinstance(aggregate.statistic, Mode):
+        assert isinstance(aggregate.domain, Categories)
+        return tuple(values.count(i) for i in range(len(aggregate.domain.values)))
+    outside = None if aggregate.whole or neighbours is Neighbours.ADD_REMOVE else rows - len(values)
+    moves = Moves(neighbours, len(values), outside)
+    domain = aggregate.domain
+    if isinstance(domain, Categories):
+        domain = Domain(Fraction(1), 0, len(domain.values) - 1)
+    assert aggregate.choice is not None
+    if isinstance(aggregate.statistic, RangeCount):
+        inside = sum(aggregate.statistic.first <= v <= aggregate.statistic.last for v in values)
+        return Summary(domain, aggregate.statistic.moves(moves, domain, inside))
+    return summarise(values, aggregate.statistic, domain, moves, aggregate.choice.distance)

@@ -1,0 +1,138 @@
+"""Tables that are large enough for samples and brackets, in the orders that are worst for them."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from engines import DuckdbEngine, Engine
+from plans import by, category, dataset, number, plan, whole
+from reference import Table, reference
+from test_statistics import same
+
+from idios.backends import engine as engines
+from idios.backends.engine import SqlBackend
+from idios.backends.queries import Queries
+from idios.backends.search import Sample
+from idios.core.statistics import (
+    DiscreteQuantile,
+    InterquartileRange,
+    KthLargest,
+    KthSmallest,
+    Mean,
+    Median,
+    Quantile,
+    Statistic,
+    Sum,
+    TrimmedMean,
+    Variance,
+)
+from idios.query.predicate import Among
+
+N = 100_000
+draw = random.Random(7)
+WILD = [draw.randrange(-(10**12), 10**12) for _ in range(N)]
+TABLE: Table = {
+    "ascending": sorted(WILD),
+    "descending": sorted(WILD, reverse=True),
+    "shuffled": WILD,
+    "constant": [42] * N,
+    "tied": [draw.choice((0, 0, 0, 1, 5, 5, 9, None, draw.randrange(10))) for _ in range(N)],
+    "skewed": [int(draw.lognormvariate(3, 4)) for _ in range(N)],
+    "part": [draw.choices("abcd", (90, 9, 0.9, 0.01))[0] for _ in range(N)],
+}
+ARROW = pa.table(TABLE)
+NUMBERS = ("ascending", "descending", "shuffled", "constant", "tied", "skewed")
+PART = category("part", "a", "b", "c", "d", "e")
+DATA = dataset(*(whole(name, (-(10**13), 10**13)) for name in NUMBERS), PART)
+ASKED: list[Statistic] = [
+    Median(),
+    Quantile(Fraction(1, 20)),
+    DiscreteQuantile(Fraction(9, 10)),
+    InterquartileRange(),
+    KthSmallest(3),
+    KthLargest(20),
+    TrimmedMean(Fraction(1, 20)),
+]
+
+
+@pytest.fixture(autouse=True)
+def _small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "SAMPLED", 5_000)
+    monkeypatch.setattr(engines, "SAMPLED_A_CELL", 1_000)
+
+
+def test_every_order_of_records(engine: Engine) -> None:
+    with engine.open(ARROW, DATA) as backend:
+        same(backend, plan(DATA, *((s, name) for name in NUMBERS for s in ASKED)), TABLE)
+
+
+def test_filtered_and_grouped(engine: Engine) -> None:
+    some = [(s, name) for name in ("ascending", "tied", "skewed") for s in ASKED[:5]]
+    with engine.open(ARROW, DATA) as backend:
+        same(backend, plan(DATA, *some, groups=[by(PART)]), TABLE)
+        same(backend, plan(DATA, *some, where=Among("shuffled", ((0, None),))), TABLE)
+
+
+def test_wide_windows(quick_engine: Engine) -> None:
+    """The differential level reads thousands of ranks on both sides."""
+    wide: list[Statistic] = [Median(), KthLargest(3), TrimmedMean(Fraction(1, 10)), Mean(), Sum()]
+    with quick_engine.open(ARROW, DATA) as backend:
+        for name in ("shuffled", "tied"):
+            same(backend, plan(DATA, *((s, name) for s in wide[:3]), distance=2000), TABLE)
+        asked = plan(DATA, *((s, "skewed") for s in wide), groups=[by(PART)], distance=300)
+        assert backend.summarise(asked) == reference(asked, TABLE)
+
+
+def test_exact_sums_of_large_numbers(engine: Engine) -> None:
+    edge = 2**62
+    table: Table = {"x": [edge, edge, -edge, edge - 1, 1 - edge, edge] * 3000}
+    data = dataset(whole("x", (-edge, edge), nullable=False))
+    with engine.open(pa.table(table), data) as backend:
+        same(backend, plan(data, (Sum(), "x"), (Mean(), "x"), (Variance(), "x"), (Median(), "x")), table)
+
+
+def test_what_is_not_a_number_is_not_the_greatest(engine: Engine) -> None:
+    """A file's statistics do not count NaN, and an engine that trusts them must not take it for a number."""
+    table: Table = {"x": [math.nan if i % 100 == 0 else i / 7 for i in range(N)]}
+    data = dataset(number("x", "0.01"))
+    with engine.open(pa.table(table), data) as backend:
+        same(backend, plan(data, (KthLargest(2), "x"), (KthSmallest(2), "x"), (Median(), "x")), table)
+
+
+MISLEADING = "(SELECT * FROM {table} WHERE shuffled > 900000000000) AS misleading"
+
+
+def test_a_misleading_sample_costs_time_and_nothing_else(quick_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First the quick sample lies, and the even one finds the way; then both lie, and sorting does."""
+    searched: list[str] = []
+    remember = Queries.sorted_windows
+
+    def sorted_windows(self: Queries, name: str, *args: object, **options: object) -> object:
+        searched.append(name)
+        return remember(self, name, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Queries, "sorted_windows", sorted_windows)
+    asked = plan(DATA, (Median(), "shuffled"), (TrimmedMean(Fraction(1, 5)), "shuffled"), (Median(), "tied"))
+    with quick_engine.open(ARROW, DATA) as backend:
+        assert isinstance(backend, SqlBackend)
+        lie = [Sample(MISLEADING.format(table=backend.table), 0.05)]
+        monkeypatch.setattr(backend, "samplings", lambda share, rows: lie)
+        steps: list[str] = []
+        monkeypatch.setattr(backend, "progress", lambda step, share: steps.append(step))
+        same(backend, asked, TABLE)
+        assert "sampling again" in steps
+        monkeypatch.setattr(backend, "_samples", lambda rows, cells: lie * 2)
+        same(backend, asked, TABLE)
+        assert searched
+
+
+def test_stretches_of_a_sorted_file_are_found_out(duckdb_engine: DuckdbEngine) -> None:
+    """Eight stretches of a sorted table say little about what lies between them."""
+    with duckdb_engine.open(ARROW, DATA) as backend:
+        for name in ("ascending", "descending"):
+            quantiles = [(Quantile(Fraction(i, 20)), name) for i in range(1, 20)]
+            same(backend, plan(DATA, *quantiles), TABLE)

@@ -1,0 +1,150 @@
+"""Every statistic, both notions of neighbour, whole tables, filters, groups, missing values: one answer everywhere."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from engines import Engine
+from plans import by, category, dataset, number, plan, whole
+from reference import Table, reference
+
+from idios.backends.base import Backend
+from idios.core.statistics import (
+    Count,
+    DiscreteQuantile,
+    DistinctCount,
+    InterquartileRange,
+    KthLargest,
+    KthSmallest,
+    Maximum,
+    Mean,
+    Median,
+    Minimum,
+    Mode,
+    Quantile,
+    RangeCount,
+    StandardDeviation,
+    Statistic,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
+from idios.core.summary import Summary
+from idios.errors import SourceError
+from idios.query.plan import Plan
+from idios.query.predicate import NEVER, All, Among, Any
+from idios.query.schema import Dataset
+
+ROBUST: list[Statistic] = [
+    Count(),
+    DistinctCount(),
+    RangeCount(-3, 40),
+    Median(),
+    Quantile(Fraction(1, 3)),
+    DiscreteQuantile(Fraction(9, 10)),
+    KthSmallest(3),
+    KthLargest(2),
+    InterquartileRange(),
+    TrimmedMean(Fraction(1, 20)),
+    WinsorizedMean(Fraction(1, 10)),
+]
+ALL = [*ROBUST, Minimum(), Maximum(), Sum(), Mean(), Variance(), StandardDeviation()]
+
+AGE = whole("age", (0, 120), nullable=False)
+SCORE = whole("score", (-900, 800))
+INCOME = number("income", "0.01")
+REGION = category("region", "north", "south", "nowhere", "east")
+COLUMNS = (AGE, SCORE, INCOME, REGION)
+
+
+def made(n: int, seed: int) -> Table:
+    """A table with ties, NULLs, values out of bounds, undeclared categories, NaN, infinities and −0.0."""
+    draw = random.Random(seed)
+    odd = (None, math.nan, math.inf, -math.inf, -0.0, 0.005, -0.005, 1e-300)
+    return {
+        "age": [draw.randrange(0, 110) for _ in range(n)],
+        "score": [draw.choice((None, draw.randrange(-1000, 1000), 7)) for _ in range(n)],
+        "income": [draw.choice((*odd, draw.gauss(0, 1), draw.lognormvariate(5, 2))) for _ in range(n)],
+        "region": [draw.choice(("north", "south", "east", "North", "", "west", None)) for _ in range(n)],
+    }
+
+
+def plans(data: Dataset) -> dict[str, Plan]:
+    """One plan of each shape."""
+    everything = [(s, name) for name in ("age", "score") for s in ALL]
+    robust = [(s, "income") for s in ROBUST]
+    some = Any((Among("income", ((None, 2000),), nulls=True), All((Among("region", ((1, 1), (3, 3))),))))
+    return {
+        "whole": plan(data, *everything, *robust, (Mode(), "region"), (Count(), None), (DistinctCount(), "region")),
+        "filtered": plan(
+            data, *everything, *robust, (Count(), None), where=Among("age", ((10, 20), (33, 33), (50, None)))
+        ),
+        "grouped": plan(data, *everything, (Mode(), "region"), (Count(), None), groups=[by(REGION)], distance=3),
+        "binned": plan(data, *robust, (Count(), "region"), groups=[by(REGION), by(AGE, 25)], distance=2, where=some),
+        "nothing": plan(data, *everything, (Mode(), "region"), (Count(), None), where=NEVER),
+    }
+
+
+def same(backend: Backend, asked: Plan, table: Table) -> None:
+    """Summaries are what Python finds, and so are the envelopes that statistics read from them."""
+    found, expected = backend.summarise(asked), reference(asked, table)
+    for cell, cell_found, cell_expected in zip(asked.cells, found, expected, strict=True):
+        for aggregate, seen, wanted in zip(asked.aggregates, cell_found, cell_expected, strict=True):
+            assert seen == wanted, (cell, aggregate.label, aggregate.column)
+            if isinstance(seen, Summary) and isinstance(wanted, Summary):
+                assert isinstance(aggregate.statistic, Statistic)
+                assert aggregate.choice is not None
+                distance = aggregate.choice.distance
+                assert aggregate.statistic.envelope(seen, distance) == aggregate.statistic.envelope(wanted, distance)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_every_statistic_in_every_shape(engine: Engine, neighbours: str) -> None:
+    table, data = made(300, seed=1), dataset(*COLUMNS, neighbours=neighbours)
+    with engine.open(pa.table(table), data) as backend:
+        for asked in plans(data).values():
+            same(backend, asked, table)
+
+
+TYPES = pa.schema([("age", pa.int64()), ("score", pa.int64()), ("income", pa.float64()), ("region", pa.string())])
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_tiny_tables(engine: Engine, n: int) -> None:
+    table, data = made(n, seed=n), dataset(*COLUMNS)
+    with engine.open(pa.table(table, schema=TYPES), data) as backend:
+        assert backend.rows() == n
+        for shape in ("whole", "grouped"):
+            same(backend, plans(data)[shape], table)
+
+
+def test_nothing_but_nulls(engine: Engine) -> None:
+    table: Table = {"age": [5] * 4, "score": [None] * 4, "income": [math.nan] * 4, "region": ["Nowhere"] * 4}
+    data = dataset(*COLUMNS)
+    with engine.open(pa.table(table, schema=TYPES), data) as backend:
+        for shape in ("whole", "grouped"):
+            same(backend, plans(data)[shape], table)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_small_random_tables(quick_engine: Engine, seed: int) -> None:
+    neighbours = ("replace", "add-remove")[seed % 2]
+    table, data = made(1 + seed * 3, seed + 100), dataset(*COLUMNS, neighbours=neighbours)
+    with quick_engine.open(pa.table(table, schema=TYPES), data) as backend:
+        for asked in plans(data).values():
+            same(backend, asked, table)
+
+
+def test_a_column_that_is_not_nullable_and_has_nulls_is_an_error(quick_engine: Engine) -> None:
+    table: Table = {"age": [5, None, 7], "score": [1, 2, 3], "income": [1.0] * 3, "region": ["north"] * 3}
+    data = dataset(*COLUMNS)
+    with quick_engine.open(pa.table(table, schema=TYPES), data) as backend:
+        with pytest.raises(SourceError, match="'age' is declared not nullable"):
+            backend.summarise(plan(data, (Median(), "age")))
+        # where the size is not public anyway, a missing value is a missing value
+        same(backend, plan(data, (Median(), "age"), where=Among("score", ((1, 2),))), table)
