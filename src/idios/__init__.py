@@ -18,9 +18,11 @@ from idios.functions import (
     variance,
     winsorized_mean,
 )
+from idios.party import TrustedParty
 
 __all__ = [
     "IdiosError",
+    "TrustedParty",
     "count",
     "histogram",
     "iqr",

@@ -1,0 +1,254 @@
+"""``idios.toml``: what a controller writes, read strictly.
+
+Rules:
+
+1. A key that is not known is an error that lists the known ones; nothing is ignored.
+2. Everything declared is public. Nothing is completed by looking at the data.
+"""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from idios.core.calibration import Protection
+from idios.core.domain import Categories, Domain, Kind, default_step
+from idios.core.exact import exact, positive, whole
+from idios.core.neighbours import Neighbours
+from idios.errors import ConfigurationError, InvalidInput
+from idios.query.schema import Column, Dataset, Parameters
+
+MIN_EPSILON = Fraction(1, 20)
+MAX_GROUPS = 1000
+DELTA_QUESTIONS = 100
+"""How many questions the δ budget allows, unless ``delta_budget`` is declared."""
+
+COLUMN_KEYS = ("type", "step", "bounds", "nullable", "values", "decimals")
+DATASET_KEYS = (
+    "source",
+    "version",
+    "neighbours",
+    "protection",
+    "analysts",
+    "group",
+    "delta",
+    "delta_budget",
+    "floor",
+    "fineness",
+    "budget",
+    "min_epsilon",
+    "max_groups",
+    "parameters",
+    "columns",
+)
+LEDGER_KEYS = ("url", "key_file")
+PARAMETER_KEYS = ("quantile", "k", "trim")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One data set of a configuration: what is public, where the data is, and what may be spent."""
+
+    dataset: Dataset
+    source: str
+    budget: Fraction
+    delta_budget: Fraction
+    analysts_trusted: bool = False
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A whole ``idios.toml``; paths in it are relative to its own folder."""
+
+    folder: Path
+    ledger_url: str
+    key_file: Path | None
+    datasets: Mapping[str, Declared]
+
+
+def read_configuration(path: str | Path) -> Configuration:
+    """Read and check a configuration file."""
+    file = Path(path)
+    try:
+        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigurationError(f"there is no configuration file {file}; `idios init` writes one") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read: {error}") from None
+    _only(raw, ("ledger", "datasets"), str(file))
+    ledger = _table(raw, "ledger", str(file))
+    _only(ledger, LEDGER_KEYS, "[ledger]")
+    datasets = _table(raw, "datasets", str(file))
+    if not datasets:
+        raise ConfigurationError(f"{file} declares no data set: add a table [datasets.NAME]")
+    folder = file.resolve().parent
+    url = str(ledger.get("url", "sqlite:///ledger.db"))
+    if url.startswith("sqlite:///") and not url.startswith("sqlite:////"):
+        url = f"sqlite:///{folder / url.removeprefix('sqlite:///')}"
+    key_file = folder / str(ledger["key_file"]) if "key_file" in ledger else None
+    found = {name: declare(name, _table(datasets, name, str(file)), folder) for name in datasets}
+    return Configuration(folder, url, key_file, found)
+
+
+def declare(name: str, given: Mapping[str, Any], folder: Path | None = None) -> Declared:
+    """Check what is declared of one data set."""
+    where = f"[datasets.{name}]"
+    _only(given, DATASET_KEYS, where)
+    for key in ("source", "budget", "columns"):
+        if key not in given:
+            raise ConfigurationError(f"{where} needs {key}")
+    source = str(given["source"])
+    if folder is not None and ":" not in source.partition("::")[0] and not Path(source).is_absolute():
+        source = str(folder / source)
+    try:
+        protection = Protection.declare(
+            given.get("protection", "individual"),
+            group=given.get("group"),
+            delta=given.get("delta"),
+            floor=given.get("floor"),
+            **({"fineness": given["fineness"]} if "fineness" in given else {}),
+        )
+        dataset = Dataset(
+            name=name,
+            columns=read_columns(given["columns"]),
+            neighbours=Neighbours.named(given.get("neighbours", "replace")),
+            protection=protection,
+            min_epsilon=positive(given.get("min_epsilon", MIN_EPSILON), "min_epsilon"),
+            max_groups=whole(given.get("max_groups", MAX_GROUPS), "max_groups"),
+            parameters=read_parameters(given.get("parameters", {})),
+            version=str(given["version"]) if "version" in given else "",
+        )
+        budget = positive(given["budget"], "budget")
+        default = protection.delta * DELTA_QUESTIONS
+        delta_budget = exact(given["delta_budget"], "delta_budget") if "delta_budget" in given else default
+    except InvalidInput as error:
+        raise ConfigurationError(f"{where}: {error}") from None
+    analysts = given.get("analysts")
+    if analysts not in (None, "trusted"):
+        raise ConfigurationError(f'{where}: analysts must be "trusted" where it is given, got {analysts!r}')
+    return Declared(dataset, source, budget, min(delta_budget, Fraction(1)), analysts == "trusted")
+
+
+def read_columns(given: Mapping[str, Any]) -> dict[str, Column]:
+    """Check the declared columns; each is a table of its type and what belongs to that."""
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidInput("columns must be a table of at least one column")
+    return {str(name): read_column(str(name), declared) for name, declared in given.items()}
+
+
+def read_column(name: str, given: Any) -> Column:
+    """Check one column.
+
+    >>> read_column("age", {"type": "integer", "bounds": [0, 120], "nullable": False}).grid
+    Domain(step=Fraction(1, 1), lower=0, upper=120)
+    """
+    if isinstance(given, Column):
+        return given
+    if isinstance(given, str):
+        given = {"type": given}
+    if not isinstance(given, Mapping) or "type" not in given:
+        raise InvalidInput(f'column {name!r} must be a table with a type, such as {{ type = "integer" }}')
+    unknown = [key for key in given if key not in COLUMN_KEYS]
+    if unknown:
+        raise InvalidInput(f"column {name!r}: {unknown[0]!r} is not known; known are {', '.join(COLUMN_KEYS)}")
+    declared = dict(given)
+    if declared["type"] == "boolean":
+        declared |= {"type": "integer", "bounds": (0, 1)}
+    try:
+        kind = Kind(declared["type"])
+    except ValueError:
+        types = ", ".join([*Kind, "boolean"])
+        raise InvalidInput(f"column {name!r}: type must be one of {types}, got {declared['type']!r}") from None
+    nullable = declared.get("nullable", True)
+    if not isinstance(nullable, bool):
+        raise InvalidInput(f"column {name!r}: nullable must be true or false, got {nullable!r}")
+    try:
+        return Column(name, kind, _domain(kind, declared), nullable)
+    except InvalidInput as error:
+        raise InvalidInput(f"column {name!r}: {error}") from None
+
+
+def _domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
+    if kind is Kind.CATEGORY:
+        for key in ("step", "bounds", "decimals"):
+            if key in given:
+                raise InvalidInput(f"{key} belongs to numeric columns; a category declares values")
+        values = given.get("values")
+        if not isinstance(values, Sequence) or isinstance(values, str):
+            raise InvalidInput('a category column declares its values, such as values = ["a", "b"]')
+        return Categories(tuple(str(value) for value in values))
+    if "values" in given:
+        raise InvalidInput("values belong to category columns")
+    decimals = whole(given["decimals"], "decimals", least=0) if "decimals" in given else None
+    if kind is Kind.DECIMAL and decimals is None and "step" not in given:
+        raise InvalidInput("a decimal column declares its step, such as step = 0.01, or its decimals")
+    step = given.get("step", default_step(kind, decimals or 0))
+    bounds = given.get("bounds")
+    if bounds is not None and kind in (Kind.DATE, Kind.TIMESTAMP):
+        if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
+            raise InvalidInput(f"bounds must be a pair (lower, upper), got {bounds!r}")
+        bounds = tuple(None if b is None else since_1970(b, kind) for b in bounds)
+    return Domain.declare(step=step, bounds=bounds)
+
+
+def since_1970(moment: Any, kind: Kind) -> Fraction:
+    """Days (of a date) or microseconds (of a timestamp, UTC) since 1970-01-01.
+
+    >>> since_1970("1970-01-03", Kind.DATE), since_1970("1970-01-01T00:00:01", Kind.TIMESTAMP)
+    (Fraction(2, 1), Fraction(1000000, 1))
+    """
+    try:
+        if isinstance(moment, str):
+            moment = datetime.datetime.fromisoformat(moment)
+        if not isinstance(moment, datetime.datetime):
+            moment = datetime.datetime(moment.year, moment.month, moment.day)
+    except (ValueError, AttributeError):
+        raise InvalidInput(f"a bound must be a date such as 2026-01-31, got {moment!r}") from None
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+    microseconds = (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
+    return Fraction(microseconds, 86_400_000_000) if kind is Kind.DATE else Fraction(microseconds)
+
+
+def read_parameters(given: Any) -> Parameters:
+    """Check which ranks, orders and shares analysts may name; false lifts a restriction."""
+    if isinstance(given, Parameters):
+        return given
+    if not isinstance(given, Mapping):
+        raise InvalidInput("parameters must be a table of quantile, k and trim")
+    unknown = [key for key in given if key not in PARAMETER_KEYS]
+    if unknown:
+        raise InvalidInput(f"parameters: {unknown[0]!r} is not known; known are {', '.join(PARAMETER_KEYS)}")
+    usual = Parameters()
+    free = {key: None for key in PARAMETER_KEYS if given.get(key) is False}
+    steps = {
+        key: positive(given[key], f"parameters.{key}")
+        for key in ("quantile", "trim")
+        if key in given and key not in free
+    }
+    orders = {}
+    if "k" in given and "k" not in free:
+        listed = given["k"]
+        if not isinstance(listed, Sequence) or isinstance(listed, str):
+            raise InvalidInput(f"parameters.k must be a list of whole numbers, got {listed!r}")
+        orders["k"] = frozenset(whole(k, "parameters.k") for k in listed)
+    chosen: dict[str, Any] = {"quantile": usual.quantile, "k": usual.k, "trim": usual.trim, **steps, **orders, **free}
+    return Parameters(**chosen)
+
+
+def _only(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    unknown = [key for key in given if key not in known]
+    if unknown:
+        raise ConfigurationError(f"{where}: {unknown[0]!r} is not known; known are {', '.join(known)}")
+
+
+def _table(given: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    found = given.get(key, {})
+    if not isinstance(found, Mapping):
+        raise ConfigurationError(f"{where}: {key} must be a table")
+    return found

@@ -1,0 +1,135 @@
+"""idios.toml: read strictly, every mistake named."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from idios.config import DATASET_KEYS, read_column, read_configuration, read_parameters, since_1970
+from idios.core.calibration import Level
+from idios.core.domain import Domain, Kind
+from idios.errors import ConfigurationError, InvalidInput
+
+WHOLE = """
+[ledger]
+url = "sqlite:///book/ledger.db"
+key_file = "ledger.key"
+
+[datasets.people]
+source = "people.parquet"
+version = "2026-11"
+neighbours = "add-remove"
+protection = "group"
+analysts = "trusted"
+group = 5
+budget = 10
+min_epsilon = 0.1
+max_groups = 50
+floor = 2
+parameters = { quantile = 0.1, k = [2, 4], trim = false }
+
+[datasets.people.columns]
+age    = { type = "integer", bounds = [0, 120], nullable = false }
+income = { type = "number", step = 1 }
+born   = { type = "date", bounds = [1900-01-01, 2026-12-31] }
+price  = { type = "decimal", decimals = 2 }
+region = { type = "category", values = ["north", "south"] }
+member = "boolean"
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "idios.toml"
+    path.write_text(text)
+    return path
+
+
+def test_everything_a_controller_writes(tmp_path: Path) -> None:
+    found = read_configuration(write(tmp_path, WHOLE))
+    assert found.ledger_url == f"sqlite:///{tmp_path}/book/ledger.db"
+    assert found.key_file == tmp_path / "ledger.key"
+    people = found.datasets["people"]
+    assert people.source == str(tmp_path / "people.parquet")
+    assert people.analysts_trusted
+    assert people.budget == 10
+    dataset = people.dataset
+    assert dataset.protection.level is Level.GROUP
+    assert (dataset.protection.group, dataset.protection.floor) == (5, 2)
+    assert dataset.min_epsilon == Fraction(1, 10)
+    assert dataset.parameters.k == {2, 4}
+    assert dataset.parameters.trim is None
+    assert dataset.parameters.quantile == Fraction(1, 10)
+    assert dataset.columns["age"].grid == Domain(Fraction(1), 0, 120)
+    assert dataset.columns["income"].domain == Domain(Fraction(1))
+    assert dataset.columns["born"].grid.lower == -25567
+    assert dataset.columns["price"].grid.step == Fraction(1, 100)
+    assert dataset.columns["member"].grid == Domain(Fraction(1), 0, 1)
+    assert not dataset.columns["age"].nullable
+    assert dataset.columns["income"].nullable
+
+
+def test_delta_has_a_budget(tmp_path: Path) -> None:
+    text = WHOLE.replace('protection = "group"', 'protection = "differential"\ndelta = 1e-6').replace("group = 5\n", "")
+    assert read_configuration(write(tmp_path, text)).datasets["people"].delta_budget == Fraction(1, 10**4)
+    text = text.replace("delta = 1e-6", "delta = 1e-6\ndelta_budget = 1e-5")
+    assert read_configuration(write(tmp_path, text)).datasets["people"].delta_budget == Fraction(1, 10**5)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "message"),
+    [
+        ("budget = 10", "", "needs budget"),
+        ("budget = 10", "budget = -1", "budget must be greater than 0"),
+        ("budget = 10", "budgets = 10\nbudget = 10", "'budgets' is not known; known are source"),
+        ('url = "sqlite:///book/ledger.db"', "path = 1", "'path' is not known; known are url"),
+        ("[ledger]", "[book]", "'book' is not known"),
+        ('neighbours = "add-remove"', 'neighbours = "swap"', '"replace" or "add-remove"'),
+        ("group = 5", "", "needs group"),
+        ('analysts = "trusted"', 'analysts = "all"', 'must be "trusted"'),
+        ("bounds = [0, 120]", "bounds = [120, 0]", "column 'age': bounds must be"),
+        ("bounds = [0, 120]", "limit = 3", "'limit' is not known; known are type"),
+        ('type = "number"', 'type = "float"', "type must be one of integer, number"),
+        ("step = 1", "step = 0", "step must be greater than 0"),
+        ('values = ["north", "south"]', "step = 1", "step belongs to numeric columns"),
+        ('values = ["north", "south"]', 'values = "north"', "declares its values"),
+        ("decimals = 2", "nullable = true", "declares its step"),
+        ("nullable = false", 'nullable = "no"', "nullable must be true or false"),
+        ("1900-01-01", '"once"', "a bound must be a date"),
+        ("k = [2, 4]", "k = 2", "must be a list of whole numbers"),
+        ("quantile = 0.1", "median = 1", "'median' is not known"),
+        ("[ledger]", "[ledger", "cannot be read"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, was: str, becomes: str, message: str) -> None:
+    assert was in WHOLE
+    with pytest.raises(ConfigurationError, match=message.replace("[", r"\[")):
+        read_configuration(write(tmp_path, WHOLE.replace(was, becomes, 1)))
+
+
+def test_missing_and_empty_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="idios init"):
+        read_configuration(tmp_path / "none.toml")
+    with pytest.raises(ConfigurationError, match="declares no data set"):
+        read_configuration(write(tmp_path, ""))
+
+
+def test_columns_and_parameters_from_python() -> None:
+    assert read_column("x", "integer").kind is Kind.INTEGER
+    for bad in (5, {}, {"step": 1}):
+        with pytest.raises(InvalidInput, match="must be a table with a type"):
+            read_column("x", bad)
+    assert read_parameters({}).quantile == Fraction(1, 20)
+    with pytest.raises(InvalidInput, match="must be a table"):
+        read_parameters([1])
+
+
+def test_timestamps_with_a_zone_are_utc() -> None:
+    assert since_1970("1970-01-01T02:00:00+02:00", Kind.TIMESTAMP) == 0
+
+
+def test_every_setting_is_documented() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "configuration.md").read_text()
+    for key in DATASET_KEYS:
+        assert f"`{key}`" in page, key
