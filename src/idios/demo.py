@@ -1,32 +1,113 @@
-"""``make demo``: a handful of private statistics beside the truth and beside plain differential privacy."""
+"""``idios demo``: a trusted party answers a handful of questions on data it has just made up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+from rich.console import Console
+from rich.table import Table
 
-import idios
+from idios.errors import IdiosError
+from idios.party import TrustedParty
+
+PEOPLE = 20_001
+REGIONS = ["north", "south", "east", "west"]
+GUESS = 10**8  # how high an income might be, if one had to say
+
+COLUMNS: dict[str, Any] = {
+    "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
+    "income": {"type": "integer", "nullable": False},  # nobody can bound it
+    "region": {"type": "category", "values": REGIONS},
+}
+QUESTIONS = [
+    ("SELECT MEDIAN(income) FROM people", "0.5"),
+    ("SELECT KTH_LARGEST(income, 2) FROM people", "0.5"),
+    ("SELECT TRIMMED_MEAN(income, 0.05) FROM people", "0.5"),
+    ("SELECT IQR(income) FROM people WHERE age BETWEEN 30 AND 40", "0.5"),
+    ("SELECT COUNT(*) FROM people WHERE income > 100000", "0.5"),
+    ("SELECT region, MEDIAN(income) FROM people GROUP BY region", "0.5"),
+]
 
 
-def main() -> None:
-    """Generate incomes that nobody can bound, and ask."""
-    incomes = np.round(np.random.default_rng(7).lognormal(10.3, 0.8, 20_001)).astype(np.int64)
-    print("20,001 generated incomes, lognormal; no bounds are declared. Each answer spends ε = 0.5.\n")
-    print(f"{'statistic':<28}{'true':>14}{'individual':>14}{'DP, bounds 0..10⁹':>20}")
-    wide = {"protection": "differential", "bounds": (0, 10**9)}
-    trimmed = np.sort(incomes)[1000:-1000].mean()
-    rows: list[tuple[str, float, Callable[..., Any], tuple[Any, ...]]] = [
-        ("median", np.median(incomes), idios.median, ()),
-        ("second largest", np.sort(incomes)[-2], idios.kth_largest, (2,)),
-        ("mean, 5 % trimmed", trimmed, idios.trimmed_mean, (0.05,)),
-    ]
-    for name, truth, function, own in rows:
-        ours = function(incomes, *own, epsilon=0.5)
-        theirs = function(incomes, *own, epsilon=0.5, **wide)
-        print(f"{name:<28}{truth:>14,.0f}{ours:>14,.0f}{theirs:>20,.0f}")
+def people(path: Path, size: int = PEOPLE, seed: int = 7) -> None:
+    """Write a table of generated people: heavy-tailed incomes, ages, regions."""
+    rng = np.random.default_rng(seed)
+    age = np.clip(np.round(rng.normal(45, 17, size)), 0, 120).astype(np.int64)
+    income = np.round(rng.lognormal(10.3, 0.8, size)).astype(np.int64)
+    region = rng.choice(REGIONS, size, p=[0.4, 0.3, 0.2, 0.1])
+    parquet.write_table(pa.table({"age": age, "income": income, "region": region}), path)
 
 
-if __name__ == "__main__":
-    main()
+def demo() -> None:
+    """Answer a handful of questions on generated data: what each costs, promises, and what plain DP would give."""
+    console = Console(width=118, highlight=False)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "people.parquet"
+        people(path)
+        ledger = Path(folder) / "ledger.db"
+        with (
+            TrustedParty.open(path, columns=COLUMNS, budget=4, ledger=ledger) as party,
+            TrustedParty.open(
+                path,
+                columns={**COLUMNS, "income": {"type": "integer", "bounds": [0, GUESS], "nullable": False}},
+                protection="differential",
+                budget=4,
+            ) as plain,
+        ):
+            _tell(console, party, plain)
+
+
+def _tell(console: Console, party: TrustedParty, plain: TrustedParty) -> None:
+    console.print(
+        f"\n[bold]A trusted party holds {PEOPLE:,} generated people[/bold] (DuckDB) and a budget of ε = 4 (SQLite).\n"
+        "Nobody can say how high an income may be, and nobody has to:\n"
+    )
+    table = Table()
+    for head in ("question", "cost ε", "left ε", "answer", "off by", "expected", "plain DP:\nexpected"):
+        table.add_column(head, justify="left" if head == "question" else "right")
+    promises = []
+    for sql, epsilon in QUESTIONS:
+        answer = party.query(sql, epsilon)
+        cost = str(float(answer.epsilon)), _number(answer.remaining)
+        question, label = sql.removeprefix("SELECT "), answer.columns[-1]
+        if len(answer.rows) > 1:
+            table.add_row(question, *cost)
+        cells = zip(answer.rows, party.inspect(sql, epsilon).cells, plain.inspect(sql, epsilon).cells, strict=True)
+        for row, ours, theirs in cells:
+            off = abs(row[label] - float(Fraction(ours.value or 0)))
+            shown = (question, *cost) if len(answer.rows) == 1 else (f"   {row['region']}", "", "")
+            errors = (off, ours.expected_error, theirs.expected_error)
+            table.add_row(*shown, _number(row[label]), *(_number(error) for error in errors))
+        promises.append(answer.guarantee)
+    console.print(table)
+    console.print(
+        f'[dim]expected: the mean distance from the truth, here and at protection = "differential" with bounds 0 to '
+        f"{GUESS:,} guessed[/dim]"
+    )
+    console.print(f"\n[bold]What each answer promises[/bold]\n{promises[0]}")
+    again = party.query(*QUESTIONS[0])
+    console.print(
+        f"\n[bold]The same question again[/bold] returns the stored answer, {_number(again.value)}, and costs nothing: "
+        f"ε = {_number(again.remaining)} are left."
+    )
+    for title, sql, epsilon in (
+        ("A question nobody can answer", "SELECT MAX(income) FROM people", "0.5"),
+        ("A question beyond the budget", "SELECT MEDIAN(age) FROM people", "3"),
+    ):
+        try:
+            party.query(sql, epsilon)
+        except IdiosError as refusal:
+            console.print(f"\n[bold]{title}[/bold] is refused before anything is charged or read: {sql}")
+            console.print(str(refusal), markup=False)
+    console.print(f"\n[bold]The ledger[/bold] {party.ledger.verify()}\n")
+
+
+def _number(value: Any) -> str:
+    number = float(value)
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:,.3g}"

@@ -1,0 +1,111 @@
+"""``idios query``, ``quote`` and ``inspect``: a question about a file, or about a configured data set."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from idios.cli import show
+from idios.cli.files import Asked, opened
+from idios.errors import InvalidInput
+
+Source = Annotated[
+    str, typer.Argument(help="A data file (csv, parquet, file.duckdb::table), or the question if --config is used.")
+]
+Sql = Annotated[str | None, typer.Argument(help='The question, such as "SELECT MEDIAN(income) FROM people".')]
+Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="What the whole question may cost, read exactly.")]
+Budget = Annotated[
+    str | None, typer.Option(help="The data set's total ε; asked for the first time, then kept in the ledger.")
+]
+Config = Annotated[str | None, typer.Option(help="The configuration file (default: idios.toml beside the data).")]
+Weight = Annotated[
+    list[str] | None,
+    typer.Option("--weight", "-w", help="Share of ε by column, such as -w MEDIAN=2; evenly unless given."),
+]
+Analyst = Annotated[str | None, typer.Option(help="Ask on behalf of this analyst, charged to his own cap as well.")]
+Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
+
+
+def query(
+    source: Source,
+    sql: Sql = None,
+    epsilon: Epsilon = "",
+    budget: Budget = None,
+    config: Config = None,
+    weight: Weight = None,
+    analyst: Analyst = None,
+    json: Json = False,
+) -> None:
+    """Ask a question, spend ε, get a private answer.
+
+    Without a configuration the file's column types are read (names and types only), no bounds are assumed, and an
+    idios.toml and a ledger are written beside it.
+    """
+    asked = _asked(source, sql, config, budget, quiet=json)
+    with show.patience() as progress, opened(asked, progress) as party:
+        answer = party.query(asked.sql, _epsilon(epsilon), weights=_weights(weight), analyst=analyst)
+    if json:
+        show.as_json(answer.to_dict())
+    else:
+        show.answer(answer)
+
+
+def quote(
+    source: Source,
+    sql: Sql = None,
+    epsilon: Epsilon = "",
+    budget: Budget = None,
+    config: Config = None,
+    weight: Weight = None,
+    analyst: Analyst = None,
+    json: Json = False,
+) -> None:
+    """Show what a question would cost and promise, before anything is spent; no data is read."""
+    asked = _asked(source, sql, config, budget, quiet=json)
+    with opened(asked) as party:
+        quoted = party.quote(asked.sql, _epsilon(epsilon), weights=_weights(weight), analyst=analyst)
+    if json:
+        show.as_json(quoted.to_dict())
+    else:
+        show.quote(quoted)
+
+
+def inspect(
+    source: Source,
+    sql: Sql = None,
+    epsilon: Epsilon = "",
+    budget: Budget = None,
+    config: Config = None,
+    weight: Weight = None,
+    json: Json = False,
+) -> None:
+    """Show the controller the true values, envelopes and noise behind a question; charges nothing, is recorded."""
+    asked = _asked(source, sql, config, budget, quiet=json)
+    with show.patience() as progress, opened(asked, progress) as party:
+        inspected = party.inspect(asked.sql, _epsilon(epsilon), weights=_weights(weight))
+    if json:
+        show.as_json(inspected.to_dict())
+    else:
+        show.inspection(inspected)
+
+
+def _asked(source: str, sql: str | None, config: str | None, budget: str | None, quiet: bool) -> Asked:
+    if sql is None:
+        return Asked(sql=source, source=None, config=config or "idios.toml", budget=budget, quiet=quiet)
+    return Asked(sql=sql, source=source, config=config, budget=budget, quiet=quiet)
+
+
+def _epsilon(given: str) -> str:
+    if not given:
+        raise InvalidInput("say what the question may cost, such as --epsilon 0.5")
+    return given
+
+
+def _weights(given: list[str] | None) -> dict[str, str] | None:
+    if not given:
+        return None
+    pairs = [weight.rpartition("=") for weight in given]
+    if any(not name for name, _, _ in pairs):
+        raise InvalidInput("a weight is COLUMN=NUMBER, such as -w MEDIAN=2")
+    return {name: number for name, _, number in pairs}

@@ -1,0 +1,149 @@
+"""Files without a configuration: one is written beside them, for the controller to confirm."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.prompt import Prompt
+
+from idios.backends.base import Progress, describe_source
+from idios.cli.show import errors
+from idios.config import read_configuration
+from idios.core.domain import Kind
+from idios.core.exact import positive, text
+from idios.errors import ConfigurationError
+from idios.party import TrustedParty
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question and where it goes: to a configuration, or to a file that gets one."""
+
+    sql: str
+    source: str | None
+    config: str | None
+    budget: str | None
+    quiet: bool = False
+
+
+@contextmanager
+def opened(asked: Asked, progress: Progress | None = None) -> Iterator[TrustedParty]:
+    """The party that answers the question."""
+    config = Path(asked.config) if asked.config else Path("idios.toml")
+    if asked.source is not None:
+        config = configured(asked.source, asked.config, asked.budget)
+    with TrustedParty.from_config(config, progress=progress) as party:
+        yield party
+
+
+def configured(source: str, config: str | None, budget: str | None) -> Path:
+    """The configuration beside a file; if it does not declare the file yet, it is asked to and told so."""
+    path = Path(source.partition("::")[0])
+    file = Path(config) if config else path.parent / "idios.toml"
+    name = dataset_name(source)
+    if file.exists():
+        declared = read_configuration(file).datasets
+        if name in declared:
+            return file
+    columns = describe_source(source)
+    total = budget or _asked_budget(name)
+    positive(total, "budget")
+    relative = source if path.is_absolute() and file.parent.resolve() != path.parent.resolve() else _beside(source)
+    written = dataset_text(name, relative, columns, total)
+    head = "" if file.exists() else ledger_text()
+    with file.open("a", encoding="utf-8") as target:
+        target.write(head + written)
+    errors.print(f"{file} now declares the data set {name!r}; confirm its column types:", highlight=False)
+    for column, kind, _ in columns:
+        shown = "text, left out until its values are declared" if kind is Kind.CATEGORY else str(kind)
+        errors.print(f"  {column}: {shown}", highlight=False)
+    return file
+
+
+def dataset_name(source: str) -> str:
+    """The name of a file's data set: its table, or its stem."""
+    path, _, table = source.partition("::")
+    return table or Path(path).stem
+
+
+def ledger_text() -> str:
+    """The part of a configuration that says where the account is kept."""
+    return """# The trusted party's configuration: everything in it is public.
+
+[ledger]
+url = "sqlite:///ledger.db"    # or postgresql://…
+key_file = "ledger.key"        # signs the chain of entries; keep a copy elsewhere
+"""
+
+
+def dataset_text(
+    name: str,
+    source: str,
+    columns: Sequence[tuple[str, Kind, int]],
+    budget: str,
+    bounds: Mapping[str, tuple[str, str]] | None = None,
+    values: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """The table of one data set, with the choices a controller has as comments."""
+    lines = [
+        "",
+        f"[datasets.{_quoted_key(name)}]",
+        f"source = {_quoted(source)}",
+        f"budget = {text(positive(budget, 'budget'))}  # ε over all analysts; to raise it later: idios ledger raise",
+        'neighbours = "replace"         # one record changes, n is public; or "add-remove"',
+        'protection = "individual"      # fitted to the actual data: for trusted analysts only, see docs/limits.md',
+        '# protection = "group"         # the same for up to `group` records together',
+        "# group = 5",
+        '# protection = "differential"  # holds whatever the data, for anybody; needs bounds, or for medians and',
+        "# delta = 1e-6                 # the like a delta, spent by every question that needs it",
+        '# analysts = "trusted"         # a server asks for this below "differential"',
+        "min_epsilon = 0.05             # the least ε of every released cell",
+        "",
+        f"[datasets.{_quoted_key(name)}.columns]",
+        "# bounds = [lower, upper] make sums, means and extremes answerable: state what is publicly known, never",
+        "# what the data shows. Columns may miss values unless nullable = false is declared.",
+    ]
+    for column, kind, decimals in columns:
+        key = _quoted_key(column)
+        known = (bounds or {}).get(column)
+        listed = (values or {}).get(column)
+        if listed is not None:
+            shown = ", ".join(_quoted(value) for value in listed)
+            lines.append(f'{key} = {{ type = "category", values = [{shown}] }}')
+        elif kind is Kind.CATEGORY:
+            lines.append(
+                f'# {key} = {{ type = "category", values = ["…"] }}  # text: declare its values to ask about it'
+            )
+        else:
+            parts = [f'type = "{kind}"']
+            if kind is Kind.DECIMAL:
+                parts.append(f"decimals = {decimals}")
+            if known is not None:
+                parts.append(f"bounds = [{known[0]}, {known[1]}]")
+            lines.append(f"{key} = {{ {', '.join(parts)} }}")
+    return "\n".join(lines) + "\n"
+
+
+def _beside(source: str) -> str:
+    path, mark, table = source.partition("::")
+    return f"{Path(path).name}{mark}{table}"
+
+
+def _asked_budget(name: str) -> str:
+    if not sys.stdin.isatty():
+        raise ConfigurationError(f"the data set {name!r} has no budget yet: give its total ε once, such as --budget 10")
+    return Prompt.ask(f"Total ε that may ever be spent on {name!r}", default="10", console=errors)
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _quoted_key(name: str) -> str:
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else _quoted(name)

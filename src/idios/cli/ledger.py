@@ -1,0 +1,196 @@
+"""``idios ledger``: what was spent, what was answered, and whether the record is intact."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json as jsonlib
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from idios.cli import show
+from idios.cli.analysts import DEFAULT, Config, opened_ledger
+from idios.core.exact import exact, text
+from idios.errors import InvalidInput
+from idios.ledger import Anchor, StoredAnswer
+
+app = typer.Typer(help="The account: balances, entries, verification, export.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
+
+
+@app.command()
+def balance(config: Config = DEFAULT, json: Json = False) -> None:
+    """Show what every data set may spend, has spent and has left."""
+    with opened_ledger(config) as ledger:
+        found = [ledger.balance(one.dataset) for one in ledger.datasets()]
+    if json:
+        show.as_json(
+            [
+                {
+                    "dataset": one.dataset,
+                    **{
+                        name: {"budget": text(a.budget), "spent": text(a.spent), "remaining": text(a.remaining)}
+                        for name, a in (("epsilon", one.epsilon), ("delta", one.delta))
+                    },
+                }
+                for one in found
+            ]
+        )
+        return
+    table = Table()
+    for head in ("data set", "budget ε", "spent ε", "remaining ε", "remaining δ"):
+        table.add_column(head)
+    for one in found:
+        e = one.epsilon
+        left = show.number(one.delta.remaining)
+        table.add_row(one.dataset, show.number(e.budget), show.number(e.spent), show.number(e.remaining), left)
+    show.out.print(table)
+
+
+@app.command("show")
+def entries(
+    after: Annotated[int, typer.Option(help="Begin after this entry.")] = 0,
+    limit: Annotated[int, typer.Option(help="How many entries.")] = 50,
+    config: Config = DEFAULT,
+    json: Json = False,
+) -> None:
+    """List the entries of the chain."""
+    with opened_ledger(config) as ledger:
+        found = ledger.entries(after=after, limit=limit)
+    if json:
+        show.as_json(
+            [
+                {"sequence": e.sequence, "time": e.time, "kind": e.kind, "content": jsonlib.loads(e.payload)}
+                for e in found
+            ]
+        )
+        return
+    table = Table()
+    for head in ("#", "time", "kind", "content"):
+        table.add_column(head, overflow="fold" if head == "content" else "ellipsis")
+    for entry in found:
+        table.add_row(str(entry.sequence), entry.time[:19], entry.kind, _described(jsonlib.loads(entry.payload)))
+    show.out.print(table)
+
+
+def _described(content: dict[str, Any]) -> str:
+    """The facts of an entry that a person looks for; --json has all of them."""
+    shown = []
+    for name in ("dataset", "analyst", "epsilon", "delta", "token", "key", "detail"):
+        value = content.get(name)
+        if value in (None, "0/1"):
+            continue
+        if name in ("epsilon", "delta"):
+            value = show.number(Fraction(value))
+        shown.append(f"{name} {value[:16] if name == 'key' else value}")
+    return ", ".join(shown)
+
+
+@app.command()
+def verify(
+    anchor: Annotated[str | None, typer.Option(help="A line that `idios ledger head` printed earlier.")] = None,
+    config: Config = DEFAULT,
+) -> None:
+    """Check every signature; with an anchor kept elsewhere, also that nothing was cut off."""
+    with opened_ledger(config) as ledger:
+        result = ledger.verify(None if anchor is None else Anchor.parse(anchor))
+    show.out.print(str(result), highlight=False)
+    if not result.ok:
+        raise typer.Exit(1)
+
+
+@app.command()
+def head(config: Config = DEFAULT) -> None:
+    """Print the end of the chain as one line; keep it elsewhere."""
+    with opened_ledger(config) as ledger:
+        show.out.out(str(ledger.head()), highlight=False)
+
+
+@app.command("raise")
+def raise_budget(
+    dataset: str,
+    epsilon: Annotated[str | None, typer.Option(help="The new total ε.")] = None,
+    delta: Annotated[str | None, typer.Option(help="The new total δ.")] = None,
+    config: Config = DEFAULT,
+) -> None:
+    """Raise a data set's budget to a new total, on the record; change it in the configuration too."""
+    with opened_ledger(config) as ledger:
+        new = ledger.raise_budget(
+            dataset,
+            epsilon=None if epsilon is None else exact(epsilon, "epsilon"),
+            delta=None if delta is None else exact(delta, "delta"),
+        )
+    show.out.print(f"{dataset}: budget ε = {show.number(new.epsilon.budget)}", highlight=False)
+
+
+@app.command()
+def retire(dataset: str, config: Config = DEFAULT) -> None:
+    """Answer nothing about a data set from here on."""
+    with opened_ledger(config) as ledger:
+        ledger.retire(dataset)
+    show.out.print(f"{dataset} is retired", highlight=False)
+
+
+@app.command()
+def export(
+    dataset: Annotated[str | None, typer.Option(help="Only this data set.")] = None,
+    format: Annotated[str, typer.Option(help="csv or json.")] = "json",
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead of printing.")] = None,
+    config: Config = DEFAULT,
+) -> None:
+    """Export the released answers with their guarantees, for publication."""
+    if format not in ("csv", "json"):
+        raise InvalidInput(f"format must be csv or json, got {format!r}")
+    with opened_ledger(config) as ledger:
+        answers = ledger.answers(dataset)
+    written = _as_csv(answers) if format == "csv" else _as_json(answers)
+    if out is None:
+        show.out.out(written, highlight=False)
+    else:
+        out.write_text(written + "\n", encoding="utf-8")
+
+
+def _as_json(answers: list[StoredAnswer]) -> str:
+    content = [
+        {
+            "id": one.key[:16],
+            "time": one.time,
+            "epsilon": text(one.epsilon),
+            "delta": text(one.delta),
+            **jsonlib.loads(one.answer),
+        }
+        for one in answers
+    ]
+    return jsonlib.dumps(content, ensure_ascii=False, indent=2)
+
+
+def _as_csv(answers: list[StoredAnswer]) -> str:
+    """One line for every released cell."""
+    target = io.StringIO()
+    lines = csv.writer(target, lineterminator="\n")
+    lines.writerow(["id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "guarantee"])
+    for one in answers:
+        content = jsonlib.loads(one.answer)
+        for group, values in zip(content["groups"], content["cells"], strict=True):
+            shown = "; ".join(f"{key} = {value}" for key, value in group.items())
+            for statistic, value in zip(content["statistics"], values, strict=True):
+                lines.writerow(
+                    [
+                        one.key[:16],
+                        one.time,
+                        one.dataset,
+                        one.version,
+                        shown,
+                        statistic,
+                        "" if value is None else value,
+                        text(one.epsilon),
+                        text(one.delta),
+                        content["guarantee"],
+                    ]
+                )
+    return target.getvalue().rstrip("\n")

@@ -1,0 +1,105 @@
+"""``idios init`` and ``idios check``: declare a data set, and hold the data against what was declared."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.prompt import Prompt
+from rich.table import Table
+
+from idios.backends.base import describe_source
+from idios.cli import show
+from idios.cli.files import dataset_name, dataset_text, ledger_text
+from idios.core.domain import Kind
+from idios.core.exact import positive
+from idios.errors import ConfigurationError, InvalidInput
+from idios.party import TrustedParty
+
+
+def init(
+    source: Annotated[str, typer.Argument(help="The data: csv, parquet, file.duckdb::table, postgresql://…")],
+    out: Annotated[Path, typer.Option(help="Where to write the configuration.")] = Path("idios.toml"),
+    name: Annotated[str | None, typer.Option(help="What analysts call the data set.")] = None,
+    budget: Annotated[str, typer.Option(help="Total ε over all analysts.")] = "10",
+    bounds: Annotated[
+        list[str] | None, typer.Option(help="Publicly known bounds, such as --bounds age=0..120; repeatable.")
+    ] = None,
+    values: Annotated[
+        list[str] | None, typer.Option(help="The values of a text column, such as --values region=north,south.")
+    ] = None,
+    ask: Annotated[bool, typer.Option(help="Ask for the bounds of every numeric column.")] = True,
+) -> None:
+    """Write a commented idios.toml from the names and types of a source's columns; no value is read."""
+    if out.exists():
+        raise ConfigurationError(f"{out} exists already; it is never overwritten: edit it, or name another with --out")
+    columns = describe_source(source)
+    known = dict(_bounds(one) for one in bounds or [])
+    listed = dict(_values(one) for one in values or [])
+    for column, kind, _ in columns:
+        if ask and sys.stdin.isatty() and kind is not Kind.CATEGORY and column not in known:
+            _ask_bounds(column, known)
+    unknown = [column for column in (*known, *listed) if column not in {one for one, *_ in columns}]
+    if unknown:
+        raise InvalidInput(f"the source has no column {unknown[0]!r}")
+    positive(budget, "budget")
+    path = source if ":" in source.partition("::")[0] else str(Path(source.partition("::")[0]).resolve())
+    if path != source:
+        folder = out.resolve().parent
+        inside = Path(path)
+        path = str(inside.relative_to(folder)) if inside.is_relative_to(folder) else path
+        path += source[len(source.partition("::")[0]) :]
+    chosen = name or dataset_name(source)
+    out.write_text(ledger_text() + dataset_text(chosen, path, columns, budget, known, listed), encoding="utf-8")
+    show.out.print(f"{out} declares {chosen!r} with {len(columns)} columns. Read it, then: idios check --config {out}")
+
+
+def check(
+    config: Annotated[Path, typer.Option(help="The configuration file.")] = Path("idios.toml"),
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Hold the data against its declaration, and the ledger against its signatures; for the controller."""
+    with show.patience() as progress, TrustedParty.from_config(config, progress=progress) as party:
+        reports = {name: holding.backend.check() for name, holding in party.holdings.items()}
+        verified = party.ledger.verify()
+    if json:
+        content = {
+            name: {"rows": report.rows, "sound": report.sound, "columns": [asdict(column) for column in report.columns]}
+            for name, report in reports.items()
+        }
+        show.as_json({"datasets": content, "ledger": str(verified)})
+    else:
+        for name, report in reports.items():
+            table = Table(title=f"{name}: {report.rows:,} rows")
+            for head in ("column", "missing", "finding"):
+                table.add_column(head)
+            for column in report.columns:
+                table.add_row(column.name, f"{column.missing:,}", "; ".join(column.problems()) or "as declared")
+            show.out.print(table)
+        show.out.print(f"Ledger: {verified}", highlight=False)
+    if not (verified.ok and all(report.sound for report in reports.values())):
+        raise typer.Exit(1)
+
+
+def _ask_bounds(column: str, known: dict[str, tuple[str, str]]) -> None:
+    asked = Prompt.ask(f"Publicly known bounds of {column} as LOW..HIGH (empty: none)", default="")
+    if asked:
+        known[column] = _bounds(f"{column}={asked}")[1]
+
+
+def _bounds(given: str) -> tuple[str, tuple[str, str]]:
+    name, mark, pair = given.partition("=")
+    low, dots, high = pair.partition("..")
+    if not (mark and dots):
+        raise InvalidInput(f"bounds are NAME=LOW..HIGH, got {given!r}")
+    return name, (low.strip(), high.strip())
+
+
+def _values(given: str) -> tuple[str, list[str]]:
+    name, mark, listed = given.partition("=")
+    if not mark:
+        raise InvalidInput(f"values are NAME=A,B,C, got {given!r}")
+    return name, [value.strip() for value in listed.split(",")]
