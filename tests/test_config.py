@@ -28,6 +28,8 @@ budget = 10
 min_epsilon = 0.1
 max_groups = 50
 floor = 2
+fineness = 1000
+width = 1000000
 parameters = { quantile = 0.1, k = [2, 4], trim = false }
 
 [datasets.people.columns]
@@ -57,6 +59,7 @@ def test_everything_a_controller_writes(tmp_path: Path) -> None:
     dataset = people.dataset
     assert dataset.protection.level is Level.GROUP
     assert (dataset.protection.group, dataset.protection.floor) == (5, 2)
+    assert (dataset.protection.fineness, dataset.protection.width) == (1000, 10**6)
     assert dataset.min_epsilon == Fraction(1, 10)
     assert dataset.parameters.k == {2, 4}
     assert dataset.parameters.trim is None

@@ -124,6 +124,13 @@ def test_mode(party: TrustedParty) -> None:
     assert party.inspect("SELECT MODE(region) FROM people", 1).noise["distribution"] == "exponential mechanism"
 
 
+def test_distinct_categories(party: TrustedParty) -> None:
+    answer = party.query("SELECT COUNT(DISTINCT region) FROM people", 8)
+    assert answer.value in (0, 1, 2, 3, 4)
+    assert answer.margin is not None
+    assert party.inspect("SELECT COUNT(DISTINCT region) FROM people", 1).value == 2
+
+
 def test_public_counts_are_exact_and_free(party: TrustedParty) -> None:
     answer = party.query("SELECT COUNT(*) FROM people", 1)
     assert answer.value == 2001

@@ -32,7 +32,7 @@ if step == "before reserving":
 elif step == "before reading":
     party.holdings["t"].backend.summarise = die
 elif step == "before calibrating":
-    module.calibrate = die
+    module.release = die
 elif step == "before releasing":
     party.ledger.release = die
 elif step == "before answering":

@@ -40,6 +40,7 @@ DATASET_KEYS = (
     "delta_budget",
     "floor",
     "fineness",
+    "width",
     "budget",
     "min_epsilon",
     "max_groups",
@@ -111,7 +112,7 @@ def declare(name: str, given: Mapping[str, Any], folder: Path | None = None) -> 
             group=given.get("group"),
             delta=given.get("delta"),
             floor=given.get("floor"),
-            **({"fineness": given["fineness"]} if "fineness" in given else {}),
+            **{key: given[key] for key in ("fineness", "width") if key in given},
         )
         dataset = Dataset(
             name=name,

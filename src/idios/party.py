@@ -23,13 +23,11 @@ from typing import Any
 
 from idios.answer import (
     Answer,
-    InspectedCell,
     Inspection,
     Quote,
     kind_of,
     plain,
     unknown_margin,
-    written,
 )
 from idios.backends.base import Backend, Progress, open_source
 from idios.config import (
@@ -41,25 +39,22 @@ from idios.config import (
     read_configuration,
     read_parameters,
 )
-from idios.core.calibration import Added, Mechanism, Method, Protection, Silent, calibrate
-from idios.core.distributions import DiscreteLaplace
-from idios.core.domain import Categories
-from idios.core.exact import Extended, Number, positive, text, whole
-from idios.core.neighbours import Moves, Neighbours
-from idios.core.sampling import Source, weighted_index
-from idios.core.statistics import Mode
-from idios.core.summary import Summary
-from idios.errors import AnswerFailed, InvalidInput
+from idios.core.calibration import Protection
+from idios.core.exact import Number, positive, text, whole
+from idios.core.neighbours import Neighbours
+from idios.core.sampling import Source
+from idios.errors import AnswerFailed
+from idios.inspecting import inspected, reaching
 from idios.ledger import Declaration, Ledger, Request, Reservation, StoredAnswer
-from idios.query.plan import Aggregate, Plan
+from idios.query.plan import Plan
 from idios.query.planner import plan as make_plan
 from idios.query.reader import read
 from idios.query.schema import Dataset, Parameters
+from idios.releasing import public_margin, release
 
 log = logging.getLogger("idios.controller")
 
 Weights = Mapping[str, Number] | Sequence[Number] | None
-Summaries = Summary | tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -185,7 +180,7 @@ class TrustedParty:
         if price.charges_dataset and analyst is not None:
             whole_set = self.ledger.balance(plan.dataset.name)
             affordable &= whole_set.epsilon.allows(plan.epsilon) and whole_set.delta.allows(plan.delta)
-        margins = [_public_margin(plan, aggregate) for aggregate in plan.aggregates]
+        margins = [public_margin(plan, aggregate) for aggregate in plan.aggregates]
         by_label = _labelled(plan, margins)
         return Quote(
             dataset=plan.dataset.name,
@@ -208,13 +203,11 @@ class TrustedParty:
         plan = self.plan(sql, epsilon, weights)
         self.ledger.inspected(_request(plan, None))
         reach = max(1, plan.dataset.protection.group)
-        wider = [_reaching(aggregate, reach) for aggregate in plan.aggregates]
-        summaries = self.holdings[plan.dataset.name].backend.summarise(replace(plan, aggregates=tuple(wider)))
+        summaries = self.holdings[plan.dataset.name].backend.summarise(reaching(plan, reach))
         cells = []
         for cell, found in zip(plan.cells, summaries, strict=True):
             group = {key.label: key.values[i] for key, i in zip(plan.groups, cell, strict=True)}
-            for aggregate, seen in zip(plan.aggregates, found, strict=True):
-                cells.append(_inspected(plan, aggregate, seen, group, reach))
+            cells += [inspected(plan, number, seen, group, reach) for number, seen in enumerate(found)]
         return Inspection(tuple(cells))
 
     def plan(self, sql: str, epsilon: Number, weights: Weights = None) -> Plan:
@@ -228,14 +221,9 @@ class TrustedParty:
         margins: list[Fraction | None] = [None] * len(plan.aggregates)
         cells = []
         for found in summaries:
-            values = []
+            values: list[str | None] = [None] * len(plan.aggregates)
             for i, (aggregate, seen) in enumerate(zip(plan.aggregates, found, strict=True)):
-                if isinstance(seen, Summary):
-                    mechanism = _calibrated(plan, aggregate, seen)
-                    margins[i] = _margin(plan, aggregate, mechanism)
-                    values.append(_released(plan, aggregate, mechanism.draw(self._source)))
-                else:
-                    values.append(_mode(plan, aggregate, seen, self._source))
+                values[i], margins[i] = release(plan, aggregate, seen, self._source)
             cells.append(values)
         shown = {
             "dataset": plan.dataset.name,
@@ -300,58 +288,6 @@ def _request(plan: Plan, analyst: str | None) -> Request:
     return Request(dataset.name, dataset.version, analyst, plan.normal_form, plan.epsilon, plan.delta)
 
 
-def _calibrated(plan: Plan, aggregate: Aggregate, summary: Summary) -> Mechanism:
-    statistic, choice = aggregate.statistic, aggregate.choice
-    if isinstance(statistic, Mode) or choice is None:
-        raise InvalidInput("a mode has no envelope to calibrate to")
-    return calibrate(choice, statistic, summary, plan.dataset.protection)
-
-
-def _released(plan: Plan, aggregate: Aggregate, drawn: int | None) -> str | None:
-    """A drawn point, kept within what is publicly possible and written in the column's units."""
-    statistic = aggregate.statistic
-    if drawn is None or isinstance(statistic, Mode) or isinstance(aggregate.domain, Categories):
-        return None
-    fineness = plan.dataset.protection.fineness
-    low, high = (statistic.place(end, fineness) for end in statistic.range(aggregate.domain))
-    value = Fraction(min(max(drawn, low), high)) * statistic.answer_step(aggregate.domain, fineness)
-    column = plan.dataset.columns[aggregate.column].kind if aggregate.column is not None else None
-    return written(value, kind_of(plan, aggregate), column)
-
-
-def _mode(plan: Plan, aggregate: Aggregate, counts: tuple[int, ...], source: Source | None) -> str:
-    if not isinstance(aggregate.domain, Categories):
-        raise InvalidInput("a mode is of a category column")
-    behind = [max(counts) - count for count in counts]
-    rate = Mode.rate(aggregate.epsilon, plan.dataset.neighbours)
-    return aggregate.domain.values[weighted_index([1] * len(counts), behind, rate, source)]
-
-
-def _margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism) -> Fraction | None:
-    """The 95 % half-width of noise whose scale is public."""
-    choice, statistic = aggregate.choice, aggregate.statistic
-    if choice is None or choice.method not in (Method.EXACT, Method.GLOBAL) or isinstance(statistic, Mode):
-        return None
-    if not isinstance(mechanism, Added) or isinstance(aggregate.domain, Categories):
-        return None
-    step = statistic.answer_step(aggregate.domain, plan.dataset.protection.fineness)
-    return mechanism.noise.central_interval(0.95)[1] * step
-
-
-def _public_margin(plan: Plan, aggregate: Aggregate) -> Fraction | None:
-    """The margin as far as it is known without the data: where the sensitivity does not depend on the size."""
-    choice, statistic, domain = aggregate.choice, aggregate.statistic, aggregate.domain
-    if choice is None or isinstance(statistic, Mode) or isinstance(domain, Categories) or not statistic.always_global:
-        return None
-    if choice.method not in (Method.EXACT, Method.GLOBAL):
-        return None
-    known = statistic.global_sensitivity(domain, Moves(plan.dataset.neighbours, 1, None if aggregate.whole else 0))
-    if known is None:
-        return None
-    scale = Fraction(known) / choice.epsilon if choice.epsilon else Fraction(0)
-    return _margin(plan, aggregate, Added(0, DiscreteLaplace(scale)))
-
-
 def _margin_reasons(plan: Plan, margins: Mapping[str, Fraction | None]) -> dict[str, str]:
     reasons = {}
     for output in plan.outputs:
@@ -365,67 +301,6 @@ def _margin_reasons(plan: Plan, margins: Mapping[str, Fraction | None]) -> dict[
 
 def _labelled(plan: Plan, by_aggregate: Sequence[Any]) -> dict[str, Any]:
     return {output.label: by_aggregate[output.aggregate] for output in plan.outputs if output.aggregate is not None}
-
-
-def _reaching(aggregate: Aggregate, distance: int) -> Aggregate:
-    """The aggregate with its envelope known at least so far."""
-    choice = aggregate.choice
-    return (
-        aggregate
-        if choice is None
-        else replace(aggregate, choice=replace(choice, distance=max(choice.distance, distance)))
-    )
-
-
-def _inspected(
-    plan: Plan, aggregate: Aggregate, seen: Summaries, group: Mapping[str, Any], reach: int
-) -> InspectedCell:
-    level = plan.dataset.protection.level.value
-    statistic, protection = aggregate.statistic, plan.dataset.protection
-    number = plan.aggregates.index(aggregate)
-    label = next(output.label for output in plan.outputs if output.aggregate == number)
-    if not isinstance(seen, Summary) or isinstance(statistic, Mode) or aggregate.choice is None:
-        values = aggregate.domain.values if isinstance(aggregate.domain, Categories) else ()
-        counts = seen if isinstance(seen, tuple) else ()
-        most = values[counts.index(max(counts))] if any(counts) else None
-        noise = {"distribution": "exponential mechanism", "scale": None, "epsilon": aggregate.epsilon}
-        return InspectedCell(group, label, most, (), (), None, noise, level)
-    envelope = statistic.envelope(seen, reach, protection.fineness)
-    step = statistic.answer_step(seen.domain, protection.fineness)
-    mechanism = calibrate(aggregate.choice, statistic, seen, protection)
-    return InspectedCell(
-        group=group,
-        statistic=label,
-        value=None if envelope.value is None else envelope.value * step,
-        lows=tuple(_scaled(low, step) for low in envelope.lows),
-        highs=tuple(_scaled(high, step) for high in envelope.highs),
-        local_sensitivity=_scaled(envelope.local_sensitivity, step),
-        noise=_noise(mechanism, aggregate, step),
-        level=level,
-        expected_error=_expected_error(mechanism, envelope.value, step),
-    )
-
-
-def _noise(mechanism: Mechanism, aggregate: Aggregate, step: Fraction) -> dict[str, Any]:
-    noise: dict[str, Any] = {"distribution": "none", "scale": None, "epsilon": aggregate.epsilon}
-    if isinstance(mechanism, Added):
-        noise |= {"distribution": "discrete Laplace", "scale": mechanism.noise.scale * step}
-    elif aggregate.choice is not None and aggregate.choice.method in (Method.INVERSE, Method.REFUSING):
-        noise |= {"distribution": aggregate.choice.method.value}
-    return noise
-
-
-def _expected_error(mechanism: Mechanism, value: int | None, step: Fraction) -> float | None:
-    """E|answer − value| in the column's units, of an answer if there is one."""
-    if isinstance(mechanism, Added):
-        return mechanism.noise.expected_absolute * float(step)
-    if value is None or isinstance(mechanism, Silent):
-        return None
-    return mechanism.expected_absolute(value) * float(step)
-
-
-def _scaled(value: Extended, step: Fraction) -> Extended:
-    return value if isinstance(value, float) else value * step
 
 
 def _plain_number(value: Fraction) -> int | float:

@@ -77,8 +77,7 @@ class _Column:
         statistic, domain = self.aggregate.statistic, self.aggregate.domain
         if isinstance(statistic, Mode):
             return self._counts(range(len(domain.values)) if isinstance(domain, Categories) else _points(domain))
-        grid = Domain(lower=0, upper=len(domain.values) - 1) if isinstance(domain, Categories) else domain
-        return self._summaries(statistic, grid)
+        return self._summaries(statistic, self.aggregate.grid)
 
     def _counts(self, points: range) -> list[tuple[int, ...]]:
         asked = self.search.asked

@@ -94,6 +94,7 @@ class Protection:
         delta: object = None,
         floor: object = None,
         fineness: object = FINENESS,
+        width: object = WIDTH,
     ) -> Protection:
         """Read what was written; what does not belong to the level is refused, not ignored."""
         try:
@@ -115,7 +116,7 @@ class Protection:
         if least < 0:
             raise InvalidInput(f"floor must be at least 0, got {floor!r}")
         size = 1 if group is None else whole(group, "group")
-        return cls(named, size, share, least, whole(fineness, "fineness"))
+        return cls(named, size, share, least, whole(fineness, "fineness"), whole(width, "width"))
 
 
 class Method(StrEnum):

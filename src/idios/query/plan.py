@@ -31,6 +31,13 @@ class Aggregate:
     delta: Fraction
     choice: Choice | None
 
+    @property
+    def grid(self) -> Domain:
+        """The domain as a grid; the indices of its values, for categories."""
+        if isinstance(self.domain, Categories):
+            return Domain(lower=0, upper=len(self.domain.values) - 1)
+        return self.domain
+
 
 @dataclass(frozen=True)
 class Group:

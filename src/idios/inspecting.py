@@ -1,0 +1,78 @@
+"""What lies behind a question, exact and in the column's units: for the controller alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from idios.answer import InspectedCell
+from idios.core.calibration import Added, Mechanism, Method, Silent
+from idios.core.domain import Categories
+from idios.core.exact import Extended
+from idios.core.statistics import Mode
+from idios.core.summary import Summary
+from idios.query.plan import Aggregate, Plan
+from idios.releasing import Seen, calibrated
+
+
+def reaching(plan: Plan, distance: int) -> Plan:
+    """The plan with every envelope known at least so far."""
+    return replace(plan, aggregates=tuple(_further(aggregate, distance) for aggregate in plan.aggregates))
+
+
+def _further(aggregate: Aggregate, distance: int) -> Aggregate:
+    choice = aggregate.choice
+    if choice is None or choice.distance >= distance:
+        return aggregate
+    return replace(aggregate, choice=replace(choice, distance=distance))
+
+
+def inspected(plan: Plan, number: int, seen: Seen, group: Mapping[str, Any], reach: int) -> InspectedCell:
+    """One cell of the plan's aggregate of that number, its envelope out to ``reach``."""
+    aggregate, protection = plan.aggregates[number], plan.dataset.protection
+    statistic = aggregate.statistic
+    label = next(output.label for output in plan.outputs if output.aggregate == number)
+    if not isinstance(seen, Summary) or isinstance(statistic, Mode):
+        values = aggregate.domain.values if isinstance(aggregate.domain, Categories) else ()
+        counts = seen if isinstance(seen, tuple) else ()
+        most = values[counts.index(max(counts))] if any(counts) else None
+        noise = {"distribution": "exponential mechanism", "scale": None, "epsilon": aggregate.epsilon}
+        return InspectedCell(group, label, most, (), (), None, noise, protection.level.value)
+    envelope = statistic.envelope(seen, reach, protection.fineness)
+    step = statistic.answer_step(seen.domain, protection.fineness)
+    mechanism = calibrated(plan, aggregate, seen)
+    return InspectedCell(
+        group=group,
+        statistic=label,
+        value=None if envelope.value is None else envelope.value * step,
+        lows=tuple(_scaled(low, step) for low in envelope.lows),
+        highs=tuple(_scaled(high, step) for high in envelope.highs),
+        local_sensitivity=_scaled(envelope.local_sensitivity, step),
+        noise=_noise(mechanism, aggregate, step),
+        level=protection.level.value,
+        expected_error=_expected_error(mechanism, envelope.value, step),
+    )
+
+
+def _noise(mechanism: Mechanism, aggregate: Aggregate, step: Fraction) -> dict[str, Any]:
+    noise: dict[str, Any] = {"distribution": "none", "scale": None, "epsilon": aggregate.epsilon}
+    if isinstance(mechanism, Added):
+        noise |= {"distribution": "discrete Laplace", "scale": mechanism.noise.scale * step}
+    elif aggregate.choice is not None and aggregate.choice.method in (Method.INVERSE, Method.REFUSING):
+        noise |= {"distribution": aggregate.choice.method.value}
+    return noise
+
+
+def _expected_error(mechanism: Mechanism, value: int | None, step: Fraction) -> float | None:
+    """E|answer − value| in the column's units, of an answer if there is one."""
+    if isinstance(mechanism, Added):
+        return mechanism.noise.expected_absolute * float(step)
+    if value is None or isinstance(mechanism, Silent):
+        return None
+    return mechanism.expected_absolute(value) * float(step)
+
+
+def _scaled(value: Extended, step: Fraction) -> Extended:
+    return value if isinstance(value, float) else value * step
