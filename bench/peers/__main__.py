@@ -1,4 +1,4 @@
-"""``python -m bench.peers``: the same questions to every peer, on generated data and on whatever CSV files a folder has.
+"""``python -m bench.peers``: the same questions to every peer, on generated data and on a folder of CSV files.
 
     python -m bench.peers [--data FOLDER] [--quick]
 

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from idios.cli import analysts, asking, ledger, setup
+from idios.cli import analysts, asking, evaluation, ledger, setup
 from idios.cli.show import errors
 from idios.demo import demo
 from idios.errors import IdiosError
@@ -26,6 +26,8 @@ app.command()(setup.init)
 app.command()(setup.check)
 app.add_typer(analysts.app, name="analyst")
 app.add_typer(ledger.app, name="ledger")
+app.command()(evaluation.compare)
+app.command()(evaluation.reproduce)
 app.command()(demo)
 
 

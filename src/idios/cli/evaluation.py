@@ -1,0 +1,162 @@
+"""``idios reproduce`` and ``idios compare``: the paper's evaluation, and the same on one's own data."""
+
+from __future__ import annotations
+
+import json as text
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from idios.cli import show
+from idios.errors import InvalidInput, SourceError
+
+if TYPE_CHECKING:
+    from idios.evaluation.comparison import Comparison
+    from idios.evaluation.content import Figure
+
+# Plotly takes a second to import, so that only these commands do, and when they run.
+
+
+def reproduce(
+    out: Annotated[Path, typer.Option(help="The folder for the report, its pictures and its numbers.")] = Path(
+        "reproduction"
+    ),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A fraction of the data sets: seconds, rougher curves.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """Compute every number and figure of the paper's evaluation again, and the comparisons it leaves out.
+
+    Writes report.html, which needs no network, numbers.json, and PNGs of the figures if Chromium is found.
+    """
+    from idios.evaluation import page
+    from idios.evaluation.reproduction import FULL, QUICK, numbers
+    from idios.evaluation.reproduction import reproduce as run
+
+    _folder(out)
+    effort = QUICK if quick else FULL
+    with show.patience() as progress:
+        sections = run(effort, progress)
+    found = numbers(sections)
+    lead = (
+        f"{effort.median:,} data sets a point for the median, {effort.extremes:,} for the maximum. Errors are expected "
+        "absolute errors, computed for each data set; data and figures were made on this machine by idios reproduce."
+    )
+    report = out / "report.html"
+    report.write_text(
+        page.report("Individual differential privacy: the evaluation, reproduced", lead, sections), "utf-8"
+    )
+    (out / "numbers.json").write_text(text.dumps(found, ensure_ascii=False, indent=2) + "\n", "utf-8")
+    _pictures([figure for section in sections for figure in section.figures], out)
+    if json:
+        show.as_json(found)
+    else:
+        for section in sections:
+            for table in section.tables[: 2 if section.name != "errata" else 0]:
+                _print(table.title, table.head, table.rows)
+        show.out.print(f"Report: {report}", highlight=False)
+
+
+def compare(
+    source: Annotated[str, typer.Argument(help="A data file: csv, parquet, file.duckdb::table.")],
+    column: Annotated[str, typer.Option("--column", "-c", help="The numeric column.")],
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="What each answer would cost.")] = "1",
+    bounds: Annotated[str | None, typer.Option(help="Publicly known bounds of the column, LOW..HIGH.")] = None,
+    statistics: Annotated[
+        str | None, typer.Option(help='Comma-separated, such as "median, kth_largest 2, trimmed_mean 0.05, iqr".')
+    ] = None,
+    step: Annotated[str | None, typer.Option(help="The column's grid; by default that of its type.")] = None,
+    group: Annotated[int, typer.Option(help="The size of groups at the group level.")] = 5,
+    delta: Annotated[str, typer.Option(help="δ of the mechanism without bounds.")] = "1e-6",
+    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write a page with the table and a plot.")] = None,
+) -> None:
+    """Show what each level of protection would cost on your data, beside plain DP. For the controller's eyes only."""
+    from idios.evaluation.comparison import compare_column
+    from idios.evaluation.reading import read_column
+    from idios.evaluation.statistics import DEFAULT
+
+    wanted = [one.strip() for one in statistics.split(",")] if statistics else DEFAULT
+    held = read_column(source, column, step=step, bounds=_bounds(bounds))
+    found = compare_column(held, wanted, epsilon, group, delta)
+    if html is not None:
+        _write_comparison(found, column, html)
+    if json:
+        show.as_json(found.to_dict())
+        return
+    _print_comparison(found, column)
+
+
+def _print_comparison(found: Comparison, column: str) -> None:
+    from idios.evaluation.comparison import EYES
+    from idios.evaluation.comparison_report import percentage
+    from idios.evaluation.content import shown
+
+    known = f"bounds {found.bounds[0]} to {found.bounds[1]}" if found.bounds else "no bounds"
+    show.out.print(EYES, style="bold")
+    show.out.print(f"{column}: {found.size:,} values, ε = {found.epsilon}, {known}", highlight=False)
+    head = ("mechanism", "promise", "expected error", "of the value", "note")
+    for name, rows in groupby(found, key=lambda row: row.statistic):
+        listed = list(rows)
+        cells = [(row.mechanism, row.promise, row.error, percentage(row), row.note) for row in listed]
+        _print(f"{name}, true value {shown(listed[0].value)}", head, cells)
+
+
+def _write_comparison(found: Comparison, column: str, path: Path) -> None:
+    from idios.evaluation import page
+    from idios.evaluation.comparison_report import section
+
+    if not path.parent.is_dir():
+        raise SourceError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
+    part = section(found, column)
+    path.write_text(page.report(f"Levels of protection compared on {column}", part.text, [part]), "utf-8")
+    show.errors.print(f"Written: {path} (for the controller's eyes: it shows true values)", highlight=False)
+
+
+def _pictures(figures: list[Figure], out: Path) -> None:
+    from idios.evaluation import browser
+
+    program = browser.find()
+    if program is None:
+        show.errors.print(
+            "No PNGs were drawn: no Chromium is on the search path (Debian: apt install chromium). The report has the "
+            "figures.",
+            highlight=False,
+        )
+        return
+    with show.patience() as progress:
+        progress("drawing the figures in Chromium", 0.5)
+        written = browser.write_pictures(figures, out, program)
+    show.errors.print(f"{len(written)} PNGs drawn by {Path(program).name} in {out}", highlight=False)
+
+
+def _print(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    from idios.evaluation.content import shown
+
+    table = Table(title=title, title_justify="left")
+    for name in head:
+        table.add_column(name, justify="right" if name in ("expected error", "of the value") else "left")
+    for row in rows:
+        table.add_row(*(shown(value) for value in row))
+    show.out.print(table)
+
+
+def _folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SourceError(f"the folder {str(out)!r} cannot be made: {error.strerror}") from error
+
+
+def _bounds(given: str | None) -> tuple[str, str] | None:
+    if given is None:
+        return None
+    low, dots, high = given.partition("..")
+    if not (dots and low.strip() and high.strip()):
+        raise InvalidInput(f"bounds are LOW..HIGH, such as 0..100000, got {given!r}")
+    return low.strip(), high.strip()

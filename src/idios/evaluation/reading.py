@@ -1,0 +1,50 @@
+"""One column of a file, brought into memory: only the controller compares, and only the controller may read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from idios.backends.arrays import NumberColumn
+from idios.backends.base import describe_source, open_source
+from idios.backends.engine import SqlBackend
+from idios.backends.reading import LIMIT
+from idios.core.domain import Domain, Kind, default_step
+from idios.errors import GridOverflow, InvalidInput, SourceError
+from idios.query.schema import Column, Dataset
+
+
+def read_column(
+    source: str, name: str, *, step: object = None, bounds: Sequence[object] | None = None, nullable: bool | None = None
+) -> NumberColumn:
+    """The grid points of a numeric column, read by the same rules as for a question.
+
+    Unless declared, a column can miss values if some are missing: a fact of the data, good enough for its owner.
+    """
+    kinds = {column: (kind, decimals) for column, kind, decimals in describe_source(source)}
+    if name not in kinds:
+        listed = ", ".join(repr(column) for column in kinds)
+        raise InvalidInput(f"{source!r} has no column {name!r}; it has {listed}")
+    kind, decimals = kinds[name]
+    if kind is Kind.CATEGORY:
+        raise InvalidInput(f"the column {name!r} is text; a comparison needs numbers")
+    domain = Domain.declare(step=default_step(kind, decimals) if step is None else step, bounds=bounds)
+    unbounded = Column(name, kind, Domain(domain.step))
+    with open_source(source, Dataset("compared", {name: unbounded})) as backend:
+        if not isinstance(backend, SqlBackend):
+            raise SourceError(f"{source!r} lives where its values cannot be fetched")
+        backend.rows()  # makes a text file ready to be read
+        reading = backend.readings[name]
+        text = (
+            f"SELECT {reading.clamped('point')} AS point FROM (SELECT {reading.point} AS point FROM {backend.table}) p"
+        )
+        held = backend.fetch(backend.query(text, {"point": "int64"}))["point"]
+    points = held.drop_null().to_numpy()
+    missing = held.null_count
+    if len(points) and max(-int(points.min()), int(points.max())) > LIMIT:
+        raise GridOverflow(f"a value of {name!r} lies more than 2^62 steps from 0: declare a larger step")
+    if missing and nullable is False:
+        raise InvalidInput(f"{name!r} has missing values, so it cannot be declared without")
+    can_miss = missing > 0 if nullable is None else nullable
+    return NumberColumn(points.astype(np.int64), domain, missing if can_miss else None, on_grid=True)

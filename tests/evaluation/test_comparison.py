@@ -1,0 +1,181 @@
+"""``idios compare``: the levels and baselines on generated data, as a function, a table, JSON and a page."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import idios.evaluation.baselines as baselines
+from idios.cli.main import app
+from idios.core.statistics import Median
+from idios.errors import InvalidInput
+from idios.evaluation import compare, compare_frame
+from idios.evaluation.statistics import named
+from services.chromium import opened
+
+INCOMES = np.round(np.random.default_rng(5).lognormal(10, 1, 1001)).astype(np.int64)
+ALL = ("median", "kth_largest 2", "trimmed_mean 0.05", "iqr", "mean", "maximum", "minimum", "total", "variance")
+
+
+def errors(found, statistic: str) -> dict[str, float | None]:
+    return {row.mechanism: row.error for row in found if row.statistic == statistic}
+
+
+def test_without_bounds() -> None:
+    found = compare(INCOMES, statistics=ALL)
+    median = errors(found, "median")
+    ordered = np.sort(INCOMES)
+    sensitivity = max(ordered[501] - ordered[500], ordered[500] - ordered[499])
+    assert median["individual"] == pytest.approx(max(sensitivity, 1), rel=0.01)
+    assert median["individual"] <= median["group of 5"]
+    assert median["differential, without bounds"] < 5 * median["individual"]
+    assert median["differential, with bounds"] is None
+    assert all(math.isinf(error) for name, error in median.items() if name.startswith("DP, "))
+    notes = {(row.statistic, row.mechanism): row.note for row in found}
+    assert notes["median", "differential, with bounds"] == "needs bounds"
+    assert notes["maximum", "individual"] == "needs an upper bound"
+    assert notes["kth_largest 2", "group of 5"] == "needs an upper bound"
+    assert notes["mean", "individual"] == "needs bounds"
+    assert notes["median", "DP, exponential mechanism"] == "infinite: needs bounds"
+    assert "refuses" in notes["trimmed_mean 0.05", "differential, without bounds"]
+    values = {row.statistic: row.value for row in found}
+    assert values["median"] == np.median(INCOMES)
+    assert values["maximum"] == INCOMES.max()
+    assert values["mean"] == pytest.approx(INCOMES.mean())
+
+
+def test_with_bounds() -> None:
+    found = compare(INCOMES, statistics=ALL, bounds=(0, 1_000_000), epsilon="0.5")
+    for statistic in ALL:
+        one = errors(found, statistic)
+        assert one["individual"] is not None
+        assert one["differential, with bounds"] is not None
+        if statistic not in ("variance", "total"):
+            assert one["DP, Laplace at the global sensitivity"] >= 0.99 * one["individual"]
+    median = errors(found, "median")
+    assert median["DP, exponential mechanism"] == pytest.approx(median["differential, with bounds"], rel=0.1)
+    tight, loose = (f"DP, smooth sensitivity γ = 3 ({pair} pair)" for pair in ("tight", "the paper's"))
+    assert median["DP, exponential mechanism"] < median[tight] < median[loose]
+    assert median["DP, Laplace at the global sensitivity"] == 2_000_000
+    assert errors(found, "mean")["DP, Laplace at the global sensitivity"] == pytest.approx(2_000_000 / 1001)
+    assert found.bounds == ("0", "1000000")
+
+
+def test_values_beyond_the_bounds_read_as_the_bounds() -> None:
+    inside = compare(np.clip(INCOMES, 0, 30_000), bounds=(0, 30_000), statistics=["median", "maximum"])
+    outside = compare(INCOMES, bounds=(0, 30_000), statistics=["median", "maximum"])
+    assert [row.error for row in inside][:3] == [row.error for row in outside][:3]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["median", "quantile 0.3", "kth_largest 2", "iqr", "mean", "trimmed_mean 0.25", "winsorized_mean 0.25", "variance"],
+)
+@pytest.mark.parametrize("n", [4, 5])
+def test_global_sensitivities_by_enumeration(text: str, n: int) -> None:
+    """Over all tables of 0, 1, 2 and 3 and all replacements of one record."""
+    formula = {
+        "median": np.median,
+        "quantile 0.3": lambda v: np.quantile(v, 0.3),
+        "kth_largest 2": lambda v: np.sort(v)[-2],
+        "iqr": lambda v: np.sort(v)[math.ceil(0.75 * n) - 1] - np.sort(v)[math.ceil(0.25 * n) - 1],
+        "mean": np.mean,
+        "trimmed_mean 0.25": lambda v: np.mean(np.sort(v)[n // 4 : n - n // 4]),
+        "winsorized_mean 0.25": lambda v: np.mean(np.clip(v, np.sort(v)[n // 4], np.sort(v)[n - 1 - n // 4])),
+        "variance": np.var,
+    }[text]
+    worst = 0.0
+    for rest in itertools.combinations_with_replacement(range(4), n - 1):
+        found = [formula(np.array([*rest, value])) for value in range(4)]
+        worst = max(worst, float(max(found) - min(found)))
+    assert baselines._global_sensitivity(named(text), n, 3.0) == pytest.approx(worst)
+
+
+def test_the_exponential_mechanism_by_integration() -> None:
+    values, (low, high), epsilon = np.array([0.1, 0.4, 0.45, 0.7, 0.95]), (0.0, 1.0), 0.8
+    t = np.linspace(low, high, 400_001)
+    density = np.exp(-epsilon / 2 * np.abs(np.searchsorted(values, t) - 2.5))
+    expected = float((density * np.abs(t - 0.45)).sum() / density.sum())
+    assert baselines.exponential_median(values, low, high, epsilon) == pytest.approx(expected, rel=1e-3)
+    assert len(baselines.baselines(Median())) == 4
+
+
+def test_as_a_data_frame() -> None:
+    frame = compare_frame(INCOMES, statistics=["median", "iqr"])
+    assert set(frame["statistic"]) == {"median", "iqr"}
+    assert {"value", "mechanism", "promise", "error", "refusal", "note", "relative_error"} <= set(frame.columns)
+
+
+@pytest.mark.parametrize("text", ["nonsense", "median 2", "kth_largest", "kth_largest x", "trimmed_mean 0.7", ""])
+def test_unknown_statistics_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        compare(INCOMES, statistics=[text])
+
+
+def test_empty_columns_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="no values"):
+        compare(np.array([], dtype=np.int64))
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> str:
+    path = tmp_path / "people.csv"
+    lines = ["income,height,name", *(f"{income},{1 + i / 1000:.3f},a" for i, income in enumerate(INCOMES))]
+    path.write_text("\n".join([*lines, ",,b"]) + "\n")
+    return str(path)
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["compare", *arguments])
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout
+
+
+def test_the_command(people: str) -> None:
+    shown = run(people, "--column", "income")
+    assert "controller's eyes" in shown
+    for part in ("individual", "needs bounds", "infinite", "1,001 values"):
+        assert part in " ".join(shown.split())
+    found = json.loads(run(people, "-c", "income", "--bounds", "0..1000000", "--statistics", "median,iqr", "--json"))
+    assert "controller's eyes" in found["note"]
+    assert found["missing"] == 1
+    assert {row["statistic"] for row in found["rows"]} == {"median", "iqr"}
+    rows = {row["mechanism"]: row["error"] for row in found["rows"] if row["statistic"] == "median"}
+    library = errors(compare(INCOMES, statistics=["median"], bounds=(0, 1_000_000)), "median")
+    assert rows["DP, exponential mechanism"] == pytest.approx(library["DP, exponential mechanism"])
+    assert rows["individual"] == pytest.approx(library["individual"])
+    unbounded = json.loads(run(people, "-c", "income", "--statistics", "median", "--json"))
+    assert [row["error"] for row in unbounded["rows"]][-1] == "inf"
+
+
+def test_the_commands_refusals(people: str) -> None:
+    for arguments, words in (
+        (("--column", "wealth"), "no column"),
+        (("--column", "name"), "is text"),
+        (("--column", "income", "--bounds", "5"), r"LOW\.\.HIGH"),
+        (("--column", "income", "--bounds", "5..2"), "lower ≤ upper"),
+        (("--column", "income", "--epsilon", "0"), "epsilon"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            run(people, *arguments)
+
+
+def test_the_page(people: str, tmp_path: Path) -> None:
+    path = tmp_path / "compared.html"
+    run(people, "--column", "height", "--bounds", "0..3", "--html", str(path))
+    with opened(path) as seen:
+        seen.wait("document.querySelectorAll('.figure .trace').length > 10")
+        text = seen.page.inner_text("body")
+        ticks = seen.page.evaluate("[...document.querySelectorAll('g[class^=y][class$=tick]')].map(t => t.textContent)")
+    assert "controller's eyes" in text
+    assert "exponential mechanism" in text
+    assert sum(tick.startswith("individual") for tick in ticks) == 6
+    assert seen.requests == []
+    assert seen.faults == []
