@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -108,6 +109,18 @@ def test_nothing_can_be_written(base: psycopg.Connection, postgresql_url: str) -
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction), backend.snapshot():
             backend.connection.con.execute("INSERT INTO shop.kept VALUES (1)")
         assert backend.rows() == 0
+
+
+def test_a_table_that_may_not_be_read(base: psycopg.Connection, postgresql_url: str) -> None:
+    base.execute("CREATE TABLE closed (n bigint, hidden bigint)")
+    base.execute("CREATE ROLE guest LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA shop TO guest")
+    base.execute("GRANT SELECT (n) ON closed TO guest")
+    address = urlsplit(postgresql_url)
+    guest = f"postgresql://guest:secret@{address.hostname}:{address.port}{address.path}?table=shop.closed"
+    open_source(guest, DATA).close()
+    with pytest.raises(SourceError, match="may not be read") as raised:
+        open_source(guest, dataset(whole("hidden")))
+    assert "secret" not in str(raised.value)
 
 
 def test_an_address_without_a_table_or_a_server(postgresql_url: str) -> None:

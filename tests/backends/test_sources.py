@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import importlib
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -20,7 +22,7 @@ from idios.backends.base import describe_source, open_source
 from idios.backends.duckdb import DuckDbBackend
 from idios.backends.source import table_name
 from idios.core.domain import Categories, Domain, Kind
-from idios.core.statistics import Count, KthSmallest, Mode
+from idios.core.statistics import Count, KthSmallest, Median, Mode, TrimmedMean
 from idios.errors import SourceError
 from idios.query.schema import Column, Dataset
 
@@ -95,6 +97,74 @@ def test_every_source_gives_the_same(kind: str, tmp_path: Path) -> None:
 def test_a_described_decimal_knows_its_places() -> None:
     table = pa.table({"d": pa.array([Decimal("1.25")]), "t": [datetime.datetime(2020, 1, 1)], "b": [True], "l": [[1]]})
     assert describe_source(table) == [("d", Kind.DECIMAL, 2), ("t", Kind.TIMESTAMP, 0), ("b", Kind.INTEGER, 0)]
+
+
+LARGE: Table = {"n": [i * 7919 % 60_013 for i in range(60_000)], "c": ["ab"[i % 2] for i in range(60_000)]}
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "arrow", "pandas", "polars", "csv"])
+def test_large_sources_of_every_kind_can_be_sampled(kind: str, tmp_path: Path) -> None:
+    source: object = {"arrow": pa.table, "pandas": pd.DataFrame, "polars": pl.DataFrame}.get(kind, dict)(LARGE)
+    if kind == "csv":
+        source = tmp_path / "large.csv"
+        pd.DataFrame(LARGE).to_csv(source, index=False)
+    elif kind == "duckdb":
+        source = tmp_path / "large.duckdb"
+        with duckdb.connect(str(source)) as connection:
+            frame = pa.table(LARGE)
+            connection.register("frame", frame)
+            connection.execute("CREATE TABLE stored AS SELECT * FROM frame; CREATE VIEW seen AS SELECT * FROM stored")
+        source = f"{source}::seen"
+    columns = (whole("n"), category("c", "b", "a"))
+    data = dataset(*columns)
+    with open_source(source, data) as backend:
+        asked = (Median(), "n"), (TrimmedMean(Fraction(1, 20)), "n"), (KthSmallest(2), "n")
+        same(backend, plan(data, *asked), LARGE)
+        same(backend, plan(data, *asked, groups=[by(columns[1])]), LARGE)
+
+
+def test_types_that_only_duckdb_has(tmp_path: Path) -> None:
+    path = tmp_path / "types.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE t (u UBIGINT, h HUGEINT, n TIMESTAMP_NS, d DATE, e ENUM ('x', 'y'), s TINYINT)"
+        )
+        connection.execute(
+            "INSERT INTO t VALUES (18446744073709551615, -170141183460469231731687303715884105727, "
+            "'1970-01-01 00:00:01.000001', 'infinity', 'y', -128), (5, 7, '1969-12-31', '1970-01-02', 'x', 127)"
+        )
+    data = dataset(
+        whole("u", (0, 10)),
+        whole("h", (-9, 9)),
+        of_kind(Kind.TIMESTAMP, "n"),
+        of_kind(Kind.DATE, "d"),
+        category("e", "y", "x"),
+        whole("s"),
+    )
+    moments = [datetime.datetime(1970, 1, 1, 0, 0, 1, 1), datetime.datetime(1969, 12, 31)]
+    table: Table = {
+        "u": [10**30, 5],
+        "h": [-(10**38), 7],
+        "n": moments,
+        "d": [None, datetime.date(1970, 1, 2)],
+        "e": ["y", "x"],
+        "s": [-128, 127],
+    }
+    with open_source(str(path), data) as backend:
+        same(backend, plan(data, *((KthSmallest(1), name) for name in "uhnds"), (Mode(), "e"), distance=2), table)
+
+
+def test_times_of_a_frame() -> None:
+    moments = pd.to_datetime(["2024-01-01 12:30:00.000000", None, "1969-12-31 23:59:59.999999"])
+    frame = pd.DataFrame({"m": moments, "z": moments.tz_localize("Europe/Vienna"), "d": moments})
+    data = dataset(of_kind(Kind.TIMESTAMP, "m"), of_kind(Kind.TIMESTAMP, "z"), of_kind(Kind.DATE, "d"))
+    table: Table = {
+        "m": [None if pd.isna(m) else m.to_pydatetime() for m in frame["m"]],
+        "z": [None if pd.isna(m) else m.to_pydatetime() for m in frame["z"]],
+        "d": [None if pd.isna(m) else m.to_pydatetime() for m in frame["d"]],
+    }
+    with open_source(frame, data) as backend:
+        same(backend, plan(data, *((KthSmallest(1), name) for name in "mzd"), distance=3), table)
 
 
 def test_an_only_table_need_not_be_named(tmp_path: Path) -> None:
@@ -281,6 +351,14 @@ def test_collations_of_the_source_do_not_matter(tmp_path: Path) -> None:
     with open_source(str(path), data) as backend:
         same(backend, plan(data, (Mode(), "c"), (Count(), "c")), table)
         same(backend, plan(data, (Count(), None), groups=[by(column)]), table)
+
+
+def test_threads_wait_for_each_other() -> None:
+    with open_source(LARGE, dataset(whole("n"))) as backend:
+        asked = plan(backend.dataset, (Median(), "n"))
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda _: backend.summarise(asked), range(8)))
+    assert all(one == found[0] for one in found)
 
 
 def test_progress_is_told(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import math
 import random
 from fractions import Fraction
 
+import ibis.expr.types as ir
 import pyarrow as pa
 import pytest
 from engines import DuckdbEngine, Engine
@@ -66,12 +67,14 @@ def _small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_order_of_records(engine: Engine) -> None:
+    few = slice(None, None, 2 if str(engine) == "spark" else 1)
     with engine.open(ARROW, DATA) as backend:
-        same(backend, plan(DATA, *((s, name) for name in NUMBERS for s in ASKED)), TABLE)
+        same(backend, plan(DATA, *((s, name) for name in NUMBERS[few] for s in ASKED[few])), TABLE)
 
 
 def test_filtered_and_grouped(engine: Engine) -> None:
-    some = [(s, name) for name in ("ascending", "tied", "skewed") for s in ASKED[:5]]
+    few = slice(None, None, 2 if str(engine) == "spark" else 1)
+    some = [(s, name) for name in ("ascending", "tied", "skewed")[few] for s in ASKED[:5][few]]
     with engine.open(ARROW, DATA) as backend:
         same(backend, plan(DATA, *some, groups=[by(PART)]), TABLE)
         same(backend, plan(DATA, *some, where=Among("shuffled", ((0, None),))), TABLE)
@@ -81,10 +84,11 @@ def test_wide_windows(quick_engine: Engine) -> None:
     """The differential level reads thousands of ranks on both sides."""
     wide: list[Statistic] = [Median(), KthLargest(3), TrimmedMean(Fraction(1, 10)), Mean(), Sum()]
     with quick_engine.open(ARROW, DATA) as backend:
-        for name in ("shuffled", "tied"):
-            same(backend, plan(DATA, *((s, name) for s in wide[:3]), distance=2000), TABLE)
-        asked = plan(DATA, *((s, "skewed") for s in wide), groups=[by(PART)], distance=300)
-        assert backend.summarise(asked) == reference(asked, TABLE)
+        for asked in (
+            plan(DATA, *((s, name) for name in ("shuffled", "tied") for s in wide), distance=2000),
+            plan(DATA, *((s, "skewed") for s in wide), groups=[by(PART)], distance=300),
+        ):
+            assert backend.summarise(asked) == reference(asked, TABLE)
 
 
 def test_exact_sums_of_large_numbers(engine: Engine) -> None:
@@ -101,6 +105,28 @@ def test_what_is_not_a_number_is_not_the_greatest(engine: Engine) -> None:
     data = dataset(number("x", "0.01"))
     with engine.open(pa.table(table), data) as backend:
         same(backend, plan(data, (KthLargest(2), "x"), (KthSmallest(2), "x"), (Median(), "x")), table)
+
+
+@pytest.mark.parametrize("rows", [300, N])
+def test_only_summaries_leave_the_engine(quick_engine: Engine, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a small table a handful of numbers, of a large one what lies inside a narrow bracket."""
+    with quick_engine.open(ARROW.slice(0, rows), DATA) as backend:
+        assert isinstance(backend, SqlBackend)
+        fetch, left = backend.fetch, 0
+
+        def counting(expression: ir.Table) -> pa.Table:
+            nonlocal left
+            found = fetch(expression)
+            columns = (found[name].combine_chunks() for name in found.column_names)
+            left += sum(len(c.flatten()) if pa.types.is_list(c.type) else len(c) for c in columns)
+            return found
+
+        monkeypatch.setattr(backend, "fetch", counting)
+        backend.summarise(plan(DATA, (Median(), "shuffled"), (KthLargest(2), "shuffled"), groups=[by(PART)]))
+        grouped, left = left, 0
+        backend.summarise(plan(DATA, (Median(), "shuffled"), (TrimmedMean(Fraction(1, 20)), "shuffled")))
+        assert left < (120 if rows == 300 else rows // 3)
+        assert grouped < (250 if rows == 300 else rows // 2)
 
 
 MISLEADING = "(SELECT * FROM {table} WHERE shuffled > 900000000000) AS misleading"
@@ -134,5 +160,5 @@ def test_stretches_of_a_sorted_file_are_found_out(duckdb_engine: DuckdbEngine) -
     """Eight stretches of a sorted table say little about what lies between them."""
     with duckdb_engine.open(ARROW, DATA) as backend:
         for name in ("ascending", "descending"):
-            quantiles = [(Quantile(Fraction(i, 20)), name) for i in range(1, 20)]
+            quantiles = [(Quantile(Fraction(i, 20)), name) for i in range(1, 20, 3)]
             same(backend, plan(DATA, *quantiles), TABLE)

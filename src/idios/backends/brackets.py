@@ -75,12 +75,10 @@ class Sketch:
         open_low, open_high = i <= 0, j >= len(self.shares) - 1
         if open_low and open_high:
             return None
-        return Bracket(
-            -BEYOND if open_low else self.values[i],
-            BEYOND if open_high else self.values[j],
-            not open_low and self._tied(i),
-            not open_high and self._tied(j),
-        )
+        least = -BEYOND if open_low else self.values[i]
+        most = BEYOND if open_high else self.values[j]
+        tied_low, tied_high = not open_low and self._tied(i), not open_high and self._tied(j)
+        return Bracket(least, most, tied_low or least == most, tied_high or least == most)
 
     def _place(self, rank: int, side: int) -> float:
         share = min(max(rank / self.population, 0.0), 1.0)

@@ -82,7 +82,7 @@ class _Place:
     numbered: bool = False
     """Whether the records of a Parquet file carry their number, which makes stretches of them cheap to find."""
     guess: str | None = None
-    """For a CSV file, the table with guessed types."""
+    """For a CSV file, its text as a table of guessed types."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,10 @@ class _Attached:
 
     def held(self, table: str) -> dict[str, dt.DataType]:
         """The names and types of a table."""
-        columns = self.connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
+        try:
+            columns = self.connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
+        except duckdb.Error as error:
+            raise SourceError("DuckDB cannot read the columns of the source") from error
         return {name: _type(text) for name, text, *_ in columns if not (self.place.numbered and name == NUMBER)}
 
     def close(self) -> None:
@@ -125,6 +128,7 @@ class DuckDbBackend(SqlBackend):
         else:
             self.readings = readings(dataset, held, DIALECT)
         self._original = self.table, self.readings
+        self.try_reading()
 
     def prepare(self) -> None:
         """Turn a CSV file into grid points, once: text is slow to read again and again."""
@@ -217,8 +221,7 @@ def _place(connection: duckdb.DuckDBPyConnection, source: object) -> _Place:
     try:
         if suffix == ".csv":
             connection.execute(f"CREATE VIEW file AS SELECT * FROM read_csv({literal}, {csv.OPTIONS})")
-            connection.execute(f"CREATE VIEW guess AS SELECT * FROM read_csv({literal}, {csv.GUESSED})")
-            return _Place("file", guess="guess")
+            return _Place("file", guess=f"read_csv({literal}, {csv.GUESSED})")
         if suffix == ".parquet":
             return _parquet(connection, literal)
         connection.execute(f"ATTACH {literal} AS base (READ_ONLY)")

@@ -62,6 +62,14 @@ class SqlBackend(Backend):
         """The table and readings that ``check`` looks at: as the source holds them."""
         return self.table, self.readings
 
+    def try_reading(self) -> None:
+        """Let the engine look at what will be asked of it, without reading a record."""
+        names = [f"point{i}" for i in range(len(self.readings))]
+        points = (reading.point for reading in self.readings.values())
+        columns = ", ".join(f"{point} AS {name}" for point, name in zip(points, names, strict=True))
+        with self._reading(f"the source of {self.dataset.name!r} cannot be read as declared, or may not be read"):
+            self.fetch(self.query(f"SELECT {columns} FROM {self.table} LIMIT 0", dict.fromkeys(names, "int64")))
+
     def rows(self) -> int:
         """How many records the table has."""
         with self._reading():
@@ -117,7 +125,7 @@ class SqlBackend(Backend):
             self.connection.disconnect()
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _reading(self, failed: str | None = None) -> Iterator[None]:
         """Data is read: one caller at a time, all queries at one state, and drivers' errors made ours."""
         with self._lock:
             try:
@@ -127,7 +135,7 @@ class SqlBackend(Backend):
                 raise
             except Exception as error:
                 # an engine's own words may quote values, so they are only chained, for the controller's log
-                raise SourceError(f"reading {self.dataset.name!r} failed in {self.dialect.name}") from error
+                raise SourceError(failed or f"reading {self.dataset.name!r} failed in {self.dialect.name}") from error
 
     def _count(self) -> int:
         result = self.query(f"SELECT COUNT(*) AS records FROM {self.table}", {"records": "int64"})

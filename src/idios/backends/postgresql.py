@@ -87,6 +87,7 @@ class PostgresqlBackend(SqlBackend):
         self.table = DIALECT.identifier(*relation.name)
         self.readings = readings(dataset, relation.held, DIALECT)
         self._blocks = relation.kind in SAMPLED_KINDS
+        self.try_reading()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

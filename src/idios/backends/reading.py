@@ -81,10 +81,10 @@ def read_column(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> 
     given, point = f"{x} IS NOT NULL", _point(column, x, held, dialect)
     if column.kind is Kind.CATEGORY:
         return Reading(column, x, given, f"CAST({point} - 1 AS BIGINT)", f"{point} IS NOT NULL", place=point)
-    if held.is_integer():
-        return Reading(column, x, given, point, readable=given)
     if held.is_floating():
         return Reading(column, x, given, point, readable=dialect.finite.format(x=x))
+    if held.is_integer() or (held.is_decimal() and not dialect.finite_decimal):
+        return Reading(column, x, given, point, readable=given)
     return Reading(column, x, given, point, readable=f"({point}) IS NOT NULL")
 
 
@@ -175,7 +175,7 @@ class _Grid:
     def _scaled(self, n: str, b: int, a: int, greatest: int) -> str:
         """⌊n·b/a + ½⌋ = ⌊(n·b + ⌊a/2⌋)/a⌋ for whole n with |n| ≤ ``greatest``, kept from overflowing."""
         dialect = self.dialect
-        limit = min(-(-BEYOND * a // b) + 1, greatest)
+        limit = min(BEYOND * a // b, greatest)  # up to here a point is at most BEYOND, from here on at least
         if dialect.widest is not None and limit * b + a > dialect.widest:
             raise self._too_far()
         product = n if b == 1 else f"{n} * {dialect.whole(b)}"
@@ -191,12 +191,12 @@ class _Grid:
     def _fraction(self, x: str) -> str:
         """⌊(2·b·x + a)/2a⌋ for step a/b, where decimals of any length are divided exactly."""
         dialect, a, b = self.dialect, self.domain.step.numerator, self.domain.step.denominator
-        limit = -(-BEYOND * a // b) + 1
+        limit = BEYOND * a
         point = dialect.floor_quotient(f"({x} * {dialect.whole(2 * b)} + {dialect.whole(a)})", 2 * a)
         finite = f"WHEN NOT ({dialect.finite_decimal.format(x=x)}) THEN NULL " if dialect.finite_decimal else ""
         return (
-            f"CASE {finite}WHEN {x} > {dialect.whole(limit)} THEN {BEYOND} "
-            f"WHEN {x} < {dialect.whole(-limit)} THEN {-BEYOND} ELSE CAST({point} AS BIGINT) END"
+            f"CASE {finite}WHEN {x} * {dialect.whole(b)} > {dialect.whole(limit)} THEN {BEYOND} "
+            f"WHEN {x} * {dialect.whole(b)} < {dialect.whole(-limit)} THEN {-BEYOND} ELSE CAST({point} AS BIGINT) END"
         )
 
     def _too_far(self) -> SourceError:

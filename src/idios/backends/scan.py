@@ -115,7 +115,7 @@ def _inside(
 
 
 def _known(row: Mapping[str, Any], name: str, need: Need, pieces: tuple[Piece, ...]) -> Known:
-    size = row[f"{name}_count"]
+    size = row[f"{name}_count"] or 0  # Spark counts by adding, and a sum of nothing is NULL
     squares = 0
     if need.squares:
         hh, hl, ll = (added(row[f"{name}_{part}"], size) for part in ("hh", "hl", "ll"))

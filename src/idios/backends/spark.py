@@ -65,6 +65,7 @@ class SparkBackend(SqlBackend):
         self.readings = readings(dataset, _held(session, table), DIALECT)
         super().__init__(dataset, ibis.pyspark.connect(session), progress)
         self.table = table
+        self.try_reading()
 
     def samplings(self, share: float, rows: int) -> list[Sample]:
         """None is quicker than an even one."""
