@@ -25,6 +25,8 @@ PEERS = {
     "idios": [f"{ROOT}"],
     "opendp": ["opendp"],
     "diffprivlib": ["diffprivlib", "scikit-learn<1.6"],
+    "smartnoise": ["smartnoise-sql"],
+    "tumult": ["tmlt.analytics"],
 }
 COLUMNS = {"census": "fedtax", "eia": "resrevenue", "tarragona": "net_profit", "pums": "income"}
 
