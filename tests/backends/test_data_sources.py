@@ -340,6 +340,20 @@ def test_a_parquet_file_with_a_column_named_like_duckdbs_own(tmp_path: Path) -> 
         same(backend, plan(data, (KthSmallest(1), "file_row_number"), distance=3), table)
 
 
+@pytest.mark.parametrize(
+    "name", ["a*.parquet", "a?.parquet", "[ab].parquet", "a[b.parquet", "it's {a}.parquet", "ü %.parquet"]
+)
+def test_a_file_name_is_not_a_pattern(name: str, tmp_path: Path) -> None:
+    for other in ("ab.parquet", "a.parquet", "b.parquet"):
+        pq.write_table(pa.table({"n": [1, 2, 3]}), tmp_path / other)
+    pq.write_table(pa.table({"n": [1]}), tmp_path / name)
+    (tmp_path / name.replace("parquet", "csv")).write_text("n\n1\n")
+    for path in (tmp_path / name, tmp_path / name.replace("parquet", "csv")):
+        with open_source(path, dataset(whole("n"))) as backend:
+            assert backend.rows() == 1
+        assert describe_source(path) == [("n", Kind.INTEGER, 0)]
+
+
 def test_collations_of_the_source_do_not_matter(tmp_path: Path) -> None:
     path = tmp_path / "collated.duckdb"
     with duckdb.connect(str(path)) as connection:

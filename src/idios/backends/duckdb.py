@@ -192,7 +192,7 @@ def _attach(source: object) -> _Attached:
     try:
         # Ibis changes settings when it takes a connection over, so it comes before they are locked
         engine = ibis.duckdb.from_connection(connection)
-        attached = _Attached(connection, engine, directory, _place(connection, source))
+        attached = _Attached(connection, engine, directory, _place(connection, source, directory.name))
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
     except BaseException:
@@ -202,7 +202,7 @@ def _attach(source: object) -> _Attached:
     return attached
 
 
-def _place(connection: duckdb.DuckDBPyConnection, source: object) -> _Place:
+def _place(connection: duckdb.DuckDBPyConnection, source: object, directory: str) -> _Place:
     """Make the source known to the connection: its table, and what is special about it."""
     if not isinstance(source, str | Path):
         connection.register("frame", _arrow(source))
@@ -216,6 +216,11 @@ def _place(connection: duckdb.DuckDBPyConnection, source: object) -> _Place:
         raise SourceError(f"there is no file {written!r}")
     if table and suffix != ".duckdb":
         raise SourceError(f"only a .duckdb file has tables to choose from: write {written!r} alone")
+    if set(str(path)) & set("*?["):
+        # DuckDB takes such a name for a pattern of many files, so it is given another name
+        link = Path(directory) / f"source{suffix}"
+        link.symlink_to(path)
+        path = link
     literal = DIALECT.string(str(path))
     connection.execute(f"SET allowed_paths = [{literal}]")
     try:

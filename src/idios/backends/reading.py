@@ -16,6 +16,7 @@ Nothing in here can wrap, and nothing raises because of a value: limits are comp
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 
@@ -48,6 +49,8 @@ class Reading:
     point: str
     readable: str
     """Whether there is a point, in words that are quick to check."""
+    reach: int = 2**63
+    """No point is further from 0 than this."""
     place: str | None = None
     """For a category, its place among the declared ones, from 1."""
 
@@ -70,10 +73,10 @@ class Reading:
 
     def clamped(self, point: str) -> str:
         """The nearest point inside the limits; ``point`` names the result of ``self.point``."""
-        if self.column.kind is Kind.CATEGORY:
-            return point
         low, high = self.lower, self.upper
-        return f"CASE WHEN {point} < {low} THEN {low} WHEN {point} > {high} THEN {high} ELSE {point} END"
+        cases = f"WHEN {point} < {low} THEN {low} " if low > -self.reach else ""
+        cases += f"WHEN {point} > {high} THEN {high} " if high < self.reach else ""
+        return f"CASE {cases}ELSE {point} END" if cases and self.place is None else point
 
 
 def read_column(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> Reading:
@@ -82,7 +85,7 @@ def read_column(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> 
     if column.kind is Kind.CATEGORY:
         return Reading(column, x, given, f"CAST({point} - 1 AS BIGINT)", f"{point} IS NOT NULL", place=point)
     if held.is_floating():
-        return Reading(column, x, given, point, readable=dialect.finite.format(x=x))
+        return Reading(column, x, given, point, readable=dialect.finite.format(x=x), reach=BEYOND)
     if held.is_integer() or (held.is_decimal() and not dialect.finite_decimal):
         return Reading(column, x, given, point, readable=given)
     return Reading(column, x, given, point, readable=f"({point}) IS NOT NULL")
@@ -124,7 +127,7 @@ class _Grid:
     dialect: Dialect
 
     def of_double(self, x: str) -> str:
-        """Rule 1. Beyond t the product may overflow, and near 0 some engines raise where it underflows."""
+        """Rule 1. Beyond t the point does not fit; near 0, some engines raise where the product underflows."""
         real = self.dialect.real
         try:
             k = float(1 / self.domain.step)
@@ -133,7 +136,7 @@ class _Grid:
         if not k:
             raise self._too_far()
         finite = self.dialect.finite.format(x=x)
-        t = min(1.5 * LIMIT / k, sys.float_info.max)
+        t = _last_that_fits(k)
         cases = [
             f"WHEN {finite} AND ABS({x}) <= {real(t)} THEN CAST(FLOOR({x} * {real(k)} + {real(0.5)}) AS BIGINT)",
             f"WHEN {finite} AND {x} > 0 THEN {BEYOND}",
@@ -204,6 +207,16 @@ class _Grid:
             f"column {self.name!r} cannot be read exactly in steps of {self.domain.step}: declare a step nearer to "
             "the size of its values"
         )
+
+
+def _last_that_fits(k: float) -> float:
+    """The greatest float v with ⌊v·k + ½⌋ ≤ 2⁶²; the map is monotone, and its mirror image ends where it does."""
+    t = min(LIMIT / k, sys.float_info.max)
+    while t * k + 0.5 > LIMIT:
+        t = math.nextafter(t, 0)
+    while t < sys.float_info.max and math.nextafter(t, math.inf) * k + 0.5 <= LIMIT:
+        t = math.nextafter(t, math.inf)
+    return t
 
 
 def _category(column: Column, domain: Categories, x: str, held: dt.DataType, dialect: Dialect) -> str:

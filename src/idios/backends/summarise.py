@@ -90,9 +90,6 @@ class _Column:
             return [Summary(grid, asked.moves(aggregate, search.records.get(cell, 0))) for cell in asked.cells]
         name = asked.name(aggregate)
         known = {cell: search.of(cell, name) for cell in asked.cells}
-        if aggregate.whole and any(found.size != asked.rows for found in known.values()):
-            # its size would pass for public, and it is not
-            raise SourceError(f"column {aggregate.column!r} is declared not nullable and has values that read as NULL")
         moves = {cell: asked.moves(aggregate, known[cell].size) for cell in asked.cells}
         if isinstance(statistic, RangeCount):
             run = (statistic.first, statistic.last)
