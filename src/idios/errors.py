@@ -6,6 +6,7 @@
     ├── QuestionRefused         the text of a question asks for something that is not offered
     ├── Unanswerable            well formed, but no mechanism at this level can answer it
     ├── BudgetExceeded          the data set's or the analyst's budget does not allow the question
+    ├── KeyReused               a request's own key was used before, with another question
     ├── NotPermitted            an unknown or retired data set, an unknown analyst, no grant, no valid token
     ├── AnswerFailed            charged, and then no answer could be computed; always the same message
     ├── SourceError             the data cannot be read as declared: a missing file, table, column, …
@@ -86,15 +87,15 @@ class GridOverflow(SourceError):
 
 
 class AnswerFailed(IdiosError):
-    """The question was charged and no answer could be computed; why, is in the controller's log alone.
+    """The question was charged and no answer could be computed; why, is in the ledger, for the controller alone.
 
     The message never varies: an error that depended on the data would be an answer.
     """
 
     def __init__(self) -> None:
         super().__init__(
-            "the question was charged, but no answer could be computed; the controller's log says why. Asking the same "
-            "question again costs nothing more"
+            "the question was charged, but no answer could be computed; the controller's ledger says why. Asking the "
+            "same question again costs nothing more"
         )
 
 
@@ -121,6 +122,10 @@ class BudgetExceeded(IdiosError):
         self.quantity = quantity
         self.requested = requested
         self.remaining = remaining
+
+
+class KeyReused(IdiosError):
+    """A caller's key for his request was used before with another question; nothing was charged."""
 
 
 class NotPermitted(IdiosError):

@@ -179,7 +179,10 @@ def test_strange_names_are_merely_unknown(ledger: Ledger, name: str) -> None:
         lambda: ledger.balance("people", name),
         lambda: ledger.grant(name, "people"),
         lambda: ledger.grant("ada", name),
+        lambda: ledger.withdraw(name, "people"),
+        lambda: ledger.withdraw("ada", name),
         lambda: ledger.raise_budget(name, epsilon=Fraction(5)),
+        lambda: ledger.forfeit(name, epsilon=Fraction(5), reason="why"),
         lambda: ledger.retire(name),
         lambda: ledger.issue_token(name),
         lambda: ledger.revoke_token(name),
@@ -222,8 +225,37 @@ def test_declaring_again(ledger: Ledger) -> None:
     for budget in ({"epsilon": 2}, {"epsilon": "1/2"}, {"delta": "1e-6"}):
         with pytest.raises(LedgerError, match="idios ledger raise"):
             ledger.declare(people(**budget, version="2"))  # type: ignore[arg-type]
+
+
+def test_a_raise_outlasts_a_restart_with_the_old_configuration(ledger: Ledger) -> None:
+    ledger.raise_budget("people", epsilon=Fraction(3))
+    before = ledger.head()
+    assert ledger.declare(people(1)).epsilon.budget == 3
+    assert ledger.head() == before
+    assert ledger.declare(people(1, version="2")).epsilon.budget == 3
+    assert ledger.datasets() == [people(3, version="2")]
+    for epsilon in ("2", "1/2", "4"):
+        with pytest.raises(LedgerError, match=r"recorded with ε = 3, δ = 0 \(before it was raised: ε = 1, δ = 0\)"):
+            ledger.declare(people(epsilon, version="2"))
+    with pytest.raises(LedgerError, match="idios ledger raise"):
+        ledger.declare(people(1, "1e-6", version="2"))
+    ledger.rebuild()
+    assert ledger.declare(people(1, version="2")).epsilon.budget == 3
+
+
+def test_a_configuration_that_followed_a_raise_cannot_go_back(ledger: Ledger) -> None:
     ledger.raise_budget("people", epsilon=Fraction(2))
-    assert ledger.declare(people(2, version="2")).epsilon.budget == 2
+    for _ in range(2):
+        assert ledger.declare(people(2)).epsilon.budget == 2
+    assert kinds(ledger).count("declared") == 2
+    with pytest.raises(LedgerError, match=r"ε = 1, δ = 0, but recorded with ε = 2, δ = 0; "):
+        ledger.declare(people(1))
+    ledger.raise_budget("people", epsilon=Fraction(3), delta=Fraction(1, 10))
+    assert ledger.declare(people(2)).delta.budget == Fraction(1, 10)
+    assert ledger.declare(people(3, "1/10")).epsilon.budget == 3
+    with pytest.raises(LedgerError):
+        ledger.declare(people(2))
+    assert ledger.verify().ok
 
 
 def test_a_budget_is_only_raised(ledger: Ledger) -> None:

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 from ledger_place import Place
 
 from idios.errors import BudgetExceeded, LedgerError, NotPermitted
-from idios.ledger import Anchor, Declaration, Ledger, Request, Reservation, StoredAnswer
+from idios.ledger import Anchor, Declaration, Ledger, Request, Reservation, Role, StoredAnswer
 
 DATASETS = st.sampled_from(["people", "firms"])
 ANALYSTS = st.sampled_from(["ada", "bob"])
@@ -44,8 +44,13 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         super().__init__()
         self.open()
         self.budgets: dict[str, list[Fraction]] = {}
+        self.declared: dict[str, list[Fraction]] = {}
+        self.forfeited: dict[str, list[Fraction]] = {}
         self.retired: set[str] = set()
         self.caps: dict[tuple[str, str], tuple[Fraction | None, Fraction | None]] = {}
+        self.withdrawn: set[tuple[str, str]] = set()
+        self.tokens: dict[str, tuple[str, Role]] = {}
+        self.revoked: set[str] = set()
         self.charged: dict[Key, str | None] = {}
         self.paid: set[tuple[Key, str]] = set()
         self.open_reservations: list[tuple[Key, Reservation]] = []
@@ -63,11 +68,14 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         if dataset in self.retired:
             with pytest.raises(NotPermitted):
                 self.ledger.declare(declaration)
-        elif self.budgets.setdefault(dataset, [epsilon, delta]) != [epsilon, delta]:
+            return
+        recorded = self.budgets.setdefault(dataset, [epsilon, delta])
+        if [epsilon, delta] not in (recorded, self.declared.setdefault(dataset, [epsilon, delta])):
             with pytest.raises(LedgerError):
                 self.ledger.declare(declaration)
         else:
             self.ledger.declare(declaration)
+            self.declared[dataset] = [epsilon, delta]
 
     @rule(dataset=DATASETS, more=AMOUNTS.filter(bool))
     def raise_budget(self, dataset: str, more: Fraction) -> None:
@@ -77,6 +85,16 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         else:
             self.budgets[dataset][0] += more
             self.ledger.raise_budget(dataset, epsilon=self.budgets[dataset][0])
+
+    @rule(dataset=DATASETS, epsilon=AMOUNTS.filter(bool), delta=AMOUNTS)
+    def forfeit(self, dataset: str, epsilon: Fraction, delta: Fraction) -> None:
+        if dataset not in self.budgets:
+            with pytest.raises(NotPermitted):
+                self.ledger.forfeit(dataset, epsilon=epsilon, delta=delta, reason="lost")
+        else:
+            self.ledger.forfeit(dataset, epsilon=epsilon, delta=delta, reason="lost")
+            before = self.forfeited.setdefault(dataset, [Fraction(0), Fraction(0)])
+            self.forfeited[dataset] = [before[0] + epsilon, before[1] + delta]
 
     @precondition(lambda self: len(self.charged) > 5)
     @rule(dataset=DATASETS)
@@ -93,6 +111,27 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         else:
             self.ledger.grant(analyst, dataset, epsilon=epsilon, delta=delta)
             self.caps[analyst, dataset] = (epsilon, delta)
+            self.withdrawn.discard((analyst, dataset))
+
+    @rule(analyst=ANALYSTS, dataset=DATASETS)
+    def withdraw(self, analyst: str, dataset: str) -> None:
+        if (analyst, dataset) not in self.caps:
+            with pytest.raises(NotPermitted):
+                self.ledger.withdraw(analyst, dataset)
+        else:
+            self.ledger.withdraw(analyst, dataset)
+            self.withdrawn.add((analyst, dataset))
+
+    @rule(name=ANALYSTS, role=st.sampled_from(Role))
+    def issue_token(self, name: str, role: Role) -> None:
+        self.tokens[self.ledger.issue_token(name, role=role)] = (name, role)
+
+    @precondition(lambda self: self.tokens.keys() - self.revoked)
+    @rule(data=st.data())
+    def revoke_token(self, data: st.DataObject) -> None:
+        secret = data.draw(st.sampled_from(sorted(self.tokens.keys() - self.revoked)))
+        self.ledger.revoke_token(self.ledger.authenticate(secret).token)
+        self.revoked.add(secret)
 
     @rule(dataset=DATASETS, version=VERSIONS, analyst=ASKERS, question=QUESTIONS, epsilon=AMOUNTS, delta=AMOUNTS)
     def ask(
@@ -107,7 +146,7 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         request = Request(dataset, version, analyst, question, epsilon, delta)
         key = (dataset, version, question, epsilon, delta)
         permitted = dataset in self.budgets and dataset not in self.retired
-        if not permitted or (analyst is not None and (analyst, dataset) not in self.caps):
+        if not permitted or (analyst is not None and not self.may_ask(analyst, dataset)):
             with pytest.raises(NotPermitted):
                 self.ledger.reserve(request)
             return
@@ -165,9 +204,15 @@ class LedgerAgainstModel(RuleBasedStateMachine):
             balance = self.ledger.balance(dataset)
             assert [balance.epsilon.budget, balance.delta.budget] == [epsilon, delta]
             assert [balance.epsilon.spent, balance.delta.spent] == self.spent(dataset, None)
-            assert balance.epsilon.spent <= epsilon
-            assert balance.delta.spent <= delta
+            lost = self.forfeited.get(dataset, [Fraction(0), Fraction(0)])
+            assert balance.epsilon.spent - lost[0] <= epsilon
+            assert balance.delta.spent - lost[1] <= delta
+            assert balance.epsilon.remaining == max(epsilon - balance.epsilon.spent, 0)
+        granted = {(balance.analyst, balance.dataset) for balance in self.ledger.grants()}
+        assert granted == self.caps.keys() - self.withdrawn
         for (analyst, dataset), caps in self.caps.items():
+            if (analyst, dataset) in self.withdrawn:
+                continue
             balance = self.ledger.balance(dataset, analyst)
             assert (balance.epsilon.budget, balance.delta.budget) == caps
             assert [balance.epsilon.spent, balance.delta.spent] == self.spent(dataset, analyst)
@@ -175,6 +220,13 @@ class LedgerAgainstModel(RuleBasedStateMachine):
     def teardown(self) -> None:
         assert self.ledger.verify().ok
         assert all(self.ledger.verify(anchor).ok for anchor in self.anchors[-3:])
+        for secret, held in self.tokens.items():
+            if secret in self.revoked:
+                with pytest.raises(NotPermitted):
+                    self.ledger.authenticate(secret)
+            else:
+                identity = self.ledger.authenticate(secret)
+                assert (identity.name, identity.role) == held
         released = sorted(answer for answer in self.charged.values() if answer is not None)
         assert sorted(answer.answer for answer in self.ledger.answers()) == released
         for analyst in ("ada", "bob"):
@@ -186,7 +238,12 @@ class LedgerAgainstModel(RuleBasedStateMachine):
 
     def spent(self, dataset: str, analyst: str | None) -> list[Fraction]:
         keys = [key for key in self.charged if key[0] == dataset and (analyst is None or (key, analyst) in self.paid)]
-        return [sum((key[index] for key in keys), Fraction(0)) for index in (3, 4)]  # type: ignore[misc]
+        lost = self.forfeited.get(dataset) if analyst is None else None
+        start = lost or [Fraction(0), Fraction(0)]
+        return [sum((key[index] for key in keys), start[index - 3]) for index in (3, 4)]  # type: ignore[misc]
+
+    def may_ask(self, analyst: str, dataset: str) -> bool:
+        return (analyst, dataset) in self.caps and (analyst, dataset) not in self.withdrawn
 
     def fits(self, dataset: str, analyst: str | None, epsilon: Fraction, delta: Fraction) -> bool:
         limits = self.budgets[dataset] if analyst is None else self.caps[analyst, dataset]

@@ -141,8 +141,8 @@ def test_nothing_is_created_when_only_an_existing_ledger_will_do(place: Place, t
 
 def test_another_format_is_refused(place: Place) -> None:
     place.open().close()
-    place.execute("UPDATE idios_chain SET format = 2")
-    with pytest.raises(LedgerError, match="has format 2, this version of Idios reads format 1"):
+    place.execute("UPDATE idios_chain SET format = 3")
+    with pytest.raises(LedgerError, match="has format 3, this version of Idios reads format 2; use the version"):
         place.open()
 
 

@@ -11,7 +11,7 @@ from ledger_place import Place, ask, people
 from idios.errors import InvalidInput, LedgerError, LedgerTampered
 from idios.ledger import Anchor, Ledger, Reservation
 from idios.ledger.chain import next_entry
-from idios.ledger.facts import Fact, Released, Reserved, Retired, Shared, read_fact
+from idios.ledger.facts import Fact, Forfeited, Released, Reserved, Retired, Shared, Withdrawn, read_fact
 from idios.ledger.rows import MemoryBook
 from idios.ledger.state import apply
 
@@ -180,15 +180,18 @@ def test_an_entry_of_another_history_is_found(place: Place, ledger: Ledger) -> N
         "UPDATE idios_datasets SET epsilon = '1000/1'",
         "UPDATE idios_datasets SET epsilon_spent = 'a lot'",
         "UPDATE idios_datasets SET min_epsilon = '1/1'",
+        "UPDATE idios_datasets SET declared_epsilon = '1/1'",
+        "UPDATE idios_datasets SET declared_delta = '1/1'",
         "UPDATE idios_grants SET epsilon_spent = '0/1'",
         "UPDATE idios_grants SET epsilon = NULL",
+        "UPDATE idios_grants SET withdrawn = 3",
         "DELETE FROM idios_grants",
         "INSERT INTO idios_analysts VALUES ('mallory')",
         "DELETE FROM idios_payments",
         "DELETE FROM idios_questions WHERE reserved = 4",
         "UPDATE idios_questions SET released = NULL WHERE reserved = 4",
         "UPDATE idios_questions SET released = 7 WHERE reserved = 4",
-        "INSERT INTO idios_tokens VALUES ('t', 'd', 'ada', '2099', NULL)",
+        "INSERT INTO idios_tokens VALUES ('t', 'd', 'ada', 'controller', '2099', 2, NULL)",
     ],
 )
 def test_tables_that_disagree_are_found_and_made_anew(place: Place, ledger: Ledger, statement: str) -> None:
@@ -262,6 +265,8 @@ def test_an_anchor_is_read_strictly(text: str) -> None:
     "fact",
     [
         Retired("people"),
+        Forfeited("people", Fraction(1), Fraction(0), "why"),
+        Withdrawn("ada", "people"),
         Released("k", "{}"),
         Shared("k", "people", "ada", Fraction(1), Fraction(0)),
         Reserved("k", "people", "1", "q", Fraction(1), Fraction(0), None),

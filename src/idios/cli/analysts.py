@@ -14,7 +14,7 @@ from rich.table import Table
 from idios.cli import show
 from idios.config import read_configuration
 from idios.core.exact import exact, text
-from idios.ledger import Ledger
+from idios.ledger import Ledger, Role
 
 app = typer.Typer(help="Who may ask about which data set, and how much each may spend.", no_args_is_help=True)
 
@@ -59,14 +59,26 @@ def grant(
 
 
 @app.command()
+def withdraw(name: str, dataset: str, config: Config = DEFAULT) -> None:
+    """End an analyst's grant on a data set; what he has spent stays spent, should he get a new one."""
+    with opened_ledger(config) as ledger:
+        ledger.withdraw(name, dataset)
+    show.out.print(f"{name} may no longer ask about {dataset}", highlight=False)
+
+
+@app.command()
 def token(
     name: str,
     days: Annotated[int, typer.Option(help="How long it is valid.")] = 90,
+    controller: Annotated[
+        bool, typer.Option("--controller", help="For a controller, who may do everything and need not be added.")
+    ] = False,
     config: Config = DEFAULT,
 ) -> None:
     """Issue a token for the server; it is shown once and stored only as a hash."""
+    role = Role.CONTROLLER if controller else Role.ANALYST
     with opened_ledger(config) as ledger:
-        show.out.out(ledger.issue_token(name, lifetime=timedelta(days=days)), highlight=False)
+        show.out.out(ledger.issue_token(name, role=role, lifetime=timedelta(days=days)), highlight=False)
 
 
 @app.command()
@@ -83,10 +95,11 @@ def tokens(config: Config = DEFAULT) -> None:
     with opened_ledger(config) as ledger:
         known = ledger.tokens()
     table = Table()
-    for head in ("token", "analyst", "expires", "revoked"):
+    for head in ("token", "holder", "role", "expires", "revoked"):
         table.add_column(head)
     for one in known:
-        table.add_row(one.token, one.analyst, one.expires[:19], "yes" if one.revoked is not None else "")
+        revoked = "yes" if one.revoked is not None else ""
+        table.add_row(one.token, one.holder, one.role, one.expires[:19], revoked)
     show.out.print(table)
 
 
@@ -111,7 +124,10 @@ def listed(
                     }
                     for one in grants
                 ],
-                "tokens": [{"token": one.token, "analyst": one.analyst, "expires": one.expires} for one in tokens],
+                "tokens": [
+                    {"token": one.token, "holder": one.holder, "role": one.role, "expires": one.expires}
+                    for one in tokens
+                ],
             }
         )
         return

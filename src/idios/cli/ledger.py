@@ -14,9 +14,10 @@ from rich.table import Table
 
 from idios.cli import show
 from idios.cli.analysts import DEFAULT, Config, opened_ledger
+from idios.config import read_configuration
 from idios.core.exact import exact, text
 from idios.errors import InvalidInput
-from idios.ledger import Anchor, StoredAnswer
+from idios.ledger import Anchor, Ledger, StoredAnswer, back_up_ledger, restore
 
 app = typer.Typer(help="The account: balances, entries, verification, export.", no_args_is_help=True)
 
@@ -81,7 +82,7 @@ def entries(
 def _described(content: dict[str, Any]) -> str:
     """The facts of an entry that a person looks for; --json has all of them."""
     shown = []
-    for name in ("dataset", "analyst", "epsilon", "delta", "token", "key", "detail"):
+    for name in ("dataset", "analyst", "epsilon", "delta", "token", "controller", "key", "reason", "detail"):
         value = content.get(name)
         if value in (None, "0/1"):
             continue
@@ -111,6 +112,58 @@ def head(config: Config = DEFAULT) -> None:
         show.out.out(str(ledger.head()), highlight=False)
 
 
+@app.command()
+def upgrade(config: Config = DEFAULT) -> None:
+    """Bring a ledger of an older version to this one's format; make a backup first."""
+    configuration = read_configuration(config)
+    changed = Ledger.upgrade(configuration.ledger_url, configuration.key_file)
+    with opened_ledger(config) as ledger:
+        result = ledger.verify()
+    show.out.print(f"{'Upgraded' if changed else 'Nothing to do'}: {result}", highlight=False)
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(help="The file to make; it must not exist.")], config: Config = DEFAULT
+) -> None:
+    """Copy the ledger into a file while it is in use, check the copy, and print its head as the last line."""
+    configuration = read_configuration(config)
+    found = back_up_ledger(configuration.ledger_url, configuration.key_file, file)
+    show.errors.print(f"{file}: {found}. The key file is not in it: keep a copy of it elsewhere", highlight=False)
+    show.out.out(str(found.head), highlight=False)
+
+
+@app.command("restore")
+def put_back(
+    file: Annotated[Path, typer.Argument(help="A file that `idios ledger backup` made.")],
+    anchor: Annotated[str | None, typer.Option(help="A line that `idios ledger head` printed earlier.")] = None,
+    config: Config = DEFAULT,
+) -> None:
+    """Put a backup back where there is no ledger; ends with 1 if entries before the anchor are lost."""
+    configuration = read_configuration(config)
+    known = None if anchor is None else Anchor.parse(anchor)
+    result = restore(configuration.ledger_url, configuration.key_file, file, known)
+    show.out.print(f"Restored: {result.verification}.", highlight=False)
+    if result.outdated:
+        show.out.print("It is of an older version: run `idios ledger upgrade`.", highlight=False)
+    if anchor is None:
+        show.out.print(f"Nothing tells whether newer entries are missing. If they may be: {_LOST}", highlight=False)
+    elif result.lost:
+        end = result.verification.head.sequence
+        missing = f"The chain ends at entry {end}, the anchor is entry {end + result.lost}: {result.lost} are missing."
+        show.errors.print(f"{missing} {_LOST}", style="bold red", highlight=False)
+        raise typer.Exit(1)
+
+
+_LOST = (
+    "Answers given since the backup are unknown to the ledger. What they cost is not counted, and the same questions "
+    "would be answered again with new noise. Count it as spent with `idios ledger forfeit DATASET --epsilon ... "
+    "--reason ...` (all that remains, if nobody knows how much it was), or retire the data set with `idios ledger "
+    "retire`. Tokens that were revoked and grants that were withdrawn since the backup are valid again: revoke and "
+    "withdraw them anew."
+)
+
+
 @app.command("raise")
 def raise_budget(
     dataset: str,
@@ -118,7 +171,10 @@ def raise_budget(
     delta: Annotated[str | None, typer.Option(help="The new total δ.")] = None,
     config: Config = DEFAULT,
 ) -> None:
-    """Raise a data set's budget to a new total, on the record; change it in the configuration too."""
+    """Raise a data set's budget to a new total, on the record.
+
+    The configuration may keep the total it has or be changed to the new one; any other is refused.
+    """
     with opened_ledger(config) as ledger:
         new = ledger.raise_budget(
             dataset,
@@ -126,6 +182,20 @@ def raise_budget(
             delta=None if delta is None else exact(delta, "delta"),
         )
     show.out.print(f"{dataset}: budget ε = {show.number(new.epsilon.budget)}", highlight=False)
+
+
+@app.command()
+def forfeit(
+    dataset: str,
+    epsilon: Annotated[str, typer.Option(help="How much ε to count as spent.")],
+    reason: Annotated[str, typer.Option(help="Why; it stays on the record.")],
+    delta: Annotated[str, typer.Option(help="How much δ to count as spent.")] = "0",
+    config: Config = DEFAULT,
+) -> None:
+    """Count ε as spent that no entry accounts for, such as after a restore from an old backup."""
+    with opened_ledger(config) as ledger:
+        new = ledger.forfeit(dataset, epsilon=exact(epsilon, "epsilon"), delta=exact(delta, "delta"), reason=reason)
+    show.out.print(f"{dataset}: remaining ε = {show.number(new.epsilon.remaining)}", highlight=False)
 
 
 @app.command()

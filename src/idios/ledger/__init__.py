@@ -1,10 +1,14 @@
 """The durable budget: who may spend what, what was spent, what was answered, in a signed chain."""
 
+from idios.ledger.backup import Restored, back_up_ledger, restore
 from idios.ledger.balance import Account, Balance
 from idios.ledger.chain import Anchor, Entry
+from idios.ledger.identity import Identity, Role
 from idios.ledger.ledger import Ledger
 from idios.ledger.request import Declaration, Price, Request, Reservation, StoredAnswer
 from idios.ledger.rows import Token
+from idios.ledger.running import Running, RunningQuestions
+from idios.ledger.spending import Spending
 from idios.ledger.verification import Verification
 
 __all__ = [
@@ -13,11 +17,19 @@ __all__ = [
     "Balance",
     "Declaration",
     "Entry",
+    "Identity",
     "Ledger",
     "Price",
     "Request",
     "Reservation",
+    "Restored",
+    "Role",
+    "Running",
+    "RunningQuestions",
+    "Spending",
     "StoredAnswer",
     "Token",
     "Verification",
+    "back_up_ledger",
+    "restore",
 ]

@@ -13,11 +13,21 @@ from idios.ledger.tables import TABLES, VERIFY, numbered_entries, read_row
 
 
 def released_questions(
-    connection: Connection, *, dataset: str | None, analyst: str | None, after: int, limit: int | None
+    connection: Connection,
+    *,
+    dataset: str | None,
+    analyst: str | None,
+    after: int,
+    before: int | None,
+    limit: int | None,
+    newest_first: bool,
 ) -> list[Question]:
-    """The answered questions, in the order of their answers, that were answered after entry `after`."""
+    """The questions that were answered between the entries `after` and `before`, in the order of their answers."""
     questions, payments = TABLES[Question], TABLES[Payment]
-    wanted = select(questions).where(questions.c.released > after).order_by(questions.c.released).limit(limit)
+    order = questions.c.released.desc() if newest_first else questions.c.released
+    wanted = select(questions).where(questions.c.released > after).order_by(order).limit(limit)
+    if before is not None:
+        wanted = wanted.where(questions.c.released < before)
     if dataset is not None:
         wanted = wanted.where(questions.c.dataset == dataset)
     if analyst is not None:
@@ -33,8 +43,8 @@ def read_answers(connection: Connection, key: bytes, questions: list[Question]) 
 
 
 def _read(key: bytes, found: dict[int, Entry], question: Question) -> StoredAnswer:
-    entry = _checked(key, found, question.released)
-    released, reserved = entry.fact, _checked(key, found, question.reserved).fact
+    entry = checked_entry(key, found, question.released)
+    released, reserved = entry.fact, checked_entry(key, found, question.reserved).fact
     if (
         not isinstance(released, Released)
         or not isinstance(reserved, Reserved)
@@ -54,7 +64,8 @@ def _read(key: bytes, found: dict[int, Entry], question: Question) -> StoredAnsw
     )
 
 
-def _checked(key: bytes, found: dict[int, Entry], number: int | None) -> Entry:
+def checked_entry(key: bytes, found: dict[int, Entry], number: int | None) -> Entry:
+    """The entry of this number, refused unless it is as it was signed; `found` holds it and the one before."""
     entry, previous = found.get(number or 0), found.get((number or 0) - 1)
     before = previous.mac if previous is not None else BEGINNING
     if entry is None or not fits(key, before, entry):

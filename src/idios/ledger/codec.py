@@ -1,6 +1,7 @@
 """Frozen records as plain values and back: one text for one record, which is what gets signed.
 
-A record is a dataclass whose fields are texts, integers, exact amounts, or any of these or None.
+A record is a dataclass whose fields are texts, words of a fixed list, integers, exact amounts, or any of these
+or None.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import types
 from collections.abc import Mapping
 from dataclasses import fields
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -37,8 +39,14 @@ def _kind(hint: Any) -> tuple[type, bool]:
 
 def to_plain(record: Any) -> dict[str, Plain]:
     """The record's fields as texts and integers, amounts as "n/d"."""
-    values = ((name, getattr(record, name)) for name in fields_of(type(record)))
-    return {name: stored(value) if isinstance(value, Fraction) else value for name, value in values}
+    return {name: _plain(getattr(record, name)) for name in fields_of(type(record))}
+
+
+def _plain(value: Any) -> Plain:
+    if isinstance(value, Fraction):
+        return stored(value)
+    # Drivers have their own ideas of what a member of an enumeration is; all agree on a text.
+    return value.value if isinstance(value, StrEnum) else value
 
 
 def from_plain(record: type[Record], plain: Mapping[str, Any]) -> Record:
@@ -52,10 +60,10 @@ def from_plain(record: type[Record], plain: Mapping[str, Any]) -> Record:
         if value is None and optional:
             values[name] = None
             continue
-        wanted: type[Any] = str if kind is Fraction else kind
+        wanted: type[Any] = str if kind is Fraction or issubclass(kind, StrEnum) else kind
         if not isinstance(value, wanted):
             raise ValueError(f"{name} of {record.__name__} has the wrong type")
-        values[name] = read(value) if kind is Fraction else value
+        values[name] = read(value) if kind is Fraction else kind(value)
     return record(**values)
 
 

@@ -4,7 +4,9 @@ Rules:
 
 1. A writer holds the ledger's lock from before its first read to its commit: what it saw is still true.
 2. When a transaction ends without an error, what it wrote is on disk.
-3. Every failure of the database comes out as a LedgerError that says what to do; the ledger stays right.
+3. Notes about work in progress are short transactions of their own. They lock no row of the ledger and may be lost
+   when the power fails; nothing depends on them.
+4. Every failure of the database comes out as a LedgerError that says what to do; the ledger stays right.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from idios.errors import LedgerError, LedgerUnavailable
 from idios.ledger.faults import UNCHANGED, fault
-from idios.ledger.tables import FORMAT, LOCK, chain, metadata
+from idios.ledger.tables import FORMAT, LOCK, REVISION, SCHEMA, chain, metadata
 from idios.ledger.turnstile import Turnstile
 
 
@@ -30,10 +32,13 @@ class Database:
     place: str
     reader: Engine
     writer: Engine
+    notes: Engine
     turnstile: Turnstile
     timeout: float
     # One connection serves everybody in memory, so its readers have to stand in line as well.
     readers_wait: bool = False
+    # Where a note locks the whole database, it stands in line with the writers instead of polling.
+    notes_wait: bool = False
     # Run before tables are made, where the database does not already let only one process do that at a time.
     creation_lock: str | None = None
     process: int = field(default_factory=os.getpid)
@@ -51,33 +56,57 @@ class Database:
             connection.execute(LOCK)
             yield connection
 
+    @contextmanager
+    def changing(self) -> Iterator[Connection]:
+        """The ledger's lock and the right to change its tables: nobody else makes, changes or writes them."""
+        with self._in_line(True), self._translated(), self.writer.begin() as connection:
+            self._lock_creation(connection)
+            connection.execute(LOCK)
+            yield connection
+
+    @contextmanager
+    def noting(self) -> Iterator[Connection]:
+        """A short transaction on the operational tables alone."""
+        with self._in_line(self.notes_wait), self._translated(), self.notes.begin() as connection:
+            yield connection
+
     def prepare(self, create: bool) -> None:
-        """Make the tables if they are not there, or check that they are of a known format."""
-        with self.reading() as connection:
-            exists = inspect(connection).has_table(chain.name)
-        if not exists and not create:
-            raise LedgerUnavailable(f"there is no ledger in {self.place}; check the address")
-        if not exists:
+        """Make the tables if they are not there, or check that they are of this version's format."""
+        if not self.exists():
+            if not create:
+                raise LedgerUnavailable(f"there is no ledger in {self.place}; check the address")
             self._create()
         with self.reading() as connection:
-            found = connection.scalars(select(chain.c.format)).all()
-        if found != [FORMAT]:
+            found = format_of(connection, self.place)
+        if found < FORMAT:
             raise LedgerError(
-                f"the ledger {self.place} has format {', '.join(map(str, found)) or 'none'}, this version of "
-                f"Idios reads format {FORMAT}; use the version that wrote it or a newer one"
+                f"the ledger {self.place} has format {found}, this version of Idios reads format {FORMAT}: "
+                "run `idios ledger upgrade`; make a backup first"
             )
+
+    def exists(self) -> bool:
+        """Whether there is a ledger, of any format."""
+        with self.reading() as connection:
+            return inspect(connection).has_table(chain.name)
 
     def close(self) -> None:
         """Close every connection."""
         self.writer.dispose()
+        self.notes.dispose()
 
     def _create(self) -> None:
         with self._in_line(True), self._translated(), self.writer.begin() as connection:
-            if self.creation_lock is not None:
-                connection.execute(text(self.creation_lock))
+            self._lock_creation(connection)
+            if inspect(connection).has_table(chain.name):
+                return  # another process was first
             metadata.create_all(connection)
-            if connection.scalar(select(chain.c.format)) is None:
-                connection.execute(insert(chain).values(format=FORMAT))
+            SCHEMA.create(connection, checkfirst=True)
+            connection.execute(insert(chain).values(format=FORMAT))
+            connection.execute(insert(SCHEMA).values(version_num=REVISION))
+
+    def _lock_creation(self, connection: Connection) -> None:
+        if self.creation_lock is not None:
+            connection.execute(text(self.creation_lock))
 
     @contextmanager
     def _in_line(self, wait: bool) -> Iterator[None]:
@@ -101,3 +130,14 @@ class Database:
             yield
         except SQLAlchemyError as error:
             raise fault(error, self.place) from error
+
+
+def format_of(connection: Connection, place: str) -> int:
+    """The ledger's format, refused if it is not one that this version can read or upgrade."""
+    found = connection.scalars(select(chain.c.format)).all()
+    if len(found) != 1 or not 1 <= found[0] <= FORMAT:
+        raise LedgerError(
+            f"the ledger {place} has format {', '.join(map(str, found)) or 'none'}, this version of Idios reads "
+            f"format {FORMAT}; use the version that wrote it or a newer one"
+        )
+    return int(found[0])

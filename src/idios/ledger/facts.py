@@ -36,7 +36,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Declared(Fact):
-    """A data set, or a new version of it, was declared; the first declaration sets the budgets."""
+    """A data set was declared, anew or otherwise than before; the first declaration sets the budgets."""
 
     kind: ClassVar[str] = "declared"
     dataset: str
@@ -54,6 +54,17 @@ class Raised(Fact):
     dataset: str
     epsilon: Fraction
     delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Forfeited(Fact):
+    """The controller counts amounts as spent that no entry accounts for, and says why."""
+
+    kind: ClassVar[str] = "forfeited"
+    dataset: str
+    epsilon: Fraction
+    delta: Fraction
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,15 @@ class Granted(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class Withdrawn(Fact):
+    """The analyst may no longer ask about the data set; what he has spent stays spent."""
+
+    kind: ClassVar[str] = "withdrawn"
+    analyst: str
+    dataset: str
+
+
+@dataclass(frozen=True, slots=True)
 class TokenIssued(Fact):
     """The analyst got a token; `token` is its public name, `digest` its SHA-256."""
 
@@ -91,6 +111,17 @@ class TokenIssued(Fact):
     token: str
     digest: str
     analyst: str
+    expires: str
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerTokenIssued(Fact):
+    """A controller got a token; a fact of its own, as the fields of an older one never change."""
+
+    kind: ClassVar[str] = "controller-token-issued"
+    token: str
+    digest: str
+    controller: str
     expires: str
 
 
@@ -164,10 +195,13 @@ KINDS: dict[str, type[Fact]] = {
     for fact in (
         Declared,
         Raised,
+        Forfeited,
         Retired,
         AnalystAdded,
         Granted,
+        Withdrawn,
         TokenIssued,
+        ControllerTokenIssued,
         TokenRevoked,
         Reserved,
         Released,

@@ -39,7 +39,7 @@ def create_key(path: Path) -> bytes:
             _write(draft, new_key())
             # Linking fails if the name is taken, which renaming does not, and never shows half a key.
             os.link(draft, path)
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
         except FileExistsError:
             pass
         finally:
@@ -61,7 +61,8 @@ def _write(path: Path, content: bytes) -> None:
         os.close(handle)
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Make durable which names a directory holds."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

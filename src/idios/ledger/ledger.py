@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -18,27 +19,31 @@ from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 
-from sqlalchemy import select
-
 from idios.errors import InvalidInput, LedgerError, LedgerTampered
 from idios.ledger import rules
-from idios.ledger.amounts import optional_amount
-from idios.ledger.answers import read_answers, released_questions
+from idios.ledger.amounts import amount, optional_amount
+from idios.ledger.answers import read_answers
+from idios.ledger.backup import back_up
 from idios.ledger.balance import Balance
-from idios.ledger.chain import START, Anchor, Entry
+from idios.ledger.chain import START, Anchor
 from idios.ledger.database import Database
-from idios.ledger.facts import KINDS, Reserved
-from idios.ledger.names import Clock, checked_name, system_clock
-from idios.ledger.opening import open_database, open_key
+from idios.ledger.facts import Reserved
+from idios.ledger.idempotency import checked_request_key, remember, seen_before
+from idios.ledger.identity import Identity, Role
+from idios.ledger.names import Clock, checked_name, checked_text, system_clock
+from idios.ledger.opening import existing_ledger, open_database, open_key
+from idios.ledger.record import Record
 from idios.ledger.request import Declaration, Price, Request, Reservation, StoredAnswer
-from idios.ledger.rows import Analyst, Dataset, Grant, Question, SomeRow, Token
-from idios.ledger.tables import TABLES, TableBook, read_entries, read_row, replace_rows
-from idios.ledger.tokens import LIFETIME, holder, new_token
-from idios.ledger.verification import Verification, replay, verify
-from idios.ledger.writer import Writer, checked_head
+from idios.ledger.rows import Question
+from idios.ledger.running import RunningQuestions
+from idios.ledger.tables import TableBook, replace_rows
+from idios.ledger.tokens import LIFETIME, holder, named_token, new_token, shown_token
+from idios.ledger.upgrading import upgrade
+from idios.ledger.verification import Verification, replay
+from idios.ledger.writer import Writer
 
 
-class Ledger:
+class Ledger(Record):
     """A durable record of budgets, charges and answers; made by `Ledger.open`, safe to use from many threads.
 
     >>> with Ledger.open("sqlite://") as ledger:
@@ -50,10 +55,10 @@ class Ledger:
     """
 
     def __init__(self, database: Database, key: bytes, clock: Clock) -> None:
-        self._database = database
-        self._key = key
+        super().__init__(database, key)
         self._clock = clock
         self._known = START
+        self.running = RunningQuestions(database, clock)
 
     @classmethod
     def open(
@@ -79,6 +84,15 @@ class Ledger:
             raise
         return cls(database, key, clock)
 
+    @staticmethod
+    def upgrade(url: str, key_file: str | Path | None = None, *, timeout: float = 30) -> bool:
+        """Bring a ledger that an older version made to this version's format; False if it has that already.
+
+        Its chain must be good. On any failure nothing has changed; make a backup all the same.
+        """
+        with existing_ledger(url, key_file, timeout) as (database, key):
+            return upgrade(database, key)
+
     def close(self) -> None:
         """Close every connection; what was recorded stays."""
         self._database.close()
@@ -94,7 +108,10 @@ class Ledger:
     # What the controller does.
 
     def declare(self, declaration: Declaration) -> Balance:
-        """Record a data set or a new version of it; a budget other than the recorded one is refused."""
+        """Record a data set or a new version of it.
+
+        A budget is refused unless it is the recorded one or, after a raise, the one that was declared before.
+        """
         with self._writing() as writer:
             writer.append(rules.declare(writer.book, declaration))
             return rules.known_dataset(writer.book, declaration.dataset).balance
@@ -104,6 +121,17 @@ class Ledger:
         epsilon, delta = optional_amount("epsilon", epsilon), optional_amount("delta", delta)
         with self._writing() as writer:
             writer.append(rules.raise_budget(writer.book, dataset, epsilon, delta))
+            return rules.known_dataset(writer.book, dataset).balance
+
+    def forfeit(self, dataset: str, *, epsilon: Fraction, delta: Fraction = Fraction(0), reason: str) -> Balance:
+        """Count amounts as spent, on the record and even beyond the budget.
+
+        For what was answered and is not in this chain, such as after a restore from an old backup.
+        """
+        epsilon, delta = amount("epsilon", epsilon), amount("delta", delta)
+        checked_text("reason", reason)
+        with self._writing() as writer:
+            writer.append(rules.forfeit(writer.book, dataset, epsilon, delta, reason))
             return rules.known_dataset(writer.book, dataset).balance
 
     def retire(self, dataset: str) -> None:
@@ -122,16 +150,25 @@ class Ledger:
     ) -> Balance:
         """Let an analyst ask about a data set, up to totals of his own; None: up to the data set's budget.
 
-        A second grant replaces the totals; what he has spent stays spent.
+        A second grant replaces the totals, also after a withdrawal; what he has spent stays spent.
         """
         epsilon, delta = optional_amount("epsilon", epsilon), optional_amount("delta", delta)
         with self._writing() as writer:
             writer.append(rules.grant(writer.book, analyst, dataset, epsilon, delta))
             return rules.known_grant(writer.book, analyst, dataset).balance
 
-    def issue_token(self, analyst: str, *, lifetime: timedelta = LIFETIME) -> str:
-        """Give an analyst a token: this is the only time it can be seen."""
-        secret, issued = new_token(analyst, self._clock(), lifetime)
+    def withdraw(self, analyst: str, dataset: str) -> None:
+        """End an analyst's grant: from here on he gets nothing about the data set, not even what is stored.
+
+        A question that is charged already is still answered, and the answers he paid for are still listed by
+        `answers(analyst=...)`: he knows them already.
+        """
+        with self._writing() as writer:
+            writer.append(rules.withdraw(writer.book, analyst, dataset))
+
+    def issue_token(self, name: str, *, role: Role = Role.ANALYST, lifetime: timedelta = LIFETIME) -> str:
+        """Give an analyst, or a controller of any name, a token: this is the only time it can be seen."""
+        secret, issued = new_token(name, role, self._clock(), lifetime)
         with self._writing() as writer:
             writer.append(rules.issue_token(writer.book, issued))
         return secret
@@ -153,15 +190,21 @@ class Ledger:
         with self._database.reading() as connection:
             return rules.price(TableBook(connection), request)
 
-    def reserve(self, request: Request) -> Reservation | StoredAnswer:
+    def reserve(self, request: Request, *, once: str | None = None) -> Reservation | StoredAnswer:
         """Charge the request, durably, and allow the data to be read; or give the answer that is stored.
 
         An analyst who has not paid for an answer that is stored or being computed is charged on his cap only.
-        BudgetExceeded, and no charge, if a budget does not allow it.
+        BudgetExceeded, and no charge, if a budget does not allow it. `once` is the caller's own key for this
+        request: KeyReused, and no charge, if he used it in the last 30 days for another question.
         """
+        if once is not None:
+            checked_request_key(once)
         with self._writing() as writer:
+            repeated = once is not None and seen_before(writer.connection, request, once)
             fact = rules.reserve(writer.book, request)
             writer.append(fact)
+            if once is not None and not repeated:
+                remember(writer.connection, request, once, self._clock())
             question = self._question(writer, request.key)
             if question.released is not None:
                 return read_answers(writer.connection, self._key, [question])[0]
@@ -183,76 +226,17 @@ class Ledger:
         with self._writing() as writer:
             writer.append(rules.fail(writer.book, reservation, detail))
 
-    def authenticate(self, token: str) -> str:
-        """Name the analyst who holds the token."""
+    def authenticate(self, secret: str) -> Identity:
+        """Say who holds the token; every token that is not valid is refused with the same message."""
         with self._database.reading() as connection:
-            return holder(TableBook(connection), token, self._clock())
+            return holder(connection, self._key, shown_token(TableBook(connection), secret, self._clock()))
 
-    # What is on record.
-
-    def balance(self, dataset: str, analyst: str | None = None) -> Balance:
-        """Say what a data set has spent over all analysts, or one analyst on it."""
+    def identify(self, token: str) -> Identity:
+        """Say who holds the token of this public name, for whoever has shown the token itself before."""
         with self._database.reading() as connection:
-            book = TableBook(connection)
-            known = rules.known_dataset(book, dataset)
-            return known.balance if analyst is None else rules.known_grant(book, analyst, dataset).balance
+            return holder(connection, self._key, named_token(TableBook(connection), token, self._clock()))
 
-    def datasets(self) -> list[Declaration]:
-        """List the data sets that are not retired, with their recorded budgets."""
-        return [
-            Declaration(row.dataset, row.version, row.epsilon, row.delta, row.min_epsilon)
-            for row in self._rows(Dataset)
-            if row.retired is None
-        ]
-
-    def analysts(self) -> list[str]:
-        """List the analysts."""
-        return [row.analyst for row in self._rows(Analyst)]
-
-    def grants(self) -> list[Balance]:
-        """List every analyst's balance on every data set he may ask about."""
-        return [row.balance for row in self._rows(Grant)]
-
-    def tokens(self) -> list[Token]:
-        """List the tokens by name; the tokens themselves are not kept."""
-        return self._rows(Token)
-
-    def answers(
-        self,
-        dataset: str | None = None,
-        analyst: str | None = None,
-        *,
-        after: int = 0,
-        limit: int | None = None,
-    ) -> list[StoredAnswer]:
-        """List the released answers in their order: of a data set, or those an analyst has paid for.
-
-        `after` is the `sequence` of the last answer already seen.
-        """
-        for what, name in (("data set", dataset), ("analyst", analyst)):
-            if name is not None:
-                checked_name(what, name)
-        with self._database.reading() as connection:
-            found = released_questions(connection, dataset=dataset, analyst=analyst, after=after, limit=limit)
-            return read_answers(connection, self._key, found)
-
-    def entries(self, *, after: int = 0, limit: int | None = 100, kinds: tuple[str, ...] = ()) -> list[Entry]:
-        """List entries of the chain in their order, a page at a time."""
-        unknown = [kind for kind in kinds if kind not in KINDS]
-        if unknown:
-            raise InvalidInput(f"entries are of the kinds {', '.join(KINDS)}; not {', '.join(unknown)}")
-        with self._database.reading() as connection:
-            return read_entries(connection, after=after, limit=limit, kinds=kinds)
-
-    def head(self) -> Anchor:
-        """Give the end of the chain: kept elsewhere, it lets `verify` find a chain that was cut off."""
-        with self._database.reading() as connection:
-            return checked_head(connection, self._key)
-
-    def verify(self, anchor: Anchor | None = None) -> Verification:
-        """Check every entry's signature, the anchor if given, and the tables against the chain."""
-        with self._database.reading() as connection:
-            return verify(connection, self._key, anchor)
+    # What the ledger does for itself and for the server.
 
     def rebuild(self, anchor: Anchor | None = None) -> None:
         """Make the tables anew from the chain, which must be good; the chain is not touched."""
@@ -264,6 +248,17 @@ class Ledger:
                 )
             replace_rows(writer.connection, result.book.rows)
 
+    def backup(self, path: str | Path) -> Verification:
+        """Copy an SQLite ledger into a new file while others write it, and say what the copy holds.
+
+        The copy's `head` is its anchor. The key is not in it.
+        """
+        return back_up(self._database, self._key, Path(path))
+
+    def derive(self, purpose: str) -> bytes:
+        """Give a secret of 32 bytes for one purpose, always the same; it tells nothing about the ledger's key."""
+        return hmac.digest(self._key, f"idios derived key: {purpose}".encode(), "sha256")
+
     @contextmanager
     def _writing(self) -> Iterator[Writer]:
         with self._database.writing() as connection:
@@ -271,12 +266,6 @@ class Ledger:
             yield writer
         # Only what was committed is known. Another thread may have come further meanwhile.
         self._known = max(self._known, writer.head, key=lambda anchor: anchor.sequence)
-
-    def _rows(self, row: type[SomeRow]) -> list[SomeRow]:
-        table = TABLES[row]
-        with self._database.reading() as connection:
-            found = connection.execute(select(table).order_by(*table.primary_key.columns)).mappings()
-            return [read_row(row, columns) for columns in found]
 
     def _question(self, writer: Writer, key: str) -> Question:
         found = writer.book.find(Question, key)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from idios.errors import InvalidInput, WrongLedgerKey
+from idios.errors import InvalidInput, LedgerUnavailable, WrongLedgerKey
 from idios.ledger.database import Database
 from idios.ledger.key import create_key, new_key, read_key
 from idios.ledger.postgresql import open_postgresql
@@ -20,15 +22,27 @@ def open_database(url: str, *, timeout: float, create: bool) -> Database:
     """The database at the address, not yet looked into."""
     if not timeout > 0:
         raise InvalidInput(f"timeout must be a number of seconds above 0, not {timeout!r}")
-    address = _address(url)
+    address = ledger_address(url)
     if address.get_backend_name() == "sqlite":
         return open_sqlite(address, timeout, create)
     return open_postgresql(address, timeout)
 
 
+@contextmanager
+def existing_ledger(url: str, key_file: str | Path | None, timeout: float = 30) -> Iterator[tuple[Database, bytes]]:
+    """The database and key of a ledger that exists, of whatever format; closed in the end."""
+    database = open_database(url, timeout=timeout, create=False)
+    try:
+        if not database.exists():
+            raise LedgerUnavailable(f"there is no ledger in {database.place}; check the address")
+        yield database, open_key(database, url, key_file)
+    finally:
+        database.close()
+
+
 def open_key(database: Database, url: str, key_file: str | Path | None) -> bytes:
     """The ledger's key; a new one only where there is nothing it would have had to sign."""
-    path = _key_path(_address(url), key_file)
+    path = key_path(ledger_address(url), key_file)
     if path is None:
         return new_key()
     key = read_key(path)
@@ -49,7 +63,8 @@ def open_key(database: Database, url: str, key_file: str | Path | None) -> bytes
     return create_key(path)
 
 
-def _address(url: str) -> URL:
+def ledger_address(url: str) -> URL:
+    """The address, refused unless it is one of a ledger."""
     try:
         address = make_url(url)
         known = address.drivername in ("sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg")
@@ -63,7 +78,8 @@ def _address(url: str) -> URL:
     return address
 
 
-def _key_path(address: URL, key_file: str | Path | None) -> Path | None:
+def key_path(address: URL, key_file: str | Path | None) -> Path | None:
+    """Where the ledger's key is kept; None for one in memory."""
     if key_file is not None:
         return Path(key_file).resolve()
     if address.get_backend_name() != "sqlite":

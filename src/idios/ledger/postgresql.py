@@ -55,6 +55,7 @@ def open_postgresql(url: URL, timeout: float) -> Database:
         place=URL.create("postgresql", host=url.host, port=url.port, database=url.database).render_as_string(),
         reader=engine.execution_options(isolation_level="REPEATABLE READ"),
         writer=engine.execution_options(isolation_level="READ COMMITTED"),
+        notes=engine.execution_options(isolation_level="READ COMMITTED"),
         turnstile=turnstile_for(url.render_as_string(hide_password=False)),
         timeout=timeout,
         creation_lock=_CREATION_LOCK,

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import ClassVar, Protocol, TypeVar
 
 from idios.ledger.balance import Account, Balance
+from idios.ledger.identity import Role
 
 ZERO = Fraction(0)
 
@@ -24,7 +25,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Dataset(Row):
-    """A data set, its budgets and what is spent of them over all analysts."""
+    """A data set, its budgets and what is spent of them over all analysts.
+
+    `declared_epsilon` and `declared_delta` are what the configuration said when it was last accepted; a raise
+    lifts the budgets above them until the configuration follows.
+    """
 
     table: ClassVar[str] = "datasets"
     identity: ClassVar[tuple[str, ...]] = ("dataset",)
@@ -33,6 +38,8 @@ class Dataset(Row):
     min_epsilon: Fraction
     epsilon: Fraction
     delta: Fraction
+    declared_epsilon: Fraction
+    declared_delta: Fraction
     epsilon_spent: Fraction = ZERO
     delta_spent: Fraction = ZERO
     retired: int | None = None
@@ -59,7 +66,10 @@ class Analyst(Row):
 
 @dataclass(frozen=True, slots=True)
 class Grant(Row):
-    """What an analyst may spend on a data set (None: no limit of his own), and has spent."""
+    """What an analyst may spend on a data set (None: no limit of his own), and has spent.
+
+    A grant that was withdrawn is kept for what was spent under it, and allows nothing.
+    """
 
     table: ClassVar[str] = "grants"
     identity: ClassVar[tuple[str, ...]] = ("analyst", "dataset")
@@ -69,6 +79,7 @@ class Grant(Row):
     delta: Fraction | None
     epsilon_spent: Fraction = ZERO
     delta_spent: Fraction = ZERO
+    withdrawn: int | None = None
 
     @property
     def balance(self) -> Balance:
@@ -79,14 +90,19 @@ class Grant(Row):
 
 @dataclass(frozen=True, slots=True)
 class Token(Row):
-    """A token by its public name; `digest` is the SHA-256 of the secret, which nobody but its holder has."""
+    """A token by its public name; `digest` is the SHA-256 of the secret, which nobody but its holder has.
+
+    `issued` is the signed entry that says all this: a row alone makes nobody a controller.
+    """
 
     table: ClassVar[str] = "tokens"
     identity: ClassVar[tuple[str, ...]] = ("token",)
     token: str
     digest: str
-    analyst: str
+    holder: str
+    role: Role
     expires: str
+    issued: int
     revoked: int | None = None
 
 

@@ -11,8 +11,10 @@ from idios.errors import InvalidInput, LedgerError, NotPermitted
 from idios.ledger.amounts import shown
 from idios.ledger.facts import (
     AnalystAdded,
+    ControllerTokenIssued,
     Declared,
     Failed,
+    Forfeited,
     Granted,
     Inspected,
     Raised,
@@ -22,6 +24,7 @@ from idios.ledger.facts import (
     Shared,
     TokenIssued,
     TokenRevoked,
+    Withdrawn,
 )
 from idios.ledger.request import Declaration, Price, Request, Reservation
 from idios.ledger.rows import Analyst, Book, Dataset, Grant, Payment, Question, Token
@@ -55,7 +58,17 @@ def known_analyst(book: Book, name: str) -> Analyst:
 
 
 def known_grant(book: Book, analyst: str, dataset: str) -> Grant:
-    """The analyst's grant on the data set."""
+    """The analyst's grant on the data set, unless it was withdrawn."""
+    found = _any_grant(book, analyst, dataset)
+    if found.withdrawn is not None:
+        raise NotPermitted(
+            f"analyst {analyst!r} has no grant on data set {dataset!r} any more: it was withdrawn (entry "
+            f"{found.withdrawn}); the controller gives a new one with `idios analyst grant`"
+        )
+    return found
+
+
+def _any_grant(book: Book, analyst: str, dataset: str) -> Grant:
     known_analyst(book, analyst)
     found = book.find(Grant, analyst, dataset)
     if found is None:
@@ -67,7 +80,10 @@ def known_grant(book: Book, analyst: str, dataset: str) -> Grant:
 
 
 def declare(book: Book, declaration: Declaration) -> Declared | None:
-    """A data set is declared: new, as recorded, or with another version; its budget cannot change here."""
+    """A data set is declared: new, as recorded, or with another version; its budget cannot change here.
+
+    After a raise the configuration may go on to say what it said before, until it is edited to the new total.
+    """
     fact = Declared(
         declaration.dataset,
         declaration.version,
@@ -78,16 +94,20 @@ def declare(book: Book, declaration: Declaration) -> Declared | None:
     if book.find(Dataset, declaration.dataset) is None:
         return fact
     known = live_dataset(book, declaration.dataset)
-    if (known.epsilon, known.delta) != (declaration.epsilon, declaration.delta):
+    recorded, before = (known.epsilon, known.delta), (known.declared_epsilon, known.declared_delta)
+    if (declaration.epsilon, declaration.delta) not in (recorded, before):
+        formerly = "" if before == recorded else f" (before it was raised: {_both(*before)})"
         raise LedgerError(
-            f"data set {known.dataset!r} is declared with a budget of ε = {shown(declaration.epsilon)}, "
-            f"δ = {shown(declaration.delta)}, but recorded with ε = {shown(known.epsilon)}, "
-            f"δ = {shown(known.delta)}; a recorded budget never shrinks and grows only on the record: put it "
-            "back in the configuration, or use `idios ledger raise`"
+            f"data set {known.dataset!r} is declared with a budget of {_both(declaration.epsilon, declaration.delta)}, "
+            f"but recorded with {_both(*recorded)}{formerly}; a recorded budget never shrinks and grows only on the "
+            "record: put it back in the configuration, or use `idios ledger raise`"
         )
-    if (known.version, known.min_epsilon) == (declaration.version, declaration.min_epsilon):
-        return None
-    return fact
+    last = Declared(known.dataset, known.version, *before, known.min_epsilon)
+    return None if fact == last else fact
+
+
+def _both(epsilon: Fraction, delta: Fraction) -> str:
+    return f"ε = {shown(epsilon)}, δ = {shown(delta)}"
 
 
 def raise_budget(book: Book, name: str, epsilon: Fraction | None, delta: Fraction | None) -> Raised:
@@ -100,6 +120,14 @@ def raise_budget(book: Book, name: str, epsilon: Fraction | None, delta: Fractio
             f"δ = {shown(known.delta)}, not ε = {shown(fact.epsilon)}, δ = {shown(fact.delta)}"
         )
     return fact
+
+
+def forfeit(book: Book, name: str, epsilon: Fraction, delta: Fraction, reason: str) -> Forfeited:
+    """Amounts count as spent, also beyond the budget: what was learnt is learnt."""
+    known_dataset(book, name)
+    if not epsilon and not delta:
+        raise InvalidInput(f"forfeiting of data set {name!r} takes an ε or a δ above 0")
+    return Forfeited(name, epsilon, delta, reason)
 
 
 def retire(book: Book, name: str) -> Retired | None:
@@ -119,14 +147,21 @@ def grant(book: Book, analyst: str, dataset: str, epsilon: Fraction | None, delt
     known_analyst(book, analyst)
     live_dataset(book, dataset)
     known = book.find(Grant, analyst, dataset)
-    if known is not None and (known.epsilon, known.delta) == (epsilon, delta):
+    if known is not None and known.withdrawn is None and (known.epsilon, known.delta) == (epsilon, delta):
         return None
     return Granted(analyst, dataset, epsilon, delta)
 
 
-def issue_token(book: Book, fact: TokenIssued) -> TokenIssued:
-    """An analyst gets a token."""
-    known_analyst(book, fact.analyst)
+def withdraw(book: Book, analyst: str, dataset: str) -> Withdrawn | None:
+    """An analyst may no longer ask about a data set, retired or not."""
+    known_dataset(book, dataset)
+    return Withdrawn(analyst, dataset) if _any_grant(book, analyst, dataset).withdrawn is None else None
+
+
+def issue_token(book: Book, fact: TokenIssued | ControllerTokenIssued) -> TokenIssued | ControllerTokenIssued:
+    """An analyst who is known, or a controller, gets a token."""
+    if isinstance(fact, TokenIssued):
+        known_analyst(book, fact.analyst)
     return fact
 
 

@@ -32,27 +32,36 @@ def open_sqlite(url: URL, timeout: float, create: bool) -> Database:
     """The database at an address such as sqlite:///ledger.db."""
     if in_memory(url):
         engine = create_engine("sqlite://", poolclass=StaticPool, hide_parameters=True, connect_args=_connect(timeout))
-        place, turnstile = "in memory", Turnstile()
+        notes, place, turnstile = engine, "in memory", Turnstile()
+        _listen(engine, timeout)
     else:
         path = file_of(url)
         if not create and not path.exists():
             raise LedgerUnavailable(f"there is no ledger in {path}; check the address")
-        engine = create_engine(
-            URL.create("sqlite+pysqlite", database=str(path)),
-            poolclass=QueuePool,
-            pool_timeout=timeout,
-            hide_parameters=True,
-            connect_args=_connect(timeout),
-        )
+        engine, notes = _file_engine(path, timeout), _file_engine(path, timeout)
         place, turnstile = str(path), turnstile_for(str(path))
-    _listen(engine, timeout)
+        _listen(engine, timeout)
+        # A note need not be on disk when it is made; the next charge's commit takes it there.
+        _listen(notes, timeout, synchronous="NORMAL")
     return Database(
         place=place,
         reader=engine,
         writer=engine.execution_options(idios_writes=True),
+        notes=notes.execution_options(idios_writes=True),
         turnstile=turnstile,
         timeout=timeout,
         readers_wait=in_memory(url),
+        notes_wait=True,
+    )
+
+
+def _file_engine(path: Path, timeout: float) -> Engine:
+    return create_engine(
+        URL.create("sqlite+pysqlite", database=str(path)),
+        poolclass=QueuePool,
+        pool_timeout=timeout,
+        hide_parameters=True,
+        connect_args=_connect(timeout),
     )
 
 
@@ -61,11 +70,11 @@ def _connect(timeout: float) -> dict[str, Any]:
     return {"timeout": timeout, "isolation_level": None, "check_same_thread": False}
 
 
-def _listen(engine: Engine, timeout: float) -> None:
+def _listen(engine: Engine, timeout: float, synchronous: str = "FULL") -> None:
     @event.listens_for(engine, "connect")
     def durable(connection: sqlite3.Connection, _: object) -> None:
         _write_ahead(connection, timeout)
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

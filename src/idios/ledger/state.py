@@ -13,9 +13,11 @@ from fractions import Fraction
 
 from idios.ledger.facts import (
     AnalystAdded,
+    ControllerTokenIssued,
     Declared,
     Fact,
     Failed,
+    Forfeited,
     Granted,
     Inspected,
     Raised,
@@ -25,7 +27,9 @@ from idios.ledger.facts import (
     Shared,
     TokenIssued,
     TokenRevoked,
+    Withdrawn,
 )
+from idios.ledger.identity import Role
 from idios.ledger.rows import Analyst, Book, Contradiction, Dataset, Grant, Payment, Question, SomeRow, Token
 
 
@@ -33,14 +37,12 @@ def apply(book: Book, sequence: int, fact: Fact) -> None:
     """Bring the book up to the fact that the entry with this number records."""
     match fact:
         case Declared():
-            known = book.find(Dataset, fact.dataset)
-            if known is None:
-                book.add(Dataset(fact.dataset, fact.version, fact.min_epsilon, fact.epsilon, fact.delta))
-            else:
-                book.change(replace(known, version=fact.version, min_epsilon=fact.min_epsilon))
+            _declare(book, fact)
         case Raised():
             dataset = _expect(book, Dataset, fact.dataset)
             book.change(replace(dataset, epsilon=fact.epsilon, delta=fact.delta))
+        case Forfeited():
+            _spend(book, fact)
         case Retired():
             book.change(replace(_expect(book, Dataset, fact.dataset), retired=sequence))
         case AnalystAdded():
@@ -50,20 +52,17 @@ def apply(book: Book, sequence: int, fact: Fact) -> None:
             if grant is None:
                 book.add(Grant(fact.analyst, fact.dataset, fact.epsilon, fact.delta))
             else:
-                book.change(replace(grant, epsilon=fact.epsilon, delta=fact.delta))
+                book.change(replace(grant, epsilon=fact.epsilon, delta=fact.delta, withdrawn=None))
+        case Withdrawn():
+            book.change(replace(_expect(book, Grant, fact.analyst, fact.dataset), withdrawn=sequence))
         case TokenIssued():
-            book.add(Token(fact.token, fact.digest, fact.analyst, fact.expires))
+            book.add(Token(fact.token, fact.digest, fact.analyst, Role.ANALYST, fact.expires, sequence))
+        case ControllerTokenIssued():
+            book.add(Token(fact.token, fact.digest, fact.controller, Role.CONTROLLER, fact.expires, sequence))
         case TokenRevoked():
             book.change(replace(_expect(book, Token, fact.token), revoked=sequence))
         case Reserved():
-            dataset = _expect(book, Dataset, fact.dataset)
-            book.change(
-                replace(
-                    dataset,
-                    epsilon_spent=dataset.epsilon_spent + fact.epsilon,
-                    delta_spent=dataset.delta_spent + fact.delta,
-                )
-            )
+            _spend(book, fact)
             book.add(Question(fact.key, fact.dataset, sequence))
             if fact.analyst is not None:
                 _pay(book, fact.key, fact.analyst, fact.dataset, fact.epsilon, fact.delta)
@@ -78,6 +77,29 @@ def apply(book: Book, sequence: int, fact: Fact) -> None:
             pass  # both charge nothing and answer nothing
         case _:
             raise Contradiction(f"no rule says what {fact.kind!r} does")
+
+
+def _declare(book: Book, fact: Declared) -> None:
+    known = book.find(Dataset, fact.dataset)
+    epsilon, delta = fact.epsilon, fact.delta
+    if known is None:
+        book.add(Dataset(fact.dataset, fact.version, fact.min_epsilon, epsilon, delta, epsilon, delta))
+        return
+    book.change(
+        replace(
+            known,
+            version=fact.version,
+            min_epsilon=fact.min_epsilon,
+            declared_epsilon=epsilon,
+            declared_delta=delta,
+        )
+    )
+
+
+def _spend(book: Book, fact: Reserved | Forfeited) -> None:
+    dataset = _expect(book, Dataset, fact.dataset)
+    epsilon, delta = dataset.epsilon_spent + fact.epsilon, dataset.delta_spent + fact.delta
+    book.change(replace(dataset, epsilon_spent=epsilon, delta_spent=delta))
 
 
 def _pay(book: Book, key: str, analyst: str, dataset: str, epsilon: Fraction, delta: Fraction) -> None:

@@ -1,6 +1,7 @@
-"""The ledger's tables: the chain, one row to lock, and the derived rows.
+"""The ledger's tables: the chain, one row to lock, the derived rows, and what is operational.
 
-Everything but numbers is text, and ASCII where it is signed: SQLite and PostgreSQL keep the same bytes.
+Everything but numbers is text, and ASCII where it is signed: SQLite and PostgreSQL keep the same bytes. The
+operational tables are about work in progress; they are neither in the chain nor derived from it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Connection,
+    Double,
     Integer,
     MetaData,
+    PrimaryKeyConstraint,
+    String,
     Table,
     Text,
     and_,
@@ -29,7 +34,9 @@ from idios.ledger.chain import Entry
 from idios.ledger.codec import Plain, fields_of, from_plain, to_plain
 from idios.ledger.rows import ROWS, Row, SomeRow, identity_of
 
-FORMAT = 1
+FORMAT = 2
+# The newest of the migrations, which a new ledger is at from its beginning.
+REVISION = "0002"
 VERIFY = "run `idios ledger verify`"
 
 metadata = MetaData()
@@ -49,6 +56,40 @@ entries = Table(
 
 # The one row that writers lock. It says how the ledger is laid out and nothing about its content.
 chain = Table("idios_chain", metadata, Column("format", Integer, primary_key=True, autoincrement=False))
+
+# Which migrations the tables have had. It is Alembic's own table, so it is not part of what Alembic compares.
+SCHEMA = Table(
+    "idios_schema",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="idios_schema_pkc"),
+)
+
+# The keys that callers gave their requests; see idempotency.py.
+requests = Table(
+    "idios_requests",
+    metadata,
+    Column("caller", Text, primary_key=True),
+    Column("request_key", Text, primary_key=True),
+    Column("question_key", Text, nullable=False),
+    Column("time", Text, nullable=False, index=True),
+)
+
+# The questions that outlast one HTTP request; see running.py.
+running = Table(
+    "idios_running",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("caller", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("started", Text, nullable=False, index=True),
+    Column("heartbeat", Text, nullable=False),
+    Column("step", Text, nullable=False),
+    Column("share", Double, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("cancel", Boolean, nullable=False),
+)
 
 
 def _derived(row: type[Row]) -> Table:

@@ -1,0 +1,164 @@
+"""Copies of a ledger: made while it is in use, checked before they count, and put back.
+
+Rules:
+
+1. A copy is one consistent state of the ledger, and it is verified with the key before it gets its name.
+2. Nothing is ever overwritten.
+3. The key is not part of a copy: whoever finds one can neither sign nor forge entries.
+4. A copy that is put back lacks what was recorded since. Its chain is good all the same, so only an anchor can
+   tell, and what was spent since has to be counted by hand.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import URL, NullPool, create_engine, inspect
+from sqlalchemy.exc import SQLAlchemyError
+
+from idios.errors import InvalidInput, LedgerTampered, LedgerUnavailable, WrongLedgerKey
+from idios.ledger.chain import Anchor
+from idios.ledger.database import Database, format_of
+from idios.ledger.faults import fault
+from idios.ledger.key import read_key, sync_directory
+from idios.ledger.opening import existing_ledger, key_path, ledger_address
+from idios.ledger.sqlite import file_of, in_memory
+from idios.ledger.tables import FORMAT, chain, last_entries
+from idios.ledger.verification import Verification, replay, verify
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A ledger that was put back: what it holds, and how many entries before the anchor it lacks at least."""
+
+    verification: Verification
+    lost: int
+    outdated: bool
+
+
+def back_up_ledger(url: str, key_file: str | Path | None, path: str | Path) -> Verification:
+    """Copy a ledger of any format that this version can upgrade; see `back_up`."""
+    with existing_ledger(url, key_file) as (database, key):
+        return back_up(database, key, Path(path))
+
+
+def back_up(database: Database, key: bytes, path: Path) -> Verification:
+    """Copy the ledger into a new file while others write it; what the copy was found to hold."""
+    url = database.writer.url
+    if database.writer.dialect.name != "sqlite":
+        command = _command("pg_dump", url, "--table=idios_*", f"--file={path}")
+        raise InvalidInput(f"a ledger in PostgreSQL is copied by PostgreSQL's own program: {command}")
+    if in_memory(url):
+        raise InvalidInput("a ledger in memory has no backup: its key ends with it, and nothing else reads the copy")
+    with _draft(path, "the backup") as draft:
+        with database.reading() as connection:
+            source = connection.connection.driver_connection
+            assert isinstance(source, sqlite3.Connection)
+            _copy(source, draft, f"the ledger {database.place}")
+        found, _ = _examined(draft, key, None, f"the copy of {database.place}")
+        if not found.ok:
+            raise LedgerTampered(f"there is no backup, as the ledger {database.place} is not good: {found}")
+    return found
+
+
+def restore(url: str, key_file: str | Path | None, source: str | Path, anchor: Anchor | None = None) -> Restored:
+    """Put a copy back where no ledger is; refused, with nothing left behind, if it is not as signed."""
+    address, source = ledger_address(url), Path(source)
+    if address.get_backend_name() != "sqlite":
+        command = _command("psql", address, "--set=ON_ERROR_STOP=1", "--single-transaction", f"--file={source}")
+        raise InvalidInput(
+            "a ledger in PostgreSQL is put back by PostgreSQL's own program, into a database without one: "
+            f"{command}; then check it with `idios ledger verify --anchor`"
+        )
+    if in_memory(address):
+        raise InvalidInput("a ledger in memory cannot be restored; name a file, as in sqlite:///ledger.db")
+    target, secret = file_of(address), key_path(address, key_file)
+    # A write-ahead log without its database would be taken for the restored one's.
+    for path in (target, target.with_name(f"{target.name}-wal"), target.with_name(f"{target.name}-journal")):
+        if path.exists():
+            raise InvalidInput(f"{path} exists already; a ledger is never overwritten: move it away first")
+    key = None if secret is None else read_key(secret)
+    if key is None:
+        raise WrongLedgerKey(f"the ledger's key file {secret} is missing; restore it first, it is not in the backup")
+    if not source.is_file():
+        raise InvalidInput(f"there is no backup {source}")
+    with _draft(target, "the ledger") as draft:
+        with closing(_read_only(source)) as opened:
+            _copy(opened, draft, f"the backup {source}")
+        found, form = _examined(draft, key, anchor, str(source))
+        if not found.ok:
+            raise LedgerTampered(f"the backup {source} was not restored, as it is not good: {found}")
+    lost = 0 if anchor is None else max(0, anchor.sequence - found.head.sequence)
+    return Restored(found, lost, outdated=form < FORMAT)
+
+
+def _examined(path: Path, key: bytes, anchor: Anchor | None, place: str) -> tuple[Verification, int]:
+    """What a copy holds, and its format; an anchor beyond its end is left to the caller."""
+    engine = create_engine("sqlite://", creator=lambda: _read_only(path), poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            if not inspect(connection).has_table(chain.name):
+                raise InvalidInput(f"there is no ledger in {place}; name a file that `idios ledger backup` made")
+            form = format_of(connection, place)
+            last = last_entries(connection, 1)
+            if anchor is not None and (not last or last[0].sequence < anchor.sequence):
+                anchor = None
+            if form == FORMAT:
+                return verify(connection, key, anchor), form
+            # The tables of an older format are made anew when it is upgraded; its chain is what counts.
+            result = replay(connection, key, anchor)
+            return Verification(result.head.sequence, result.head, result.sequence, result.problem), form
+    except SQLAlchemyError as error:
+        raise fault(error, place) from error
+
+
+@contextmanager
+def _draft(path: Path, what: str) -> Iterator[Path]:
+    """A file that gets the name `path` in the end, and is gone if that was not to be."""
+    if path.exists():
+        raise InvalidInput(f"{path} exists already and is not overwritten; name another file")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        # Made here, for its owner alone: it holds every answer.
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        yield draft
+        with draft.open("rb") as written:
+            os.fsync(written.fileno())
+        # Linking fails if the name is taken, which renaming does not.
+        os.link(draft, path)
+        draft.unlink()
+        sync_directory(path.parent)
+    except FileExistsError:
+        raise InvalidInput(f"{path} exists already and is not overwritten; name another file") from None
+    except OSError as error:
+        raise LedgerUnavailable(f"{what} {path} cannot be written: {error.strerror}") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _copy(source: sqlite3.Connection, draft: Path, what: str) -> None:
+    try:
+        with closing(sqlite3.connect(draft)) as target:
+            # All pages in one step: a backup in several begins anew whenever somebody writes in between.
+            source.backup(target, pages=-1)
+            # The copy is one file, without a write-ahead log beside it.
+            target.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.Error as error:
+        raise LedgerUnavailable(f"{what} cannot be copied: {error}") from error
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+
+
+def _command(program: str, url: URL, *options: str) -> str:
+    """The command line for a PostgreSQL database, without its password."""
+    named = (("--host", url.host), ("--port", url.port), ("--username", url.username), ("--dbname", url.database))
+    return shlex.join([program, *(f"{name}={value}" for name, value in named if value), *options])
