@@ -23,7 +23,7 @@ KEYWORDS = ["epsilon", "step", "bounds", "neighbours", "protection", "group", "d
 
 def test_the_public_names_are_these() -> None:
     functions = {*PLAIN, *(name for name, _ in WITH_PARAMETER), "mode", "histogram"}
-    assert set(idios.__all__) == {*functions, "IdiosError", "TrustedParty"}
+    assert set(idios.__all__) == {*functions, "IdiosError", "TrustedParty", "connect"}
     for name in functions:
         shown = list(inspect.signature(getattr(idios, name)).parameters)
         assert shown[-len(KEYWORDS) :] == KEYWORDS

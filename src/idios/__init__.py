@@ -1,5 +1,6 @@
 """Idios: the trusted party of individual differential privacy."""
 
+from idios.client import connect
 from idios.errors import IdiosError
 from idios.functions import (
     count,
@@ -23,6 +24,7 @@ from idios.party import TrustedParty
 __all__ = [
     "IdiosError",
     "TrustedParty",
+    "connect",
     "count",
     "histogram",
     "iqr",

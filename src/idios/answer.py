@@ -9,16 +9,20 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from idios import frames, tables
 from idios.core.calibration import Choice, Method
 from idios.core.domain import Kind
 from idios.core.exact import Extended, text
 from idios.core.guarantee import Guarantee
 from idios.core.statistics import Mode
+from idios.errors import InvalidInput
+from idios.exchange import Fields, guarantee_to_dict, number, read_guarantee
 from idios.query.plan import Aggregate, Plan
+from idios.tables import amount, shown
 
 EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -73,12 +77,24 @@ def plain(stored: str | None, kind: str) -> Any:
     return int(stored) if kind == "integer" else float(Fraction(stored))
 
 
+PYTHON_TYPES = {
+    "integer": int,
+    "number": float,
+    "date": datetime.date,
+    "timestamp": datetime.datetime,
+    "category": str,
+}
+"""What ``plain`` makes of each kind of value."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """Released values, what they cost and what they promise.
 
     ``rows`` holds plain Python values, ``exact_rows`` the same as exact text. ``margin`` is the 95 % half-width of the
     noise where its scale is public, else None, and ``margin_reason`` says why; with several statistics it is a table.
+    ``types`` is the kind of each column: integer, number, date, timestamp or category; what it does not name is read
+    off the values, and a column of NULL alone stays without. ``sandbox`` says that the data behind it was invented.
     """
 
     id: str
@@ -93,13 +109,46 @@ class Answer:
     margins: Mapping[str, Fraction | None]
     margin_reasons: Mapping[str, str]
     stored: bool = False
+    types: Mapping[str, str] = field(default_factory=dict)
+    sandbox: bool = False
+
+    def __post_init__(self) -> None:
+        found = {column: self.types.get(column) or _kind([row[column] for row in self.rows]) for column in self.columns}
+        object.__setattr__(self, "types", {column: kind for column, kind in found.items() if kind is not None})
 
     def __str__(self) -> str:
         """The released values, their cost and what is left, in plain text."""
-        lines = [", ".join(f"{column} = {_shown(row[column])}" for column in self.columns) for row in self.rows]
-        cost = "stored, free" if self.stored else f"ε = {text(self.epsilon)}"
-        left = "no limit" if self.remaining is None else f"ε = {text(self.remaining)}"
-        return "\n".join([*lines, f"({self.guarantee.notation}; cost: {cost}; remaining: {left})"])
+        if len(self.rows) == 1:
+            values = ", ".join(f"{shown(column)} = {shown(self.rows[0][column])}" for column in self.columns)
+        else:
+            values = tables.as_text(self.columns, self._cells(), self._numeric())
+        return f"{values}\n{self.guarantee.notation}; cost: {self._cost()}; remaining: {self._left()}"
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook, with the guarantee in words."""
+        margins = [f"{column} ± {text(margin)}" for column, margin in self.margins.items() if margin is not None]
+        pairs = [("cost", self._cost()), ("remaining", self._left())]
+        pairs += [("95 % of the noise", ", ".join(margins))] if margins else []
+        pairs += [("no margin", self.margin_reason)] if self.margin_reason else []
+        pairs += [("guarantee", self.guarantee.notation)]
+        table = tables.as_html(self.columns, self._cells(), self._numeric())
+        return table + tables.facts(pairs) + tables.paragraph(str(self.guarantee))
+
+    def _cells(self) -> list[list[Any]]:
+        return [[row[column] for column in self.columns] for row in self.rows]
+
+    def _numeric(self) -> list[int]:
+        return [i for i, column in enumerate(self.columns) if self.types.get(column) in ("integer", "number")]
+
+    def _cost(self) -> str:
+        if self.sandbox:
+            return "free, invented data"
+        if self.stored:
+            return "stored, free"
+        return f"ε = {text(self.epsilon)}" + (f", δ = {text(self.delta)}" if self.delta else "")
+
+    def _left(self) -> str:
+        return "no limit" if self.remaining is None else f"ε = {text(self.remaining)}"
 
     @property
     def value(self) -> Any:
@@ -126,15 +175,53 @@ class Answer:
             "id": self.id,
             "dataset": self.dataset,
             "columns": list(self.columns),
+            "types": dict(self.types),
             "rows": [dict(row) for row in self.exact_rows],
             "epsilon": text(self.epsilon),
             "delta": text(self.delta),
-            "guarantee": {"notation": self.guarantee.notation, "sentence": str(self.guarantee)},
+            "guarantee": guarantee_to_dict(self.guarantee),
             "remaining": text(self.remaining),
             "margin": {column: text(margin) for column, margin in self.margins.items()},
             "margin_reason": dict(self.margin_reasons),
             "stored": self.stored,
+            **({"sandbox": True} if self.sandbox else {}),
         }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Answer:
+        """The answer that ``to_dict`` wrote down."""
+        given = Fields(content, "an answer")
+        columns, types = given.texts("columns"), given.table("types")
+        rows, exact_rows = [], []
+        for exact_row in given.items("rows"):
+            if not isinstance(exact_row, Mapping) or set(exact_row) != set(columns):
+                raise InvalidInput(f"an answer: every row must have the columns {', '.join(columns)}")
+            rows.append({column: _read(exact_row[column], types.get(column), column) for column in columns})
+            exact_rows.append({column: exact_row[column] for column in columns})
+        return cls(
+            id=given.text("id"),
+            dataset=given.text("dataset"),
+            columns=columns,
+            rows=tuple(rows),
+            exact_rows=tuple(exact_rows),
+            epsilon=given.number("epsilon"),
+            delta=given.number("delta"),
+            guarantee=read_guarantee(given.object("guarantee")),
+            remaining=given.number_or_none("remaining"),
+            margins=given.numbers("margin"),
+            margin_reasons=given.table("margin_reason"),
+            stored=given.flag("stored"),
+            types=types,
+            sandbox="sandbox" in given and given.flag("sandbox"),
+        )
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas data frame."""
+        return frames.to_pandas(self.columns, self.types, self.rows)
+
+    def to_polars(self) -> Any:
+        """The rows as a polars data frame."""
+        return frames.to_polars(self.columns, self.types, self.rows)
 
     def to_json(self) -> str:
         """The answer as JSON text."""
@@ -162,6 +249,50 @@ class Quote:
     margins: Mapping[str, Fraction | None]
     margin_reasons: Mapping[str, str]
 
+    def __str__(self) -> str:
+        """What it would cost and promise, in plain text."""
+        return "\n".join([*(f"{name}: {said}" for name, said in self._facts()), str(self.guarantee)])
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return tables.facts(self._facts()) + tables.paragraph(str(self.guarantee))
+
+    def _facts(self) -> list[tuple[str, str]]:
+        cost = f"ε = {text(self.cost)}" + (f", δ = {text(self.delta)}" if self.delta else "")
+        after = f"ε = {amount(self.remaining_after)}" if self.affordable else "not affordable"
+        pairs = [
+            ("cost", f"{cost} (stored, it would be returned)" if self.stored else cost),
+            ("released cells", str(self.cells)),
+            ("each cell", ", ".join(f"{shown(column)}: ε = {text(share)}" for column, share in self.split.items())),
+            ("remaining before", f"ε = {amount(self.remaining_before)}"),
+            ("remaining after", after),
+        ]
+        for column, margin in self.margins.items():
+            said = f"not public: {self.margin_reasons.get(column, '')}" if margin is None else f"± {text(margin)}"
+            pairs.append((f"95 % margin of {shown(column)}", said))
+        return [*pairs, ("guarantee", self.guarantee.notation)]
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Quote:
+        """The quote that ``to_dict`` wrote down."""
+        given = Fields(content, "a quote")
+        split = given.object("split")
+        return cls(
+            dataset=given.text("dataset"),
+            columns=given.texts("columns"),
+            cost=given.number("cost"),
+            delta=given.number("delta"),
+            split={column: split.number(column) for column in split.content},
+            cells=given.whole("cells"),
+            guarantee=read_guarantee(given.object("guarantee")),
+            remaining_before=given.number_or_none("remaining_before"),
+            remaining_after=given.number_or_none("remaining_after"),
+            affordable=given.flag("affordable"),
+            stored=given.flag("stored"),
+            margins=given.numbers("margin"),
+            margin_reasons=given.table("margin_reason"),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The quote for JSON; exact numbers are text."""
         return {
@@ -171,7 +302,7 @@ class Quote:
             "delta": text(self.delta),
             "split": {column: text(share) for column, share in self.split.items()},
             "cells": self.cells,
-            "guarantee": {"notation": self.guarantee.notation, "sentence": str(self.guarantee)},
+            "guarantee": guarantee_to_dict(self.guarantee),
             "remaining_before": text(self.remaining_before),
             "remaining_after": text(self.remaining_after),
             "affordable": self.affordable,
@@ -236,8 +367,31 @@ class Inspection:
         return {"cells": [cell.to_dict() for cell in self.cells]}
 
 
-def _shown(value: Any) -> str:
-    return "NULL" if value is None else str(value)
+def _kind(values: list[Any]) -> str | None:
+    """The kind of a column's values, if any of them is there to tell; among whole numbers one float decides."""
+    present = {type(value) for value in values if value is not None}
+    for kind in ("number", "integer", "timestamp", "date", "category"):
+        if PYTHON_TYPES[kind] in present:
+            return kind
+    return None
+
+
+def _read(stored: Any, kind: str | None, column: str) -> Any:
+    """A stored value as Python's own, from a source that may not be believed."""
+    if stored is None:
+        return None
+    if kind not in PYTHON_TYPES:
+        raise InvalidInput(
+            f"an answer: types must give column {column!r} one of {', '.join(PYTHON_TYPES)}, got {kind!r}"
+        )
+    if not isinstance(stored, str):
+        raise InvalidInput(f"an answer: the values of column {column!r} must be written as text")
+    if kind in ("integer", "number"):
+        number(stored, f"an answer: a value of column {column!r}")
+    try:
+        return plain(stored, kind)
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"an answer: a value of column {column!r} is not of the type {kind}") from None
 
 
 def _number(margin: Fraction | None) -> int | float | None:

@@ -1,0 +1,58 @@
+"""What an analyst imports: a trusted party that is somewhere else.
+
+``idios.connect`` gives a ``RemoteParty``; its answers, quotes and errors are those of a party on this machine.
+"""
+
+from __future__ import annotations
+
+import os
+
+from idios.client.facts import (
+    Account,
+    Amount,
+    ColumnFacts,
+    DatasetFacts,
+    FunctionFacts,
+    Identity,
+    Listing,
+    ReleasedAnswer,
+)
+from idios.client.refusals import ServerError
+from idios.client.remote import RemoteParty
+from idios.core.exact import positive
+from idios.errors import InvalidInput
+
+TOKEN_VARIABLE = "IDIOS_TOKEN"
+
+__all__ = [
+    "Account",
+    "Amount",
+    "ColumnFacts",
+    "DatasetFacts",
+    "FunctionFacts",
+    "Identity",
+    "Listing",
+    "ReleasedAnswer",
+    "RemoteParty",
+    "ServerError",
+    "connect",
+]
+
+
+def connect(url: str, token: str | None = None, *, timeout: float = 900, insecure: bool = False) -> RemoteParty:
+    """Connect to an Idios server; the token is the one the controller handed out, or that in ``IDIOS_TOKEN``.
+
+    ``timeout`` is the most seconds one call may take in all, retries and waiting included. Over ``http://`` the token
+    travels in the clear, so that is refused beyond this machine unless ``insecure`` is true.
+    """
+    secret = os.environ.get(TOKEN_VARIABLE) if token is None else token
+    if not secret:
+        raise InvalidInput(f"a token is needed: pass token=… or set {TOKEN_VARIABLE}; the controller issues tokens")
+    from idios.client.wire import Wire, open_http  # here, because importing httpx2 takes longer than the rest
+
+    wire = Wire(open_http(url, secret, insecure=insecure), secret, float(positive(timeout, "timeout")))
+    try:
+        return RemoteParty(wire)
+    except BaseException:
+        wire.close()
+        raise

@@ -1,0 +1,249 @@
+"""Requests and replies: one connection, patient where that is safe, silent about the token.
+
+1. A lost connection and the statuses 408, 429, 502, 503 and 504 are tried again; what was refused never is.
+2. Everything that is tried again is harmless to repeat: a question carries a key that is charged once.
+3. No redirect is followed: the token goes to the address it was given for and nowhere else.
+4. A server that has never been reached is not waited for: its address is probably wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import itertools
+import json
+import random
+import ssl
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+
+from idios.client.calls import Call, Reply
+from idios.client.refusals import NOT_IDIOS, ServerError, printable, refusal
+from idios.errors import IdiosError, InvalidInput
+
+PASSING = frozenset({408, 429, 502, 503, 504})
+"""The statuses that may be gone a moment later."""
+
+PATIENCE = 120.0
+"""Seconds after the first failure of a call at which it gives up."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 20.0
+CONNECT_SECONDS, READ_SECONDS = 10.0, 90.0  # a server keeps a question waiting for 60 seconds at most
+
+
+def open_http(
+    url: str, token: str, *, insecure: bool = False, transport: httpx2.BaseTransport | None = None
+) -> httpx2.Client:
+    """A connection that sends the token to this address only."""
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidInput("the token must be printable ASCII without spaces; copy it exactly as it was issued")
+    base = _checked(url, insecure)
+    return httpx2.Client(
+        base_url=base,
+        headers={"Authorization": f"Bearer {token}", "Accept": "application/json", "User-Agent": "idios-client"},
+        follow_redirects=False,
+        trust_env=base.startswith("https:"),  # over http a proxy of the environment would see the token
+        transport=transport,
+    )
+
+
+def _checked(url: str, insecure: bool) -> str:
+    """The address without a final slash, if the token may travel to it."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise InvalidInput("url is not an address; write for example https://idios.example.org") from None
+    if "@" in parts.netloc:
+        raise InvalidInput("url must not contain a user name or a password; the token says who asks")
+    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
+        raise InvalidInput(f"url must look like https://idios.example.org or http://127.0.0.1:8000, got {url!r}")
+    if parts.scheme == "http" and not insecure and not _is_loopback(host):
+        raise InvalidInput(
+            f"http://{host} would carry the token in the clear; use https://, or insecure=True on a network you trust"
+        )
+    return url.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.rstrip(".") == "localhost"
+
+
+class Wire:
+    """Sends calls and tries again where that is safe."""
+
+    def __init__(
+        self,
+        http: httpx2.Client,
+        token: str,
+        timeout: float,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._http = http
+        self._hidden: Callable[[str], str] = lambda said: said.replace(token, "…")
+        self._timeout = timeout
+        self._chance = chance
+        self._reached = False
+        self.sleep = sleep
+        self.clock = clock
+
+    @property
+    def address(self) -> str:
+        """Where the server is."""
+        return str(self._http.base_url).rstrip("/")
+
+    def deadline(self) -> float:
+        """When a call that begins now has to end."""
+        return self.clock() + self._timeout
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._http.close()
+
+    def send(self, call: Call) -> Reply:
+        """Send a call, again and again where that helps, until it is answered or refused."""
+        if self._http.is_closed:
+            raise ServerError("this connection was closed; call idios.connect again")
+        give_up = call.deadline
+        for attempt in itertools.count():
+            outcome = self._once(call)
+            if isinstance(outcome, Reply):
+                return outcome
+            trouble, after = outcome
+            if attempt == 0:
+                give_up = min(give_up, self.clock() + PATIENCE)
+            # By chance, because clients that failed together must not come back together.
+            backoff = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(attempt, 10)) * (0.5 + self._chance() / 2)
+            pause = backoff if after is None else after + self._chance()
+            if self.clock() + pause >= give_up:
+                if after:
+                    trouble.add_note(f"the server asks to be left alone for {after:.0f} seconds")
+                raise trouble
+            self.sleep(pause)
+        raise AssertionError("unreachable")
+
+    def send_once(self, call: Call) -> None:
+        """Send a call and care about nothing that comes back."""
+        with contextlib.suppress(IdiosError):
+            self._once(call)
+
+    def _once(self, call: Call) -> Reply | tuple[ServerError, float | None]:
+        """A reply, or what went wrong for the moment; raises what trying again does not change."""
+        headers = {} if call.key is None else {"Idempotency-Key": call.key}
+        left = max(0.1, call.deadline - self.clock())
+        try:
+            response = self._http.request(
+                call.method,
+                call.path,
+                json=call.body,
+                params=call.params,
+                headers=headers,
+                timeout=httpx2.Timeout(min(left, READ_SECONDS), connect=min(left, CONNECT_SECONDS)),
+            )
+        except httpx2.RequestError as error:
+            return self._unreachable(error), None
+        self._reached = True
+        if response.is_redirect:
+            target = urlsplit(response.headers.get("location", ""))
+            where = f"{target.scheme}://{target.netloc}" if target.netloc else "another path"
+            raise ServerError(
+                f"{self.address} redirects to {self.clean(where)}, and the token is not sent there; if you trust that "
+                "address, connect to it directly"
+            )
+        content, after = _json(response), _seconds(response.headers.get("retry-after"))
+        if response.status_code < 300:
+            if not isinstance(content, dict):
+                raise ServerError(f"what {self.address} answers is not JSON of an Idios server; {NOT_IDIOS}")
+            return Reply(response.status_code, content, after)
+        raised = self.refused(response.status_code, content, call)
+        if response.status_code not in PASSING or not isinstance(raised, ServerError):
+            raise raised
+        if _explained(content) is None:
+            raised = ServerError(
+                f"{self.address} is busy or being restarted (status {response.status_code}); try again in a minute",
+                response.status_code,
+            )
+        return raised, after
+
+    def refused(self, status: int, content: Any, call: Call) -> IdiosError:
+        """The exception for an error object, wherever it was found."""
+        return refusal(status, _without(content, self.clean), call.sql, call.epsilon)
+
+    def _unreachable(self, error: httpx2.RequestError) -> ServerError:
+        """What to do about a connection that failed; raised at once if trying again would change nothing."""
+        reason = self.clean(str(error)) or type(error).__name__
+        found = _ssl_error(error)
+        if found is not None and isinstance(error, httpx2.ConnectError):
+            raise ServerError(
+                f"{self.address} cannot be trusted: {reason}. If its certificate was issued by an authority of your "
+                "own, set SSL_CERT_FILE to that authority's file; if the server speaks plain http, correct the address"
+            ) from None
+        if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
+            return ServerError(
+                f"{self.address} did not answer in time; ask again: a question that was charged costs nothing more"
+            )
+        trouble = ServerError(f"{self.address} cannot be reached ({reason}); check the address and that it is running")
+        if not self._reached and isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            raise trouble from None
+        if not isinstance(error, httpx2.NetworkError | httpx2.TimeoutException | httpx2.RemoteProtocolError):
+            raise trouble from None
+        return trouble
+
+    def clean(self, said: str) -> str:
+        """A text from elsewhere without the token and without what a terminal would obey."""
+        return self._hidden(printable(said))
+
+
+def _json(response: httpx2.Response) -> Any:
+    try:
+        return json.loads(response.content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _explained(content: Any) -> Any:
+    return content.get("error") if isinstance(content, dict) else None
+
+
+def _without(content: Any, clean: Callable[[str], str]) -> Any:
+    """An error object whose texts are safe to show."""
+    error = _explained(content)
+    if not isinstance(error, dict):
+        return content
+    return {"error": {key: clean(value) if isinstance(value, str) else value for key, value in error.items()}}
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """What Retry-After asks for: seconds, or a date."""
+    if retry_after is None:
+        return None
+    if retry_after.strip().isdecimal():
+        return float(retry_after)
+    try:
+        moment = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+def _ssl_error(error: BaseException | None) -> ssl.SSLError | None:
+    """The failure of TLS behind another failure; a connection that merely ended is none."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
