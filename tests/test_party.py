@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import idios
-from idios.backends.base import Backend
+from idios.backends.base import Backend, Watch
 from idios.core.sampling import SeededSource
 from idios.errors import (
     AnswerFailed,
@@ -24,6 +25,8 @@ from idios.errors import (
     ConfigurationError,
     IdiosError,
     InvalidInput,
+    KeyReused,
+    NotPermitted,
     QuestionRefused,
     Unanswerable,
 )
@@ -206,7 +209,7 @@ def test_whatever_fails_after_the_charge_is_one_constant_message(
     messages = set()
     for failure in (ValueError("secret 4711"), MemoryError(), OSError("gone")):
 
-        def fails(plan: Any, failure: Exception = failure) -> Any:
+        def fails(*given: object, failure: Exception = failure) -> Any:
             raise failure
 
         monkeypatch.setattr(backend, "summarise", fails)
@@ -216,10 +219,109 @@ def test_whatever_fails_after_the_charge_is_one_constant_message(
         assert caught.value.__cause__ is None
     assert len(messages) == 1
     assert "4711" not in messages.pop()
-    assert "4711" in caplog.text  # the controller's log has it
+    assert "4711" not in caplog.text  # logs travel; they name the kind of error
+    assert "ValueError" in caplog.text
+    details = [entry.payload for entry in party.ledger.entries(kinds=("failed",))]
+    assert "4711" in details[0]  # the ledger has it, for the controller
+    assert len(details) == 3
     assert party.ledger.balance("people").epsilon.spent == 1  # charged once, kept
     monkeypatch.setattr(backend, "summarise", right)
     assert party.query("SELECT MEDIAN(income) FROM people", 1).value is not None  # completed without a new charge
+    assert party.ledger.balance("people").epsilon.spent == 1
+
+
+def test_a_stopped_question_stays_charged_and_is_completed_by_the_same(
+    party: TrustedParty, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    sql = "SELECT MEDIAN(income) FROM people"
+    told: list[str] = []
+
+    def stopping(step: str, share: float) -> None:
+        told.append(step)
+        watch.stop()
+
+    watch = Watch(stopping)
+    with pytest.raises(AnswerFailed) as caught:
+        party.query(sql, 1, watch=watch)
+    assert caught.value.__cause__ is None
+    assert len(told) == 1
+    assert party.ledger.balance("people").epsilon.spent == 1
+    [entry] = party.ledger.entries(kinds=("failed",))
+    assert json.loads(entry.payload)["detail"] == "stopped"
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+    answer = party.query(sql, 1, watch=Watch(lambda step, share: told.append(step)))
+    assert answer.value is not None
+    assert not answer.stored
+    assert told[-1] == "summarised"
+    assert party.ledger.balance("people").epsilon.spent == 1
+    assert party.query(sql, 1).stored
+
+
+def test_a_stop_between_the_summaries_and_the_noise_is_in_time(
+    party: TrustedParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Watch()
+    backend = party.holdings["people"].backend
+    right = backend.summarise
+
+    def summarise(*given: Any) -> Any:
+        found = right(*given)
+        watch.stop()
+        return found
+
+    monkeypatch.setattr(backend, "summarise", summarise)
+    with pytest.raises(AnswerFailed):
+        party.query("SELECT MEDIAN(income) FROM people", 1, watch=watch)
+    assert not party.ledger.answers("people")
+
+
+def test_charged_first_and_completed_later(party: TrustedParty) -> None:
+    sql = "SELECT MEDIAN(income) FROM people"
+    charged = party.charge(sql, 1)
+    assert (charged.dataset, charged.stored, charged.analyst) == ("people", False, None)
+    assert party.ledger.balance("people").epsilon.spent == 1
+    assert not party.ledger.answers("people")
+    answer = party.complete(charged)
+    assert answer.id == charged.id
+    assert not answer.stored
+    again = party.charge(sql, 1)
+    assert again.stored
+    assert party.complete(again).value == answer.value
+    assert party.complete(charged).value == answer.value  # twice completed is once released
+    assert party.ledger.balance("people").epsilon.spent == 1
+
+
+def test_an_answer_that_is_paid_for_is_given_though_the_grant_was_withdrawn(party: TrustedParty) -> None:
+    party.ledger.add_analyst("ada")
+    party.ledger.grant("ada", "people")
+    charged = party.charge("SELECT MEDIAN(age) FROM people", "0.5", analyst="ada")
+    party.ledger.withdraw("ada", "people")
+    assert party.complete(charged).remaining == 0
+    with pytest.raises(NotPermitted):
+        party.query("SELECT MEDIAN(age) FROM people", "0.5", analyst="ada")
+
+
+def test_for_a_limited_party_the_other_data_sets_do_not_exist(party: TrustedParty) -> None:
+    sql = "SELECT MEDIAN(income) FROM people"
+    nobody, somebody = party.limited_to([]), party.limited_to({"people", "animals"})
+    messages = set()
+    for name in ("people", "animals"):
+        with pytest.raises(QuestionRefused) as caught:
+            nobody.query(f"SELECT MEDIAN(income) FROM {name}", 1)
+        messages.add(caught.value.message.replace(name, ""))
+    assert len(messages) == 1
+    assert somebody.query(sql, 1).value == party.query(sql, 1).value
+
+
+def test_a_callers_key_is_for_one_question(party: TrustedParty) -> None:
+    sql = "SELECT MEDIAN(income) FROM people"
+    first = party.query(sql, 1, once="abc")
+    again = party.query(sql, 1, once="abc")
+    assert again.stored
+    assert again.value == first.value
+    with pytest.raises(KeyReused):
+        party.query("SELECT MEDIAN(age) FROM people", 1, once="abc")
     assert party.ledger.balance("people").epsilon.spent == 1
 
 
@@ -310,6 +412,29 @@ age = { type = "integer", bounds = [0, 120] }
         TrustedParty.from_config(tmp_path / "other.toml")
 
 
+def test_a_retired_data_set_is_an_error_or_left_out(tmp_path: Path) -> None:
+    parquet.write_table(frame(), tmp_path / "people.parquet")
+    parquet.write_table(frame(), tmp_path / "others.parquet")
+    declared = """
+[datasets.{name}]
+source = "{name}.parquet"
+budget = 3
+[datasets.{name}.columns]
+age = {{ type = "integer", bounds = [0, 120] }}
+"""
+    config = tmp_path / "idios.toml"
+    config.write_text(declared.format(name="people") + declared.format(name="others"))
+    with TrustedParty.from_config(config, retired=False) as party:
+        assert set(party.holdings) == {"people", "others"}
+        party.ledger.retire("others")
+    with pytest.raises(NotPermitted, match="retired"):
+        TrustedParty.from_config(config)
+    (tmp_path / "others.parquet").unlink()  # the data of what is retired may be gone
+    with TrustedParty.from_config(config, retired=False) as party:
+        assert set(party.holdings) == {"people"}
+        assert party.query("SELECT MEDIAN(age) FROM people", 1).value is not None
+
+
 def test_analysts_have_their_own_caps(party: TrustedParty) -> None:
     for name, cap in (("ada", 1), ("bo", 2)):
         party.ledger.add_analyst(name)
@@ -349,12 +474,14 @@ def test_the_noise_is_what_the_inspection_says() -> None:
 
 
 def test_a_column_declared_not_nullable_that_misses_values_is_not_answered(caplog: pytest.LogCaptureFixture) -> None:
-    """Its size would be taken for public. The controller finds it by ``check`` and in the log."""
+    """Its size would be taken for public. The controller finds it by ``check`` and in the ledger."""
     columns = {"income": {"type": "integer", "nullable": False}}
     with TrustedParty.open(frame(), name="people", columns=columns, budget=10) as party:
         with pytest.raises(AnswerFailed):
             party.query("SELECT MEDIAN(income) FROM people", 1)
-        assert "declared not nullable" in caplog.text
+        [entry] = party.ledger.entries(kinds=("failed",))
+        assert "declared not nullable" in entry.payload
+        assert "declared not nullable" not in caplog.text
         assert not party.holdings["people"].backend.check().sound
 
 

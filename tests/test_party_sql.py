@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from idios.backends.duckdb import DuckDbChannel
 from idios.errors import IdiosError
 from idios.party import TrustedParty
 
@@ -181,15 +182,14 @@ def test_hostile_questions_are_refused(party: TrustedParty, sql: str) -> None:
 def test_no_word_of_a_question_reaches_the_engine(party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names, literals and aliases of the analyst's text: the engine sees grid points and the declared columns."""
     seen: list[str] = []
-    backend = party.holdings["people"].backend
     for name in ("query", "fetch"):
-        right = getattr(backend, name)
+        right = getattr(DuckDbChannel, name)
 
-        def spy(given: Any, *rest: Any, right: Any = right) -> Any:
+        def spy(self: DuckDbChannel, given: Any, *rest: Any, right: Any = right) -> Any:
             seen.append(str(given))
-            return right(given, *rest)
+            return right(self, given, *rest)
 
-        monkeypatch.setattr(backend, name, spy)
+        monkeypatch.setattr(DuckDbChannel, name, spy)
     condition = "region = 'strangezz' OR age < 31415 AND income < 27182.8"
     party.query(f"SELECT MEDIAN(income) AS aliaszz, COUNT(*) FROM people WHERE {condition}", 1)
     assert seen
@@ -199,7 +199,7 @@ def test_no_word_of_a_question_reaches_the_engine(party: TrustedParty, monkeypat
 
 
 def test_the_engine_is_shut_off_from_other_files(party: TrustedParty) -> None:
-    connection = party.holdings["people"].backend.connection.con  # type: ignore[attr-defined]
+    connection = party.holdings["people"].backend._attached.cursors[1]  # type: ignore[attr-defined]
     with pytest.raises(duckdb.Error):
         connection.execute("SELECT * FROM read_csv('/etc/passwd')")
     with pytest.raises(duckdb.Error):

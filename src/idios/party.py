@@ -8,28 +8,21 @@
 4. calibrate and draw: the core turns them into noise and one exact draw.
 5. the answer is stored before it is given.
 
-After the charge an analyst sees an answer, NULL, or one constant message; why, is for the controller's log.
+After the charge an analyst sees an answer, NULL, or one constant message; why, is in the ledger, for the controller.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from idios.answer import (
-    Answer,
-    Inspection,
-    Quote,
-    kind_of,
-    plain,
-    unknown_margin,
-)
-from idios.backends.base import Backend, Progress, open_source
+from idios import showing
+from idios.answer import Answer, Inspection, Quote
+from idios.backends.base import Progress, Stopped, Watch
 from idios.config import (
     DELTA_QUESTIONS,
     MAX_GROUPS,
@@ -40,38 +33,77 @@ from idios.config import (
     read_parameters,
 )
 from idios.core.calibration import Protection
-from idios.core.exact import Number, positive, text, whole
+from idios.core.exact import Number, positive, whole
 from idios.core.neighbours import Neighbours
 from idios.core.sampling import Source
-from idios.errors import AnswerFailed
+from idios.costs import Costs, at_every_level, costs
+from idios.errors import AnswerFailed, NotPermitted
+from idios.holding import Holding, hold
 from idios.inspecting import inspected, reaching
-from idios.ledger import Declaration, Ledger, Request, Reservation, StoredAnswer
+from idios.ledger import Ledger, Request, Reservation, StoredAnswer
 from idios.query.plan import Plan
 from idios.query.planner import plan as make_plan
+from idios.query.question import Question
 from idios.query.reader import read
 from idios.query.schema import Dataset, Parameters
-from idios.releasing import public_margin, release
+from idios.query.shares import Weights
+from idios.releasing import compute
+from idios.sandbox import Sandbox, Twins
 
 log = logging.getLogger("idios.controller")
 
-Weights = Mapping[str, Number] | Sequence[Number] | None
+
+@dataclass(frozen=True)
+class Charged:
+    """A question that is paid for: its answer may be computed now, or is stored."""
+
+    plan: Plan
+    analyst: str | None
+    outcome: Reservation | StoredAnswer
+
+    @property
+    def key(self) -> str:
+        """What makes it this question and no other."""
+        return self.outcome.key
+
+    @property
+    def id(self) -> str:
+        """What the answer is called."""
+        return self.key[:16]
+
+    @property
+    def dataset(self) -> str:
+        """What the question is about."""
+        return self.plan.dataset.name
+
+    @property
+    def stored(self) -> bool:
+        """Whether the answer is there already."""
+        return isinstance(self.outcome, StoredAnswer)
 
 
 @dataclass(frozen=True)
-class Holding:
-    """One data set that the party holds."""
+class Drawn:
+    """What came of computing a charged question, known to nobody yet: an answer, or why there is none."""
 
-    dataset: Dataset
-    backend: Backend
+    content: str = ""
+    error: Exception | None = None
 
 
 class TrustedParty:
     """Holds sensitive tables, answers questions about them, and keeps the account."""
 
-    def __init__(self, holdings: Mapping[str, Holding], ledger: Ledger, source: Source | None = None) -> None:
+    def __init__(
+        self,
+        holdings: Mapping[str, Holding],
+        ledger: Ledger,
+        source: Source | None = None,
+        twins: Twins | None = None,
+    ) -> None:
         self.holdings = dict(holdings)
         self.ledger = ledger
-        self._source = source
+        self.sandbox = Sandbox(twins or Twins(), self.plan)
+        self.source = source
 
     @classmethod
     def open(
@@ -115,36 +147,25 @@ class TrustedParty:
         if isinstance(ledger, Path) or (isinstance(ledger, str) and "://" not in ledger):
             ledger = f"sqlite:///{ledger}"
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger or "sqlite://")
-        return cls._holding([declared], book, progress)
+        return cls(hold([declared], book, progress, retired=True), book)
 
     @classmethod
-    def from_config(cls, path: str | Path = "idios.toml", *, progress: Progress | None = None) -> TrustedParty:
-        """Hold every data set of a configuration file."""
+    def from_config(
+        cls, path: str | Path = "idios.toml", *, progress: Progress | None = None, retired: bool = True
+    ) -> TrustedParty:
+        """Hold every data set of a configuration file.
+
+        One that the ledger has retired is an error, unless ``retired`` is False: then it is left out, data and all.
+        """
         configuration = read_configuration(path)
         ledger = Ledger.open(configuration.ledger_url, configuration.key_file)
-        return cls._holding(list(configuration.datasets.values()), ledger, progress)
-
-    @classmethod
-    def _holding(cls, declared: Sequence[Declared], ledger: Ledger, progress: Progress | None) -> TrustedParty:
-        holdings: dict[str, Holding] = {}
-        try:
-            for one in declared:
-                dataset = replace(one.dataset, version=one.dataset.version or _version(one.source))
-                holdings[dataset.name] = Holding(dataset, open_source(one.source, dataset, progress))
-                ledger.declare(
-                    Declaration(dataset.name, dataset.version, one.budget, one.delta_budget, dataset.min_epsilon)
-                )
-        except BaseException:
-            for holding in holdings.values():
-                holding.backend.close()
-            ledger.close()
-            raise
-        return cls(holdings, ledger)
+        return cls(hold(configuration.datasets.values(), ledger, progress, retired=retired), ledger)
 
     def close(self) -> None:
         """Let go of the data and the ledger."""
         for holding in self.holdings.values():
             holding.backend.close()
+        self.sandbox.twins.close()
         self.ledger.close()
 
     def __enter__(self) -> TrustedParty:
@@ -153,20 +174,81 @@ class TrustedParty:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
+    def limited_to(self, names: Collection[str]) -> TrustedParty:
+        """The party as somebody sees it for whom only these data sets exist; what is to be closed is the whole one."""
+        kept = {name: holding for name, holding in self.holdings.items() if name in names}
+        return TrustedParty(kept, self.ledger, self.source, self.sandbox.twins)
+
     # The way of a question.
 
-    def query(self, sql: str, epsilon: Number, *, weights: Weights = None, analyst: str | None = None) -> Answer:
-        """Answer a question for ``epsilon``, charged to the data set and to the analyst (None: the controller)."""
+    def query(
+        self,
+        sql: str,
+        epsilon: Number,
+        *,
+        weights: Weights = None,
+        analyst: str | None = None,
+        once: str | None = None,
+        watch: Watch | None = None,
+    ) -> Answer:
+        """Answer a question for ``epsilon``, charged to the data set and to the analyst (None: the controller).
+
+        ``once`` is a key of the caller's own: sent again with the same question it is the same request, with another
+        it is refused. ``watch`` is told the steps and may stop them; the charge stays, and the same question asked
+        again completes it.
+        """
+        return self.complete(self.charge(sql, epsilon, weights=weights, analyst=analyst, once=once), watch)
+
+    def charge(
+        self,
+        sql: str,
+        epsilon: Number,
+        *,
+        weights: Weights = None,
+        analyst: str | None = None,
+        once: str | None = None,
+    ) -> Charged:
+        """The first half of ``query``: read, plan and charge. What is refused is refused here, whatever the data."""
         plan = self.plan(sql, epsilon, weights)
-        outcome = self.ledger.reserve(_request(plan, analyst))
-        if isinstance(outcome, StoredAnswer):
-            return self._answer(plan, outcome, analyst, stored=True)
+        return Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst), once=once))
+
+    def complete(self, charged: Charged, watch: Watch | None = None) -> Answer:
+        """The second half of ``query``: compute, store and give the answer; or say that it failed, and nothing else."""
+        if isinstance(charged.outcome, StoredAnswer):
+            return self._answer(charged, charged.outcome)
+        return self.release(charged, self.compute(charged, watch), watch)
+
+    def compute(self, charged: Charged, watch: Watch | None = None) -> Drawn:
+        """The first half of ``complete``: read the data and draw. Nothing that anybody can see follows from it."""
+        plan = charged.plan
         try:
-            released = self.ledger.release(outcome, self._compute(plan))
+            return Drawn(compute(plan, self.holdings[plan.dataset.name].backend, watch, self.source))
+        except Exception as error:
+            return Drawn(error=error)
+
+    def release(self, charged: Charged, drawn: Drawn, watch: Watch | None = None) -> Answer:
+        """The second half of ``complete``: put what was drawn on record and give it; or say that it failed.
+
+        A question that was stopped by now fails, whether it was computed in time or not: that would tell how long it
+        took.
+        """
+        outcome = charged.outcome
+        if isinstance(outcome, StoredAnswer):
+            return self._answer(charged, outcome)
+        try:
+            if drawn.error is not None:
+                raise drawn.error
+            if watch is not None:
+                watch.check()
+            released = self.ledger.release(outcome, drawn.content)
         except Exception as error:
             self._failed(outcome, error)
             raise AnswerFailed from None
-        return self._answer(plan, released, analyst, stored=False)
+        return self._answer(charged, released)
+
+    def key(self, sql: str, epsilon: Number, *, weights: Weights = None) -> str:
+        """What makes it this question and no other, as the data set is declared now; touches no data."""
+        return _request(self.plan(sql, epsilon, weights), None).key
 
     def quote(self, sql: str, epsilon: Number, *, weights: Weights = None, analyst: str | None = None) -> Quote:
         """Say what a question would cost and promise; touches no data."""
@@ -174,29 +256,13 @@ class TrustedParty:
         price = self.ledger.price(_request(plan, analyst))
         balance = self.ledger.balance(plan.dataset.name, analyst)
         charged = price.charges_dataset if analyst is None else price.charges_analyst
-        cost = plan.epsilon if charged else Fraction(0)
-        before = balance.epsilon.remaining
-        affordable = balance.epsilon.allows(cost) and balance.delta.allows(plan.delta if charged else Fraction(0))
+        cost, delta = (plan.epsilon, plan.delta) if charged else (Fraction(0), Fraction(0))
+        affordable = balance.epsilon.allows(cost) and balance.delta.allows(delta)
         if price.charges_dataset and analyst is not None:
             whole_set = self.ledger.balance(plan.dataset.name)
             affordable &= whole_set.epsilon.allows(plan.epsilon) and whole_set.delta.allows(plan.delta)
-        margins = [public_margin(plan, aggregate) for aggregate in plan.aggregates]
-        by_label = _labelled(plan, margins)
-        return Quote(
-            dataset=plan.dataset.name,
-            columns=tuple(output.label for output in plan.outputs),
-            cost=cost,
-            delta=plan.delta if charged else Fraction(0),
-            split=_labelled(plan, [aggregate.epsilon for aggregate in plan.aggregates]),
-            cells=len(plan.cells) * len(plan.aggregates),
-            guarantee=plan.guarantee,
-            remaining_before=before,
-            remaining_after=None if before is None else before - cost,
-            affordable=affordable,
-            stored=price.stored,
-            margins=by_label,
-            margin_reasons=_margin_reasons(plan, by_label),
-        )
+        standing = showing.Standing(cost, delta, balance.epsilon.remaining, affordable, price.stored)
+        return showing.quote(plan, standing)
 
     def inspect(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
@@ -210,107 +276,46 @@ class TrustedParty:
             cells += [inspected(plan, number, seen, group, reach) for number, seen in enumerate(found)]
         return Inspection(tuple(cells))
 
+    def costs(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Costs:
+        """Show the controller how far off the answers would be at each level of protection; is recorded.
+
+        For the controller's eyes: expected errors follow from the data. Charges nothing.
+        """
+        question = self._read(sql)
+        holding = self.holdings[question.dataset]
+        plans = at_every_level(question, holding.dataset, epsilon, weights)
+        self.ledger.inspected(_request(plans.some, None))
+        return costs(plans, holding.backend.summarise(plans.furthest))
+
     def plan(self, sql: str, epsilon: Number, weights: Weights = None) -> Plan:
         """Read and plan a question: public facts only."""
-        question = read(sql, {name: holding.dataset for name, holding in self.holdings.items()})
+        question = self._read(sql)
         return make_plan(question, self.holdings[question.dataset].dataset, epsilon, weights)
 
-    def _compute(self, plan: Plan) -> str:
-        """Summarise, calibrate and draw every cell: what will be stored, as JSON."""
-        summaries = self.holdings[plan.dataset.name].backend.summarise(plan)
-        margins: list[Fraction | None] = [None] * len(plan.aggregates)
-        cells = []
-        for found in summaries:
-            values: list[str | None] = [None] * len(plan.aggregates)
-            for i, (aggregate, seen) in enumerate(zip(plan.aggregates, found, strict=True)):
-                values[i], margins[i] = release(plan, aggregate, seen, self._source)
-            cells.append(values)
-        shown = {
-            "dataset": plan.dataset.name,
-            "version": plan.dataset.version,
-            "guarantee": str(plan.guarantee),
-            "statistics": [aggregate.label for aggregate in plan.aggregates],
-            "groups": [
-                {key.label: str(key.values[i]) for key, i in zip(plan.groups, cell, strict=True)} for cell in plan.cells
-            ],
-            "cells": cells,
-            "margins": [None if margin is None else str(margin) for margin in margins],
-        }
-        return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+    def _read(self, sql: str) -> Question:
+        return read(sql, {name: holding.dataset for name, holding in self.holdings.items()})
 
-    def _answer(self, plan: Plan, released: StoredAnswer, analyst: str | None, *, stored: bool) -> Answer:
-        """Show stored cells under the names of this question."""
-        content = json.loads(released.answer)
-        kinds = [kind_of(plan, aggregate) for aggregate in plan.aggregates]
-        rows, exact_rows = [], []
-        for cell, values in zip(plan.cells, content["cells"], strict=True):
-            row: dict[str, Any] = {}
-            exact_row: dict[str, str | None] = {}
-            for output in plan.outputs:
-                if output.group is not None:
-                    key = plan.groups[output.group].values[cell[output.group]]
-                    row[output.label] = key if isinstance(key, str) else _plain_number(key)
-                    exact_row[output.label] = key if isinstance(key, str) else str(text(key))
-                elif output.aggregate is not None:
-                    value = values[output.aggregate]
-                    row[output.label] = plain(value, kinds[output.aggregate])
-                    exact_row[output.label] = value
-            rows.append(row)
-            exact_rows.append(exact_row)
-        margins = _labelled(plan, [None if m is None else Fraction(m) for m in content["margins"]])
-        return Answer(
-            id=released.key[:16],
-            dataset=plan.dataset.name,
-            columns=tuple(output.label for output in plan.outputs),
-            rows=tuple(rows),
-            exact_rows=tuple(exact_rows),
-            epsilon=plan.epsilon,
-            delta=plan.delta,
-            guarantee=plan.guarantee,
-            remaining=self.ledger.balance(plan.dataset.name, analyst).epsilon.remaining,
-            margins=margins,
-            margin_reasons=_margin_reasons(plan, margins),
-            stored=stored,
-        )
+    def _answer(self, charged: Charged, released: StoredAnswer) -> Answer:
+        try:
+            remaining = self.ledger.balance(charged.dataset, charged.analyst).epsilon.remaining
+        except NotPermitted:
+            remaining = Fraction(0)  # the grant was withdrawn meanwhile; the answer is paid for
+        return showing.answer(charged.plan, released.answer, id=charged.id, remaining=remaining, stored=charged.stored)
 
     def _failed(self, reservation: Reservation, error: Exception) -> None:
-        """Keep the reason where the controller finds it; the charge stays."""
-        detail = f"{type(error).__name__}: {error}"
-        log.error("question %s was charged and could not be answered: %s", reservation.key[:16], detail)
+        """Keep the reason where the controller alone finds it; the charge stays.
+
+        Logs travel further than the ledger does, and an engine's words may quote data: they name the error's kind only.
+        """
+        stopped, kind = isinstance(error, Stopped), type(error).__name__
+        urgency = logging.INFO if stopped else logging.ERROR
+        log.log(urgency, "question %s was charged and not answered: %s", reservation.key[:16], kind)
         try:
-            self.ledger.fail(reservation, detail)
+            self.ledger.fail(reservation, "stopped" if stopped else f"{kind}: {error}")
         except Exception as second:
-            log.error("and the ledger could not record it: %s", second)
+            log.error("and the ledger could not record it: %s", type(second).__name__)
 
 
 def _request(plan: Plan, analyst: str | None) -> Request:
     dataset = plan.dataset
     return Request(dataset.name, dataset.version, analyst, plan.normal_form, plan.epsilon, plan.delta)
-
-
-def _margin_reasons(plan: Plan, margins: Mapping[str, Fraction | None]) -> dict[str, str]:
-    reasons = {}
-    for output in plan.outputs:
-        if output.aggregate is not None and margins[output.label] is None:
-            reason = unknown_margin(plan.aggregates[output.aggregate].choice)
-            reasons[output.label] = (
-                reason or "the scale follows from the number of records, which is not read before asking"
-            )
-    return reasons
-
-
-def _labelled(plan: Plan, by_aggregate: Sequence[Any]) -> dict[str, Any]:
-    return {output.label: by_aggregate[output.aggregate] for output in plan.outputs if output.aggregate is not None}
-
-
-def _plain_number(value: Fraction) -> int | float:
-    return int(value) if value.denominator == 1 else float(value)
-
-
-def _version(source: Any) -> str:
-    """The size and time of a file, never its content; a table in memory has no version of its own."""
-    path = Path(str(source).partition("::")[0]) if isinstance(source, str | Path) else None
-    if path is None or not path.exists():
-        return "as opened"
-    facts = path.stat()
-    return f"{facts.st_size} bytes, {facts.st_mtime_ns} ns"

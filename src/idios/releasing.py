@@ -1,13 +1,15 @@
-"""From a summary to what is released of one cell: calibrate, draw, keep within public limits, write down.
+"""From a plan to what is released: summarise, and of every cell calibrate, draw, keep within public limits, write down.
 
 Margins are told only where the scale of the noise is public.
 """
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 from idios.answer import kind_of, written
+from idios.backends.base import Backend, Watch
 from idios.core.calibration import Added, Mechanism, Method, calibrate
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Categories
@@ -19,6 +21,31 @@ from idios.query.plan import Aggregate, Plan
 
 Seen = Summary | tuple[int, ...]
 """What the backend found in one cell: a summary, or for a mode the count of every category."""
+
+
+def compute(plan: Plan, backend: Backend, watch: Watch | None = None, source: Source | None = None) -> str:
+    """Everything that is released of a plan, as JSON, cell by cell in the plan's own order."""
+    margins: list[Fraction | None] = [None] * len(plan.aggregates)
+    cells = []
+    for found in backend.summarise(plan, watch):
+        if watch is not None:
+            watch.check()
+        values: list[str | None] = [None] * len(plan.aggregates)
+        for i, (aggregate, seen) in enumerate(zip(plan.aggregates, found, strict=True)):
+            values[i], margins[i] = release(plan, aggregate, seen, source)
+        cells.append(values)
+    content = {
+        "dataset": plan.dataset.name,
+        "version": plan.dataset.version,
+        "guarantee": str(plan.guarantee),
+        "statistics": [aggregate.label for aggregate in plan.aggregates],
+        "groups": [
+            {key.label: str(key.values[i]) for key, i in zip(plan.groups, cell, strict=True)} for cell in plan.cells
+        ],
+        "cells": cells,
+        "margins": [None if margin is None else str(margin) for margin in margins],
+    }
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
 def release(plan: Plan, aggregate: Aggregate, seen: Seen, source: Source | None) -> tuple[str | None, Fraction | None]:

@@ -309,7 +309,6 @@ def test_the_connection_reaches_nothing_else(tmp_path: Path) -> None:
     other.write_text("a\n1\n")
     with open_source(tmp_path / "people.parquet", DATA) as backend:
         assert isinstance(backend, DuckDbBackend)
-        connection = backend.connection.con
         for attack in (
             f"SELECT * FROM read_csv('{other}')",
             f"ATTACH '{tmp_path / 'new.duckdb'}'",
@@ -318,8 +317,9 @@ def test_the_connection_reaches_nothing_else(tmp_path: Path) -> None:
             "SET threads = 1",
             "INSTALL httpfs",
         ):
-            with pytest.raises(duckdb.Error):
-                connection.execute(attack)
+            for cursor in backend._attached.cursors:
+                with pytest.raises(duckdb.Error):
+                    cursor.execute(attack)
         assert backend.rows() == 4
 
 
@@ -328,7 +328,7 @@ def test_a_duckdb_file_is_not_written_to(tmp_path: Path) -> None:
     with open_source(source, DATA) as backend:
         assert isinstance(backend, DuckDbBackend)
         with pytest.raises(duckdb.Error, match="read-only"):
-            backend.connection.con.execute("CREATE TABLE base.main.mine (a INTEGER)")
+            backend._attached.cursors[-1].execute("CREATE TABLE base.main.mine (a INTEGER)")
 
 
 def test_a_parquet_file_with_a_column_named_like_duckdbs_own(tmp_path: Path) -> None:
@@ -367,7 +367,7 @@ def test_collations_of_the_source_do_not_matter(tmp_path: Path) -> None:
         same(backend, plan(data, (Count(), None), groups=[by(column)]), table)
 
 
-def test_threads_wait_for_each_other() -> None:
+def test_threads_do_not_disturb_each_other() -> None:
     with open_source(LARGE, dataset(whole("n"))) as backend:
         asked = plan(backend.dataset, (Median(), "n"))
         with ThreadPoolExecutor(4) as pool:

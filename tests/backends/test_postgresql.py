@@ -16,6 +16,8 @@ from reference import Table
 from test_statistics import same
 
 from idios.backends.base import open_source
+from idios.backends.postgresql import PostgresqlChannel
+from idios.backends.progress import Watch
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Median, Mode
 from idios.errors import SourceError
@@ -88,26 +90,29 @@ def test_all_queries_of_a_call_see_one_state(
     base.execute("CREATE TABLE growing AS SELECT i AS n FROM generate_series(1, 200) AS i")
     table: Table = {"n": list(range(1, 201))}
     with open_source(f"{postgresql_url}?table=shop.growing", DATA) as backend:
-        fetch, fetched = backend.fetch, []
+        run, fetched = PostgresqlChannel.run, []
 
-        def interrupted(expression: object) -> object:
-            base.execute("INSERT INTO growing VALUES (1), (100000)")
+        def interrupted(self: PostgresqlChannel, expression: object) -> object:
+            # the snapshot is taken by the first query, so nothing changes before that
+            if fetched:
+                base.execute("INSERT INTO growing VALUES (1), (100000)")
             fetched.append(expression)
-            return fetch(expression)
+            return run(self, expression)
 
-        # the snapshot is taken by the first query, so that one has to be made before anything changes
-        fetch(backend.query("SELECT 1 AS one", {"one": "int64"}))
-        count = backend._count
-        monkeypatch.setattr(backend, "_count", lambda: (count(), monkeypatch.setattr(backend, "fetch", interrupted))[0])
+        monkeypatch.setattr(PostgresqlChannel, "run", interrupted)
         same(backend, plan(DATA, (Median(), "n"), (KthSmallest(2), "n")), table)
-        assert len(fetched) > 1
+        assert len(fetched) > 2
 
 
 def test_nothing_can_be_written(base: psycopg.Connection, postgresql_url: str) -> None:
     base.execute("CREATE TABLE kept (n bigint)")
     with open_source(f"{postgresql_url}?table=shop.kept", DATA) as backend:
-        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction), backend.snapshot():
-            backend.connection.con.execute("INSERT INTO shop.kept VALUES (1)")
+        with (
+            backend.channels.channel(Watch()) as channel,
+            pytest.raises(psycopg.errors.ReadOnlySqlTransaction),
+            channel.snapshot(),
+        ):
+            channel.connection.con.execute("INSERT INTO shop.kept VALUES (1)")
         assert backend.rows() == 0
 
 

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from idios.cli.main import app
+from idios.config import read_configuration
 from idios.errors import BudgetExceeded, ConfigurationError, IdiosError, InvalidInput, QuestionRefused
 
 MEDIAN = "SELECT MEDIAN(income) FROM people"
@@ -114,6 +115,31 @@ def test_init_writes_what_it_is_told_and_never_overwrites(folder: Path) -> None:
         run("init", "people.csv", "--out", "b.toml", "--bounds", "nope=1..2")
     with pytest.raises(InvalidInput, match=r"NAME=LOW\.\.HIGH"):
         run("init", "people.csv", "--out", "b.toml", "--bounds", "age:1")
+
+
+def test_init_says_what_each_level_means_and_every_choice_can_be_taken(folder: Path) -> None:
+    run("init", "people.csv", "--bounds", "age=0..120")
+    text = (folder / "idios.toml").read_text()
+    assert "one MEDIAN of a column of 0s and 1000s" in text
+    assert 'so a server needs analysts = "trusted"' in text
+    assert (
+        "# release_seconds = 0.25  # on a server: answers leave at 0.25, 0.5, 1, 2, … seconds, so that time tells "
+        'nothing; default at "differential"\n'
+    ) in text
+    written = 'protection = "individual"\n'
+    assert read_configuration(folder / "idios.toml").datasets["people"].dataset.protection.level == "individual"
+    for level, lines in (
+        ("group", ['protection = "group" ', "group = 5", 'analysts = "trusted"']),
+        ("differential", ['protection = "differential"', "delta = 1e-6"]),
+    ):
+        chosen = text.replace(written, "")
+        for line in lines:
+            assert f"\n# {line}" in chosen
+            chosen = chosen.replace(f"\n# {line}", f"\n{line}")
+        (folder / "chosen.toml").write_text(chosen)
+        declared = read_configuration(folder / "chosen.toml").datasets["people"]
+        assert declared.dataset.protection.level == level
+        assert declared.analysts_trusted == (level == "group")
 
 
 def test_check_finds_what_is_not_as_declared(folder: Path) -> None:

@@ -20,7 +20,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import Protocol, Self, cast
 
-from idios.backends.progress import Progress
+from idios.backends.progress import Progress, Stopped, Watch
 from idios.backends.report import Report
 from idios.backends.summarise import Found
 from idios.core.domain import Kind
@@ -28,26 +28,29 @@ from idios.errors import SourceError
 from idios.query.plan import Plan
 from idios.query.schema import Dataset
 
-__all__ = ["Backend", "Found", "Progress", "Report", "describe_source", "open_source"]
+__all__ = ["Backend", "Found", "Progress", "Report", "Stopped", "Watch", "describe_source", "open_source"]
 
 
 class Backend(ABC):
     """One data set where it lives. Only what a plan asks for leaves it.
 
-    Calls from several threads wait for each other.
+    A few calls from several threads run beside each other, more wait for their turn.
     """
 
     dataset: Dataset
     progress: Progress
-    """Told what is being done; may be set at any time between two calls."""
+    """Told what is being done by a call that brings no watch of its own."""
 
     @abstractmethod
     def rows(self) -> int:
         """How many records the table has."""
 
     @abstractmethod
-    def summarise(self, plan: Plan) -> list[list[Found]]:
-        """For every cell of the plan, what each of its aggregates needs: every cell, whether or not the data has it."""
+    def summarise(self, plan: Plan, watch: Watch | None = None) -> list[list[Found]]:
+        """For every cell of the plan, what each of its aggregates needs: every cell, whether or not the data has it.
+
+        The watch is told the steps; stopped, it ends the call with ``Stopped``.
+        """
 
     @abstractmethod
     def check(self) -> Report:

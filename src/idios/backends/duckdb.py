@@ -1,12 +1,12 @@
 """DuckDB: files and frames, read in this process. The default engine.
 
 The connection is the source's own. It is attached to that source and nothing else; then access to all other files is
-shut off and the configuration locked.
+shut off and the configuration locked. Every question has a cursor of its own, all of them made before that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,10 +14,12 @@ from tempfile import TemporaryDirectory
 import duckdb
 import ibis  # type: ignore[import-untyped]
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
+import ibis.expr.types as ir  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType  # type: ignore[import-untyped]
 
 from idios.backends import csv
+from idios.backends.channel import AT_ONCE, Channel, Gate, Pool
 from idios.backends.dialect import Dialect
 from idios.backends.engine import SqlBackend
 from idios.backends.progress import Progress
@@ -87,25 +89,54 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Attached:
-    """A connection that holds one source."""
+    """A connection that holds one source, and its cursors, of which it is the first."""
 
-    connection: duckdb.DuckDBPyConnection
-    ibis: ibis.BaseBackend
+    cursors: tuple[duckdb.DuckDBPyConnection, ...]
+    engines: tuple[ibis.BaseBackend, ...]
     directory: TemporaryDirectory[str]
     place: _Place
 
     def held(self, table: str) -> dict[str, dt.DataType]:
         """The names and types of a table."""
         try:
-            columns = self.connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
+            columns = self.cursors[0].execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
         except duckdb.Error as error:
             raise SourceError("DuckDB cannot read the columns of the source") from error
         return {name: _type(text) for name, text, *_ in columns if not (self.place.numbered and name == NUMBER)}
 
     def close(self) -> None:
         """Let go of everything, spilled data included."""
-        self.connection.close()
+        for cursor in reversed(self.cursors):
+            cursor.close()
         self.directory.cleanup()
+
+
+class DuckDbChannel(Channel):
+    """A cursor."""
+
+    dialect = DIALECT
+
+    def run(self, expression: ir.Table) -> pa.Table:
+        """Run an expression."""
+        return expression.to_pyarrow()
+
+    def execute(self, text: str) -> list[tuple[object, ...]]:
+        """Run a statement that is no expression."""
+        with self.watch.interruptible(self.interrupt):
+            found: list[tuple[object, ...]] = self.connection.con.execute(text).fetchall()
+            return found
+
+    def number(self, text: str) -> int:
+        """The same without an expression, which takes longer to make than the number."""
+        return int(str(self.execute(text)[0][0]))
+
+    def interrupt(self) -> None:
+        """Interrupt this cursor alone."""
+        self.connection.con.interrupt()
+
+    def close(self) -> None:
+        """Close the cursor."""
+        self.connection.con.close()
 
 
 NUMBER = "file_row_number"
@@ -117,8 +148,10 @@ class DuckDbBackend(SqlBackend):
     dialect = DIALECT
 
     def __init__(self, attached: _Attached, dataset: Dataset, progress: Progress | None) -> None:
-        super().__init__(dataset, attached.ibis, progress)
+        engines = iter(attached.engines)
+        super().__init__(dataset, Pool(lambda: DuckDbChannel(next(engines)), len(attached.engines)), progress)
         self._attached = attached
+        self._preparing = Gate(1)
         self._text = attached.place.guess is not None
         self.table = attached.place.table
         held = attached.held(self.table)
@@ -130,15 +163,19 @@ class DuckDbBackend(SqlBackend):
         self._original = self.table, self.readings
         self.try_reading()
 
-    def prepare(self) -> None:
+    def prepare(self, channel: Channel) -> None:
         """Turn a CSV file into grid points, once: text is slow to read again and again."""
-        if self._text:
-            self.progress("reading the file", 0.0)
-            names = {name: DIALECT.identifier(f"x{i}") for i, name in enumerate(self.readings)}
-            points = ", ".join(f"{reading.point} AS {names[name]}" for name, reading in self.readings.items())
-            self._attached.connection.execute(f"CREATE TABLE points AS SELECT {points} FROM {self.table}")
-            self.readings = {name: _stored(reading, names[name]) for name, reading in self.readings.items()}
-            self.table, self._text = "points", False
+        if not self._text:
+            return
+        with self._preparing.entered(channel.watch):
+            if self._text:
+                channel.watch.step("reading the file", 0.0)
+                names = {name: DIALECT.identifier(f"x{i}") for i, name in enumerate(self.readings)}
+                points = ", ".join(f"{reading.point} AS {names[name]}" for name, reading in self.readings.items())
+                _own(channel).execute(f"CREATE OR REPLACE TABLE points AS SELECT {points} FROM {self.table}")
+                self.readings = {name: _stored(reading, names[name]) for name, reading in self.readings.items()}
+                self.table = "points"
+                self._text = False  # last, since others look at it without waiting
 
     def original(self) -> tuple[str, Mapping[str, Reading]]:
         """Of a CSV file, its text."""
@@ -155,18 +192,18 @@ class DuckDbBackend(SqlBackend):
         )
         return [Sample(f"({' UNION ALL '.join(parts)}) AS stretches", share)]
 
-    def fits(self, column: str) -> bool:
+    def fits(self, column: str, channel: Channel) -> bool:
         """By the points of the least and the greatest value, which DuckDB knows of most files without reading."""
         reading = self.readings[column]
         ends = (f"SELECT {end}({reading.held}) AS {reading.held} FROM {self.table}" for end in ("MIN", "MAX"))
-        text = f"SELECT {reading.point} FROM ({' UNION ALL '.join(ends)}) AS ends"
-        points = [point for (point,) in self._attached.connection.execute(text).fetchall()]
-        return all(point is not None and abs(point) <= LIMIT for point in points)
+        text = f"SELECT {reading.point} AS point FROM ({' UNION ALL '.join(ends)}) AS ends"
+        points = [point for (point,) in _own(channel).execute(text)]
+        return all(isinstance(point, int) and abs(point) <= LIMIT for point in points)
 
     def close(self) -> None:
         """Close the connection."""
-        with self._lock:
-            self._attached.close()
+        super().close()
+        self._attached.close()
 
     def _fields(self) -> tuple[str, dict[str, Reading]]:
         """A CSV file's fields read as their kinds, beside whether there is anything in them."""
@@ -186,13 +223,20 @@ def _stored(reading: Reading, point: str) -> Reading:
     return Reading(reading.column, point, given, point, readable=given, place=place)
 
 
+def _own(channel: Channel) -> DuckDbChannel:
+    if not isinstance(channel, DuckDbChannel):
+        raise AssertionError("a DuckDB source has channels of DuckDB only")
+    return channel
+
+
 def _attach(source: object) -> _Attached:
     directory = TemporaryDirectory(prefix="idios-")
     connection = duckdb.connect(":memory:", config={"temp_directory": directory.name})
     try:
+        cursors = (connection, *(connection.cursor() for _ in range(AT_ONCE - 1)))
         # Ibis changes settings when it takes a connection over, so it comes before they are locked
-        engine = ibis.duckdb.from_connection(connection)
-        attached = _Attached(connection, engine, directory, _place(connection, source, directory.name))
+        engines = tuple(ibis.duckdb.from_connection(cursor) for cursor in cursors)
+        attached = _Attached(cursors, engines, directory, _place(cursors, source, directory.name))
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
     except BaseException:
@@ -202,10 +246,13 @@ def _attach(source: object) -> _Attached:
     return attached
 
 
-def _place(connection: duckdb.DuckDBPyConnection, source: object, directory: str) -> _Place:
+def _place(cursors: Sequence[duckdb.DuckDBPyConnection], source: object, directory: str) -> _Place:
     """Make the source known to the connection: its table, and what is special about it."""
+    connection = cursors[0]
     if not isinstance(source, str | Path):
-        connection.register("frame", _arrow(source))
+        frame = _arrow(source)
+        for cursor in cursors:  # a frame is known to the cursor alone that was given it
+            cursor.register("frame", frame)
         return _Place("frame")
     written, _, table = str(source).partition("::")
     path = Path(written).absolute()

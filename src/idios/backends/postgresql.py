@@ -1,7 +1,7 @@
 """PostgreSQL (14 or newer): a table, a view or a materialised view, read where it lives.
 
-Every call reads one snapshot of the database, in a transaction that cannot write. A connection that was lost is opened
-again by the next call.
+Every call reads one snapshot of the database, in a transaction that cannot write. A few calls run beside each other,
+each on a connection of its own. A connection that was lost is opened again by the next call.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import psycopg
 import pyarrow as pa
 from ibis.backends.sql.datatypes import PostgresType  # type: ignore[import-untyped]
 
+from idios.backends.channel import Channel, Pool
 from idios.backends.dialect import Dialect
 from idios.backends.engine import SqlBackend
 from idios.backends.progress import Progress
@@ -51,6 +52,9 @@ DIALECT = Dialect(
 OLDEST = 140000
 """From here on EXTRACT is exact, and decimals can be infinite."""
 
+PATIENCE = 5.0
+"""Seconds to reach the server with the wish to cancel a statement, before it is tried again."""
+
 SAMPLED_KINDS = "rmp"
 """What TABLESAMPLE takes: tables, materialised views and partitioned tables, but no views."""
 
@@ -73,21 +77,14 @@ def describe(source: object) -> list[tuple[str, Kind, int]]:
         return described(_Relation.find(connection, address.table).held)
 
 
-class PostgresqlBackend(SqlBackend):
-    """A table of a database."""
+class PostgresqlChannel(Channel):
+    """A connection to a database."""
 
     dialect = DIALECT
 
-    def __init__(
-        self, address: _Address, connection: psycopg.Connection, dataset: Dataset, progress: Progress | None
-    ) -> None:
-        super().__init__(dataset, ibis.postgres.from_connection(connection), progress)
+    def __init__(self, address: _Address, connection: psycopg.Connection | None = None) -> None:
+        super().__init__(ibis.postgres.from_connection(connection or address.connect()))
         self._address = address
-        relation = _Relation.find(connection, address.table)
-        self.table = DIALECT.identifier(*relation.name)
-        self.readings = readings(dataset, relation.held, DIALECT)
-        self._blocks = relation.kind in SAMPLED_KINDS
-        self.try_reading()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -98,17 +95,42 @@ class PostgresqlBackend(SqlBackend):
             self.connection.con.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
 
-    def samplings(self, share: float, rows: int) -> list[Sample]:
-        """Whole pages, of what is stored in pages."""
-        return [Sample(f"{self.table} TABLESAMPLE SYSTEM ({100 * share})", share)] if self._blocks else []
-
-    def fetch(self, expression: ir.Table) -> pa.Table:
+    def run(self, expression: ir.Table) -> pa.Table:
         """Run an expression without a cursor on the server, which would keep it to one process there."""
         with self.connection.con.cursor(binary=True) as cursor:
             rows = cursor.execute(self.compiled(expression)).fetchall()
         schema = expression.schema().to_pyarrow()
         columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
         return pa.Table.from_arrays(columns, schema=schema)
+
+    def interrupt(self) -> None:
+        """Ask the server to cancel the statement, and wait until it has been told."""
+        self.connection.con.cancel_safe(timeout=PATIENCE)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self.connection.disconnect()
+
+
+class PostgresqlBackend(SqlBackend):
+    """A table of a database."""
+
+    dialect = DIALECT
+
+    def __init__(
+        self, address: _Address, connection: psycopg.Connection, dataset: Dataset, progress: Progress | None
+    ) -> None:
+        first = [connection]
+        super().__init__(dataset, Pool(lambda: PostgresqlChannel(address, first.pop() if first else None)), progress)
+        relation = _Relation.find(connection, address.table)
+        self.table = DIALECT.identifier(*relation.name)
+        self.readings = readings(dataset, relation.held, DIALECT)
+        self._blocks = relation.kind in SAMPLED_KINDS
+        self.try_reading()
+
+    def samplings(self, share: float, rows: int) -> list[Sample]:
+        """Whole pages, of what is stored in pages."""
+        return [Sample(f"{self.table} TABLESAMPLE SYSTEM ({100 * share})", share)] if self._blocks else []
 
 
 @dataclass(frozen=True)

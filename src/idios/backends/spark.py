@@ -1,19 +1,27 @@
 """Spark: a table or view of a session, for what is too large for one machine.
 
 The session stays the caller's and is not stopped; Ibis sets its time zone to UTC. Spark has no snapshots: do not write
-to a table while it is read.
+to a table while it is read. Questions wait for each other: Spark gives each the whole cluster. A question that is
+stopped has its jobs cancelled, except in a Spark Connect session, where it ends with the statement that is running.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+from uuid import uuid4
 
 import ibis  # type: ignore[import-untyped]
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import ibis.expr.types as ir  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.pyspark.datatypes import PySparkType  # type: ignore[import-untyped]
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from idios.backends.channel import Channel, Pool
 from idios.backends.dialect import Dialect
 from idios.backends.engine import SqlBackend
 from idios.backends.progress import Progress
@@ -56,6 +64,57 @@ def describe(source: object) -> list[tuple[str, Kind, int]]:
     return described(_held(*_table(source)))
 
 
+class SparkChannel(Channel):
+    """A session."""
+
+    dialect = DIALECT
+
+    def __init__(self, session: SparkSession) -> None:
+        super().__init__(ibis.pyspark.connect(session))
+        self._jobs = f"idios {uuid4()}"
+        try:
+            self._context: SparkContext | None = session.sparkContext
+        except PySparkException:  # Spark Connect has none
+            self._context = None
+
+    def run(self, expression: ir.Table) -> pa.Table:
+        """Run an expression as jobs of one group."""
+        with self._grouped():
+            frame = self.connection.raw_sql(self.compiled(expression))
+            schema = expression.schema().to_pyarrow()
+            if hasattr(frame, "toArrow"):  # from version 4 on
+                return frame.toArrow().cast(schema)
+            found = frame.collect()
+        columns = [pa.array([row[i] for row in found], field.type) for i, field in enumerate(schema)]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def interrupt(self) -> None:
+        """Cancel the jobs of this channel."""
+        if self._context is not None:
+            self._context.cancelJobGroup(self._jobs)
+
+    def close(self) -> None:
+        """Leave the session to whoever made it."""
+
+    @contextmanager
+    def _grouped(self) -> Iterator[None]:
+        """The group is a property of the calling thread, which gets its own back."""
+        if self._context is None:
+            yield
+            return
+        before = {name: self._context.getLocalProperty(name) for name in GROUP}
+        self._context.setJobGroup(self._jobs, "a question", interruptOnCancel=True)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                self._context.setLocalProperty(name, cast(str, value))  # None takes it away
+
+
+GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+"""What names a group of jobs."""
+
+
 class SparkBackend(SqlBackend):
     """A table or view of a session."""
 
@@ -63,26 +122,13 @@ class SparkBackend(SqlBackend):
 
     def __init__(self, session: SparkSession, table: str, dataset: Dataset, progress: Progress | None) -> None:
         self.readings = readings(dataset, _held(session, table), DIALECT)
-        super().__init__(dataset, ibis.pyspark.connect(session), progress)
+        super().__init__(dataset, Pool(lambda: SparkChannel(session), at_once=1), progress)
         self.table = table
         self.try_reading()
 
     def samplings(self, share: float, rows: int) -> list[Sample]:
         """None is quicker than an even one."""
         return []
-
-    def fetch(self, expression: ir.Table) -> pa.Table:
-        """Run an expression and bring its result."""
-        frame = self.connection.raw_sql(self.compiled(expression))
-        schema = expression.schema().to_pyarrow()
-        if hasattr(frame, "toArrow"):  # from version 4 on
-            return frame.toArrow().cast(schema)
-        found = frame.collect()
-        columns = [pa.array([row[i] for row in found], field.type) for i, field in enumerate(schema)]
-        return pa.Table.from_arrays(columns, schema=schema)
-
-    def close(self) -> None:
-        """Leave the session to whoever made it."""
 
 
 def _table(source: object) -> tuple[SparkSession, str]:

@@ -18,6 +18,22 @@ from idios.core.exact import positive, text
 from idios.errors import ConfigurationError
 from idios.party import TrustedParty
 
+LEVELS = """\
+# The level of protection (docs/limits.md); choose one.
+# individual, group: noise fitted to the actual data. Whatever ε, one MEDIAN of a column of 0s and 1000s shows on
+#   which side of a threshold the data lies; so a server needs analysts = "trusted" beside them.
+# differential: holds whatever the data, for anybody. Statistics need bounds; medians and the like can do with a
+#   delta instead, which every question that uses it spends.
+protection = "individual"
+# protection = "group"         # the same for up to `group` records together
+# group = 5
+# protection = "differential"
+# delta = 1e-6
+# analysts = "trusted"         # nobody who asks will try to find out about single records
+# release_seconds = 0.25  # on a server: answers leave at 0.25, 0.5, 1, 2, … seconds, so that time tells nothing; \
+default at "differential\""""
+"""What a controller chooses between, with its consequences."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -95,12 +111,7 @@ def dataset_text(
         f"source = {_quoted(source)}",
         f"budget = {text(positive(budget, 'budget'))}  # ε over all analysts; to raise it later: idios ledger raise",
         'neighbours = "replace"         # one record changes, n is public; or "add-remove"',
-        'protection = "individual"      # fitted to the actual data: for trusted analysts only, see docs/limits.md',
-        '# protection = "group"         # the same for up to `group` records together',
-        "# group = 5",
-        '# protection = "differential"  # holds whatever the data, for anybody; needs bounds, or for medians and',
-        "# delta = 1e-6                 # the like a delta, spent by every question that needs it",
-        '# analysts = "trusted"         # a server asks for this below "differential"',
+        LEVELS,
         "min_epsilon = 0.05             # the least ε of every released cell",
         "",
         f"[datasets.{_quoted_key(name)}.columns]",

@@ -303,7 +303,9 @@ def weighted_index(
     # What is given here describes private data, so no message repeats it.
     if len(counts) != len(exponents):
         raise InvalidInput("counts and exponents must be of the same length")
-    if not all(isinstance(number, Integral) and number >= 0 for number in (*counts, *exponents)):
+    if not all(
+        (type(number) is int or isinstance(number, Integral)) and number >= 0 for number in (*counts, *exponents)
+    ):
         raise InvalidInput("counts and exponents must be whole numbers of at least 0")
     pairs = [(int(count), int(exponent)) for count, exponent in zip(counts, exponents, strict=True)]
     if not any(counts):
@@ -317,10 +319,11 @@ def weighted_index(
     # enclosures, at most 4·levels·counts wide in all, are 2^(−_MORE) of it from the first round on.
     least = min(exponent for count, exponent in pairs if count)
     levels = sorted({exponent - least for count, exponent in pairs if count})
-    places = _MORE + sum(count for count, _ in pairs).bit_length() + len(levels).bit_length() + 2
+    # Rounded up, so that the powers of one question's ε are there for the next.
+    places = _MORE * (2 + (sum(count for count, _ in pairs).bit_length() + len(levels).bit_length() + 2) // _MORE)
     uniform, known = _random_bits(source, _MORE), _MORE
     while True:
-        powers = dict(zip(levels, exp_minus_multiples(rate, levels, places), strict=True))
+        powers = dict(zip(levels, _powers(rate, tuple(levels), places), strict=True))
         enclosures = []
         for count, exponent in pairs:
             lo, hi = powers[exponent - least] if count else (0, 0)
@@ -331,6 +334,12 @@ def weighted_index(
         uniform = uniform << _MORE | _random_bits(source, _MORE)
         known += _MORE
         places += _MORE
+
+
+@lru_cache(maxsize=16)
+def _powers(rate: Fraction, levels: tuple[int, ...], places: int) -> list[Enclosure]:
+    """e^(−rate·level) for every level; kept, as questions with the same ε ask for the same."""
+    return exp_minus_multiples(rate, levels, places)
 
 
 def _locate(uniform: int, known: int, enclosures: list[Enclosure]) -> int | None:

@@ -96,7 +96,8 @@ def _global_sensitivity(statistic: Statistic, n: int, width: float) -> float | N
         return width
     if isinstance(statistic, Quantile):
         # (1−r)·x_k + r·x_{k+1} moves by (1−r)·(x_{k+1} − x_k) + r·(x_{k+2} − x_{k+1}) at most
-        rest = float(statistic.position(n) % 1)
+        numerator, parts = statistic.position(n)
+        rest = numerator % parts / parts
         return width * max(rest, 1 - rest)
     if isinstance(statistic, TrimmedMean):
         return width / (n - 2 * math.floor(statistic.p * n))

@@ -34,12 +34,7 @@ def read_column(
     with open_source(source, Dataset("compared", {name: unbounded})) as backend:
         if not isinstance(backend, SqlBackend):
             raise SourceError(f"{source!r} lives where its values cannot be fetched")
-        backend.rows()  # makes a text file ready to be read
-        reading = backend.readings[name]
-        text = (
-            f"SELECT {reading.clamped('point')} AS point FROM (SELECT {reading.point} AS point FROM {backend.table}) p"
-        )
-        held = backend.fetch(backend.query(text, {"point": "int64"}))["point"]
+        held = backend.points(name)
     points = held.drop_null().to_numpy()
     missing = held.null_count
     if len(points) and max(-int(points.min()), int(points.max())) > LIMIT:

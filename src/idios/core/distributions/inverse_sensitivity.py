@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from idios.core.envelope import Envelope
@@ -60,17 +61,22 @@ class InverseSensitivity:
             raise InvalidInput("either a range low..high or a weight of refusal must be given")
 
     @cached_property
+    def balls(self) -> list[tuple[int, int]]:
+        """The first and the last point within each distance; each contains the one before."""
+        lows, highs = self.envelope.lows, self.envelope.highs
+        if self.low is None or self.high is None:
+            return [(int(lo), int(hi)) for lo, hi in zip(lows, highs, strict=True)]
+        low, high = self.low, self.high
+        balls = [(int(max(lo, low)), int(min(hi, high))) for lo, hi in zip(lows, highs, strict=True)]
+        return [*balls, (low, high)]
+
+    @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         """The grid in runs of equal distance, in ascending order."""
         left: list[Piece] = []
         right: list[Piece] = []
-        balls = list(zip(self.envelope.lows, self.envelope.highs, strict=True))
-        if self.low is not None and self.high is not None:
-            balls = [(max(lo, self.low), min(hi, self.high)) for lo, hi in balls]
-            balls.append((self.low, self.high))
         inner: tuple[int, int] | None = None
-        for distance, (lo, hi) in enumerate(balls):
-            low, high = int(lo), int(hi)
+        for distance, (low, high) in enumerate(self.balls):
             if inner is None:
                 left.append(Piece(low, high, distance))
             else:
@@ -84,26 +90,24 @@ class InverseSensitivity:
     @cached_property
     def weights(self) -> dict[int, int]:
         """How many outcomes there are of each distance, refusal included: N = Σ weights[i]·q^i."""
-        found: dict[int, int] = {}
-        for piece in self.pieces:
-            found[piece.distance] = found.get(piece.distance, 0) + piece.points
+        sizes = [0, *(high - low + 1 for low, high in self.balls)]
+        found = {i: outer - inner for i, (inner, outer) in enumerate(pairwise(sizes)) if outer > inner}
         if self.refusal:
             last = self.envelope.distance
             found[last] = found.get(last, 0) + self.refusal
         return found
 
     def draw(self, source: Source | None = None) -> int | None:
-        """One exact draw; None is the refusal."""
-        counts = [piece.points for piece in self.pieces]
-        exponents = [piece.distance for piece in self.pieces]
-        if self.refusal:
-            counts.append(self.refusal)
-            exponents.append(self.envelope.distance)
-        chosen = weighted_index(counts, exponents, self.epsilon / 2, source)
-        if chosen == len(self.pieces):
-            return None
-        piece = self.pieces[chosen]
-        return piece.first + uniform_below(piece.points, source)
+        """One exact draw; None is the refusal. First a distance, then one of its outcomes, all equally likely."""
+        distances = list(self.weights)
+        distance = distances[weighted_index(list(self.weights.values()), distances, self.epsilon / 2, source)]
+        chosen = uniform_below(self.weights[distance], source)
+        low, high = self.balls[distance]
+        inner_low, inner_high = self.balls[distance - 1] if distance else (low, low - 1)
+        left, right = inner_low - low, high - inner_high
+        if chosen < left:
+            return low + chosen
+        return inner_high + 1 + chosen - left if chosen < left + right else None
 
     def distance_of(self, point: int) -> int | None:
         """The exponent of a point's weight, None if it cannot be drawn."""

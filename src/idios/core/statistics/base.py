@@ -85,6 +85,11 @@ class Statistic(ABC):
         """The point of the answer's grid that stands for an exact value; monotone."""
         return floor_half_up(value * self.resolution(fineness))
 
+    def placed_limits(self, summary: Summary, distance: int, fineness: int) -> tuple[int | float, int | float]:
+        """``limits`` on the answer's grid."""
+        least, most = self.limits(summary, distance)
+        return self.place(least, fineness), self.place(most, fineness)
+
     def envelope(self, summary: Summary, distance: int, fineness: int = FINENESS) -> Envelope:
         """The envelope out to ``distance``, on the answer's grid."""
         low, high = (self.place(end, fineness) for end in self.range(summary.domain))
@@ -93,7 +98,7 @@ class Statistic(ABC):
         value: int | None = None
         for i in range(distance + 1):
             if summary.moves.sizes(i)[0] >= self.least_size:
-                least, most = (self.place(end, fineness) for end in self.limits(summary, i))
+                least, most = self.placed_limits(summary, i, fineness)
                 if i == 0:
                     value = int(least)
                 lows.append(min([least, *lows[-1:]]))

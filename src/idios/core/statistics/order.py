@@ -24,9 +24,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from idios.core.domain import Domain
+from idios.core.envelope import Envelope
 from idios.core.exact import Extended, exact, whole
 from idios.core.neighbours import Exchange, Moves, Neighbours
-from idios.core.statistics.base import MonotoneStatistic
+from idios.core.statistics.base import FINENESS, MonotoneStatistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput
 
@@ -37,18 +38,59 @@ class OrderStatistic(MonotoneStatistic):
     coarse_floor = True
 
     @abstractmethod
-    def position(self, size: int) -> Fraction:
-        """p(s), counted from 1."""
+    def position(self, size: int) -> tuple[int, int]:
+        """p(s), counted from 1, as numerator and denominator: fractions are slow, and this is asked for every i."""
 
     def read(self, summary: Summary, size: int, offset: int) -> Extended:
         """The value at p(size) + offset, interpolated where the position is fractional."""
-        position = self.position(size) + offset
-        rank = position.numerator // position.denominator
-        rest = position - rank
-        below, above = summary.at(rank), summary.at(rank + 1) if rest else 0
+        value, parts = self._reading(summary, size, offset)
+        return value if isinstance(value, float) else Fraction(value, parts)
+
+    def placed_limits(self, summary: Summary, distance: int, fineness: int) -> tuple[int | float, int | float]:
+        """``limits`` on the answer's grid, in whole numbers alone."""
+        resolution = self.resolution(fineness)
+        lows, highs = [], []
+        for dropped, placed in self.extreme_exchanges(summary.moves, distance):
+            size = summary.size - dropped + placed
+            lows.append(_placed(*self._reading(summary, size, -placed), resolution))
+            highs.append(_placed(*self._reading(summary, size, dropped), resolution))
+        return min(lows), max(highs)
+
+    def envelope(self, summary: Summary, distance: int, fineness: int = FINENESS) -> Envelope:
+        """Under replace all distances read one run of ranks around the position, at the same place between two."""
+        moves = summary.moves
+        if moves.neighbours is not Neighbours.REPLACE or moves.size < self.least_size:
+            return super().envelope(summary, distance, fineness)
+        defined = distance if moves.whole else min(distance, moves.size - self.least_size)
+        reach = min(defined, moves.size)
+        numerator, parts = self.position(moves.size)
+        rank, rest = divmod(numerator, parts)
+        run = summary.run(rank - reach, rank + reach + (rest > 0))
+        above = run[1:] if rest else run
+        half, first, second = (
+            2 * parts,
+            2 * (parts - rest) * self.resolution(fineness),
+            2 * rest * self.resolution(fineness),
+        )
+        placed = [
+            a if isinstance(a, float) else b if isinstance(b, float) else (first * a + second * b + parts) // half
+            for a, b in zip(run, above, strict=False)
+        ]
+        low, high = (self.place(end, fineness) for end in self.range(summary.domain))
+        lows, highs = placed[reach::-1], placed[reach:]
+        lows += lows[-1:] * (defined - reach) + [low] * (distance - defined)
+        highs += highs[-1:] * (defined - reach) + [high] * (distance - defined)
+        return Envelope(int(placed[reach]), tuple(lows), tuple(highs))
+
+    def _reading(self, summary: Summary, size: int, offset: int) -> tuple[int | float, int]:
+        """``read`` as numerator and denominator; an infinity over 1."""
+        numerator, parts = self.position(size)
+        rank, rest = divmod(numerator + offset * parts, parts)
+        below = summary.at(rank)
         if not rest or isinstance(below, float):
-            return below  # −∞, as only the lower bound lies below a position
-        return above if isinstance(above, float) else (1 - rest) * below + rest * above
+            return below, 1  # −∞, as only the lower bound lies below a position
+        above = summary.at(rank + 1)
+        return (above, 1) if isinstance(above, float) else ((parts - rest) * below + rest * above, parts)
 
     def extreme_exchanges(self, moves: Moves, distance: int) -> Iterable[Exchange]:
         """All additions or all removals under add-remove; replacements under replace."""
@@ -63,10 +105,15 @@ class OrderStatistic(MonotoneStatistic):
             return []
         down, up = [], []
         for dropped, placed in self.extreme_exchanges(moves, defined):
-            position = self.position(moves.size - dropped + placed)
-            down.append(int(position // 1) - placed)
-            up.append(int(-(-position // 1)) + dropped)
+            numerator, parts = self.position(moves.size - dropped + placed)
+            down.append(numerator // parts - placed)
+            up.append(-(-numerator // parts) + dropped)
         return [(min(down), max(up))]
+
+
+def _placed(value: int | float, parts: int, resolution: int) -> int | float:
+    """⌊value/parts · resolution + ½⌋, infinities kept."""
+    return value if isinstance(value, float) else (2 * value * resolution + parts) // (2 * parts)
 
 
 @dataclass(frozen=True)
@@ -87,9 +134,9 @@ class KthSmallest(OrderStatistic):
         """k values."""
         return self.k
 
-    def position(self, size: int) -> Fraction:
+    def position(self, size: int) -> tuple[int, int]:
         """p(s) = k."""
-        return Fraction(self.k)
+        return self.k, 1
 
     def missing_bound(self, domain: Domain, distance: int) -> str | None:
         """A lower bound, where that many changes reach below every value."""
@@ -114,9 +161,9 @@ class KthLargest(OrderStatistic):
         """k values."""
         return self.k
 
-    def position(self, size: int) -> Fraction:
+    def position(self, size: int) -> tuple[int, int]:
         """p(s) = s − k + 1."""
-        return Fraction(size - self.k + 1)
+        return size - self.k + 1, 1
 
     def missing_bound(self, domain: Domain, distance: int) -> str | None:
         """An upper bound, where that many changes reach above every value."""
@@ -164,9 +211,9 @@ class DiscreteQuantile(_Share):
 
     name: ClassVar[str] = "discrete_quantile"
 
-    def position(self, size: int) -> Fraction:
+    def position(self, size: int) -> tuple[int, int]:
         """p(s) = max(1, ⌈q·s⌉)."""
-        return Fraction(max(1, -(-self.q.numerator * size // self.q.denominator)))
+        return max(1, -(-self.q.numerator * size // self.q.denominator)), 1
 
 
 @dataclass(frozen=True)
@@ -176,9 +223,9 @@ class Quantile(_Share):
     name: ClassVar[str] = "quantile"
     fractional: ClassVar[bool] = True
 
-    def position(self, size: int) -> Fraction:
+    def position(self, size: int) -> tuple[int, int]:
         """p(s) = 1 + q·(s − 1)."""
-        return 1 + self.q * (size - 1)
+        return self.q.denominator + self.q.numerator * (size - 1), self.q.denominator
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class InterquartileRange(Statistic):
                 quartile.limits(summary, distance) for quartile in (FIRST_QUARTILE, THIRD_QUARTILE)
             )
             return max(0, low3 - high1), high3 - low1
-        a, b = (int(quartile.position(summary.size)) for quartile in (FIRST_QUARTILE, THIRD_QUARTILE))
+        a, b = (quartile.position(summary.size)[0] for quartile in (FIRST_QUARTILE, THIRD_QUARTILE))
         if a == b:  # one value
             return 0, 0
         moved = min(distance, summary.size)

@@ -1,0 +1,144 @@
+"""Every engine: a running statement is stopped, and nobody else's is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from engines import Engine
+from plans import by, category, dataset, number, plan, whole
+
+from idios.backends.channel import AT_ONCE, Channel
+from idios.backends.engine import SqlBackend
+from idios.backends.progress import Stopped, Watch
+from idios.core.statistics import Count, DistinctCount, KthLargest, Mean, Median, Mode, TrimmedMean
+from idios.query.predicate import Among
+
+SLOW = {
+    "duckdb": "SELECT sum(i % 7) AS s FROM range(1000000000000) AS r(i)",
+    "postgres": "SELECT count(*) AS s FROM pg_sleep(300)",
+    "spark": "SELECT sum(id % 7) AS s FROM range(1000000000000)",
+}
+WAIT = 60.0
+DATA = dataset(whole("n"))
+TABLE = pa.table({"n": pa.array(range(1001), pa.int64())})
+ASKED = plan(DATA, (Median(), "n"))
+
+
+def until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + WAIT
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+class Slowed:
+    """Lets the questions of some watches run a statement that would take minutes."""
+
+    def __init__(self, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert isinstance(backend, SqlBackend)
+        self.watches: set[Watch] = set()
+        self.running: set[Watch] = set()
+        with backend.channels.channel(Watch()) as channel:
+            kind = type(channel)
+        run, slowed = kind.run, self
+
+        def slow(self: Channel, expression: Any) -> Any:
+            if self.watch not in slowed.watches:
+                return run(self, expression)
+            slowed.running.add(self.watch)
+            return run(self, self.query(SLOW[self.dialect.name], {"s": "int64"}))
+
+        monkeypatch.setattr(kind, "run", slow)
+
+    def watch(self) -> Watch:
+        made = Watch()
+        self.watches.add(made)
+        return made
+
+
+def test_a_running_statement_is_stopped(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    with engine.open(TABLE, DATA) as backend, ThreadPoolExecutor(1) as pool:
+        slowed = Slowed(backend, monkeypatch)
+        right = backend.summarise(ASKED)
+        for wait in (0.0, 1.5):  # before the engine has begun, and when it runs
+            watch = slowed.watch()
+            running = pool.submit(backend.summarise, ASKED, watch)
+            until(lambda watch=watch: watch in slowed.running)
+            time.sleep(wait)
+            watch.stop()
+            with pytest.raises(Stopped):
+                running.result(WAIT)
+            assert backend.summarise(ASKED) == right
+
+
+def test_a_long_question_holds_up_nobody_and_its_end_hits_nobody(
+    quick_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with quick_engine.open(TABLE, DATA) as backend, ThreadPoolExecutor(AT_ONCE) as pool:
+        slowed = Slowed(backend, monkeypatch)
+        right = backend.summarise(ASKED)
+        for _ in range(5):
+            watch = slowed.watch()
+            running = pool.submit(backend.summarise, ASKED, watch)
+            until(lambda watch=watch: watch in slowed.running)
+            assert backend.summarise(ASKED) == right
+            others = [pool.submit(backend.summarise, ASKED) for _ in range(10)]
+            watch.stop()
+            assert all(other.result(WAIT) == right for other in others)
+            with pytest.raises(Stopped):
+                running.result(WAIT)
+
+
+def test_whoever_waits_for_a_place_can_be_stopped(quick_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    with quick_engine.open(TABLE, DATA) as backend, ThreadPoolExecutor(AT_ONCE + 1) as pool:
+        slowed = Slowed(backend, monkeypatch)
+        taken = [slowed.watch() for _ in range(AT_ONCE)]
+        running = [pool.submit(backend.summarise, ASKED, watch) for watch in taken]
+        until(lambda: slowed.running == set(taken))
+        late = Watch()
+        waiting = pool.submit(backend.summarise, ASKED, late)
+        until(lambda: late._action)
+        assert not waiting.done()
+        late.stop()
+        with pytest.raises(Stopped):
+            waiting.result(WAIT)
+        assert not any(one.done() for one in running)
+        for watch in taken:
+            watch.stop()
+        for one in running:
+            with pytest.raises(Stopped):
+                one.result(WAIT)
+        assert backend.summarise(ASKED)
+
+
+def test_different_questions_beside_each_other(quick_engine: Engine) -> None:
+    """Each gets its own answer, however the threads take turns."""
+    age, part = whole("age", (0, 99), nullable=False), category("part", "a", "b", "c")
+    data = dataset(age, part, number("x", "0.25"))
+    rows = 60_000  # large enough for samples and brackets
+    table = pa.table(
+        {
+            "age": pa.array([i * 31 % 100 for i in range(rows)], pa.int64()),
+            "part": ["abc"[i % 3] for i in range(rows)],
+            "x": [i * 7919 % 60_013 / 4 for i in range(rows)],
+        }
+    )
+    questions = [
+        plan(data, (Median(), "x"), (Count(), None)),
+        plan(data, (Median(), "age"), groups=[by(part)]),
+        plan(data, (KthLargest(3), "x"), (Mean(), "age")),
+        plan(data, (Mode(), "part")),
+        plan(data, (TrimmedMean(Fraction(1, 20)), "x"), groups=[by(age, 25)]),
+        plan(data, (DistinctCount(), "age"), where=Among("age", ((0, 49),))),
+    ]
+    with quick_engine.open(table, data) as backend, ThreadPoolExecutor(8) as pool:
+        right = [backend.summarise(question) for question in questions]
+        order = [i * 5 % 6 for i in range(36)]
+        found = list(pool.map(lambda i: backend.summarise(questions[i]), order))
+    assert all(one == right[i] for i, one in zip(order, found, strict=True))
