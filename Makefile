@@ -3,13 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 CONSTRAINTS := constraints.txt
-# What the tests install. Spark is large, so only CI adds it: make test EXTRAS=dev,postgres,spark
-EXTRAS ?= dev,postgres
+# What the tests install. Spark is large, so only CI adds it: make test EXTRAS=dev,postgres,server,spark
+EXTRAS ?= dev,postgres,server
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 comma  := ,
 DEV    := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
-.PHONY: help demo test check bench wheel clean
+.PHONY: help demo serve test check bench wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -31,6 +31,10 @@ $(DEV): $(BIN)/python pyproject.toml $(CONSTRAINTS)
 
 demo: $(VENV)/.runtime  ## a trusted party answers a handful of questions
 	@$(BIN)/idios demo
+
+serve: $(BIN)/python  ## the server and its console, on generated people
+	@$(PIP) -e '.[server]'
+	@$(BIN)/idios serve --demo
 
 test: $(DEV)  ## all tests
 	@$(BIN)/python -m pytest -n auto --dist loadgroup -q

@@ -9,24 +9,28 @@ Rules:
 from __future__ import annotations
 
 import datetime
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from idios.core.calibration import Protection
+from idios.core.calibration import Level, Protection
 from idios.core.domain import Categories, Domain, Kind, default_step
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
 from idios.errors import ConfigurationError, InvalidInput
 from idios.query.schema import Column, Dataset, Parameters
+from idios.settings import LEDGER_VARIABLES, Settings, read_settings
 
 MIN_EPSILON = Fraction(1, 20)
 MAX_GROUPS = 1000
 DELTA_QUESTIONS = 100
 """How many questions the δ budget allows, unless ``delta_budget`` is declared."""
+RELEASE_SECONDS = Fraction(1, 4)
+"""When a server's answers leave at `differential`: after this time, twice, four times it, …"""
 
 COLUMN_KEYS = ("type", "step", "bounds", "nullable", "values", "decimals")
 DATASET_KEYS = (
@@ -45,6 +49,7 @@ DATASET_KEYS = (
     "min_epsilon",
     "max_groups",
     "parameters",
+    "release_seconds",
     "columns",
 )
 LEDGER_KEYS = ("url", "key_file")
@@ -56,10 +61,11 @@ class Declared:
     """One data set of a configuration: what is public, where the data is, and what may be spent."""
 
     dataset: Dataset
-    source: str
+    source: str = field(repr=False)  # an address may hold a password
     budget: Fraction
     delta_budget: Fraction
     analysts_trusted: bool = False
+    release_seconds: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -67,13 +73,15 @@ class Configuration:
     """A whole ``idios.toml``; paths in it are relative to its own folder."""
 
     folder: Path
-    ledger_url: str
+    ledger_url: str = field(repr=False)  # and so may this one
     key_file: Path | None
     datasets: Mapping[str, Declared]
+    server: Settings
 
 
-def read_configuration(path: str | Path) -> Configuration:
-    """Read and check a configuration file."""
+def read_configuration(path: str | Path, environment: Mapping[str, str] | None = None) -> Configuration:
+    """Read and check a configuration file; what the environment says of the ledger and the server comes first."""
+    variables = os.environ if environment is None else environment
     file = Path(path)
     try:
         raw = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -81,9 +89,10 @@ def read_configuration(path: str | Path) -> Configuration:
         raise ConfigurationError(f"there is no configuration file {file}; `idios init` writes one") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}") from None
-    _only(raw, ("ledger", "datasets"), str(file))
-    ledger = _table(raw, "ledger", str(file))
+    _only(raw, ("ledger", "server", "datasets"), str(file))
+    ledger = dict(_table(raw, "ledger", str(file)))
     _only(ledger, LEDGER_KEYS, "[ledger]")
+    ledger |= {key: variables[name] for key, name in LEDGER_VARIABLES.items() if name in variables}
     datasets = _table(raw, "datasets", str(file))
     if not datasets:
         raise ConfigurationError(f"{file} declares no data set: add a table [datasets.NAME]")
@@ -93,7 +102,7 @@ def read_configuration(path: str | Path) -> Configuration:
         url = f"sqlite:///{folder / url.removeprefix('sqlite:///')}"
     key_file = folder / str(ledger["key_file"]) if "key_file" in ledger else None
     found = {name: declare(name, _table(datasets, name, str(file)), folder) for name in datasets}
-    return Configuration(folder, url, key_file, found)
+    return Configuration(folder, url, key_file, found, read_settings(_table(raw, "server", str(file)), variables))
 
 
 def declare(name: str, given: Mapping[str, Any], folder: Path | None = None) -> Declared:
@@ -127,12 +136,17 @@ def declare(name: str, given: Mapping[str, Any], folder: Path | None = None) -> 
         budget = positive(given["budget"], "budget")
         default = protection.delta * DELTA_QUESTIONS
         delta_budget = exact(given["delta_budget"], "delta_budget") if "delta_budget" in given else default
+        usual = RELEASE_SECONDS if protection.level is Level.DIFFERENTIAL else Fraction(0)
+        release_seconds = exact(given.get("release_seconds", usual), "release_seconds")
+        if not 0 <= release_seconds <= 60:
+            raise InvalidInput(f"release_seconds must be from 0 (no padding) to 60, got {given['release_seconds']!r}")
     except InvalidInput as error:
         raise ConfigurationError(f"{where}: {error}") from None
     analysts = given.get("analysts")
     if analysts not in (None, "trusted"):
         raise ConfigurationError(f'{where}: analysts must be "trusted" where it is given, got {analysts!r}')
-    return Declared(dataset, source, budget, min(delta_budget, Fraction(1)), analysts == "trusted")
+    delta_budget = min(delta_budget, Fraction(1))
+    return Declared(dataset, source, budget, delta_budget, analysts == "trusted", release_seconds)
 
 
 def read_columns(given: Mapping[str, Any]) -> dict[str, Column]:

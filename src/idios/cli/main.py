@@ -7,6 +7,7 @@ import sys
 import typer
 
 from idios.cli import analysts, asking, evaluation, ledger, setup
+from idios.cli.serve import serve
 from idios.cli.show import errors
 from idios.demo import demo
 from idios.errors import IdiosError
@@ -24,6 +25,7 @@ app.command()(asking.quote)
 app.command()(asking.inspect)
 app.command()(setup.init)
 app.command()(setup.check)
+app.command()(serve)
 app.add_typer(analysts.app, name="analyst")
 app.add_typer(ledger.app, name="ledger")
 app.command()(evaluation.compare)

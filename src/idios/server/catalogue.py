@@ -1,0 +1,101 @@
+"""What can be asked of each column: found by planning one question of every kind, which touches no data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from idios.config import Declared
+from idios.core.domain import Categories, Domain, Kind
+from idios.core.exact import text
+from idios.errors import IdiosError, Unanswerable
+from idios.party import TrustedParty
+from idios.query.functions import FUNCTIONS
+from idios.query.schema import Column, Dataset
+
+TWINS = ("VAR_POP", "STDDEV_POP")
+"""Second spellings, which a list need not repeat."""
+
+
+def described(party: TrustedParty, declared: Declared) -> dict[str, Any]:
+    """Everything public about a data set, for JSON."""
+    dataset = party.holdings[declared.dataset.name].dataset
+    protection = dataset.protection
+    return {
+        "name": dataset.name,
+        "version": dataset.version,
+        "neighbours": str(dataset.neighbours.value),
+        "level": str(protection.level),
+        "group": protection.group,
+        "delta": text(protection.delta),
+        "analysts_trusted": declared.analysts_trusted,
+        "min_epsilon": text(dataset.min_epsilon),
+        "max_groups": dataset.max_groups,
+        "release_seconds": text(declared.release_seconds),
+        "parameters": {
+            "quantile": text(dataset.parameters.quantile),
+            "k": None if dataset.parameters.k is None else sorted(dataset.parameters.k),
+            "trim": text(dataset.parameters.trim),
+        },
+        "columns": [_column(party, dataset, column) for column in dataset.columns.values()],
+    }
+
+
+def _column(party: TrustedParty, dataset: Dataset, column: Column) -> dict[str, Any]:
+    domain = column.domain
+    shown: dict[str, Any] = {"step": None, "bounds": None, "values": None}
+    if isinstance(domain, Categories):
+        shown["values"] = list(domain.values)
+    else:
+        shown["step"] = text(domain.step)
+        if domain.lower is not None or domain.upper is not None:
+            shown["bounds"] = [_end(domain, domain.lower), _end(domain, domain.upper)]
+    return {
+        "name": column.name,
+        "type": str(column.kind),
+        "nullable": column.nullable,
+        "groups": column.kind is Kind.CATEGORY or (isinstance(domain, Domain) and domain.bounded),
+        **shown,
+        "functions": list(_functions(party, dataset, column)),
+    }
+
+
+def _end(domain: Domain, point: int | None) -> str | None:
+    return None if point is None else text(domain.step * point)
+
+
+def _functions(party: TrustedParty, dataset: Dataset, column: Column) -> Iterator[dict[str, Any]]:
+    quoted = identifier(column.name)
+    parameters = dataset.parameters
+    arguments = {
+        "q": text(parameters.quantile or Fraction(1, 4)),
+        "k": str(min(parameters.k or {2}, key=lambda k: (k == 1, k))),
+        "p": text(parameters.trim or Fraction(1, 20)),
+    }
+    calls = {
+        name: f"{name}({quoted}, {arguments[function.parameter]})" if function.parameter else f"{name}({quoted})"
+        for name, function in FUNCTIONS.items()
+        if column.kind in function.kinds and name not in TWINS
+    }
+    calls["COUNT(DISTINCT)"] = f"COUNT(DISTINCT {quoted})"
+    epsilon = max(Fraction(1), dataset.min_epsilon)
+    for name, call in calls.items():
+        why = None
+        try:
+            party.plan(f"SELECT {call} FROM {identifier(dataset.name)}", epsilon)
+        except Unanswerable as error:
+            why = str(error)
+        except IdiosError:
+            continue
+        yield {"name": name, "call": call, "answerable": why is None, "why": why}
+
+
+def identifier(name: str) -> str:
+    """A name as SQL text.
+
+    >>> identifier("income"), identifier("odd name")
+    ('income', '"odd name"')
+    """
+    plain = name.isascii() and name.isidentifier() and name.upper() not in FUNCTIONS
+    return name if plain else '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,135 @@
+"""The page where questions are asked: free on made-up data, or charged on the real one.
+
+A question that takes longer than a page should is shown on a page of its own, which looks again by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import Response
+
+from idios.answer import Answer
+from idios.errors import IdiosError, InvalidInput
+from idios.server.console.answers import marked, presented
+from idios.server.console.budgets import budgets
+from idios.server.console.completion import words_for
+from idios.server.console.pages import back, show
+from idios.server.console.visiting import Sender, Visit, Visitor
+from idios.server.desk import Asked, Progress, analyst
+from idios.server.problems import Problem, Refused, problem
+
+router = APIRouter()
+
+PATIENCE = 4.0
+"""Seconds after which a question gets a page of its own."""
+LONGEST = 20_000
+EPSILON = "0.5"
+CHARGED_PROBLEMS = ("answer_failed",)
+
+Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+
+
+@router.get("/console/ask")
+def ask_page(
+    visit: Visitor,
+    sql: Annotated[str, Query(max_length=LONGEST)] = "",
+    epsilon: Annotated[str, Query(max_length=200)] = EPSILON,
+) -> Response:
+    """An empty form, or one with a question filled in, which is not asked yet."""
+    return _page(visit, Asked(sql, epsilon))
+
+
+@router.post("/console/ask")
+async def ask(visit: Sender) -> Response:
+    """Quote, try or ask what the form says, and show what came of it below the form."""
+    # Forms send the ends of lines in the way of the telegraph.
+    asked = Asked(visit.form.get("sql", "").replace("\r\n", "\n").strip(), visit.sent("epsilon"))
+    action = visit.form.get("action", "quote")
+    shown: dict[str, Any] = {}
+    try:
+        if not 0 < len(asked.sql) <= LONGEST:
+            raise InvalidInput(f"a question has 1 to {LONGEST} characters, got {len(asked.sql)}")
+        asked.affordable()
+        party = await run_sync(lambda: visit.party)
+        if action == "ask":
+            found = await _asked(visit, asked)
+            if isinstance(found, Progress):
+                return back(f"/console/questions/{found.id}")
+            shown["answer"] = presented(found)
+        elif action == "sandbox":
+            tried = await visit.service.side_work.run(
+                visit.identity, lambda: party.sandbox.query(asked.sql, asked.epsilon)
+            )
+            shown |= {"answer": presented(tried), "sandbox": True}
+        else:
+            whose = analyst(visit.identity)
+            quoted = await run_sync(lambda: party.quote(asked.sql, asked.epsilon, analyst=whose))
+            shown["quote"] = quoted.to_dict()
+    except (IdiosError, Refused) as error:
+        wrong = problem(error)
+        shown |= {"problem": wrong, "mark": marked(asked.sql, wrong.where)}
+        return await run_sync(lambda: _page(visit, asked, status=wrong.status, **shown))
+    return await run_sync(lambda: _page(visit, asked, **shown))
+
+
+@router.get("/console/questions/{id}")
+async def question(id: Id, visit: Visitor) -> Response:
+    """A question that takes its time: running, stopped, failed or answered."""
+    party = await run_sync(lambda: visit.party)
+    found = await visit.service.desk.find(party, id, visit.identity)
+    row = await run_sync(lambda: visit.ledger.running.find(id))
+    text = {"sql": "", "epsilon": ""} if row is None else json.loads(row.request)["asked"]
+    shown = None if found.answer is None else presented(found.answer)
+    return await run_sync(
+        lambda: show(
+            visit, "question.html", progress=found, question=text, answer=shown, sandbox=False, budgets=budgets(visit)
+        )
+    )
+
+
+@router.post("/console/questions/{id}/stop")
+async def stop(id: Id, visit: Sender) -> Response:
+    """Stop computing; the question stays charged."""
+    party = await run_sync(lambda: visit.party)
+    await visit.service.desk.cancel(party, id, visit.identity)
+    return back(f"/console/questions/{id}")
+
+
+async def _asked(visit: Visit, asked: Asked) -> Answer | Progress:
+    service = visit.service
+    if service.settings.log_questions:
+        visit.request.scope["idios.log"] = {"sql": asked.sql, "epsilon": asked.epsilon}
+    party = await run_sync(lambda: visit.party)
+    found = await service.desk.ask(party, asked, visit.identity, _once(visit, asked), PATIENCE)
+    if isinstance(found, Answer):
+        service.metrics.charged.labels(found.dataset, "stored" if found.stored else "charged").inc()
+    return found
+
+
+def _once(visit: Visit, asked: Asked) -> str:
+    """One key for each form and question: a reload repeats it, and whoever changes the text gets another."""
+    facts = json.dumps([visit.sent("once"), asked.sql, asked.epsilon])
+    return "console-" + hashlib.sha256(facts.encode()).hexdigest()
+
+
+def _page(visit: Visit, asked: Asked, *, status: int = 200, **values: Any) -> Response:
+    wrong: Problem | None = values.get("problem")
+    shown = {
+        "answer": None,
+        "sandbox": False,
+        "quote": None,
+        "mark": None,
+        "nothing_charged": wrong is not None and wrong.code not in CHARGED_PROBLEMS,
+        **values,
+        "asked": asked,
+        "once": secrets.token_hex(16),
+        "words": words_for(visit),
+        "budgets": budgets(visit),
+    }
+    return show(visit, "ask.html", status=status, **shown)

@@ -1,0 +1,44 @@
+"""The budget meters that stand on every page where somebody asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from idios.ledger import Balance
+from idios.server.console.charts import meter
+from idios.server.console.visiting import Visit
+from idios.server.console.wording import amount, quantity
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is left of one budget, drawn and in words."""
+
+    dataset: str
+    left: str
+    whole: str
+    drawing: Markup
+
+
+def budgets(visit: Visit) -> list[Budget]:
+    """What the visitor may still spend; a controller sees the budgets of the data sets."""
+    holdings = visit.service.party.holdings
+    found = (
+        [visit.ledger.balance(name) for name in holdings]
+        if visit.oversees
+        else [one for one in visit.ledger.grants(visit.identity.name) if one.dataset in holdings]
+    )
+    return [drawn(one) for one in found]
+
+
+def drawn(balance: Balance) -> Budget:
+    """One balance as a meter."""
+    left, whole = balance.epsilon.remaining, balance.epsilon.budget
+    if left is None:
+        # What others have spent of the data set's budget is not an analyst's to see.
+        return Budget(balance.dataset, "no cap of your own", "", Markup(""))
+    shown, total = quantity(left), amount(whole)
+    share = float(left / whole) if whole else 0.0
+    return Budget(balance.dataset, shown, total, meter(f"{balance.dataset}: {shown} left of {total}", share))

@@ -1,0 +1,334 @@
+// The console's own script: completion, live quote, copying, and looking again at a running question.
+"use strict";
+
+const DELAY = 350;
+const SHOWN = 8;
+const KEYWORD = /^(select|from|where|group|by|and|or|not|between|in|is|null|as|distinct|within|order)$/i;
+const TOKENS = /'(?:[^']|'')*'?|"(?:[^"]|"")*"?|\d+(?:\.\d+)?|[\p{L}_][\p{L}\p{N}_]*|\s+|./gsu;
+
+function make(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+function amount(text) {
+  if (text === null) return "no cap";
+  const [above, below] = text.split("/").map(Number);
+  const value = below === undefined ? above : above / below;
+  if (value !== 0 && Math.abs(value) < 0.001) return value.toExponential(3).replace(/\.?0*e/, "e");
+  if (text.length <= 6 && below === undefined) return text;
+  const close = String(Number(value.toPrecision(4)));
+  return close === text ? close : `≈\u202f${close}`;
+}
+
+function quantity(text, letter = "ε") {
+  const shown = amount(text);
+  return shown.startsWith("≈") ? `${letter} ${shown}` : `${letter} = ${shown}`;
+}
+
+function figure(text) {
+  const [above, below] = text.split("/").map(Number);
+  const value = below === undefined ? above : above / below;
+  if (Number.isNaN(value)) return text;
+  return value.toLocaleString("en", { maximumSignificantDigits: 6 }).replaceAll(",", "\u202f");
+}
+
+// Without a cap of one's own it is the data set's budget that does not suffice.
+function tooLittle(before) {
+  return before === null ? "more than is left of the data set's budget" : `${amount(before)}: more than is left`;
+}
+
+// The text of a question, painted behind the field that it is typed in.
+class Paint {
+  constructor(box, field, words) {
+    this.layer = box.querySelector(".paint");
+    this.field = field;
+    this.functions = new Set(words.filter(([, kind]) => kind === "function").map(([text]) => text));
+    this.wrong = null;
+    box.classList.add("painted");
+    field.addEventListener("scroll", () => this.follow());
+    this.draw();
+  }
+
+  draw() {
+    const pieces = [];
+    let at = 0;
+    for (const [token] of this.field.value.matchAll(TOKENS)) {
+      const kind = this.kind(token);
+      const here = this.wrong !== null && at <= this.wrong && this.wrong < at + token.length;
+      if (here) pieces.push(make("mark", { textContent: token }));
+      else pieces.push(kind ? make("span", { className: kind, textContent: token }) : token);
+      at += token.length;
+    }
+    // A last empty line has no height of its own.
+    this.layer.replaceChildren(...pieces, "\u200b");
+    this.follow();
+  }
+
+  kind(token) {
+    if (token[0] === "'") return "string";
+    if (/^\d/.test(token)) return "number";
+    if (this.functions.has(token.toUpperCase())) return "function";
+    return KEYWORD.test(token) ? "keyword" : "";
+  }
+
+  mark(where) {
+    this.wrong = null;
+    if (where && where.in === "sql" && where.line) {
+      const lines = this.field.value.split("\n").slice(0, where.line - 1);
+      // The server counts characters, a browser counts UTF-16 units.
+      const line = this.field.value.split("\n")[where.line - 1] ?? "";
+      const before = [...line].slice(0, where.column - 1).join("").length;
+      this.wrong = lines.reduce((sum, one) => sum + one.length + 1, 0) + before;
+    }
+    this.draw();
+  }
+
+  follow() {
+    this.layer.scrollTop = this.field.scrollTop;
+  }
+
+  // Where the caret is, in the box's own units.
+  caret() {
+    const probe = make("span", { textContent: "\u200b" });
+    const text = this.field.value.slice(0, this.field.selectionStart);
+    this.layer.replaceChildren(text, probe, this.field.value.slice(text.length) || "\u200b");
+    this.follow();
+    const found = { x: probe.offsetLeft, y: probe.offsetTop - this.layer.scrollTop + probe.offsetHeight };
+    this.draw();
+    return found;
+  }
+}
+
+// A list of words under the caret: arrows choose, Enter or Tab takes, Escape closes.
+class Completion {
+  constructor(box, field, words, paint) {
+    this.field = field;
+    this.words = words;
+    this.paint = paint;
+    this.box = box;
+    this.found = [];
+    this.chosen = 0;
+    this.list = make("ul", { className: "words", id: "words", hidden: true });
+    this.list.setAttribute("role", "listbox");
+    this.list.setAttribute("aria-label", "Words that fit");
+    box.append(this.list);
+    field.setAttribute("aria-autocomplete", "list");
+    field.setAttribute("aria-haspopup", "listbox");
+    field.setAttribute("role", "combobox");
+    field.setAttribute("aria-multiline", "true");
+    field.setAttribute("aria-expanded", "false");
+    field.setAttribute("aria-controls", "words");
+    field.addEventListener("input", () => this.look());
+    field.addEventListener("keydown", (event) => this.key(event));
+    field.addEventListener("blur", () => this.close());
+    field.addEventListener("click", () => this.close());
+    this.list.addEventListener("mousedown", (event) => {
+      event.preventDefault();
+      const item = event.target.closest("li");
+      if (item) this.take([...this.list.children].indexOf(item));
+    });
+  }
+
+  typed() {
+    const before = this.field.value.slice(0, this.field.selectionStart);
+    return /['"\p{L}_][\p{L}\p{N}_]*$/u.exec(before)?.[0] ?? "";
+  }
+
+  look() {
+    const typed = this.typed();
+    const lower = typed.toLowerCase();
+    this.found = typed
+      ? this.words.filter(([text]) => text.toLowerCase().startsWith(lower) && text !== typed).slice(0, SHOWN)
+      : [];
+    const whole = this.words.some(([text]) => text.toLowerCase() === lower);
+    if (this.found.length === 0 || whole) return this.close();
+    this.chosen = 0;
+    this.list.replaceChildren(
+      ...this.found.map(([text, kind, hint], number) => {
+        const item = make("li", { id: `word-${number}` }, text, make("span", { textContent: hint || kind }));
+        item.setAttribute("role", "option");
+        return item;
+      }),
+    );
+    this.list.hidden = false;
+    this.field.setAttribute("aria-expanded", "true");
+    const { x, y } = this.paint.caret();
+    this.list.style.top = `${y + 4}px`;
+    this.list.style.left = `${Math.max(0, Math.min(x, this.box.clientWidth - this.list.offsetWidth))}px`;
+    this.choose(0);
+  }
+
+  choose(number) {
+    this.chosen = (number + this.found.length) % this.found.length;
+    [...this.list.children].forEach((item, at) => item.setAttribute("aria-selected", String(at === this.chosen)));
+    this.list.children[this.chosen].scrollIntoView({ block: "nearest" });
+    this.field.setAttribute("aria-activedescendant", `word-${this.chosen}`);
+  }
+
+  key(event) {
+    if (this.list.hidden || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "ArrowDown") this.choose(this.chosen + 1);
+    else if (event.key === "ArrowUp") this.choose(this.chosen - 1);
+    else if (event.key === "Escape") this.close();
+    else if ((event.key === "Enter" || event.key === "Tab") && !event.shiftKey) this.take(this.chosen);
+    else return;
+    event.preventDefault();
+  }
+
+  take(number) {
+    const [text, kind] = this.found[number];
+    const end = this.field.selectionStart;
+    const after = this.field.value[end] ?? "";
+    const ending = { function: "(", keyword: " " }[kind] ?? "";
+    this.field.setRangeText(after === ending ? text : text + ending, end - this.typed().length, end, "end");
+    this.close();
+    this.field.dispatchEvent(new Event("input", { bubbles: true }));
+    this.close();
+  }
+
+  close() {
+    this.list.hidden = true;
+    this.field.setAttribute("aria-expanded", "false");
+    this.field.removeAttribute("aria-activedescendant");
+  }
+}
+
+// What the question would cost, asked for whenever the typing pauses.
+class Quote {
+  constructor(form, field, paint) {
+    this.field = field;
+    this.epsilon = form.querySelector("#epsilon");
+    this.paint = paint;
+    this.token = form.dataset.csrf;
+    this.shown = form.querySelector("#quote");
+    this.card = form.querySelector(".quote");
+    this.spend = form.querySelector("[data-spend]");
+    this.empty = this.shown.textContent;
+    this.flight = null;
+    for (const one of [this.field, this.epsilon]) one.addEventListener("input", () => this.later());
+    if (field.value.trim()) this.ask();
+  }
+
+  later() {
+    this.paint.mark(null);
+    this.spend.textContent = "Ask (spends ε)";
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.ask(), DELAY);
+  }
+
+  async ask() {
+    this.flight?.abort();
+    const sql = this.field.value;
+    if (!sql.trim()) return this.say(this.empty);
+    const flight = (this.flight = new AbortController());
+    this.card.classList.add("busy");
+    try {
+      const response = await fetch("/v1/quote", {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-CSRF-Token": this.token },
+        body: JSON.stringify({ sql, epsilon: this.epsilon.value.trim() }),
+        signal: flight.signal,
+      });
+      const body = await response.json();
+      if (response.ok) this.quoted(body);
+      else this.refused(response.status, body.error);
+    } catch (error) {
+      if (error.name !== "AbortError") this.say("The server cannot be reached at the moment.");
+    } finally {
+      if (this.flight === flight) this.card.classList.remove("busy");
+    }
+  }
+
+  say(text) {
+    this.shown.replaceChildren(make("p", { className: "muted", textContent: text }));
+  }
+
+  refused(status, error) {
+    if (status === 401) {
+      const link = make("a", { href: "/console/sign-in?ended=1", textContent: "Sign in again" });
+      this.shown.replaceChildren(make("p", {}, "Your session has ended. ", link));
+      return;
+    }
+    this.paint.mark(error.where);
+    const place = error.where?.line ? ` (line ${error.where.line}, column ${error.where.column})` : "";
+    this.shown.replaceChildren(make("p", {}, make("strong", { className: "bad", textContent: error.message + place })));
+    if (!error.fix.includes("as the message says")) {
+      this.shown.append(make("p", { className: "muted", textContent: `What to do: ${error.fix}.` }));
+    }
+  }
+
+  quoted(quote) {
+    this.paint.mark(null);
+    const list = make("dl");
+    const row = (name, ...parts) => {
+      list.append(make("div", {}, make("dt", { textContent: name }), make("dd", {}, ...parts)));
+    };
+    const aside = (text, tag = "span") => make(tag, { className: "muted", textContent: text });
+    const free = quote.cost === "0";
+    const delta = quote.delta === "0" ? "" : `, ${quantity(quote.delta, "δ")}`;
+    row("Cost", free ? "free" : `${quantity(quote.cost)}${delta}`, quote.stored ? aside(" (stored)") : "");
+    const [before, after] = [quote.remaining_before, quote.remaining_after];
+    if (!quote.affordable) row("Remaining", make("strong", { className: "bad", textContent: tooLittle(before) }));
+    else row("Remaining", before === null ? "no cap of your own" : `${amount(before)} → ${amount(after)}`);
+    row("Released", `${quote.cells} cell${quote.cells === 1 ? "" : "s"}`);
+    for (const [column, share] of Object.entries(quote.split)) {
+      const margin = quote.margin[column];
+      const told = margin === null ? aside("margin not public") : `± ${figure(margin)}`;
+      row(column, `${quantity(share)}, `, told);
+    }
+    row("Guarantee", make("code", { textContent: quote.guarantee.notation }));
+    this.shown.replaceChildren(list, aside(quote.guarantee.sentence, "p"));
+    this.spend.textContent = free ? "Ask (free)" : `Ask (spends ${quantity(quote.cost)})`;
+  }
+}
+
+function prepareEditor(box) {
+  const field = box.querySelector("textarea");
+  const form = box.closest("form");
+  const words = JSON.parse(box.dataset.words);
+  const paint = new Paint(box, field, words);
+  field.addEventListener("input", () => paint.draw());
+  new Completion(box, field, words, paint);
+  if (form.matches("[data-ask]")) new Quote(form, field, paint);
+  for (const hint of form.querySelectorAll(".scripted")) hint.hidden = false;
+}
+
+function prepareCopying(button) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const source = document.getElementById(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(source);
+      button.textContent = "Press Ctrl+C";
+    }
+  });
+}
+
+// Without script the page reloads itself; with it, only when there is something new.
+function watch(box) {
+  const elapsed = box.querySelector("[data-elapsed]");
+  const look = async () => {
+    try {
+      const response = await fetch(box.dataset.watch);
+      if (!response.ok) return location.reload();
+      const body = await response.json();
+      if (body.state !== "running") return location.reload();
+      elapsed.textContent = `${Math.floor(body.elapsed)} s`;
+    } catch {
+      // The server is away for a moment: look again.
+    }
+    setTimeout(look, 1500);
+  };
+  setTimeout(look, 1000);
+}
+
+document.querySelectorAll("[data-words]").forEach(prepareEditor);
+document.querySelectorAll("[data-copy]").forEach(prepareCopying);
+document.querySelectorAll("[data-watch]").forEach(watch);
+// A page that shows a secret once: reloading opens the page itself instead of sending the form again.
+document.querySelectorAll("[data-forget]").forEach((box) => history.replaceState(null, "", box.dataset.forget));

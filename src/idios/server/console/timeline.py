@@ -1,0 +1,104 @@
+"""The chart of what was spent over time, by whom, against the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from itertools import accumulate
+
+from markupsafe import Markup
+
+from idios.ledger import Spending
+from idios.server.console.axes import Axis
+from idios.server.console.charts import label, line, svg
+from idios.server.console.wording import amount, approximate
+
+WIDTH, HEIGHT = 400, 220
+_LEFT, _RIGHT, _TOP, _BOTTOM = 34, 396, 12, 194
+MOST_SERIES = 6
+MOST_STEPS = 300
+DAY = 86_400
+CONTROLLER = "controller"
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one analyst spent of a data set's budget."""
+
+    name: str
+    style: str
+    epsilon: Fraction
+    charges: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The drawing, and the same as a table."""
+
+    drawing: Markup
+    shares: tuple[Share, ...]
+
+
+def timeline(dataset: str, spending: Sequence[Spending], budget: Fraction, now: datetime) -> Timeline:
+    """Stacked steps, one layer for each analyst, largest at the bottom; the budget is the top."""
+    charges = [one for one in spending if one.charged_dataset]
+    by_caller: dict[str | None, list[Spending]] = {}
+    for one in charges:
+        by_caller.setdefault(one.analyst, []).append(one)
+    totals = {caller: sum((one.epsilon for one in paid), Fraction(0)) for caller, paid in by_caller.items()}
+    ranked = sorted(totals, key=lambda caller: (-totals[caller], caller or ""))
+    shares = tuple(
+        Share(
+            caller or CONTROLLER, f"series-{min(number, MOST_SERIES - 1) + 1}", totals[caller], len(by_caller[caller])
+        )
+        for number, caller in enumerate(ranked)
+    )
+    spent = sum(totals.values(), Fraction(0))
+    y = Axis(0, max(float(budget), float(spent), 1e-9), _BOTTOM, _TOP)
+    times = [datetime.fromisoformat(one.time).timestamp() for one in charges]
+    first, last = (min(times), max(now.timestamp(), *times)) if times else (now.timestamp() - 1, now.timestamp())
+    x = Axis(first, max(last, first + 1), _LEFT, _RIGHT)
+    kept = sorted({round(step * (len(charges) - 1) / MOST_STEPS) for step in range(MOST_STEPS + 1)}) if charges else []
+    parts = [_frame(y, budget)]
+    below = [0.0] * len(charges)
+    for caller, share in zip(ranked, shares, strict=True):
+        own = accumulate(float(one.epsilon) if one.analyst == caller else 0.0 for one in charges)
+        above = [level + more for level, more in zip(below, own, strict=True)]
+        parts.append(
+            _layer(x, y, [times[i] for i in kept], [below[i] for i in kept], [above[i] for i in kept], share.style)
+        )
+        below = above
+    shape = "%Y-%m-%d" if last - first > 3 * DAY else "%Y-%m-%d %H:%M" if last - first > 600 else "%H:%M:%S"
+    for moment, anchor in ((first, "start"), (last, "end")):
+        shown = datetime.fromtimestamp(moment, now.tzinfo).strftime(shape)
+        parts.append(label(x.at(moment), _BOTTOM + 15, shown, anchor, "tick"))
+    described = f"{len(charges)} charges: ε = {amount(spent)} of {amount(budget)} spent; the table has the totals."
+    return Timeline(svg(f"Spending of {dataset} over time", described, HEIGHT, parts, WIDTH), shares)
+
+
+def _frame(y: Axis, budget: Fraction) -> Markup:
+    parts = []
+    for tick in y.ticks():
+        parts += [line(_LEFT, y.at(tick), _RIGHT, y.at(tick), "grid")]
+        parts += [label(_LEFT - 6, y.at(tick), approximate(tick), "end", "tick")]
+    parts += [line(_LEFT, y.at(float(budget)), _RIGHT, y.at(float(budget)), "limit")]
+    return Markup("").join(parts)
+
+
+def _layer(
+    x: Axis, y: Axis, times: Sequence[float], below: Sequence[float], above: Sequence[float], style: str
+) -> Markup:
+    """The area between two stairs, from the first charge to now."""
+
+    def stairs(levels: Sequence[float]) -> list[tuple[float, float]]:
+        points = []
+        before = 0.0
+        for time, level in zip(times, levels, strict=True):
+            points += [(x.at(time), y.at(before)), (x.at(time), y.at(level))]
+            before = level
+        return [*points, (x.at(x.high), y.at(before))]
+
+    path = " L".join(f"{a:g} {b:g}" for a, b in [*stairs(above), *reversed(stairs(below))])
+    return Markup('<path class="{}" d="M{} Z"/>').format(style, path)

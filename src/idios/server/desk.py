@@ -1,0 +1,335 @@
+"""Where questions wait, run and are watched, off the event loop.
+
+Rules:
+
+1. A question is refused before it is charged if too many are waiting. A refusal needs no place in the queue, so that
+   its time tells nothing about the questions before it.
+2. Once charged, a question is computed to its end even if nobody waits for it any more: the answer is in the ledger,
+   and asking again gives it.
+3. Answers and failures leave at public moments (padding.py) and are put on record no earlier: until then a question is
+   running, whoever looks and wherever, and whoever stops it gets no answer from it.
+4. A question that outlasts its request is written down (the ledger's table of running questions), so that every
+   process of the server can show it and stop it. Stopped or not, it stays charged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from anyio.to_thread import run_sync
+
+from idios.answer import Answer
+from idios.backends.progress import Watch
+from idios.core.exact import exact
+from idios.errors import AnswerFailed, IdiosError, InvalidInput
+from idios.ledger import Identity, Role, Running
+from idios.party import Charged, TrustedParty
+from idios.server.padding import release_after
+from idios.server.problems import BUSY, CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused, problem
+from idios.settings import Settings
+
+log = logging.getLogger("idios.server")
+
+T = TypeVar("T")
+
+MOST_EPSILON = 1000
+"""Exact arithmetic with e^ε takes time and memory in proportion to ε, before any budget is looked at."""
+UNTOLD = "running"
+"""The step of a question whose steps are nobody's business."""
+HEARTBEAT = 1.0
+"""Seconds between two signs of life of a question that outlasts its request."""
+LOST = 30.0
+"""Seconds without a sign of life after which a question's process is taken to be gone."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as it came."""
+
+    sql: str
+    epsilon: str
+    weights: dict[str, str] | None = None
+
+    def affordable(self) -> Asked:
+        """The question itself, unless the server would have to work too long for it."""
+        if exact(self.epsilon, "epsilon") > MOST_EPSILON:
+            raise InvalidInput(
+                f"epsilon must be at most {MOST_EPSILON:,} here, which already protects nobody; ask with a smaller one"
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a question is that outlasted its request; step and share only where they may be told."""
+
+    id: str
+    state: str
+    elapsed: float
+    step: str | None = None
+    share: float | None = None
+    answer: Answer | None = None
+
+    def to_dict(self, request: str) -> dict[str, Any]:
+        """The progress for JSON; a question that failed carries the one message for that."""
+        failed = problem(AnswerFailed()).body(request)["error"] if self.state == "failed" else None
+        return {
+            "id": self.id,
+            "state": self.state,
+            "step": self.step,
+            "share": self.share,
+            "elapsed": self.elapsed,
+            "href": f"/v1/questions/{self.id}",
+            "answer": None if self.answer is None else self.answer.to_dict(),
+            "error": failed,
+        }
+
+
+@dataclass(eq=False)
+class _Question:
+    """One charged question of this process."""
+
+    party: TrustedParty
+    charged: Charged
+    asker: str
+    came: float
+    first_release: float
+    watch: Watch = field(init=False)
+    step: str = "waiting"
+    share: float = 0.0
+    cancelled: bool = False
+    computed: bool = False
+
+    def __post_init__(self) -> None:
+        self.watch = Watch(self._told)
+
+    def cancel(self) -> None:
+        """Stop it because its asker wishes so."""
+        self.cancelled = True
+        self.watch.stop()
+
+    def _told(self, step: str, share: float) -> None:
+        self.step, self.share = step, share
+
+
+class Desk:
+    """Takes questions in and gives answers out."""
+
+    def __init__(self, party: TrustedParty, settings: Settings, release_seconds: Mapping[str, float]) -> None:
+        self._running = party.ledger.running
+        self._settings = settings
+        self._release = release_seconds
+        self._threads = ThreadPoolExecutor(settings.concurrent_questions, "question")
+        self._most = settings.concurrent_questions + settings.waiting_questions
+        # Nobody takes the last places, so that there is one for somebody else.
+        self._each = self._most - self._most // 4
+        self._of: Counter[str] = Counter()
+        # Nor all threads at a time, however many of his questions wait.
+        self._running_each = max(1, settings.concurrent_questions * 3 // 4)
+        self._lanes: dict[str, asyncio.Semaphore] = {}
+        self._work: dict[asyncio.Task[Answer], _Question] = {}
+        self._taken = 0
+        self._here: dict[str, _Question] = {}
+        self._followers: set[asyncio.Task[None]] = set()
+        self._closing = False
+        self._ended = asyncio.Event()
+
+    @property
+    def taken(self) -> int:
+        """How many questions were taken in and have not left yet."""
+        return self._taken
+
+    async def ask(
+        self, party: TrustedParty, asked: Asked, identity: Identity, once: str | None, wait: float
+    ) -> Answer | Progress:
+        """Charge and answer a question; one that takes longer than ``wait`` seconds is answered later."""
+        if self._closing:
+            raise Refused(CLOSING)
+        asker = caller(identity)
+        if self._taken >= self._most or self._of[asker] >= self._each:
+            raise Refused(BUSY)
+        self._take(asker, 1)
+        came = asyncio.get_running_loop().time()
+        try:
+            charged = await run_sync(lambda: charge(party, asked, identity, once))
+        except BaseException:
+            self._take(asker, -1)
+            raise
+        first = 0.0 if charged.stored else self._release.get(charged.dataset, 0.0)
+        question = _Question(party, charged, asker, came, first)
+        task = asyncio.create_task(self._answer(question))
+        self._work[task] = question
+        task.add_done_callback(self._left)
+        left = wait - (asyncio.get_running_loop().time() - came)
+        await asyncio.wait({task}, timeout=max(0.0, left))
+        if task.done():
+            return task.result()
+        return await self._follow(task, question, asked, identity)
+
+    async def find(self, party: TrustedParty, id: str, identity: Identity) -> Progress:
+        """A question that outlasted its request, with its answer once there is one."""
+        row = await run_sync(lambda: self._own(id, identity))
+        return await run_sync(lambda: self._shown(party, row, identity))
+
+    async def cancel(self, party: TrustedParty, id: str, identity: Identity) -> Progress:
+        """Stop a question; it stays charged, and asking it again completes it without a new charge."""
+        row = await run_sync(lambda: self._own(id, identity))
+        if row.state == "running":
+            await run_sync(lambda: self._running.cancel(id))
+            if id in self._here:
+                self._here[id].cancel()
+        return await self.find(party, id, identity)
+
+    async def close(self) -> None:
+        """Take nothing new, finish what can be finished in time, and stop the rest, which stays charged."""
+        self._closing = True
+        waited: set[asyncio.Task[Any]] = {*self._work, *self._followers}
+        if waited:
+            log.info("closing", extra={"fields": {"questions": self._taken}})
+            _, late = await asyncio.wait(waited, timeout=self._settings.shutdown_seconds)
+            if late:
+                # The end of the server is a public moment too: what is computed leaves now, the rest never.
+                for question in self._work.values():
+                    if not question.computed:
+                        question.watch.stop()
+                self._ended.set()
+                await asyncio.wait(late, timeout=5)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _answer(self, question: _Question) -> Answer:
+        """Compute in a thread, wait for the next public moment, and only then put on record what came of it."""
+        loop = asyncio.get_running_loop()
+        party, charged, watch = question.party, question.charged, question.watch
+        try:
+            if charged.stored:
+                return await run_sync(party.complete, charged)
+            limit = loop.call_later(self._settings.question_seconds, watch.stop)
+            try:
+                async with self._lanes[question.asker]:
+                    drawn = await loop.run_in_executor(self._threads, party.compute, charged, watch)
+            finally:
+                limit.cancel()
+            question.computed = True
+            await self._public_moment(question)
+            return await run_sync(party.release, charged, drawn, watch)
+        except IdiosError:
+            log.warning("question failed", extra={"fields": {"question": charged.id}})
+            raise
+        except Exception as error:
+            # Whatever it is, it came after the charge, so it is told in the one way that tells nothing.
+            log.error("unforeseen", extra={"fields": {"question": charged.id, "error": type(error).__name__}})
+            raise AnswerFailed from None
+
+    async def _public_moment(self, question: _Question) -> None:
+        elapsed = asyncio.get_running_loop().time() - question.came
+        left = release_after(elapsed, question.first_release) - elapsed
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), left)
+
+    def _take(self, asker: str, places: int) -> None:
+        self._taken += places
+        self._of[asker] += places
+        if not self._of[asker]:
+            del self._of[asker]
+            del self._lanes[asker]
+        elif asker not in self._lanes:
+            self._lanes[asker] = asyncio.Semaphore(self._running_each)
+
+    def _left(self, task: asyncio.Task[Answer]) -> None:
+        self._take(self._work[task].asker, -1)
+        del self._work[task]
+        if not task.cancelled():
+            task.exception()  # looked at, so that nobody who still waits for it is needed
+
+    async def _follow(
+        self, task: asyncio.Task[Answer], question: _Question, asked: Asked, identity: Identity
+    ) -> Progress:
+        """Write down a question that outlasts its request, and keep what is written true until it ends."""
+        id = secrets.token_hex(16)
+        request = json.dumps({"asked": asdict(asked), "key": question.charged.key}, ensure_ascii=True)
+        await run_sync(lambda: self._running.begin(id, caller(identity), question.charged.dataset, request))
+        self._here[id] = question
+        follower = asyncio.create_task(self._heartbeat(id, task, question))
+        self._followers.add(follower)
+        follower.add_done_callback(self._followers.discard)
+        elapsed = asyncio.get_running_loop().time() - question.came
+        told = question.first_release == 0
+        return Progress(
+            id, "running", round(elapsed, 1), question.step if told else None, question.share if told else None
+        )
+
+    async def _heartbeat(self, id: str, task: asyncio.Task[Answer], question: _Question) -> None:
+        told = question.first_release == 0
+        try:
+            while not task.done():
+                step, share = (question.step, question.share) if told else (UNTOLD, 0.0)
+                if await self._noted(self._running.report, id, step, share):
+                    question.cancel()
+                await asyncio.wait({task}, timeout=HEARTBEAT)
+            state = "cancelled" if question.cancelled else "failed" if task.exception() else "answered"
+            await self._noted(self._running.end, id, state)
+        finally:
+            del self._here[id]
+
+    async def _noted(self, note: Callable[..., T], *said: Any) -> T | None:
+        """What a note gives; None if it could not be made, for which a question is not given up."""
+        try:
+            return await run_sync(note, *said)
+        except IdiosError as error:
+            # The answer itself is safe; whoever finds the question lost asks again, free.
+            log.error("progress not recorded", extra={"fields": {"error": type(error).__name__}})
+            return None
+
+    def _own(self, id: str, identity: Identity) -> Running:
+        row = self._running.find(id)
+        if row is None or row.caller != caller(identity):
+            raise Refused(NO_SUCH_QUESTION)
+        return row
+
+    def _shown(self, party: TrustedParty, row: Running, identity: Identity) -> Progress:
+        now = datetime.now(UTC)
+        elapsed = round((now - datetime.fromisoformat(row.started)).total_seconds(), 1)
+        state = row.state
+        if state == "running" and row.cancel:
+            state = "cancelled"
+        elif state == "running" and (now - datetime.fromisoformat(row.heartbeat)).total_seconds() > LOST:
+            state = "failed"
+        if state == "answered":
+            return Progress(row.id, state, elapsed, answer=_stored(party, json.loads(row.request), identity))
+        told = state == "running" and self._release.get(row.dataset, 0.0) == 0
+        return Progress(row.id, state, elapsed, row.step if told else None, row.share if told else None)
+
+
+def charge(party: TrustedParty, asked: Asked, identity: Identity, once: str | None) -> Charged:
+    """Read, plan and charge a question for whoever asks."""
+    asked.affordable()
+    return party.charge(asked.sql, asked.epsilon, weights=asked.weights, analyst=analyst(identity), once=once)
+
+
+def _stored(party: TrustedParty, request: Mapping[str, Any], identity: Identity) -> Answer:
+    """The answer to a question that was asked before; looking at it charges nothing and reads no data."""
+    asked = Asked(**request["asked"])
+    if party.key(asked.sql, asked.epsilon, weights=asked.weights) != request["key"]:
+        raise Refused(DECLARED_ANEW)
+    # It is stored by now, but this is the answer that was paid for.
+    return replace(party.complete(charge(party, asked, identity, None)), stored=False)
+
+
+def analyst(identity: Identity) -> str | None:
+    """Who is charged beside the data set: the analyst, or nobody for the controller."""
+    return None if identity.role is Role.CONTROLLER else identity.name
+
+
+def caller(identity: Identity) -> str:
+    """How a caller is written down."""
+    return f"{identity.role}:{identity.name}"

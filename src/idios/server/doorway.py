@@ -1,0 +1,170 @@
+"""What every request passes on its way in and out: limits, headers, one line in the log.
+
+Order: an id, the limit of its address, the size and the time of its body, the application, the headers of the
+response, the count and the line. Whatever escapes the application is one constant error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+from collections.abc import MutableMapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from idios.server.problems import INTERNAL, TOO_LARGE, TOO_SLOW, Problem, Refused, too_many
+from idios.server.service import Service
+
+log = logging.getLogger("idios.server")
+
+BODY_SECONDS = 15.0
+UNLIMITED = ("/healthz",)
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Cache-Control": "no-store",
+}
+STRICT_TRANSPORT = "max-age=31536000"
+
+
+class Doorway:
+    """The outermost part of the application."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or answer it at the door."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        passage = _Passage(scope, receive, send)
+        scope["idios.request"] = passage.id
+        try:
+            refused = passage.limited()
+            if refused is not None:
+                await passage.answer(refused)
+                return
+            await self._app(scope, passage.receive, passage.send)
+        except Refused as error:
+            await passage.answer(error.problem)
+        except Exception:
+            log.exception("unforeseen", extra={"fields": {"request": passage.id}})
+            await passage.answer(INTERNAL)
+        finally:
+            passage.finished()
+
+
+class _Passage:
+    """One request on its way."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.id = secrets.token_hex(8)
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._service: Service = scope["app"].state.service
+        self._came = time.monotonic()
+        self._read = 0
+        self._whole = False
+        self._status = 0
+        self._started = False
+        self._refused: Problem | None = None
+
+    def limited(self) -> Problem | None:
+        """Why the request is turned away at the door."""
+        address = (self._scope.get("client") or ("unknown",))[0]
+        if self._scope["path"] not in UNLIMITED:
+            seconds = self._service.by_address.wait(address)
+            if seconds:
+                return too_many(seconds)
+        for name, value in self._scope["headers"]:
+            # A length that is no number is the web server's own refusal; one that is too long is ours.
+            if name == b"content-length" and int(value) > self._service.settings.body_bytes:
+                return TOO_LARGE
+        return None
+
+    async def receive(self) -> Message:
+        """A part of the body, as long as it is neither too long nor too late."""
+        if self._whole:
+            return await self._receive()  # now it waits for the client to leave, which may take for ever
+        left = BODY_SECONDS - (time.monotonic() - self._came)
+        try:
+            message = await asyncio.wait_for(self._receive(), max(0.001, left))
+        except TimeoutError:
+            raise self._refuse(TOO_SLOW) from None
+        if message["type"] == "http.request":
+            self._read += len(message.get("body", b""))
+            if self._read > self._service.settings.body_bytes:
+                raise self._refuse(TOO_LARGE)
+            self._whole = not message.get("more_body", False)
+        return message
+
+    def _refuse(self, problem: Problem) -> Refused:
+        """Remembered as well as raised: whoever reads a body may take any error in it for a body that is no JSON."""
+        self._refused = problem
+        return Refused(problem)
+
+    async def send(self, message: Message) -> None:
+        """A part of the application's response; none of it if the request was refused meanwhile."""
+        if self._refused is not None:
+            await self.answer(self._refused)
+        else:
+            await self._out(message)
+
+    async def _out(self, message: Message) -> None:
+        """A part of the response, with the headers that every response has."""
+        if message["type"] == "http.response.start":
+            self._started = True
+            self._status = message["status"]
+            headers = message["headers"] = list(message.get("headers", []))
+            present = {name.lower() for name, _ in headers}
+            wanted = HEADERS | {"X-Request-Id": self.id}
+            if self._scope.get("scheme") == "https":
+                wanted = wanted | {"Strict-Transport-Security": STRICT_TRANSPORT}
+            headers += [
+                (name.lower().encode(), value.encode())
+                for name, value in wanted.items()
+                if name.lower().encode() not in present
+            ]
+        await self._send(message)
+
+    async def answer(self, problem: Problem) -> None:
+        """Send an error; if a response has begun, there is nothing left to say."""
+        if self._started:
+            return
+        response: Response = self._scope["app"].state.sent(Request(self._scope), problem)
+        await response(self._scope, self._receive, self._out)
+
+    def finished(self) -> None:
+        """Count the request and write its line; neither has what was asked nor what was answered."""
+        route = route_of(self._scope)
+        method = self._scope["method"] if re.fullmatch("[A-Z]{1,10}", self._scope["method"]) else "OTHER"
+        self._service.metrics.requests.labels(method, route, str(self._status)).inc()
+        identity = self._scope.get("idios.identity")
+        fields: dict[str, Any] = {
+            "request": self.id,
+            "method": method,
+            "route": route,
+            "status": self._status,
+            "milliseconds": round(1000 * (time.monotonic() - self._came)),
+            "caller": None if identity is None else f"{identity.role}:{identity.name}",
+            **self._scope.get("idios.log", {}),
+        }
+        log.info("request", extra={"fields": fields})
+
+
+def route_of(scope: MutableMapping[str, Any]) -> str:
+    """The route's pattern, never the path itself: what nobody declared has no place in counts and logs."""
+    return str(getattr(scope.get("route"), "path", "unknown"))

@@ -1,0 +1,47 @@
+"""How often somebody may ask: a bucket for each token and each address, refilled evenly.
+
+Each process of the server counts for itself, so with several workers a limit is reached a little later.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+
+MOST = 10_000
+"""How many callers are remembered; whoever was silent longest is forgotten first, which only helps them."""
+
+
+class Limiter:
+    """Allows `per_minute` requests a minute for each caller, at most a quarter of them at once.
+
+    >>> now = [0.0]
+    >>> limiter = Limiter(60, clock=lambda: now[0])
+    >>> [limiter.wait("ada") for _ in range(16)][-2:]
+    [0, 1]
+    >>> now[0] = 1.0
+    >>> limiter.wait("ada")
+    0
+    """
+
+    def __init__(self, per_minute: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = per_minute / 60
+        self._most = max(1.0, per_minute / 4)
+        self._clock = clock
+        self._lock = Lock()
+        self._seen: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, caller: str, cost: float = 1) -> int:
+        """Count a request: 0 if it is allowed, else after how many seconds the next one will be."""
+        now = self._clock()
+        with self._lock:
+            left, then = self._seen.pop(caller, (self._most, now))
+            left = min(self._most, left + (now - then) * self._rate)
+            allowed = left >= cost
+            self._seen[caller] = (left - cost if allowed else left, now)
+            while len(self._seen) > MOST:
+                self._seen.popitem(last=False)
+        return 0 if allowed else max(1, math.ceil((cost - left) / self._rate))

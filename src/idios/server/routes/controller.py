@@ -1,0 +1,184 @@
+"""What the controller may do: look behind questions, read and verify the ledger, let analysts in and out.
+
+Everything that changes something is recorded in the ledger's chain.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from fractions import Fraction
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+
+from idios.core.exact import exact
+from idios.ledger import Anchor, Entry, Role, Token
+from idios.server.identity import Controller, Served
+from idios.server.routes.analyst import read_question, shown_balance
+from idios.server.routes.documented import errors
+from idios.server.schemas import (
+    AmountBody,
+    AnalystBody,
+    Analysts,
+    BudgetShown,
+    CostsShown,
+    Done,
+    Entries,
+    InspectionShown,
+    QuestionBody,
+    TokenBody,
+    TokenIssued,
+    Verified,
+    VerifyBody,
+)
+
+router = APIRouter(prefix="/v1", tags=["controller"])
+
+NamePath = Annotated[str, Path(min_length=1, max_length=200)]
+
+
+@router.post("/inspect", responses=errors(), summary="The truth behind a question")
+async def inspect(body: QuestionBody, identity: Controller, service: Served) -> InspectionShown:
+    """True values, envelopes and noise; charges nothing and is recorded."""
+    asked = read_question(body)
+
+    def inspected() -> InspectionShown:
+        found = service.party.inspect(asked.sql, asked.epsilon, weights=asked.weights)
+        return InspectionShown.model_validate(found.to_dict())
+
+    return await service.side_work.run(identity, inspected)
+
+
+@router.post("/compare", responses=errors(), summary="What each level of protection would cost")
+async def compare(body: QuestionBody, identity: Controller, service: Served) -> CostsShown:
+    """Expected errors of a question at every level; charges nothing and is recorded."""
+    asked = read_question(body)
+
+    def compared() -> CostsShown:
+        found = service.party.costs(asked.sql, asked.epsilon, weights=asked.weights)
+        return CostsShown.model_validate(found.to_dict())
+
+    return await service.side_work.run(identity, compared)
+
+
+@router.get("/ledger", responses=errors(), summary="The entries of the chain")
+def ledger(
+    _: Controller,
+    service: Served,
+    text: Annotated[str, Query(max_length=200, description="Only entries that contain this.")] = "",
+    kind: Annotated[list[str] | None, Query(max_length=20, description="Only entries of these kinds.")] = None,
+    dataset: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
+    analyst: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
+    before: Annotated[int | None, Query(ge=1, le=2**53, description="`next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> Entries:
+    """Entries, newest first, and the end of the chain, to be kept elsewhere."""
+    book = service.party.ledger
+    found = book.search(
+        text=text, kinds=tuple(kind or ()), dataset=dataset, analyst=analyst, before=before, limit=limit
+    )
+    following = found[-1].sequence if len(found) == limit else None
+    return Entries.model_validate(
+        {"entries": [shown_entry(one) for one in found], "next": following, "head": str(book.head())}
+    )
+
+
+@router.post("/ledger/verify", responses=errors(), summary="Check every signature")
+async def verify(body: VerifyBody, identity: Controller, service: Served) -> Verified:
+    """Hold the chain and the tables against their signatures, and against an anchor kept elsewhere."""
+    anchor = None if body.anchor is None else Anchor.parse(body.anchor)
+    found = await service.side_work.run(identity, lambda: service.party.ledger.verify(anchor))
+    return Verified(ok=found.ok, entries=found.entries, head=str(found.head), problem=None if found.ok else str(found))
+
+
+@router.get("/analysts", responses=errors(), summary="Who may ask about what")
+def analysts(_: Controller, service: Served) -> Analysts:
+    """Analysts, grants and tokens; of a token only its name, which opens nothing."""
+    book = service.party.ledger
+    return Analysts.model_validate(
+        {
+            "analysts": book.analysts(),
+            "grants": [shown_balance(one) for one in book.grants()],
+            "tokens": [shown_token(one) for one in book.tokens()],
+        }
+    )
+
+
+@router.post("/analysts", responses=errors(), status_code=201, summary="Make an analyst known")
+def add_analyst(body: AnalystBody, _: Controller, service: Served) -> Done:
+    """Before a grant he may ask nothing."""
+    service.party.ledger.add_analyst(body.name)
+    return Done()
+
+
+@router.put("/analysts/{name}/grants/{dataset}", responses=errors(), summary="Let an analyst ask")
+def grant(name: NamePath, dataset: NamePath, body: AmountBody, _: Controller, service: Served) -> BudgetShown:
+    """Up to totals of his own; without them, up to the data set's budget."""
+    balance = service.party.ledger.grant(name, dataset, **_amounts(body))
+    return BudgetShown.model_validate(shown_balance(balance))
+
+
+@router.delete("/analysts/{name}/grants/{dataset}", responses=errors(), summary="Let an analyst ask no longer")
+def withdraw(name: NamePath, dataset: NamePath, _: Controller, service: Served) -> Done:
+    """What he has spent stays spent."""
+    service.party.ledger.withdraw(name, dataset)
+    return Done()
+
+
+@router.post("/tokens", responses=errors(), status_code=201, summary="Issue a token")
+def issue(body: TokenBody, _: Controller, service: Served) -> TokenIssued:
+    """The token is shown now and never again; only its hash is kept."""
+    book = service.party.ledger
+    secret = book.issue_token(body.name, role=Role(body.role), lifetime=timedelta(days=body.days))
+    name = book.authenticate(secret).token
+    (issued,) = (token for token in book.tokens() if token.token == name)
+    return TokenIssued(token=secret, name=issued.token, holder=issued.holder, role=issued.role, expires=issued.expires)
+
+
+@router.delete("/tokens/{token}", responses=errors(), summary="Revoke a token")
+def revoke(token: NamePath, _: Controller, service: Served) -> Done:
+    """Accept it no longer; sessions that were opened with it end."""
+    service.party.ledger.revoke_token(token)
+    return Done()
+
+
+@router.post("/datasets/{name}/raise", responses=errors(), summary="Raise a budget")
+def raise_budget(name: NamePath, body: AmountBody, _: Controller, service: Served) -> BudgetShown:
+    """To new totals, on the record; a budget never shrinks."""
+    return BudgetShown.model_validate(shown_balance(service.party.ledger.raise_budget(name, **_amounts(body))))
+
+
+@router.post("/datasets/{name}/retire", responses=errors(), summary="Retire a data set")
+def retire(name: NamePath, _: Controller, service: Served) -> Done:
+    """Nothing about it is answered from here on; this cannot be undone."""
+    service.party.ledger.retire(name)
+    return Done()
+
+
+def shown_entry(entry: Entry) -> dict[str, Any]:
+    """An entry for JSON."""
+    return {
+        "sequence": entry.sequence,
+        "time": entry.time,
+        "kind": entry.kind,
+        "content": json.loads(entry.payload),
+    }
+
+
+def shown_token(token: Token) -> dict[str, Any]:
+    """A token for JSON."""
+    return {
+        "token": token.token,
+        "holder": token.holder,
+        "role": token.role,
+        "expires": token.expires,
+        "revoked": token.revoked is not None,
+    }
+
+
+def _amounts(body: AmountBody) -> dict[str, Fraction | None]:
+    return {
+        name: None if given is None else exact(str(given), name)
+        for name, given in (("epsilon", body.epsilon), ("delta", body.delta))
+    }

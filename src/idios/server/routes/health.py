@@ -1,0 +1,36 @@
+"""Whether the server lives and can work; for whoever watches over it, without a token."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from idios.errors import LedgerError
+from idios.server.identity import Controller, Served
+from idios.server.problems import Refused, problem
+from idios.server.routes.documented import errors
+from idios.server.schemas import Health
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz", responses=errors(), summary="The process lives")
+async def healthz() -> Health:
+    """Says ok as long as the process answers."""
+    return Health(status="ok")
+
+
+@router.get("/readyz", responses=errors(), summary="Questions can be answered")
+def readyz(service: Served) -> Health:
+    """Says ready if the ledger can be read; touches no data."""
+    try:
+        service.party.ledger.head()
+    except LedgerError as error:
+        raise Refused(problem(error)) from None
+    return Health(status="ready")
+
+
+@router.get("/metrics", responses=errors(), summary="Metrics for Prometheus", response_class=Response)
+def metrics(_: Controller, service: Served) -> Response:
+    """Requests and charges, in Prometheus' text format; nothing here depends on the data."""
+    service.metrics.running.set(service.desk.taken)
+    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

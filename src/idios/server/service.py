@@ -1,0 +1,68 @@
+"""What every request needs, made once: the party, who may come in, and where questions are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from idios.config import Declared
+from idios.ledger import Identity, Role
+from idios.party import TrustedParty
+from idios.server.admission import check_levels, check_source
+from idios.server.catalogue import described
+from idios.server.desk import Desk
+from idios.server.limits import Limiter
+from idios.server.metrics import Metrics
+from idios.server.sessions import PURPOSE, Sessions
+from idios.server.side_work import SideWork
+from idios.settings import Settings
+
+
+@dataclass(frozen=True)
+class Service:
+    """One server process at work."""
+
+    party: TrustedParty
+    declared: Mapping[str, Declared]
+    settings: Settings
+    desk: Desk
+    side_work: SideWork
+    sessions: Sessions
+    metrics: Metrics
+    catalogue: Mapping[str, dict[str, Any]]
+    by_token: Limiter
+    by_address: Limiter
+    strangers: Limiter
+
+    @classmethod
+    def start(cls, party: TrustedParty, declared: Mapping[str, Declared], settings: Settings) -> Service:
+        """Check that the party may be served, and get everything ready."""
+        check_levels(declared.values())
+        check_source(party.source)
+        served = {name: one for name, one in declared.items() if name in party.holdings}
+        release = {name: float(one.release_seconds) for name, one in served.items()}
+        return cls(
+            party=party,
+            declared=served,
+            settings=settings,
+            desk=Desk(party, settings, release),
+            side_work=SideWork(),
+            sessions=Sessions(party.ledger.derive(PURPOSE), settings.session_hours),
+            metrics=Metrics(party.ledger),
+            catalogue={name: described(party, one) for name, one in served.items()},
+            by_token=Limiter(settings.requests_per_minute),
+            by_address=Limiter(settings.requests_per_minute_address),
+            strangers=Limiter(STRANGERS),
+        )
+
+    def party_for(self, identity: Identity) -> TrustedParty:
+        """The party as one caller may see it: data sets that were not granted do not exist for an analyst."""
+        if identity.role is Role.CONTROLLER:
+            return self.party
+        granted = {one.dataset for one in self.party.ledger.grants(identity.name)}
+        return self.party.limited_to(granted)
+
+
+STRANGERS = 60
+"""Failed sign-ins a minute from one address: 256 random bits are not guessed, but nobody need try."""

@@ -1,0 +1,112 @@
+"""From a configuration to a running server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+
+from idios.config import Configuration, read_configuration
+from idios.errors import ConfigurationError, LedgerTampered
+from idios.ledger import Ledger, Role
+from idios.party import TrustedParty
+from idios.server import logs
+from idios.server.admission import check_levels
+from idios.server.app import create_app
+from idios.server.metrics import FILES
+from idios.server.service import Service
+from idios.settings import PREFIX, Settings
+
+CONFIG = "IDIOS_CONFIG"
+
+
+def checked(config: Path) -> Configuration:
+    """The configuration, if it may be served: its levels, and a ledger that is what was signed."""
+    configuration = read_configuration(config)
+    check_levels(configuration.datasets.values())
+    with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
+        verified = ledger.verify()
+    if not verified.ok:
+        raise LedgerTampered(f"the server does not start on a ledger that is not what was signed: {verified}")
+    return configuration
+
+
+def hints(configuration: Configuration) -> list[str]:
+    """What a controller still has to do before anybody can sign in."""
+    with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
+        roles = {token.role for token in ledger.tokens() if token.revoked is None}
+    needed = {
+        Role.CONTROLLER: "Nobody can sign in as controller yet: idios analyst token NAME --controller",
+        Role.ANALYST: "No analyst has a token yet: idios analyst add NAME, then grant NAME DATASET, then token NAME",
+    }
+    return [told for role, told in needed.items() if role not in roles]
+
+
+def application(config: Path | None = None) -> FastAPI:
+    """The application of one process; a worker finds its configuration in the environment."""
+    logs.set_up()
+    path = config or Path(os.environ[CONFIG])
+    configuration = read_configuration(path)
+    party = TrustedParty.from_config(path, retired=False)
+    return create_app(Service.start(party, configuration.datasets, configuration.server))
+
+
+def run(config: Path, settings: Settings) -> None:
+    """Serve until told to stop."""
+    import uvicorn
+
+    if settings.workers > 1 and read_configuration(config).ledger_url == "sqlite://":
+        raise ConfigurationError("several workers need a ledger that they can share, not one in memory")
+    _check_address(settings)
+    options: dict[str, Any] = {
+        "host": settings.host,
+        "port": settings.port,
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "workers": settings.workers,  # said in any case: else uvicorn looks into an environment variable of its own
+        "proxy_headers": bool(settings.behind_proxy),
+        "forwarded_allow_ips": settings.behind_proxy or None,
+        "timeout_keep_alive": 30,
+        # Running questions get their time from the desk; a little more lets it finish its own work.
+        "timeout_graceful_shutdown": settings.shutdown_seconds + 10,
+        "h11_max_incomplete_event_size": 32_768,
+    }
+    if settings.tls_cert:
+        options |= {"ssl_certfile": settings.tls_cert, "ssl_keyfile": settings.tls_key}
+    # uvicorn stops in good order and then passes the signal on; this makes it an ordinary end, which clears up.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    os.environ |= {CONFIG: str(config.resolve()), **_environment(settings)}
+    if settings.workers == 1:
+        uvicorn.run(application(config), **options)
+        return
+    with tempfile.TemporaryDirectory(prefix="idios-metrics-") as folder:
+        os.environ[FILES] = folder
+        uvicorn.run("idios.server.starting:application", factory=True, **options)
+
+
+def _check_address(settings: Settings) -> None:
+    """Say in one line that an address cannot be had, before anything is opened for it."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the server cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose another with "
+            "--host and --port"
+        ) from None
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """The settings as a worker reads them."""
+    plain = vars(replace(settings, workers=1)).items()
+    return {PREFIX + key.upper(): str(value).lower() if isinstance(value, bool) else str(value) for key, value in plain}

@@ -1,0 +1,31 @@
+"""The office of the server's tests, with people who look at it through the console."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from fastapi.testclient import TestClient
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
+
+from office import BY_REGION, MEDIAN, Office, open_office, write_office
+
+
+def sign_in(office: Office, token: str) -> TestClient:
+    """A browser of its own, signed in."""
+    client = TestClient(office.client.app, raise_server_exceptions=False, follow_redirects=False)
+    answer = client.post("/console/sign-in", data={"token": token})
+    assert answer.status_code == 303, answer.text
+    return client
+
+
+def csrf(page: str) -> str:
+    """What the forms of a page carry."""
+    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', page)
+    assert found, page
+    return found[1]
+
+
+__all__ = ["BY_REGION", "MEDIAN", "Office", "csrf", "open_office", "sign_in", "write_office"]

@@ -1,0 +1,136 @@
+"""Charts are SVG that says what the numbers say, whatever the numbers are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from xml.etree import ElementTree
+
+import pytest
+from markupsafe import Markup
+
+from idios.ledger import Spending
+from idios.server.console.axes import Axis, fitted, linear
+from idios.server.console.charts import MOST_BARS, Bar, Level, bars, levels, meter
+from idios.server.console.timeline import timeline
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def _read(drawing: Markup) -> ElementTree.Element:
+    """The drawing as XML; it must be well formed, sized, told in words and without styles of its own."""
+    root = ElementTree.fromstring(str(drawing))
+    assert "style=" not in drawing
+    assert root.get("viewBox")
+    assert root.get("role") == "img"
+    return root
+
+
+def _of(root: ElementTree.Element, tag: str, style: str) -> list[ElementTree.Element]:
+    return [one for one in root.iter(tag) if one.get("class") == style]
+
+
+def _number(element: ElementTree.Element, name: str) -> float:
+    return float(element.attrib[name])
+
+
+def test_bars_are_as_long_as_their_values_and_start_at_zero() -> None:
+    values = [40.0, -10.0, 0.0, None, 20.0]
+    root = _read(bars("t", [Bar(f"g{i}", value, str(value)) for i, value in enumerate(values)]))
+    drawn = _of(root, "rect", "series-1")
+    assert len(drawn) == 4
+    zero = _number(_of(root, "line", "axis")[0], "x1")
+    widths = [_number(one, "width") for one in drawn]
+    assert widths[0] == pytest.approx(4 * widths[1], rel=0.01) == pytest.approx(2 * widths[3], rel=0.01)
+    assert _number(drawn[0], "x") == zero
+    assert _number(drawn[1], "x") + widths[1] == pytest.approx(zero)
+    assert [one.text for one in _of(root, "text", "value")] == [str(value) for value in values]
+
+
+def test_margins_are_whiskers_that_stay_inside() -> None:
+    root = _read(bars("t", [Bar("a", 10.0, "10", 4.0), Bar("b", 1.0, "1", 4.0)]))
+    spans = [(_number(one, "x1"), _number(one, "x2")) for one in _of(root, "line", "whisker")]
+    long = [(a, b) for a, b in spans if a != b]
+    assert len(long) == 2
+    assert long[0][1] - long[0][0] == pytest.approx(long[1][1] - long[1][0], abs=0.1)
+    assert min(a for a, _ in spans) >= 0
+
+
+@pytest.mark.parametrize("value", [0.0, None, 1e300, -1e-300, float(10**18)])
+def test_no_value_breaks_a_chart(value: float | None) -> None:
+    _read(bars("t", [Bar('<&"', value, "x")]))
+
+
+def test_a_long_chart_says_what_it_leaves_out() -> None:
+    root = _read(bars("t", [Bar(str(i), float(i), str(i)) for i in range(100)]))
+    assert len(_of(root, "text", "value")) == MOST_BARS
+    assert f"The first {MOST_BARS} of 100." in "".join(root.itertext())
+
+
+def test_errors_that_differ_much_are_on_powers_of_ten() -> None:
+    rows = [Level("individual", (("", 2.0),)), Level("group of 5", (("", 2000.0),)), Level("differential", ())]
+    root = _read(levels("t", rows))
+    assert "powers of ten" in "".join(root.itertext())
+    ticks = [one.text for one in _of(root, "text", "tick")]
+    assert ticks == ["1", "10", "100", "1000", "10\u202f000"]
+    assert len(list(root.iter("circle"))) == 2
+    assert "cannot be answered" in "".join(root.itertext())
+    near = _read(levels("t", [Level("a", (("", 2.0), ("", 5.0)))]))
+    assert "a linear scale from 0" in "".join(near.itertext())
+
+
+def test_axes_hold_everything() -> None:
+    assert linear([], 0, 1) == Axis(0, 1, 0, 1)
+    assert linear([-3, 5], 0, 1) == Axis(-3, 5, 0, 1)
+    assert not fitted([0.0, 1e9], 0, 1).logarithmic, "0 has no place among powers of ten"
+    for axis in (linear([7.0], 10, 90), fitted([0.003, 700.0], 10, 90)):
+        assert all(10 <= axis.at(tick) <= 90 for tick in axis.ticks())
+        assert len(axis.ticks()) >= 2
+
+
+@pytest.mark.parametrize(("share", "style"), [(1.0, "good"), (0.2, "fair"), (0.05, "low"), (0.0, "low"), (7.0, "good")])
+def test_a_meter_warns_before_the_end(share: float, style: str) -> None:
+    root = ElementTree.fromstring(str(meter('"<left>"', share)))
+    bar = root.findall("rect")[1]
+    assert bar.get("class") == style
+    assert _number(bar, "width") == min(share, 1.0) * 100
+
+
+def _charge(number: int, analyst: str | None, epsilon: str, whole: bool = True) -> Spending:
+    time = (NOW - timedelta(hours=50 - number)).isoformat()
+    return Spending(number, time, "people", analyst, Fraction(epsilon), Fraction(0), whole)
+
+
+def test_spending_is_stacked_by_whoever_paid_for_the_data_set() -> None:
+    charges = [
+        _charge(1, "ada", "1"),
+        _charge(2, None, "2"),
+        _charge(3, "ada", "4"),
+        _charge(4, "bob", "3", whole=False),
+    ]
+    found = timeline("people", charges, Fraction(10), NOW)
+    root = _read(found.drawing)
+    assert [(share.name, share.epsilon, share.charges) for share in found.shares] == [
+        ("ada", 5, 2),
+        ("controller", 2, 1),
+    ]
+    paths = [one.attrib["d"] for one in root.iter("path")]
+    tops = [min(float(point.split()[1]) for point in path[1:-2].split(" L")) for path in paths]
+    limit = _number(_of(root, "line", "limit")[0], "y1")
+    bottom = max(float(point.split()[1]) for point in paths[0][1:-2].split(" L"))
+    assert (bottom - tops[0]) / (bottom - limit) == pytest.approx(0.5, abs=0.01)
+    assert (bottom - tops[1]) / (bottom - limit) == pytest.approx(0.7, abs=0.01)
+
+
+def test_an_analyst_called_controller_is_not_the_controller() -> None:
+    found = timeline("people", [_charge(1, "controller", "1"), _charge(2, None, "2")], Fraction(10), NOW)
+    assert [share.epsilon for share in found.shares] == [2, 1]
+
+
+def test_no_spending_and_much_spending_are_drawn() -> None:
+    assert timeline("people", [], Fraction(10), NOW).shares == ()
+    many = [_charge(i % 49, f"a{i % 9}", "1/1000") for i in range(5000)]
+    found = timeline("people", sorted(many, key=lambda one: one.time), Fraction(1), NOW)
+    _read(found.drawing)
+    assert len(found.drawing) < 200_000
+    assert sum(share.epsilon for share in found.shares) == 5

@@ -1,0 +1,126 @@
+"""A small trusted party behind the real application, with a controller, two analysts and their tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+from fastapi.testclient import TestClient
+
+from idios.config import Configuration, read_configuration
+from idios.ledger import Ledger, Role
+from idios.party import TrustedParty
+from idios.server.app import create_app
+from idios.server.service import Service
+
+MEDIAN = "SELECT MEDIAN(income) FROM people"
+BY_REGION = "SELECT region, COUNT(*) FROM people GROUP BY region"
+
+TOML = """
+[ledger]
+url = "{ledger}"
+key_file = "ledger.key"
+
+[server]
+requests_per_minute = 1000000
+requests_per_minute_address = 1000000
+
+[datasets.people]
+source = "people.parquet"
+version = "1"
+protection = "differential"
+delta = 1e-6
+budget = 10
+release_seconds = {release}
+
+[datasets.people.columns]
+age = {{ type = "integer", bounds = [0, 120], nullable = false }}
+income = {{ type = "integer", nullable = false }}
+region = {{ type = "category", values = ["north", "south"] }}
+
+[datasets.patients]
+source = "people.parquet"
+version = "1"
+protection = "individual"
+analysts = "trusted"
+budget = 5
+
+[datasets.patients.columns]
+age = {{ type = "integer", bounds = [0, 120], nullable = false }}
+income = {{ type = "integer" }}
+"""
+
+
+def write_office(folder: Path, *, ledger: str = "sqlite:///ledger.db", release: str = "0", rows: int = 500) -> Path:
+    """The configuration and the data of a small office."""
+    rng = np.random.default_rng(3)
+    table = pa.table(
+        {
+            "age": rng.integers(18, 90, rows),
+            "income": np.round(rng.lognormal(10, 1, rows)).astype(np.int64),
+            "region": rng.choice(["north", "south"], rows),
+        }
+    )
+    parquet.write_table(table, folder / "people.parquet")
+    config = folder / "idios.toml"
+    config.write_text(TOML.format(ledger=ledger, release=release))
+    return config
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Who holds what: ada was granted people, bob nothing, grace is the controller."""
+
+    ada: str
+    bob: str
+    grace: str
+
+
+def let_in(ledger: Ledger, cap: Fraction | None = Fraction(4)) -> Tokens:
+    """Make everybody known."""
+    for name in ("ada", "bob"):
+        ledger.add_analyst(name)
+    ledger.grant("ada", "people", epsilon=cap)
+    return Tokens(
+        ledger.issue_token("ada"), ledger.issue_token("bob"), ledger.issue_token("grace", role=Role.CONTROLLER)
+    )
+
+
+@dataclass(frozen=True)
+class Office:
+    """A running application and the tokens of those who use it."""
+
+    client: TestClient
+    tokens: Tokens
+    service: Service
+    configuration: Configuration
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.service.party.ledger
+
+    def call(self, method: str, path: str, who: str | None = "ada", **options: Any) -> Any:
+        """One request as somebody; None is nobody."""
+        headers = dict(options.pop("headers", {}))
+        if who is not None:
+            headers["Authorization"] = f"Bearer {getattr(self.tokens, who, who)}"
+        return self.client.request(method, path, headers=headers, **options)
+
+    def ask(self, sql: str = MEDIAN, epsilon: str = "0.5", who: str = "ada", **options: Any) -> Any:
+        """A question over HTTP."""
+        headers = options.pop("headers", {})
+        return self.call("POST", "/v1/query", who, json={"sql": sql, "epsilon": epsilon, **options}, headers=headers)
+
+
+def open_office(config: Path, **settings: Any) -> Office:
+    """The application, not yet entered."""
+    configuration = read_configuration(config, {})
+    party = TrustedParty.from_config(config)
+    tokens = let_in(party.ledger)
+    service = Service.start(party, configuration.datasets, replace(configuration.server, **settings))
+    return Office(TestClient(create_app(service), raise_server_exceptions=False), tokens, service, configuration)
