@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from bench import core, party
+from bench import core, party, server
 
 
 def main() -> int:
     print(f"{'':<58} {'Idios':>13} {'peer':>13} {'ratio':>10}")
     missed = 0
-    for suite in (core, party):
+    for suite in (core, party, server):
         for row in suite.rows():
             print(row, flush=True)
             missed += not row.ok
