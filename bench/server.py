@@ -34,7 +34,7 @@ from services.serving import Serving
 ANALYSTS = 64
 SECONDS = 60.0
 EPSILON = Fraction(1, 20)
-SMALL_CAP = EPSILON * 40
+SMALL_CAP = EPSILON * 15
 """What every second analyst may spend: a few seconds of questions."""
 
 STATISTICS = ("COUNT(*)", "MEDIAN(age)", "MEDIAN(income)")
