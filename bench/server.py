@@ -97,12 +97,13 @@ class Seen:
 
     answers: dict[str, list[object]] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
+    refusals: list[float] = field(default_factory=list)
     statuses: dict[int, int] = field(default_factory=dict)
     contradictions: int = 0
 
     def count(self, status: int, wait: float) -> None:
         self.statuses[status] = self.statuses.get(status, 0) + 1
-        self.waits.append(wait)
+        (self.waits if status == 200 else self.refusals).append(wait)
 
     def keep(self, answer: dict[str, object]) -> None:
         rows = [list(row.values())[-1] for row in answer["rows"]]  # type: ignore[attr-defined]
@@ -119,6 +120,7 @@ class Result:
     plain_rate: float
     median: float
     p99: float
+    refused: float
     statuses: dict[int, int]
     overspent: int
     lost: int
@@ -135,7 +137,8 @@ class Result:
         ratio = self.rate / self.plain_rate
         return (
             f"{self.name:<44} {self.rate:7.0f}/s   /healthz {self.plain_rate:6.0f}/s   ratio {ratio:5.2f}"
-            f"   median {1000 * self.median:5.0f} ms   p99 {1000 * self.p99:5.0f} ms   overspent {self.overspent}"
+            f"   median {1000 * self.median:5.0f} ms   p99 {1000 * self.p99:5.0f} ms"
+            f"   refusals {1000 * self.refused:5.0f} ms   overspent {self.overspent}"
             f"   lost {self.lost}   memory {self.memory[0]:.0f} → {self.memory[1]:.0f} MB   {self.statuses}   {mark}"
         )
 
@@ -235,10 +238,11 @@ def run(name: str, folder: Path, ledger: str, release: str, options: tuple[str, 
     waits = sorted(seen.waits)
     return Result(
         name,
-        len(waits) / seconds,
+        (len(waits) + len(seen.refusals)) / seconds,
         plain_rate,
         waits[len(waits) // 2],
         waits[int(0.99 * len(waits))],
+        statistics.median(seen.refusals or [0.0]),
         dict(sorted(seen.statuses.items())),
         overspent,
         lost,

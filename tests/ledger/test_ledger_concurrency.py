@@ -12,7 +12,7 @@ import pytest
 from ledger_place import Place, ask, finished, kinds, people
 
 from idios.errors import BudgetExceeded, LedgerUnavailable
-from idios.ledger import Ledger, Reservation
+from idios.ledger import Ledger, Request, Reservation, StoredAnswer
 from idios.ledger.turnstile import Turnstile, turnstile_for
 
 THREADS = 16
@@ -178,3 +178,17 @@ def test_a_thread_that_waits_too_long_is_told(place: Place) -> None:
             leave.set()
             holder.join()
         assert isinstance(hurried.reserve(ask()), Reservation)
+
+
+def test_what_needs_no_writing_does_not_wait_for_writers(sqlite_place: Place) -> None:
+    """A refusal and an answer that is paid for come while somebody else holds the ledger's lock."""
+    with sqlite_place.open() as ledger:
+        ledger.declare(people())
+        known = Request("people", "1", None, "known", Fraction(1, 4))
+        charge = ledger.reserve(known)
+        assert isinstance(charge, Reservation)
+        ledger.release(charge, "{}")
+        with ledger._database.writing():
+            assert isinstance(ledger.reserve(known), StoredAnswer)
+            with pytest.raises(BudgetExceeded):
+                ledger.reserve(Request("people", "1", None, "dear", Fraction(5)))

@@ -199,6 +199,9 @@ class Ledger(Record):
         """
         if once is not None:
             checked_request_key(once)
+        settled = self._settled(request, once)
+        if settled is not None:
+            return settled
         with self._writing() as writer:
             repeated = once is not None and seen_before(writer.connection, request, once)
             fact = rules.reserve(writer.book, request)
@@ -209,6 +212,18 @@ class Ledger(Record):
             if question.released is not None:
                 return read_answers(writer.connection, self._key, [question])[0]
             return Reservation(request, request.key, question.reserved, joined=not isinstance(fact, Reserved))
+
+    def _settled(self, request: Request, once: str | None) -> StoredAnswer | None:
+        """What needs no writing, and so no waiting for those who write: a refusal, or an answer that is paid for."""
+        with self._database.reading() as connection:
+            repeated = once is None or seen_before(connection, request, once)
+            book = TableBook(connection)
+            if rules.reserve(book, request) is not None or not repeated:
+                return None
+            question = book.find(Question, request.key)
+            if question is None or question.released is None:
+                return None
+            return read_answers(connection, self._key, [question])[0]
 
     def release(self, reservation: Reservation, answer: str) -> StoredAnswer:
         """Store the answer, durably, and give what may be sent: the first one released for the charge."""
