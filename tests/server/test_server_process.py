@@ -16,6 +16,8 @@ import pytest
 from office import MEDIAN, let_in, write_office
 
 import idios
+from idios.config import read_configuration
+from idios.ledger import Ledger
 from idios.party import TrustedParty
 from services.serving import Serving
 
@@ -50,7 +52,8 @@ NUMBERS = ("time", "milliseconds", "request", "status")
 
 
 def test_sigterm_finishes_running_questions(tmp_path: Path) -> None:
-    config, headers = prepared(tmp_path, release="1")
+    config, headers = prepared(tmp_path, release="2")
+    configuration = read_configuration(config)
     with Serving(config).wait() as serving:
         answers = []
 
@@ -60,7 +63,9 @@ def test_sigterm_finishes_running_questions(tmp_path: Path) -> None:
 
         thread = threading.Thread(target=ask)
         thread.start()
-        time.sleep(0.5)
+        with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
+            while not ledger.balance("people").epsilon.spent:
+                time.sleep(0.02)
         assert serving.stop() == 0
         thread.join()
     assert answers[0].status_code == 200
@@ -79,7 +84,8 @@ def test_several_workers_share_everything(tmp_path: Path, ledger_base: str) -> N
         while "answered" not in states and time.monotonic() < deadline:
             # a new connection each time, so that either worker gets it
             states.add(httpx2.get(serving.url + later.headers["Location"], headers=headers).json()["state"])
-        assert states == {"running", "answered"}
+        assert "answered" in states
+        assert states <= {"running", "answered"}
         for _ in range(20):
             httpx2.get(f"{serving.url}/v1/me", headers=headers)
         metrics = httpx2.get(f"{serving.url}/metrics", headers={"Authorization": f"Bearer {headers['X-Grace']}"}).text

@@ -12,6 +12,8 @@ import pytest
 from office import MEDIAN, Office, open_office, write_office
 
 from idios.backends.duckdb import DuckDbBackend
+from idios.server import desk
+from idios.server.padding import release_after
 
 SECONDS = 30
 
@@ -164,8 +166,15 @@ def test_closing_abandons_what_takes_too_long(tmp_path: Path, gate: Gate) -> Non
         assert ledger.verify().ok
 
 
-def test_answers_leave_at_public_moments(tmp_path: Path) -> None:
-    """A quick answer, an empty selection, a NULL and a failure take the same time; a refusal need not wait."""
+def test_answers_leave_at_public_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick answer and an empty selection wait for the same moment; a refusal and a stored answer need not wait."""
+    waited: list[float] = []
+
+    def spied(elapsed: float, first: float) -> float:
+        waited.append(first)
+        return release_after(elapsed, first)
+
+    monkeypatch.setattr(desk, "release_after", spied)
     office = open_office(write_office(tmp_path, release="0.4"))
     with office.client:
         times = {}
@@ -178,12 +187,11 @@ def test_answers_leave_at_public_moments(tmp_path: Path) -> None:
             assert office.ask(sql).status_code == 200
             times[name] = time.monotonic() - began
         assert all(taken >= 0.4 for taken in times.values())
-        began = time.monotonic()
+        assert waited == [0.4] * 3
         assert office.ask(epsilon="100").status_code == 409
         assert office.ask("SELECT nothing").status_code == 422
         assert office.ask(MEDIAN).json()["stored"]
-        refusals = time.monotonic() - began
-        assert refusals < 0.4
+        assert waited == [0.4] * 3
 
 
 def test_a_failure_is_padded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

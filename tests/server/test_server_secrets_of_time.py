@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from idios.backends.duckdb import DuckDbBackend
 from idios.config import read_configuration
 from idios.party import TrustedParty
 from idios.server.app import create_app
+from idios.server.desk import Desk
 from idios.server.service import Service
 
 QUESTION = {"sql": MEDIAN, "epsilon": "0.5"}
@@ -37,36 +39,49 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return done
 
 
-def test_what_is_computed_shows_nowhere_before_its_moment(tmp_path: Path, computed: threading.Event) -> None:
-    office = open_office(write_office(tmp_path, release="2"))
-    with office.client:
-        began = time.monotonic()
-        running = office.ask(wait=0).json()
-        assert computed.wait(10)
-        time.sleep(0.3)
-        seen = [
-            office.call("POST", "/v1/quote", json=QUESTION).json()["stored"],
-            office.call("GET", "/v1/answers").json()["answers"],
-            office.call("GET", running["href"]).json()["state"],
-        ]
-        assert time.monotonic() - began < 1.9, "too slow to tell"
-        assert seen == [False, [], "running"]
-        again = office.ask()
-        assert again.json()["stored"] is False
-        assert time.monotonic() - began >= 2
-        assert office.call("POST", "/v1/quote", json=QUESTION).json()["stored"] is True
+@pytest.fixture
+def moment(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """The public moment comes when this is set, however slow the machine is."""
+    come = threading.Event()
+
+    async def held(*_: object) -> None:
+        while not come.is_set():
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(Desk, "_public_moment", held)
+    yield come
+    come.set()
 
 
-def test_a_stopped_question_is_not_stored_even_if_it_was_computed(tmp_path: Path, computed: threading.Event) -> None:
-    office = open_office(write_office(tmp_path, release="1"))
-    with office.client:
-        running = office.ask(wait=0).json()
-        assert computed.wait(10)
-        assert office.call("DELETE", running["href"]).json()["state"] == "cancelled"
-        time.sleep(1.5)
-        assert office.call("POST", "/v1/quote", json=QUESTION).json()["stored"] is False
-        assert office.call("GET", "/v1/budget").json()["budgets"][0]["epsilon"]["spent"] == "0.5"
-        assert office.ask().json()["remaining"] == "3.5"
+def test_what_is_computed_shows_nowhere_before_its_moment(
+    office: Office, computed: threading.Event, moment: threading.Event
+) -> None:
+    running = office.ask(wait=0).json()
+    assert computed.wait(10)
+    time.sleep(0.3)
+    seen = [
+        office.call("POST", "/v1/quote", json=QUESTION).json()["stored"],
+        office.call("GET", "/v1/answers").json()["answers"],
+        office.call("GET", running["href"]).json()["state"],
+    ]
+    assert seen == [False, [], "running"]
+    moment.set()
+    office.ask()
+    assert office.call("POST", "/v1/quote", json=QUESTION).json()["stored"] is True
+
+
+def test_a_stopped_question_is_not_stored_even_if_it_was_computed(
+    office: Office, computed: threading.Event, moment: threading.Event
+) -> None:
+    running = office.ask(wait=0).json()
+    assert computed.wait(10)
+    assert office.call("DELETE", running["href"]).json()["state"] == "cancelled"
+    moment.set()
+    while office.service.desk.taken:
+        time.sleep(0.01)
+    assert office.call("POST", "/v1/quote", json=QUESTION).json()["stored"] is False
+    assert office.call("GET", "/v1/budget").json()["budgets"][0]["epsilon"]["spent"] == "0.5"
+    assert office.ask().json()["remaining"] == "3.5"
 
 
 def test_the_end_of_the_server_is_a_public_moment(tmp_path: Path, computed: threading.Event) -> None:
@@ -77,7 +92,7 @@ def test_the_end_of_the_server_is_a_public_moment(tmp_path: Path, computed: thre
         assert computed.wait(10)
         time.sleep(0.2)
         began = time.monotonic()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 50
     with TrustedParty.from_config(config) as party:
         assert party.quote(MEDIAN, "0.5", analyst="ada").stored
 
@@ -87,7 +102,8 @@ def test_looking_at_an_answer_about_an_old_version_charges_nothing(tmp_path: Pat
     office = open_office(config)
     with office.client:
         running = office.ask(wait=0).json()
-        time.sleep(1.8)
+        while office.call("GET", running["href"]).json()["state"] == "running":
+            time.sleep(0.05)
         assert office.call("GET", running["href"]).json()["answer"]["rows"]
     config.write_text(config.read_text().replace('version = "1"', 'version = "2"'))
     configuration = read_configuration(config, {})
