@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from office import MEDIAN, Office
 
+from idios.backends.duckdb import DuckDbBackend
+from idios.errors import SourceError
+from idios.server.identity import COOKIE
+
 SHAPE = {"code", "message", "where", "fix", "request"}
 
 
@@ -66,3 +70,46 @@ def test_every_response_has_the_headers(office: Office) -> None:
         assert "default-src 'none'" in headers["Content-Security-Policy"]
         assert headers["Cache-Control"] == "no-store"
         assert "server" not in headers
+
+
+@pytest.mark.parametrize("where", ["api", "console"])
+def test_metrics_cannot_tell_a_question_that_failed_from_one_that_was_answered(
+    office: Office, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def ask(sql: str) -> int:
+        if where == "api":
+            return int(office.ask(sql).status_code)
+        cookie = office.service.sessions.open(office.ledger.authenticate(office.tokens.ada).token)
+        session = office.service.sessions.read(cookie)
+        assert session is not None
+        office.client.cookies.set(COOKIE, cookie)
+        form = {"sql": sql, "epsilon": "0.5", "action": "ask", "once": "1", "csrf": session.csrf}
+        return int(office.client.post("/console/ask", data=form).status_code)
+
+    def counted() -> list[str]:
+        text = office.call("GET", "/metrics", "grace").text
+        return [
+            line
+            for line in text.splitlines()
+            if "idios_questions_total{" in line or '/ask"' in line or "/query" in line
+        ]
+
+    assert ask(MEDIAN) == 200
+    first = counted()
+    monkeypatch.setattr(DuckDbBackend, "summarise", lambda *_: 1 / 0)
+    assert ask("SELECT MEDIAN(age) FROM people") == 500
+    assert len(first) == 2
+    assert counted() == [line.replace(" 1.0", " 2.0") for line in first]
+
+
+def test_an_inspection_of_data_that_cannot_be_read_says_that_nothing_was_charged(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(*_: object) -> None:
+        raise SourceError("the income of Mr Smith is 3")
+
+    monkeypatch.setattr(DuckDbBackend, "summarise", unreadable)
+    answered = office.call("POST", "/v1/inspect", "grace", json={"sql": MEDIAN, "epsilon": "1"})
+    assert (answered.status_code, answered.json()["error"]["code"]) == (500, "source_unreadable")
+    assert "nothing was charged" in answered.text
+    assert "Smith" not in answered.text

@@ -58,6 +58,7 @@ def create_app(service: Service) -> FastAPI:
 
 def _sent(request: Request, found: Problem) -> Response:
     """A problem as JSON; whoever looks at the console gets a page."""
+    request.scope["idios.counted"] = found.counted
     if request.url.path == "/" or request.url.path.startswith("/console"):
         return console.error_page(request, found)
     return JSONResponse(found.body(request.scope["idios.request"]), found.status, headers=found.headers)

@@ -125,7 +125,14 @@ class _Question:
 class Desk:
     """Takes questions in and gives answers out."""
 
-    def __init__(self, party: TrustedParty, settings: Settings, release_seconds: Mapping[str, float]) -> None:
+    def __init__(
+        self,
+        party: TrustedParty,
+        settings: Settings,
+        release_seconds: Mapping[str, float],
+        counted: Callable[[Charged], None],
+    ) -> None:
+        self._counted = counted
         self._running = party.ledger.running
         self._settings = settings
         self._release = release_seconds
@@ -165,6 +172,7 @@ class Desk:
         except BaseException:
             self._take(asker, -1)
             raise
+        self._counted(charged)
         first = 0.0 if charged.stored else self._release.get(charged.dataset, 0.0)
         question = _Question(party, charged, asker, came, first)
         task = asyncio.create_task(self._answer(question))

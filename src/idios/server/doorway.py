@@ -151,7 +151,8 @@ class _Passage:
         """Count the request and write its line; neither has what was asked nor what was answered."""
         route = route_of(self._scope)
         method = self._scope["method"] if re.fullmatch("[A-Z]{1,10}", self._scope["method"]) else "OTHER"
-        self._service.metrics.requests.labels(method, route, str(self._status)).inc()
+        counted = self._scope.get("idios.counted", self._status)
+        self._service.metrics.requests.labels(method, route, str(counted)).inc()
         identity = self._scope.get("idios.identity")
         fields: dict[str, Any] = {
             "request": self.id,

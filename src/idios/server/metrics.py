@@ -9,13 +9,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from idios.ledger import Ledger
+from idios.party import Charged
 
 FILES = "PROMETHEUS_MULTIPROC_DIR"
+
+# When a counter began is the moment of somebody's request, and nobody's business.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Budgets:
@@ -47,7 +51,7 @@ class Metrics:
         self.requests = Counter(
             "idios_requests", "Requests by route and status.", ["method", "route", "status"], registry=self._own
         )
-        self.charged = Counter(
+        self.questions = Counter(
             "idios_questions",
             "Questions by data set and whether they were charged or stored.",
             ["dataset", "outcome"],
@@ -59,6 +63,10 @@ class Metrics:
             registry=self._own,
             multiprocess_mode="livesum",
         )
+
+    def count_question(self, charged: Charged) -> None:
+        """Count a question when it is charged: what becomes of it depends on the data."""
+        self.questions.labels(charged.dataset, "stored" if charged.stored else "charged").inc()
 
     def text(self) -> bytes:
         """Everything in Prometheus' own format."""

@@ -39,6 +39,11 @@ class Problem:
     headers: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def counted(self) -> int:
+        """The status that metrics know: whether a charged question failed depends on the data, so it is as answered."""
+        return 200 if self.code == "answer_failed" else self.status
+
     def body(self, request: str) -> dict[str, Any]:
         """The error's JSON, with the id of the request it answers."""
         shown = {"code": self.code, "message": self.message, "where": self.where, "fix": self.fix, "request": request}
@@ -104,6 +109,12 @@ CLOSING = Problem(
     "send the same request again after the time in Retry-After",
     headers={"Retry-After": "5"},
 )
+UNREADABLE = Problem(
+    500,
+    "source_unreadable",
+    "the data could not be read as it is declared; nothing was charged",
+    "run `idios check` where the data is, which says what does not fit",
+)
 INTERNAL = Problem(
     500,
     "internal_error",
@@ -154,5 +165,6 @@ def problem(error: IdiosError | Refused) -> Problem:
             fix = "send the same request again, with the same Idempotency-Key; tell the controller if it lasts"
             return Problem(503, "ledger_unavailable", message, fix, headers={"Retry-After": "2"})
         case SourceError():
-            return problem(AnswerFailed())
+            # Only a controller's inspection gets here: after a charge it is an AnswerFailed.
+            return UNREADABLE
     return INTERNAL

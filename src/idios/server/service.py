@@ -41,15 +41,16 @@ class Service:
         check_levels(declared.values())
         check_source(party.source)
         served = {name: one for name, one in declared.items() if name in party.holdings}
+        metrics = Metrics(party.ledger)
         release = {name: float(one.release_seconds) for name, one in served.items()}
         return cls(
             party=party,
             declared=served,
             settings=settings,
-            desk=Desk(party, settings, release),
+            desk=Desk(party, settings, release, metrics.count_question),
             side_work=SideWork(),
             sessions=Sessions(party.ledger.derive(PURPOSE), settings.session_hours),
-            metrics=Metrics(party.ledger),
+            metrics=metrics,
             catalogue={name: described(party, one) for name, one in served.items()},
             by_token=Limiter(settings.requests_per_minute),
             by_address=Limiter(settings.requests_per_minute_address),

@@ -73,6 +73,7 @@ async def ask(visit: Sender) -> Response:
             shown["quote"] = quoted.to_dict()
     except (IdiosError, Refused) as error:
         wrong = problem(error)
+        visit.request.scope["idios.counted"] = wrong.counted
         shown |= {"problem": wrong, "mark": marked(asked.sql, wrong.where)}
         return await run_sync(lambda: _page(visit, asked, status=wrong.status, **shown))
     return await run_sync(lambda: _page(visit, asked, **shown))
@@ -106,10 +107,7 @@ async def _asked(visit: Visit, asked: Asked) -> Answer | Progress:
     if service.settings.log_questions:
         visit.request.scope["idios.log"] = {"sql": asked.sql, "epsilon": asked.epsilon}
     party = await run_sync(lambda: visit.party)
-    found = await service.desk.ask(party, asked, visit.identity, _once(visit, asked), PATIENCE)
-    if isinstance(found, Answer):
-        service.metrics.charged.labels(found.dataset, "stored" if found.stored else "charged").inc()
-    return found
+    return await service.desk.ask(party, asked, visit.identity, _once(visit, asked), PATIENCE)
 
 
 def _once(visit: Visit, asked: Asked) -> str:

@@ -86,7 +86,6 @@ async def query(
     found = await service.desk.ask(party, asked, identity, once, wait)
     if isinstance(found, Progress):
         return _progress(found, request, status=202)
-    service.metrics.charged.labels(found.dataset, "stored" if found.stored else "charged").inc()
     return AnswerShown.model_validate(found.to_dict())
 
 
