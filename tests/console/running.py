@@ -22,8 +22,14 @@ from idios.server.app import create_app
 from idios.server.service import Service
 from services.chromium import program
 
-SLOW = 1.5
-"""Seconds after which answers about surveys leave."""
+SLOW = 3
+"""Seconds after which answers about surveys leave; those about the archive take longer than any test."""
+
+PATIENCE = 30_000
+"""Milliseconds that a page may take on a busy machine."""
+
+CAPTURES = 5
+"""How often a picture is tried: now and then Chromium has no frame at hand, and has one when asked again."""
 
 TOML = f"""
 [ledger]
@@ -56,6 +62,18 @@ budget = 5
 release_seconds = {SLOW}
 
 [datasets.surveys.columns]
+age = {{ type = "integer", bounds = [0, 120], nullable = false }}
+income = {{ type = "integer", nullable = false }}
+
+[datasets.archive]
+source = "people.parquet"
+version = "2026-11"
+protection = "individual"
+analysts = "trusted"
+budget = 5
+release_seconds = 60
+
+[datasets.archive.columns]
 age = {{ type = "integer", bounds = [0, 120], nullable = false }}
 income = {{ type = "integer", nullable = false }}
 """
@@ -95,7 +113,8 @@ def served(folder: Path) -> Iterator[Served]:
     for name in ("ada", "bob"):
         book.add_analyst(name)
     book.grant("ada", "people", epsilon=Fraction(4))
-    book.grant("ada", "surveys")
+    for name in ("surveys", "archive"):
+        book.grant("ada", name)
     tokens = {"ada": book.issue_token("ada"), "bob": book.issue_token("bob")}
     tokens["grace"] = book.issue_token("grace", role=Role.CONTROLLER)
     service = Service.start(party, configuration.datasets, configuration.server)
@@ -128,7 +147,7 @@ class Watched:
     def sign_in(self, who: str) -> None:
         self.open("/console/sign-in")
         self.page.get_by_label("Your token").fill(self.served.tokens.get(who, who))
-        self.page.get_by_role("button", name="Sign in").click()
+        self.press("Sign in")
         self.page.wait_for_url(re.compile("/console/(datasets|overview)$"))
 
     def write(self, sql: str, epsilon: str = "0.5") -> None:
@@ -137,8 +156,30 @@ class Watched:
         self.page.keyboard.press("Escape")
         self.page.get_by_label("ε to spend").fill(epsilon)
 
-    def press(self, name: str) -> None:
-        self.page.get_by_role("button", name=re.compile(name)).click()
+    def press(self, name: str, inside: Any = None) -> None:
+        """Send a form by its button, and wait for the page that answers."""
+        self._leave_by((inside or self.page).get_by_role("button", name=re.compile(name)))
+
+    def follow(self, name: str) -> None:
+        """Follow the first link of a name, and wait for the page it leads to."""
+        self._leave_by(self.page.get_by_role("link", name=name, exact=True).first)
+
+    def _leave_by(self, control: Any) -> None:
+        with self.page.expect_navigation():
+            control.click()
+
+    def picture(self, path: Path) -> None:
+        """Keep what the whole page looks like."""
+        from playwright.sync_api import Error
+
+        for left in reversed(range(CAPTURES)):
+            try:
+                self.page.screenshot(path=path, full_page=True)
+                return
+            except Error as error:
+                if "Unable to capture screenshot" not in error.message or not left:
+                    raise
+                self.page.wait_for_timeout(500)
 
     def text(self, selector: str = "main") -> str:
         return " ".join(self.page.locator(selector).inner_text().split())
@@ -165,7 +206,7 @@ def browser() -> Iterator[Any]:
 def window(chromium: Any, running: Served, **options: Any) -> Iterator[Watched]:
     """A window of its own, in which nothing may go wrong, and nothing be loaded from elsewhere."""
     context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     seen = Watched(page, running)
 

@@ -74,7 +74,7 @@ def _ask(seen: Watched, sql: str, button: str) -> None:
 def _long(seen: Watched, epsilon: str) -> Iterator[str]:
     seen.sign_in("ada")
     seen.open("/console/ask")
-    seen.write("SELECT MEDIAN(income)\nFROM surveys\nWHERE age BETWEEN 30 AND 40", epsilon)
+    seen.write("SELECT MEDIAN(income)\nFROM archive\nWHERE age BETWEEN 30 AND 40", epsilon)
     seen.press("^Ask")
     yield "question-running"
     seen.press("Stop")
@@ -151,7 +151,7 @@ def test_every_page(chromium: Any, running: Served, name: str, monkeypatch: pyte
         for patience, journey in ((20, _analyst(seen)), (0.2, _long(seen, f"0.{len(name)}")), (20, _controller(seen))):
             monkeypatch.setattr("idios.server.console.asking.PATIENCE", patience)
             for page in journey:
-                seen.page.screenshot(path=PICTURES / f"{page}-{name}.png", full_page=True)
+                seen.picture(PICTURES / f"{page}-{name}.png")
                 if not seen.fits():
                     faults.append(f"{page} sticks out to the right")
                 faults += [f"{page}: {one}" for one in seen.page.evaluate(CONTRASTS)]

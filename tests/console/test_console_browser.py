@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from console_office import BY_REGION, MEDIAN
-from running import Served, Watched, browser, served, window
+from running import PATIENCE, Served, Watched, browser, served, window
 
 pytestmark = pytest.mark.xdist_group("chromium")
 
@@ -35,6 +35,7 @@ def seen(chromium: Any, running: Served) -> Iterator[Watched]:
 def _expect(locator: Any) -> Any:
     from playwright.sync_api import expect
 
+    expect.set_options(timeout=PATIENCE)
     return expect(locator)
 
 
@@ -45,7 +46,7 @@ def test_from_signing_in_to_an_answer(seen: Watched, running: Served) -> None:
     assert "This token is unknown, revoked or expired." in seen.text()
     seen.sign_in("ada")
     assert "ε = 4 left of 4" in seen.text(".meters")
-    seen.page.get_by_role("link", name="MEDIAN(income)").first.click()
+    seen.follow("MEDIAN(income)")
     assert seen.page.get_by_label("Question in SQL").input_value() == MEDIAN
     before = running.spent()
     _expect(seen.page.locator("#quote")).to_contain_text("4 → 3.5")
@@ -61,7 +62,7 @@ def test_from_signing_in_to_an_answer(seen: Watched, running: Served) -> None:
     assert seen.page.locator(".single output").inner_text() == number
     assert "it is the same answer" in seen.text(".facts")
     assert running.spent() == before + Fraction(1, 2)
-    seen.page.get_by_role("link", name="History").click()
+    seen.follow("History")
     assert seen.page.locator(".history output").first.inner_text() == number
 
 
@@ -165,7 +166,7 @@ def test_a_revoked_token_ends_the_session(seen: Watched, running: Served) -> Non
     seen.sign_in(running.analyst("erin", "1"))
     token = next(one.token for one in running.ledger.tokens() if one.holder == "erin")
     running.ledger.revoke_token(token)
-    seen.page.get_by_role("link", name="History").click()
+    seen.follow("History")
     assert "Your session has ended, or your token was revoked." in seen.text()
     assert seen.page.get_by_label("Your token").is_visible()
 
@@ -192,13 +193,13 @@ def test_long_questions_are_watched_and_stopped(
     _expect(seen.page.locator("h1")).to_have_text("Answered")
     assert seen.page.locator(".single output").count() == 1
     seen.open("/console/ask")
-    seen.write("SELECT MEDIAN(age) FROM surveys", "1")
+    seen.write("SELECT MEDIAN(age) FROM archive", "1")
     seen.press("^Ask")
     seen.press("Stop")
     assert seen.text("h1") == "Stopped"
-    assert running.spent("surveys") == 2
+    assert running.spent("archive") == 1
     seen.press("To the question")
-    assert seen.page.get_by_label("Question in SQL").input_value() == "SELECT MEDIAN(age) FROM surveys"
+    assert seen.page.get_by_label("Question in SQL").input_value() == "SELECT MEDIAN(age) FROM archive"
 
 
 def test_everything_works_without_script(chromium: Any, running: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,12 +47,12 @@ def test_the_overview_shows_budgets_spending_and_risks(seen: Watched, running: S
     assert "the noise is fitted to the actual data" in seen.text()
     people.get_by_text("Raise the budget").click()
     people.get_by_label("New total of ε").fill("2")
-    people.get_by_role("button", name="Raise").click()
+    seen.press("^Raise$", people)
     assert "takes new totals above the recorded ε = 10" in seen.text("[role=alert]")
     assert seen.page.locator("[aria-current]").inner_text() == "Overview"
     assert people.get_by_label("New total of ε").input_value() == "2", "what was written is still there"
     people.get_by_label("New total of ε").fill("12")
-    people.get_by_role("button", name="Raise").click()
+    seen.press("^Raise$", people)
     assert "The budget was raised" in seen.text("[role=status]")
     assert running.ledger.balance("people").epsilon.budget == 12
 
@@ -63,13 +63,13 @@ def test_a_data_set_is_retired_only_by_its_name(seen: Watched, running: Served) 
     for typed in ("survey", "surveys"):
         assert not running.ledger.retired("surveys")
         surveys.get_by_label("to confirm").fill(typed)
-        surveys.get_by_role("button", name="Retire for ever").click()
+        seen.press("Retire for ever", surveys)
     assert running.ledger.retired("surveys")
     assert "retired" in seen.page.locator("#dataset-2").inner_text()
 
 
 def test_the_ledger_is_searched_and_verified(seen: Watched, running: Served) -> None:
-    seen.page.get_by_role("link", name="Ledger").click()
+    seen.follow("Ledger")
     everything = seen.page.locator(".entries tbody tr").count()
     seen.page.get_by_label("Kind").select_option("reserved")
     seen.page.get_by_label("Analyst").select_option("ada")
@@ -80,11 +80,11 @@ def test_the_ledger_is_searched_and_verified(seen: Watched, running: Served) -> 
     seen.page.get_by_label("Containing").fill("no such text")
     seen.press("Search")
     assert "No entry is like that." in seen.text()
-    seen.page.get_by_role("link", name="Show all").click()
+    seen.follow("Show all")
     head = seen.page.locator("#head").inner_text()
     assert head == str(running.ledger.head())
     seen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    seen.press("^Copy$")
+    seen.page.get_by_role("button", name="Copy", exact=True).click()
     seen.page.get_by_role("button", name="Copied").wait_for()
     assert seen.page.evaluate("navigator.clipboard.readText()") == head
     seen.press("Verify")
@@ -98,7 +98,7 @@ def test_the_ledger_is_searched_and_verified(seen: Watched, running: Served) -> 
 
 
 def test_an_analyst_is_let_in_and_out(seen: Watched, running: Served, chromium: Any) -> None:
-    seen.page.get_by_role("link", name="Analysts").click()
+    seen.follow("Analysts")
     seen.page.get_by_label("Name", exact=True).fill("frank")
     seen.press("^Add$")
     assert "frank" in seen.text(".names")
@@ -120,17 +120,17 @@ def test_an_analyst_is_let_in_and_out(seen: Watched, running: Served, chromium: 
     with window(chromium, running) as franks:
         franks.sign_in(secret)
         assert "≈ 0.3333 left" in franks.text(".meters").replace("\u202f", " ")
-        seen.page.get_by_role("button", name=re.compile("Revoke the token .* of frank")).click()
+        seen.press("Revoke the token .* of frank")
         assert "revoked" in seen.text("[role=status]")
-        franks.page.get_by_role("link", name="Ask", exact=True).click()
+        franks.follow("Ask")
         assert "Your session has ended" in franks.text()
-    seen.page.get_by_role("button", name="Withdraw people from frank").click()
+    seen.press("Withdraw people from frank")
     assert "withdrawn" in seen.text("[role=status]")
     assert "frank" not in {one.analyst for one in running.ledger.grants()}
 
 
 def test_the_cost_of_protection_is_drawn_and_recorded(seen: Watched, running: Served) -> None:
-    seen.page.get_by_role("link", name="Compare").click()
+    seen.follow("Compare")
     before = running.ledger.head().sequence
     spent = running.spent()
     seen.page.get_by_label("Question in SQL").fill(MEDIAN)
@@ -147,7 +147,7 @@ def test_the_cost_of_protection_is_drawn_and_recorded(seen: Watched, running: Se
 
 def test_a_controller_may_ask_too(seen: Watched, running: Served) -> None:
     before = running.spent()
-    seen.page.get_by_role("link", name="Ask", exact=True).click()
+    seen.follow("Ask")
     seen.write("SELECT SUM(age) FROM people", "0.25")
     seen.press("^Ask")
     assert seen.page.locator(".single output").count() == 1

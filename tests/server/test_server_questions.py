@@ -111,6 +111,17 @@ def test_a_stopped_question_stays_charged_and_completes_free(office: Office, gat
     assert answer["remaining"] == "3.5"
 
 
+def test_a_stopped_question_waits_for_no_moment(tmp_path: Path, gate: Gate) -> None:
+    office = open_office(write_office(tmp_path, release="60"))
+    gate.open.set()
+    with office.client:
+        href = office.ask(wait=0).headers["Location"]
+        until(lambda: all(one.computed for one in office.service.desk._work.values()))
+        assert office.call("DELETE", href).json()["state"] == "cancelled"
+        until(lambda: not office.service.desk.taken)
+        assert office.ledger.answers() == []
+
+
 def test_a_question_past_its_time_fails_in_the_one_way(tmp_path: Path, gate: Gate) -> None:
     office = open_office(write_office(tmp_path), question_seconds=1)
     with office.client:

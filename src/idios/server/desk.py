@@ -109,14 +109,17 @@ class _Question:
     share: float = 0.0
     cancelled: bool = False
     computed: bool = False
+    moment: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there is no other public moment to wait for."""
 
     def __post_init__(self) -> None:
         self.watch = Watch(self._told)
 
     def cancel(self) -> None:
-        """Stop it because its asker wishes so."""
+        """Stop it because its asker wishes so; nothing leaves, so there is nothing to wait for."""
         self.cancelled = True
         self.watch.stop()
+        self.moment.set()
 
     def _told(self, step: str, share: float) -> None:
         self.step, self.share = step, share
@@ -149,7 +152,6 @@ class Desk:
         self._here: dict[str, _Question] = {}
         self._followers: set[asyncio.Task[None]] = set()
         self._closing = False
-        self._ended = asyncio.Event()
 
     @property
     def taken(self) -> int:
@@ -210,7 +212,7 @@ class Desk:
                 for question in self._work.values():
                     if not question.computed:
                         question.watch.stop()
-                self._ended.set()
+                    question.moment.set()
                 await asyncio.wait(late, timeout=5)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -231,7 +233,10 @@ class Desk:
             await self._public_moment(question)
             return await run_sync(party.release, charged, drawn, watch)
         except IdiosError:
-            log.warning("question failed", extra={"fields": {"question": charged.id}})
+            log.warning(
+                "question stopped" if question.cancelled else "question failed",
+                extra={"fields": {"question": charged.id}},
+            )
             raise
         except Exception as error:
             # Whatever it is, it came after the charge, so it is told in the one way that tells nothing.
@@ -242,7 +247,7 @@ class Desk:
         elapsed = asyncio.get_running_loop().time() - question.came
         left = release_after(elapsed, question.first_release) - elapsed
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), left)
+            await asyncio.wait_for(question.moment.wait(), left)
 
     def _take(self, asker: str, places: int) -> None:
         self._taken += places
