@@ -182,18 +182,18 @@ def test_hostile_questions_are_refused(party: TrustedParty, sql: str) -> None:
 def test_no_word_of_a_question_reaches_the_engine(party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names, literals and aliases of the analyst's text: the engine sees grid points and the declared columns."""
     seen: list[str] = []
-    for name in ("query", "fetch"):
+    for name in ("run", "execute"):
         right = getattr(DuckDbChannel, name)
 
-        def spy(self: DuckDbChannel, given: Any, *rest: Any, right: Any = right) -> Any:
+        def spy(self: DuckDbChannel, given: Any, right: Any = right) -> Any:
             seen.append(str(given))
-            return right(self, given, *rest)
+            return right(self, given)
 
         monkeypatch.setattr(DuckDbChannel, name, spy)
     condition = "region = 'strangezz' OR age < 31415 AND income < 27182.8"
     party.query(f"SELECT MEDIAN(income) AS aliaszz, COUNT(*) FROM people WHERE {condition}", 1)
-    assert seen
     text = " ".join(seen)
+    assert "WHERE" in text, "the condition does reach it, as grid points"
     for word in ("aliaszz", "strangezz", "31415", "27182.8"):
         assert word not in text
 

@@ -173,7 +173,7 @@ class _Channel(Channel):
         self.closed = False
         super().__init__(None)
 
-    def run(self, expression: Any) -> Any: ...
+    def run(self, statement: Any) -> Any: ...
 
     def interrupt(self) -> None: ...
 
@@ -266,11 +266,11 @@ def test_a_frame_is_known_to_every_cursor(kind: str, tmp_path: Path, monkeypatch
     inside: list[Channel] = []
     run = DuckDbChannel.run
 
-    def together(self: DuckDbChannel, expression: Any) -> Any:
+    def together(self: DuckDbChannel, statement: Any) -> Any:
         if self not in inside:
             inside.append(self)
             until(lambda: len(inside) == AT_ONCE)
-        return run(self, expression)
+        return run(self, statement)
 
     with open_source(source, data) as backend, ThreadPoolExecutor(AT_ONCE) as pool:
         monkeypatch.setattr(DuckDbChannel, "run", together)

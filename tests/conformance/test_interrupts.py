@@ -16,6 +16,7 @@ from plans import by, category, dataset, number, plan, whole
 from idios.backends.channel import AT_ONCE, Channel
 from idios.backends.engine import SqlBackend
 from idios.backends.progress import Stopped, Watch
+from idios.backends.statements import Statement
 from idios.core.statistics import Count, DistinctCount, KthLargest, Mean, Median, Mode, TrimmedMean
 from idios.query.predicate import Among
 
@@ -48,11 +49,11 @@ class Slowed:
             kind = type(channel)
         run, slowed = kind.run, self
 
-        def slow(self: Channel, expression: Any) -> Any:
+        def slow(self: Channel, statement: Statement) -> Any:
             if self.watch not in slowed.watches:
-                return run(self, expression)
+                return run(self, statement)
             slowed.running.add(self.watch)
-            return run(self, self.query(SLOW[self.dialect.name], {"s": "int64"}))
+            return run(self, Statement.of_integers(SLOW[self.dialect.name], "s"))
 
         monkeypatch.setattr(kind, "run", slow)
 

@@ -6,7 +6,6 @@ import math
 import random
 from fractions import Fraction
 
-import ibis.expr.types as ir
 import pyarrow as pa
 import pytest
 from engines import DuckdbEngine, Engine
@@ -19,6 +18,7 @@ from idios.backends.channel import Channel
 from idios.backends.engine import SqlBackend
 from idios.backends.queries import Queries
 from idios.backends.search import Sample
+from idios.backends.statements import Statement
 from idios.core.statistics import (
     DiscreteQuantile,
     InterquartileRange,
@@ -114,9 +114,9 @@ def test_only_summaries_leave_the_engine(quick_engine: Engine, rows: int, monkey
     with quick_engine.open(ARROW.slice(0, rows), DATA) as backend:
         fetch, left = Channel.fetch, 0
 
-        def counting(self: Channel, expression: ir.Table) -> pa.Table:
+        def counting(self: Channel, statement: Statement) -> pa.Table:
             nonlocal left
-            found = fetch(self, expression)
+            found = fetch(self, statement)
             columns = (found[name].combine_chunks() for name in found.column_names)
             left += sum(len(c.flatten()) if pa.types.is_list(c.type) else len(c) for c in columns)
             return found

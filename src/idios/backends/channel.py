@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Condition
 
-import ibis.expr.types as ir  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.sql import SQLBackend  # type: ignore[import-untyped]
 
 from idios.backends.dialect import Dialect
 from idios.backends.progress import Watch
+from idios.backends.statements import Statement
 from idios.errors import SourceError
 
 AT_ONCE = 4
@@ -32,26 +32,14 @@ class Channel(ABC):
         self.connection = connection
         self.watch = Watch()
 
-    def fetch(self, expression: ir.Table) -> pa.Table:
-        """Run an expression and bring its result."""
+    def fetch(self, statement: Statement) -> pa.Table:
+        """Run a statement and bring its result."""
         with self.watch.interruptible(self.interrupt):
-            return self.run(expression)
-
-    def query(self, text: str, schema: Mapping[str, str]) -> ir.Table:
-        """An expression from the engine's own SQL."""
-        return self.connection.sql(text, schema=dict(schema))
-
-    def compiled(self, expression: ir.Table) -> str:
-        """The engine's own SQL of an expression."""
-        return str(self.connection.compile(expression))
-
-    def number(self, text: str) -> int:
-        """The one whole number of a statement in the engine's own SQL, which calls it ``number``."""
-        return int(self.fetch(self.query(text, {"number": "int64"}))["number"][0].as_py())
+            return self.run(statement)
 
     @abstractmethod
-    def run(self, expression: ir.Table) -> pa.Table:
-        """Run an expression in the engine."""
+    def run(self, statement: Statement) -> pa.Table:
+        """Run a statement in the engine."""
 
     @abstractmethod
     def interrupt(self) -> None:

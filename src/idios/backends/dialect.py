@@ -17,7 +17,9 @@ class Dialect:
     """One engine's spelling of what the library asks for."""
 
     name: str
-    """The engine as sqlglot and Ibis call it."""
+    """The engine as sqlglot calls it."""
+    compiler: str
+    """The engine as Ibis calls it."""
     double: str
     """The type of 64-bit floats."""
     wide: str

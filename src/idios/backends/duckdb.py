@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 import duckdb
 import ibis  # type: ignore[import-untyped]
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
-import ibis.expr.types as ir  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType  # type: ignore[import-untyped]
 
@@ -26,12 +25,14 @@ from idios.backends.progress import Progress
 from idios.backends.reading import LIMIT, Reading, read_column
 from idios.backends.search import Sample
 from idios.backends.source import described, readings, refuse_absent, table_name
+from idios.backends.statements import Statement
 from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Dataset
 
 DIALECT = Dialect(
     name="duckdb",
+    compiler="duckdb",
     double="DOUBLE",
     wide="HUGEINT",
     widest=2**127 - 1,
@@ -116,19 +117,15 @@ class DuckDbChannel(Channel):
 
     dialect = DIALECT
 
-    def run(self, expression: ir.Table) -> pa.Table:
-        """Run an expression."""
-        return expression.to_pyarrow()
+    def run(self, statement: Statement) -> pa.Table:
+        """Run a statement."""
+        return self.connection.con.execute(statement.text).to_arrow_table().cast(statement.schema)
 
     def execute(self, text: str) -> list[tuple[object, ...]]:
-        """Run a statement that is no expression."""
+        """Run a statement that selects nothing, or next to nothing."""
         with self.watch.interruptible(self.interrupt):
             found: list[tuple[object, ...]] = self.connection.con.execute(text).fetchall()
             return found
-
-    def number(self, text: str) -> int:
-        """The same without an expression, which takes longer to make than the number."""
-        return int(str(self.execute(text)[0][0]))
 
     def interrupt(self) -> None:
         """Interrupt this cursor alone."""

@@ -19,6 +19,7 @@ from idios.backends.reading import LIMIT, Reading
 from idios.backends.report import Report, conditions, report
 from idios.backends.search import SMALL, Sample
 from idios.backends.selection import Selection, columns_of
+from idios.backends.statements import Statement
 from idios.backends.summarise import Found, summarise, too_far
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
@@ -63,8 +64,7 @@ class SqlBackend(Backend):
         columns = ", ".join(f"{point} AS {name}" for point, name in zip(points, names, strict=True))
         failed = f"the source of {self.dataset.name!r} cannot be read as declared, or may not be read"
         with self._reading(failed=failed) as channel:
-            text = f"SELECT {columns} FROM {self.table} LIMIT 0"
-            channel.fetch(channel.query(text, dict.fromkeys(names, "int64")))
+            channel.fetch(Statement.of_integers(f"SELECT {columns} FROM {self.table} LIMIT 0", *names))
 
     def rows(self) -> int:
         """How many records the table has."""
@@ -100,8 +100,7 @@ class SqlBackend(Backend):
             }
             columns["records"] = "COUNT(*)"
             text = ", ".join(f"{what} AS {self.dialect.identifier(name)}" for name, what in columns.items())
-            result = channel.query(f"SELECT {text} FROM {table}", dict.fromkeys(columns, "int64"))
-            [counted] = channel.fetch(result).to_pylist()
+            [counted] = channel.fetch(Statement.of_integers(f"SELECT {text} FROM {table}", *columns)).to_pylist()
             return report(counted, list(readings.values()))
 
     def points(self, column: str) -> pa.ChunkedArray:
@@ -111,7 +110,7 @@ class SqlBackend(Backend):
             reading = self.readings[column]
             inner = f"SELECT {reading.point} AS point FROM {self.table}"
             text = f"SELECT {reading.clamped('point')} AS point FROM ({inner}) AS points"
-            return channel.fetch(channel.query(text, {"point": "int64"}))["point"]
+            return channel.fetch(Statement.of_integers(text, "point"))["point"]
 
     def close(self) -> None:
         """Wait for what is being read, and disconnect."""
@@ -130,7 +129,8 @@ class SqlBackend(Backend):
             raise SourceError(failed or f"reading {self.dataset.name!r} failed in {self.dialect.name}") from error
 
     def _count(self, channel: Channel) -> int:
-        return channel.number(f"SELECT COUNT(*) AS number FROM {self.table}")
+        counted = channel.fetch(Statement.of_integers(f"SELECT COUNT(*) AS number FROM {self.table}", "number"))
+        return int(counted["number"][0].as_py())
 
     def _samples(self, rows: int, cells: int) -> list[Sample]:
         share = min(0.5, max(SAMPLED, SAMPLED_A_CELL * cells) / rows)
@@ -140,8 +140,10 @@ class SqlBackend(Backend):
     def _refuse_undecided(self, selection: Selection, channel: Channel) -> None:
         """A filter that compares with points beyond the grid cannot tell apart the values that lie there."""
         for column in selection.undecided():
-            relation = channel.query(selection.sql(self.table), selection.schema())
-            value = relation[selection.name(column)]
-            [ends] = channel.fetch(relation.aggregate(least=value.min(), greatest=value.max())).to_pylist()
+            value = self.dialect.identifier(selection.name(column))
+            text = (
+                f"SELECT MIN({value}) AS least, MAX({value}) AS greatest FROM ({selection.points(self.table)}) AS held"
+            )
+            [ends] = channel.fetch(Statement.of_integers(text, "least", "greatest")).to_pylist()
             if (ends["least"] or 0) < -LIMIT or (ends["greatest"] or 0) > LIMIT:
                 raise too_far(column)

@@ -13,7 +13,6 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import ibis  # type: ignore[import-untyped]
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
-import ibis.expr.types as ir  # type: ignore[import-untyped]
 import psycopg
 import pyarrow as pa
 from ibis.backends.sql.datatypes import PostgresType  # type: ignore[import-untyped]
@@ -24,12 +23,14 @@ from idios.backends.engine import SqlBackend
 from idios.backends.progress import Progress
 from idios.backends.search import Sample
 from idios.backends.source import described, readings, table_name
+from idios.backends.statements import Statement
 from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Dataset
 
 DIALECT = Dialect(
     name="postgres",
+    compiler="postgres",
     double="DOUBLE PRECISION",
     wide="NUMERIC",
     widest=None,
@@ -95,13 +96,12 @@ class PostgresqlChannel(Channel):
             self.connection.con.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
 
-    def run(self, expression: ir.Table) -> pa.Table:
-        """Run an expression without a cursor on the server, which would keep it to one process there."""
+    def run(self, statement: Statement) -> pa.Table:
+        """Run a statement without a cursor on the server, which would keep it to one process there."""
         with self.connection.con.cursor(binary=True) as cursor:
-            rows = cursor.execute(self.compiled(expression)).fetchall()
-        schema = expression.schema().to_pyarrow()
-        columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
-        return pa.Table.from_arrays(columns, schema=schema)
+            rows = cursor.execute(statement.text).fetchall()
+        columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(statement.schema)]
+        return pa.Table.from_arrays(columns, schema=statement.schema)
 
     def interrupt(self) -> None:
         """Ask the server to cancel the statement, and wait until it has been told."""

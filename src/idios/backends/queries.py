@@ -5,7 +5,7 @@ Every result is keyed by the number of a cell; a cell that is absent has no reco
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -20,14 +20,12 @@ from numpy.typing import NDArray
 
 from idios.backends.brackets import Piece, Sketch, exact_sum
 from idios.backends.dialect import Dialect
-from idios.backends.selection import CELL, Selection
+from idios.backends.selection import CELL, ONLY, Constants, Selection
+from idios.backends.statements import Inquiry, Statement, statement
 from idios.core.summary import Window
 from idios.errors import SourceError
 
 WIDE = "decimal(38, 0)"
-
-ONLY = 1
-"""The cell of all records where there are no groups."""
 
 Key: TypeAlias = tuple[int, str]
 """A cell and a column of the relation."""
@@ -40,14 +38,8 @@ class Engine(Protocol):
 
     dialect: Dialect
 
-    def fetch(self, expression: ir.Table) -> pa.Table:
-        """Run an expression and bring its result."""
-
-    def query(self, text: str, schema: Mapping[str, str]) -> ir.Table:
-        """An expression from the engine's own SQL."""
-
-    def compiled(self, expression: ir.Table) -> str:
-        """The engine's own SQL of an expression."""
+    def fetch(self, statement: Statement) -> pa.Table:
+        """Run a statement and bring its result."""
 
 
 @dataclass(frozen=True)
@@ -58,57 +50,28 @@ class Queries:
     selection: Selection
     source: str
 
-    @property
-    def grouped(self) -> bool:
-        """Whether records belong to cells; otherwise all are in one."""
-        return bool(self.selection.plan.groups)
-
-    def relation(self, constants: Mapping[str, Mapping[int, int]] | None = None) -> ir.Table:
-        """The selected records, with columns of numbers that depend on the cell alone."""
-        selection, columns = self.selection, dict(constants or {})
-        if not self.grouped:
-            table = selection.filtered(self.engine.query(selection.sql(self.source), selection.schema()))
-            literals = {name: ibis.literal(numbers[ONLY], "int64") for name, numbers in columns.items()}
-            return table.mutate(**literals) if literals else table
-        arrays = {
-            name: [numbers.get(cell) for cell in range(1, selection.span + 1)] for name, numbers in columns.items()
-        }
-        return selection.filtered(self.engine.query(selection.sql(self.source, arrays), selection.schema(arrays)))
-
-    def rows(self, expression: ir.Table) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The cell and the values of each record of a result."""
-        for row in self.engine.fetch(expression).to_pylist():
-            yield row.get(CELL, ONLY), row
-
-    def aggregated(self, relation: ir.Table, aggregates: Mapping[str, ir.Value]) -> ir.Table:
-        """One record for each cell that occurs."""
-        return relation.group_by(CELL).aggregate(**aggregates) if self.grouped else relation.aggregate(**aggregates)
-
-    def sum(self, value: ir.IntegerValue, where: ir.BooleanValue | None = None) -> ir.NumericValue:
-        """A sum that cannot overflow."""
-        sum_as = self.engine.dialect.sum_as
-        return (value.cast(sum_as) if sum_as else value).sum(where=where)
+    def ask(self, inquiry: Inquiry, *arguments: Hashable, constants: Constants | None = None) -> pa.Table:
+        """What an inquiry finds out about the selected records, which get columns of numbers for it."""
+        relation = self.selection.relation(self.source, constants)
+        return self.engine.fetch(statement(inquiry, relation, self.engine.dialect, *arguments))
 
     def sketches(self, names: Sequence[str], shares: Sequence[float], sampled: float) -> dict[Key, Sketch]:
         """A sketch of every column in every cell, where the source is itself a sample with a share ``sampled``."""
-        dialect = self.engine.dialect
+        dialect, relation = self.engine.dialect, self.selection.relation(self.source)
         array = dialect.array.format(items=", ".join(map(repr, shares)))
-        parts, schema = [], dict.fromkeys([CELL] if self.grouped else [], "int64")
+        cell = [dialect.identifier(CELL)] if self.selection.plan.groups else []
+        parts, schema = [*cell], [(CELL, pa.int64())] if cell else []
         for name in names:
             quoted = dialect.identifier(name)
             parts.append(f"COUNT({quoted}) AS {dialect.identifier(f'{name}_size')}")
             quantiles = dialect.quantiles.format(x=quoted, shares=array)
             parts.append(f"{quantiles} AS {dialect.identifier(f'{name}_values')}")
-            schema |= {f"{name}_size": "int64", f"{name}_values": "array<int64>"}
-        inner = f"({self.engine.compiled(self.relation())}) AS sample"
-        cell = dialect.identifier(CELL)
-        if self.grouped:
-            text = f"SELECT {', '.join([cell, *parts])} FROM {inner} GROUP BY {cell}"
-        else:
-            text = f"SELECT {', '.join(parts)} FROM {inner}"
+            schema += [(f"{name}_size", pa.int64()), (f"{name}_values", pa.list_(pa.int64()))]
+        text = f"SELECT {', '.join(parts)} FROM ({relation.text}) AS sample"
+        text += f" GROUP BY {cell[0]}" if cell else ""
         return {
             (number, name): Sketch(row[f"{name}_size"], sampled, tuple(shares), tuple(row[f"{name}_values"]))
-            for number, row in self.rows(self.engine.query(text, schema))
+            for number, row in rows(self.engine.fetch(Statement(text, pa.schema(schema))))
             for name in names
             if row[f"{name}_size"]
         }
@@ -128,13 +91,13 @@ class Queries:
         Sorted is what the source holds: the order is the same, there may be an index or statistics for it, and only
         those few have to be read onto the grid. What cannot be read is left out only if it is among them.
         """
-        reading = self.selection.readings[self.selection.column(name)]
+        reading = self.selection.reading(name)
         for condition in (reading.given, reading.readable):
             held = f"SELECT {reading.held} FROM {self.source} WHERE {condition}"
             few = f"{held} ORDER BY {reading.held} {order} LIMIT {number}"
             points = f"SELECT {reading.point} AS point FROM ({few}) AS few"
             text = f"SELECT {reading.clamped('point')} AS point FROM ({points}) AS points"
-            found = self.engine.fetch(self.engine.query(text, {"point": "int64"}))["point"]
+            found = self.engine.fetch(Statement.of_integers(text, "point"))["point"]
             if not found.null_count:
                 break
         return np.asarray(found.to_numpy())
@@ -142,36 +105,15 @@ class Queries:
     def sorted_windows(self, name: str, runs: Mapping[int, Sequence[Run]], *, sums: bool) -> dict[int, list[Window]]:
         """The windows of one column by ranking every record: slower than brackets, and never wrong."""
         constants = _numbered({"first": 0, "last": 1}, runs)
-        relation = self.relation(constants)
-        relation = relation.filter(relation[name].notnull())
-        if self.grouped:
-            relation = relation.filter(relation[CELL].isin(list(runs)))
-        value = relation[name]
-        order = {"order_by": value} | ({"group_by": relation[CELL]} if self.grouped else {})
-        columns = {"rank": ibis.row_number().over(ibis.window(**order)) + 1, "value": value}
-        if sums:
-            # equal values count together, so that their order among themselves does not matter
-            peers = ibis.range_window(preceding=None, following=0, **order)
-            columns |= {"up_to": value.count().over(peers), "sum": self.sum(value).over(peers).cast(WIDE)}
-        kept = [*[CELL] * self.grouped, *constants]
-        ranked = relation.select(**{column: relation[column] for column in kept}, **columns)
-        wanted = (ranked["rank"].between(ranked[f"first_{k}"], ranked[f"last_{k}"]) for k in range(len(constants) // 2))
-        found = self.engine.fetch(ranked.filter(reduce(or_, wanted)).drop(*constants))
-        return _cut(found, runs)
+        return _cut(self.ask(_ranked, name, len(constants) // 2, sums, constants=constants), runs)
 
     def beside(self, name: str, points: Mapping[int, Sequence[Run]]) -> dict[int, list[tuple[int, ...]]]:
         """For each pair (a, b) the greatest value up to a and the least from b on, as far as there are any."""
         constants = _numbered({"left": 0, "right": 1}, points)
-        relation = self.relation(constants)
-        value = relation[name]
-        aggregates = {
-            k: value.max(where=value <= relation[k]) if k.startswith("left") else value.min(where=value >= relation[k])
-            for k in constants
-        }
-        rows = dict(self.rows(self.aggregated(relation, {f"{k}_value": a for k, a in aggregates.items()})))
+        found = dict(rows(self.ask(_nearest, name, tuple(constants), constants=constants)))
         return {
             cell: [
-                tuple(v for end in ("left", "right") if (v := rows[cell][f"{end}_{k}_value"]) is not None)
+                tuple(v for end in ("left", "right") if (v := found[cell][f"{end}_{k}_value"]) is not None)
                 for k in range(len(pairs))
             ]
             for cell, pairs in points.items()
@@ -180,34 +122,89 @@ class Queries:
     def counts(self, name: str) -> dict[int, dict[int, int]]:
         """How often each value occurs: for categories, of which there are few."""
         found: dict[int, dict[int, int]] = {}
-        for cell, row in self.rows(self._multiplicities(name)):
+        for cell, row in rows(self.ask(_multiplicities, name)):
             found.setdefault(cell, {})[row[name]] = row["times"]
         return found
 
     def rarest(self, name: str, number: int) -> dict[int, tuple[int, tuple[int, ...]]]:
         """How many different values there are, and how often the so many rarest occur."""
-        values = self._multiplicities(name)
         found: dict[int, tuple[int, tuple[int, ...]]] = {
-            cell: (row["distinct"], ())
-            for cell, row in self.rows(self.aggregated(values, {"distinct": values.count()}))
+            cell: (row["distinct"], ()) for cell, row in rows(self.ask(_distinct, name))
         }
-        if not number:
-            return found
-        spectrum = values.group_by([*[CELL] * self.grouped, "times"]).aggregate(values=values.count())
-        window = ibis.cumulative_window(
-            order_by=spectrum["times"], **({"group_by": spectrum[CELL]} if self.grouped else {})
-        )
-        spectrum = spectrum.mutate(up_to=spectrum["values"].sum().over(window))
-        few = self.rows(spectrum.filter(spectrum["up_to"] - spectrum["values"] < number))
+        few = rows(self.ask(_spectrum, name, number)) if number else ()
         for cell, row in sorted(few, key=lambda item: item[1]["times"]):
             distinct, so_far = found[cell]
             found[cell] = distinct, (*so_far, *[row["times"]] * min(row["values"], number - len(so_far)))
         return found
 
-    def _multiplicities(self, name: str) -> ir.Table:
-        relation = self.relation()
-        relation = relation.filter(relation[name].notnull())
-        return relation.group_by([*[CELL] * self.grouped, name]).aggregate(times=relation.count())
+
+def rows(found: pa.Table) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The cell and the values of each record of a result."""
+    for row in found.to_pylist():
+        yield row.get(CELL, ONLY), row
+
+
+def aggregated(relation: ir.Table, aggregates: Mapping[str, ir.Value]) -> ir.Table:
+    """One record for each cell that occurs."""
+    return relation.group_by(CELL).aggregate(**aggregates) if _cell(relation) else relation.aggregate(**aggregates)
+
+
+def summed(value: ir.IntegerValue, dialect: Dialect, where: ir.BooleanValue | None = None) -> ir.NumericValue:
+    """A sum that cannot overflow."""
+    return (value.cast(dialect.sum_as) if dialect.sum_as else value).sum(where=where)
+
+
+def _ranked(relation: ir.Table, dialect: Dialect, name: str, runs: int, sums: bool) -> ir.Table:
+    """The ranks and values of some runs, whose ends are constants of the cells."""
+    ends = [f"{end}_{k}" for k in range(runs) for end in ("first", "last")]
+    # a cell of which nothing is wanted has no first rank
+    relation = relation.filter(relation[name].notnull(), relation[ends[0]].notnull())
+    value, cell = relation[name], _cell(relation)
+    order = {"order_by": value} | ({"group_by": relation[CELL]} if cell else {})
+    columns = {"rank": ibis.row_number().over(ibis.window(**order)) + 1, "value": value}
+    if sums:
+        # equal values count together, so that their order among themselves does not matter
+        peers = ibis.range_window(preceding=None, following=0, **order)
+        columns |= {"up_to": value.count().over(peers), "sum": summed(value, dialect).over(peers).cast(WIDE)}
+    ranked = relation.select(**{column: relation[column] for column in [*cell, *ends]}, **columns)
+    wanted = (ranked["rank"].between(ranked[f"first_{k}"], ranked[f"last_{k}"]) for k in range(runs))
+    return ranked.filter(reduce(or_, wanted)).drop(*ends)
+
+
+def _nearest(relation: ir.Table, dialect: Dialect, name: str, ends: tuple[str, ...]) -> ir.Table:
+    value = relation[name]
+    aggregates = {
+        end: value.max(where=value <= relation[end])
+        if end.startswith("left")
+        else value.min(where=value >= relation[end])
+        for end in ends
+    }
+    return aggregated(relation, {f"{end}_value": found for end, found in aggregates.items()})
+
+
+def _multiplicities(relation: ir.Table, dialect: Dialect, name: str) -> ir.Table:
+    relation = relation.filter(relation[name].notnull())
+    return relation.group_by([*_cell(relation), name]).aggregate(times=relation.count())
+
+
+def _distinct(relation: ir.Table, dialect: Dialect, name: str) -> ir.Table:
+    values = _multiplicities(relation, dialect, name)
+    return aggregated(values, {"distinct": values.count()})
+
+
+def _spectrum(relation: ir.Table, dialect: Dialect, name: str, number: int) -> ir.Table:
+    values = _multiplicities(relation, dialect, name)
+    spectrum = values.group_by([*_cell(values), "times"]).aggregate(values=values.count())
+    window = ibis.cumulative_window(
+        order_by=spectrum["times"], **({"group_by": spectrum[CELL]} if _cell(spectrum) else {})
+    )
+    spectrum = spectrum.mutate(up_to=spectrum["values"].sum().over(window))
+    return spectrum.filter(spectrum["up_to"] - spectrum["values"] < number)
+
+
+def _cell(relation: ir.Table) -> list[str]:
+    """The cell, if records are in one."""
+    return [CELL] if CELL in relation.columns else []
 
 
 def added(found: Decimal | int | None, terms: int) -> int:

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from idios.backends.brackets import Bracket, Known, Piece
-from idios.backends.queries import ONLY, WIDE, Key, Queries, Run, added
-from idios.backends.selection import CELL
+from idios.backends.dialect import Dialect
+from idios.backends.queries import WIDE, Key, Queries, Run, added, aggregated, summed
+from idios.backends.selection import CELL, ONLY
 
 HALF = 31
 """Squares are summed in halves of this many bits: for |v| ≤ 2⁶² + 1 no product of two halves leaves 64 bits."""
@@ -35,12 +36,13 @@ def scan(
 ) -> tuple[dict[int, int], dict[Key, Known]]:
     """How many records each cell has, and of each column what it needs and what its brackets hold."""
     constants = {name: _ends(name, brackets) for name in needs}
-    relation = queries.relation({end: numbers for ends in constants.values() for end, numbers in ends.items()})
-    aggregates: dict[str, ir.Value] = {"records": relation.count()}
-    for name, need in needs.items():
-        aggregates |= _totals(queries, relation, name, need, computed=bool(constants[name]) or need != Need())
-        aggregates |= _inside(queries, relation, name, constants[name], sums=need.total)
-    table = queries.engine.fetch(queries.aggregated(relation, aggregates))
+    readings = {name: queries.selection.reading(name) for name in needs}
+    asked = tuple(
+        _Asked(name, need, tuple(constants[name]), readings[name].readable != readings[name].given)
+        for name, need in needs.items()
+    )
+    numbers = {end: numbers for ends in constants.values() for end, numbers in ends.items()}
+    table = queries.ask(_counted, asked, constants=numbers)
     records: dict[int, int] = {}
     known: dict[Key, Known] = {}
     # lists may be long, and stay as they are
@@ -57,23 +59,59 @@ def scan(
     return records, known
 
 
-def _totals(queries: Queries, relation: ir.Table, name: str, need: Need, *, computed: bool) -> dict[str, ir.Value]:
-    value = relation[name]
-    reading = queries.selection.readings[queries.selection.column(name)]
-    # whether a float can be read is quicker to tell than as what, where nothing else is asked
-    counted = not computed and reading.readable != reading.given
-    size = relation.count(where=relation[f"has_{name}"]) if counted else value.count()
+@dataclass(frozen=True)
+class _Asked:
+    """One column, what it needs, and the names of its brackets' ends."""
+
+    name: str
+    need: Need
+    ends: tuple[str, ...]
+    flagged: bool
+    """Whether it is quicker to tell that a value can be read than as what."""
+
+
+def _counted(relation: ir.Table, dialect: Dialect, asked: tuple[_Asked, ...]) -> ir.Table:
+    aggregates: dict[str, ir.Value] = {"records": relation.count()}
+    for one in asked:
+        aggregates |= _totals(relation, dialect, one) | _inside(relation, dialect, one)
+    return aggregated(relation, aggregates)
+
+
+def _totals(relation: ir.Table, dialect: Dialect, asked: _Asked) -> dict[str, ir.Value]:
+    name, need, value = asked.name, asked.need, relation[asked.name]
+    only_counted = need == Need() and not asked.ends
+    size = relation.count(where=relation[f"has_{name}"]) if only_counted and asked.flagged else value.count()
     aggregates: dict[str, ir.Value] = {f"{name}_count": size}
     if need.total:
-        aggregates[f"{name}_sum"] = queries.sum(value).cast(WIDE)
+        aggregates[f"{name}_sum"] = summed(value, dialect).cast(WIDE)
     if need.squares:
         high, low = value >> HALF, value & (2**HALF - 1)
         for part, product in (("hh", high * high), ("hl", high * low), ("ll", low * low)):
-            aggregates[f"{name}_{part}"] = queries.sum(product).cast(WIDE)
+            aggregates[f"{name}_{part}"] = summed(product, dialect).cast(WIDE)
     if need.ends:
         aggregates |= {f"{name}_least": value.min(), f"{name}_greatest": value.max()}
     for k, (first, last) in enumerate(need.ranges):
         aggregates[f"{name}_range_{k}"] = value.count(where=value.between(first, last))
+    return aggregates
+
+
+def _inside(relation: ir.Table, dialect: Dialect, asked: _Asked) -> dict[str, ir.Value]:
+    value, ends = relation[asked.name], asked.ends
+    aggregates: dict[str, ir.Value] = {}
+    for end in ends:
+        prefix, _, kind = end.rpartition("_")
+        if kind == "low":
+            low = relation[end]
+            aggregates[f"{prefix}_below"] = value.count(where=value < low)
+            if asked.need.total:
+                aggregates[f"{prefix}_sum"] = summed(value, dialect, where=value < low).cast(WIDE)
+            if f"{prefix}_first" in ends:
+                aggregates[f"{prefix}_lows"] = value.count(where=value == low)
+            first = relation[f"{prefix}_first"] if f"{prefix}_first" in ends else low
+            inside = (value >= first) & (value <= relation[f"{prefix}_last"])
+            aggregates[f"{prefix}_inside"] = value.collect(where=inside)
+        elif kind == "high":
+            aggregates[f"{prefix}_highs"] = value.count(where=value == relation[end])
     return aggregates
 
 
@@ -90,28 +128,6 @@ def _ends(name: str, brackets: Mapping[Key, Sequence[Bracket]]) -> dict[str, dic
         if any(bracket.tied_high for bracket in kth.values()):
             ends[f"{name}_{k}_high"] = {cell: bracket.high for cell, bracket in kth.items()}
     return ends
-
-
-def _inside(
-    queries: Queries, relation: ir.Table, name: str, ends: Mapping[str, object], *, sums: bool
-) -> dict[str, ir.Value]:
-    value = relation[name]
-    aggregates: dict[str, ir.Value] = {}
-    for end in ends:
-        prefix, _, kind = end.rpartition("_")
-        if kind == "low":
-            low = relation[end]
-            aggregates[f"{prefix}_below"] = value.count(where=value < low)
-            if sums:
-                aggregates[f"{prefix}_sum"] = queries.sum(value, where=value < low).cast(WIDE)
-            if f"{prefix}_first" in ends:
-                aggregates[f"{prefix}_lows"] = value.count(where=value == low)
-            first = relation[f"{prefix}_first"] if f"{prefix}_first" in ends else low
-            inside = (value >= first) & (value <= relation[f"{prefix}_last"])
-            aggregates[f"{prefix}_inside"] = value.collect(where=inside)
-        elif kind == "high":
-            aggregates[f"{prefix}_highs"] = value.count(where=value == relation[end])
-    return aggregates
 
 
 def _known(row: Mapping[str, Any], name: str, need: Need, pieces: tuple[Piece, ...]) -> Known:

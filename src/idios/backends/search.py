@@ -17,8 +17,9 @@ from functools import cached_property
 from idios.backends.asked import NOMINAL, Asked
 from idios.backends.brackets import Bracket, Known, outermost, shares_near
 from idios.backends.progress import Progress
-from idios.backends.queries import ONLY, Key, Queries, Run
+from idios.backends.queries import Key, Queries, Run
 from idios.backends.scan import Need, scan
+from idios.backends.selection import ONLY
 from idios.core.summary import Window
 from idios.query.predicate import ALWAYS
 
@@ -88,7 +89,7 @@ class Search:
     @property
     def _plain(self) -> bool:
         """Whether a large column is read as it stands in the source, so that its ends are quick to find there."""
-        return bool(self.samples) and not self.queries.grouped and self.asked.plan.filter == ALWAYS
+        return bool(self.samples) and not self.asked.plan.groups and self.asked.plan.filter == ALWAYS
 
     @cached_property
     def _inner(self) -> dict[str, list[Run]]:

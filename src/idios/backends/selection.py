@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import pairwise
 from math import prod
-from operator import and_, or_
 from typing import TypeAlias
-
-import ibis  # type: ignore[import-untyped]
-import ibis.expr.types as ir  # type: ignore[import-untyped]
 
 from idios.backends.dialect import Dialect
 from idios.backends.reading import BEYOND, LIMIT, Reading
+from idios.backends.statements import Relation
 from idios.core.domain import Categories, Kind
 from idios.query.plan import Group, Plan
 from idios.query.predicate import All, Among, Interval, Predicate
 
 CELL = "cell"
 
-Constants: TypeAlias = Mapping[str, Sequence[int | None]]
-"""Names of columns, and for each cell in turn the number that stands there."""
+ONLY = 1
+"""The cell of all records where there are no groups."""
+
+Constants: TypeAlias = Mapping[str, Mapping[int, int]]
+"""Names of columns, and by cell the number that stands there."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,10 @@ class Selection:
         """The column that is called so in the relation."""
         return list(self.readings)[int(name[1:])]
 
+    def reading(self, name: str) -> Reading:
+        """How the column is read that is called so in the relation."""
+        return self.readings[self.column(name)]
+
     def codes(self) -> list[int]:
         """The numbers of the plan's cells, in its order."""
         found = []
@@ -60,8 +63,25 @@ class Selection:
         """The greatest cell number."""
         return prod(len(group.intervals) for group in self.plan.groups)
 
-    def sql(self, source: str, constants: Constants | None = None) -> str:
-        """The relation before the filter, with columns that depend on the cell alone.
+    def relation(self, source: str, constants: Constants | None = None) -> Relation:
+        """The records that pass the filter and, with groups, are in one; with numbers that depend on the cell alone."""
+        quoted, groups, given = self.dialect.identifier, self.plan.groups, constants or {}
+        arrays = {name: [of.get(cell) for cell in range(1, self.span + 1)] for name, of in given.items()}
+        text = self.points(source, arrays if groups else {})
+        single = [] if groups else [f"CAST({of[ONLY]} AS BIGINT) AS {quoted(name)}" for name, of in given.items()]
+        conditions = [] if self.plan.filter == All() else [self._passes(self.plan.filter)]
+        if groups:
+            conditions.append(f"{quoted(CELL)} IS NOT NULL")
+        if single or conditions:
+            text = f"SELECT {', '.join(['*', *single])} FROM ({text}) AS points"
+        if conditions:
+            text += f" WHERE {' AND '.join(conditions)}"
+        names = [f"v{i}" for i in range(len(self.readings))] or ["one"]
+        numbers = dict.fromkeys([*names, *[CELL] * bool(groups), *given], "int64")
+        return Relation(text, (*numbers.items(), *((f"has_v{i}", "boolean") for i in range(len(self.readings)))))
+
+    def points(self, source: str, arrays: Mapping[str, Sequence[int | None]] | None = None) -> str:
+        """Every record as grid points, with its cell and what ``arrays`` hold for it.
 
         A layer computes a thing once, and the next one names it.
         """
@@ -76,27 +96,14 @@ class Selection:
                 values.append(f"{reading.clamped(quoted(f'p{i}'))} AS {quoted(f'v{i}')}")
         layers = [values]
         if place := self._place:
-            points += [f"{place} AS {quoted(CELL)}", *self._constants(place, constants)]
+            points += [f"{place} AS {quoted(CELL)}", *self._elements(place, arrays)]
         elif self.plan.groups:
-            layers += [[f"{self._code()} AS {quoted(CELL)}"], self._constants(quoted(CELL), constants)]
+            layers += [[f"{self._code()} AS {quoted(CELL)}"], self._elements(quoted(CELL), arrays)]
         text = f"SELECT {', '.join(points)} FROM {source}"
         for depth, layer in enumerate(layers):
             if layer:
                 text = f"SELECT *, {', '.join(layer)} FROM ({text}{self.dialect.fence}) AS layer{depth}"
         return text + self.dialect.fence
-
-    def schema(self, constants: Constants | None = None) -> dict[str, str]:
-        """The names and types of ``sql``."""
-        names = [f"v{i}" for i in range(len(self.readings))] or ["one"]
-        numbers = dict.fromkeys([*names, *([CELL, *(constants or {})] if self.plan.groups else [])], "int64")
-        return numbers | {f"has_v{i}": "boolean" for i in range(len(self.readings))}
-
-    def filtered(self, relation: ir.Table) -> ir.Table:
-        """The records that pass the filter and, with groups, are in one."""
-        conditions = [] if self.plan.filter == All() else [self._passes(relation, self.plan.filter)]
-        if self.plan.groups:
-            conditions.append(relation[CELL].notnull())
-        return relation.filter(*conditions) if conditions else relation
 
     def undecided(self) -> list[str]:
         """The columns of the filter that are compared with a point beyond ±2⁶².
@@ -105,25 +112,14 @@ class Selection:
         """
         return sorted({column for column, ends in _ends(self.plan) if any(abs(end) > LIMIT for end in ends)})
 
-    def _passes(self, relation: ir.Table, predicate: Predicate) -> ir.BooleanValue:
+    def _passes(self, predicate: Predicate) -> str:
+        """The condition in SQL, in parentheses."""
         if isinstance(predicate, Among):
-            return self._among(relation[self.name(predicate.column)], predicate)
-        parts = [self._passes(relation, part) for part in predicate.parts]
+            return f"({_among(self.dialect.identifier(self.name(predicate.column)), predicate)})"
+        parts = [self._passes(part) for part in predicate.parts]
         if isinstance(predicate, All):
-            return reduce(and_, parts, ibis.literal(True))
-        return reduce(or_, parts, ibis.literal(False))
-
-    def _among(self, value: ir.IntegerValue, leaf: Among) -> ir.BooleanValue:
-        """NULL is in no interval; said outright, so that the answer is never "unknown"."""
-        if not leaf.intervals:
-            return value.isnull() if leaf.nulls else ibis.literal(False)
-        hull = (leaf.intervals[0][0], leaf.intervals[-1][1])
-        gaps = [(a[1] + 1, b[0] - 1) for a, b in pairwise(leaf.intervals) if a[1] is not None and b[0] is not None]
-        if _wide(gaps) < _wide(leaf.intervals):  # NOT IN (…): a few points are missing
-            found = value.notnull() & _covered(value, [hull]) & ~_covered(value, gaps)
-        else:
-            found = value.notnull() & _covered(value, leaf.intervals)
-        return found | value.isnull() if leaf.nulls else found
+            return f"({' AND '.join(parts) or 'TRUE'})"
+        return f"({' OR '.join(parts) or 'FALSE'})"
 
     @property
     def _place(self) -> str | None:
@@ -147,9 +143,9 @@ class Selection:
             code = f"({code}) * {len(group.intervals)} + {index}" if code else index
         return f"CAST({code} + 1 AS BIGINT)"
 
-    def _constants(self, cell: str, constants: Constants | None) -> list[str]:
+    def _elements(self, cell: str, arrays: Mapping[str, Sequence[int | None]] | None) -> list[str]:
         found = []
-        for name, numbers in (constants or {}).items():
+        for name, numbers in (arrays or {}).items():
             items = ", ".join("NULL" if number is None else str(number) for number in numbers)
             array = f"CAST({self.dialect.array.format(items=items)} AS {self.dialect.integers})"
             element = self.dialect.element.format(array=array, i=cell)
@@ -199,19 +195,30 @@ def _wide(intervals: Sequence[Interval]) -> int:
     return sum(first is None or first != last for first, last in intervals)
 
 
-def _covered(value: ir.IntegerValue, intervals: Sequence[Interval]) -> ir.BooleanValue:
+def _among(value: str, leaf: Among) -> str:
+    """NULL is in no interval; said outright, so that the answer is never "unknown"."""
+    if not leaf.intervals:
+        return f"{value} IS NULL" if leaf.nulls else "FALSE"
+    hull = (leaf.intervals[0][0], leaf.intervals[-1][1])
+    gaps = [(a[1] + 1, b[0] - 1) for a, b in pairwise(leaf.intervals) if a[1] is not None and b[0] is not None]
+    if _wide(gaps) < _wide(leaf.intervals):  # NOT IN (…): a few points are missing
+        inside = f"({_covered(value, [hull])}) AND NOT ({_covered(value, gaps)})"
+    else:
+        inside = f"({_covered(value, leaf.intervals)})"
+    found = f"{value} IS NOT NULL AND {inside}"
+    return f"{value} IS NULL OR {found}" if leaf.nulls else found
+
+
+def _covered(value: str, intervals: Sequence[Interval]) -> str:
     """Whether a value that is not NULL lies in one of some intervals."""
-    points = [_fit(first) for first, last in intervals if first is not None and first == last]
-    parts = [value.isin(points)] if points else []
+    points = [str(_fit(first)) for first, last in intervals if first is not None and first == last]
+    parts = [f"{value} IN ({', '.join(points)})"] if points else []
     for first, last in intervals:
         if first is None or first != last:
-            inside = ibis.literal(True)
-            if first is not None:
-                inside &= value >= _fit(first)
-            if last is not None:
-                inside &= value <= _fit(last)
-            parts.append(inside)
-    return reduce(or_, parts, ibis.literal(False))
+            ends = [] if first is None else [f"{value} >= {_fit(first)}"]
+            ends += [] if last is None else [f"{value} <= {_fit(last)}"]
+            parts.append(" AND ".join(ends) or "TRUE")
+    return " OR ".join(parts) or "FALSE"
 
 
 def _fit(point: int) -> int:

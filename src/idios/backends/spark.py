@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import ibis  # type: ignore[import-untyped]
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
-import ibis.expr.types as ir  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.pyspark.datatypes import PySparkType  # type: ignore[import-untyped]
 from pyspark import SparkContext
@@ -27,12 +26,14 @@ from idios.backends.engine import SqlBackend
 from idios.backends.progress import Progress
 from idios.backends.search import Sample
 from idios.backends.source import described, readings, table_name
+from idios.backends.statements import Statement
 from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Dataset
 
 DIALECT = Dialect(
     name="spark",
+    compiler="pyspark",
     double="DOUBLE",
     wide="DECIMAL(38, 0)",
     widest=10**38 - 1,
@@ -77,11 +78,11 @@ class SparkChannel(Channel):
         except PySparkException:  # Spark Connect has none
             self._context = None
 
-    def run(self, expression: ir.Table) -> pa.Table:
-        """Run an expression as jobs of one group."""
+    def run(self, statement: Statement) -> pa.Table:
+        """Run a statement as jobs of one group."""
+        schema = statement.schema
         with self._grouped():
-            frame = self.connection.raw_sql(self.compiled(expression))
-            schema = expression.schema().to_pyarrow()
+            frame = self.connection.raw_sql(statement.text)
             if hasattr(frame, "toArrow"):  # from version 4 on
                 return frame.toArrow().cast(schema)
             found = frame.collect()

@@ -11,9 +11,10 @@ from typing import TypeAlias
 from idios.backends.asked import Asked, distance
 from idios.backends.brackets import Known
 from idios.backends.progress import Progress
-from idios.backends.queries import ONLY, Queries
+from idios.backends.queries import Queries
 from idios.backends.reading import LIMIT
 from idios.backends.search import Sample, Search
+from idios.backends.selection import ONLY
 from idios.core.domain import Categories, Domain
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Mode, RangeCount, Statistic
