@@ -101,6 +101,10 @@ class Summary:
             inner += over * self.domain.high
         return inner
 
+    def repeated(self, rank: int, times: int) -> int | float:
+        """The value of a rank so many times."""
+        return times * self.at(rank) if times else 0  # 0 · ∞ is not a number
+
     def _sum_up_to(self, rank: int) -> int:
         if rank == 0:
             return 0

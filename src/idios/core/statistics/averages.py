@@ -7,15 +7,20 @@ size by at most one, so the averaged run of ranks never moves up).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from idios.core.domain import Domain
+from idios.core.envelope import Envelope
 from idios.core.exact import INFINITY, Extended, exact
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics.base import MonotoneStatistic
+from idios.core.ranks import Ranks, placed_quotient
+from idios.core.statistics.base import FINENESS, MonotoneStatistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput
 
@@ -37,6 +42,39 @@ class _Trimming(MonotoneStatistic):
     def cut(self, size: int) -> int:
         """k = ⌊p·s⌋, the number of values at each end that are not averaged as they are."""
         return self.p.numerator * size // self.p.denominator
+
+    @abstractmethod
+    def parts(self, values: Any, size: Any, k: Any, offset: Any) -> tuple[Any, Any]:
+        """``read`` as numerator and denominator; of numbers from a ``Summary``, or of arrays from ``Ranks``."""
+
+    def read(self, summary: Summary, size: int, offset: int) -> Extended:
+        """The quotient of ``parts``."""
+        numerator, denominator = self.parts(summary, size, self.cut(size), offset)
+        quotient: Extended = Fraction(1, denominator) * numerator
+        return quotient
+
+    def envelope(self, summary: Summary, distance: int, fineness: int = FINENESS) -> Envelope:
+        """Under add-remove any split of the changes can be extreme: all of one distance are read at once."""
+        if summary.moves.neighbours is Neighbours.REPLACE or summary.size < self.least_size:
+            return super().envelope(summary, distance, fineness)
+        ranks = Ranks(summary, distance)
+        return self.enveloped(summary, distance, fineness, lambda i: self._limits_of_splits(ranks, i, fineness))
+
+    def _limits_of_splits(self, ranks: Ranks, distance: int, fineness: int) -> tuple[int | float, int | float]:
+        resolution, size, domain = self.resolution(fineness), ranks.summary.size, ranks.summary.domain
+        dropped = np.arange(min(distance, size) + 1)
+        placed = distance - dropped
+        sizes = size - dropped + placed
+        cuts = np.array([self.cut(s) for s in sizes.tolist()])  # one by one: p may have any number of digits
+        low: int | float = -INFINITY
+        high: int | float = INFINITY
+        # more values stand at the bound than are cut off, so that it is averaged
+        beyond = bool((placed > cuts).any())
+        if domain.lower is not None or not beyond:
+            low = placed_quotient(*self.parts(ranks, sizes, cuts, -placed), resolution, greatest=False)
+        if domain.upper is not None or not beyond:
+            high = placed_quotient(*self.parts(ranks, sizes, cuts, dropped), resolution, greatest=True)
+        return low, high
 
     def ranks(self, moves: Moves, distance: int) -> Iterable[tuple[int, int]]:
         """The ranks that the two cuts can reach: two runs, where the sum is also taken up to each."""
@@ -63,10 +101,9 @@ class TrimmedMean(_Trimming):
 
     name: ClassVar[str] = "trimmed_mean"
 
-    def read(self, summary: Summary, size: int, offset: int) -> Extended:
-        """The sum of the ranks between the cuts, divided by their number."""
-        k = self.cut(size)
-        return Fraction(1, size - 2 * k) * summary.sum_of(k + 1 + offset, size - k + offset)
+    def parts(self, values: Any, size: Any, k: Any, offset: Any) -> tuple[Any, Any]:
+        """The sum of the ranks between the cuts, and their number."""
+        return values.sum_of(k + 1 + offset, size - k + offset), size - 2 * k
 
 
 @dataclass(frozen=True)
@@ -75,44 +112,11 @@ class Mean(TrimmedMean):
 
     name: ClassVar[str] = "mean"
 
-    def limits(self, summary: Summary, distance: int) -> tuple[Extended, Extended]:
-        """Under add-remove the best split of the changes is found by bisection.
-
-        One more removal and one addition less take the least value x and one U from the list, which lifts its mean m
-        just if m > (x + U)/2. Once that fails it fails for ever: m does not rise any more and x does. So the mean first
-        rises with the number of removals and then falls.
-        """
-        if summary.moves.neighbours is Neighbours.REPLACE or not distance:
-            return super().limits(summary, distance)
-        size, most = summary.size, min(distance, summary.size)
-
-        def high(removed: int) -> Extended:
-            return self.read(summary, size + distance - 2 * removed, removed)
-
-        def low(removed: int) -> Extended:
-            return -self.read(summary, size + distance - 2 * removed, removed - distance)
-
-        bounds = ((low, summary.domain.low), (high, summary.domain.high))
-        lowest, highest = (INFINITY if isinstance(end, float) else f(_peak(f, most)) for f, end in bounds)
-        return -lowest, highest
-
     def global_sensitivity(self, domain: Domain, moves: Moves) -> Extended | None:
         """(U − L)/n where n is public; of a selection of secret size it would be U − L."""
         if not (moves.whole and domain.bounded):
             return None
         return Fraction(1, max(moves.size, 1)) * (domain.high - domain.low)
-
-
-def _peak(f: Callable[[int], Extended], last: int) -> int:
-    """Where f is greatest on 0..last, if it rises first and then never again."""
-    first = 0
-    while first < last:
-        middle = (first + last) // 2
-        if f(middle + 1) > f(middle):
-            first = middle + 1
-        else:
-            last = middle
-    return first
 
 
 @dataclass(frozen=True)
@@ -121,11 +125,7 @@ class WinsorizedMean(_Trimming):
 
     name: ClassVar[str] = "winsorized_mean"
 
-    def read(self, summary: Summary, size: int, offset: int) -> Extended:
-        """The kept ranks once, the innermost of them k times more."""
-        k = self.cut(size)
+    def parts(self, values: Any, size: Any, k: Any, offset: Any) -> tuple[Any, Any]:
+        """The kept ranks once, the innermost of them k times more; and the size."""
         first, last = k + 1 + offset, size - k + offset
-        total: Extended = summary.sum_of(first, last)
-        if k:
-            total = total + k * summary.at(first) + k * summary.at(last)
-        return Fraction(1, size) * total
+        return values.sum_of(first, last) + values.repeated(first, k) + values.repeated(last, k), size

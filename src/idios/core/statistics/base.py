@@ -9,7 +9,7 @@ so the envelope stays exact there.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import ClassVar
 
@@ -92,13 +92,19 @@ class Statistic(ABC):
 
     def envelope(self, summary: Summary, distance: int, fineness: int = FINENESS) -> Envelope:
         """The envelope out to ``distance``, on the answer's grid."""
+        return self.enveloped(summary, distance, fineness, lambda i: self.placed_limits(summary, i, fineness))
+
+    def enveloped(
+        self, summary: Summary, distance: int, fineness: int, limits: Callable[[int], tuple[int | float, int | float]]
+    ) -> Envelope:
+        """The envelope from the placed limits of each distance; the whole range where the statistic is undefined."""
         low, high = (self.place(end, fineness) for end in self.range(summary.domain))
         lows: list[int | float] = []
         highs: list[int | float] = []
         value: int | None = None
         for i in range(distance + 1):
             if summary.moves.sizes(i)[0] >= self.least_size:
-                least, most = self.placed_limits(summary, i, fineness)
+                least, most = limits(i)
                 if i == 0:
                     value = int(least)
                 lows.append(min([least, *lows[-1:]]))
