@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from ledger_place import Place, ask
@@ -58,10 +60,70 @@ def test_only_the_first_end_counts(ledger: Ledger) -> None:
     assert (found.state, found.cancel, found.step) == ("answered", False, "")
 
 
+def test_what_is_cancelled_does_not_leave(place: Place) -> None:
+    with place.open() as ledger, place.open() as other:
+        ledger.running.begin("q1", "controller", "people", "{}")
+        assert other.running.cancel("q1") is True
+        assert ledger.running.leave("q1") is False
+        assert other.running.cancel("q1") is True
+        assert _state(other, "q1") == ("running", True)
+        ledger.running.end("q1", "cancelled")
+        assert _state(other, "q1") == ("cancelled", True)
+
+
+@pytest.mark.parametrize("end", ["answered", "failed"])
+def test_what_leaves_is_not_cancelled(place: Place, end: str) -> None:
+    clock = Clock()
+    with place.open(clock=clock) as ledger, place.open() as other:
+        ledger.running.begin("q1", "controller", "people", "{}")
+        assert ledger.running.leave("q1") is True
+        assert other.running.cancel("q1") is False
+        assert _state(other, "q1") == ("leaving", False)
+        clock.now += timedelta(seconds=2)
+        assert ledger.running.report("q1", "writing", 1) is False
+        found = other.running.find("q1")
+        assert found is not None
+        assert (found.step, found.heartbeat) == ("writing", "2026-11-15T00:00:02.000000Z")
+        ledger.running.end("q1", end)
+        assert other.running.cancel("q1") is False
+        assert _state(other, "q1") == (end, False)
+
+
+def test_one_of_the_two_comes_first(place: Place) -> None:
+    with place.open() as ledger, place.open() as other:
+        for number in range(30):
+            id = f"q{number}"
+            ledger.running.begin(id, "controller", "people", "{}")
+            start = threading.Barrier(2)
+            came: dict[str, bool] = {}
+
+            def try_to(
+                name: str, act: Callable[[str], bool], id: str = id, start: Any = start, came: Any = came
+            ) -> None:
+                start.wait()
+                came[name] = act(id)
+
+            acts = (("leave", ledger.running.leave), ("cancel", other.running.cancel))
+            threads = [threading.Thread(target=try_to, args=act) for act in acts]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert came["leave"] != came["cancel"]
+            assert _state(ledger, id) == (("leaving", False) if came["leave"] else ("running", True))
+
+
+def _state(ledger: Ledger, id: str) -> tuple[str, bool]:
+    found = ledger.running.find(id)
+    assert found is not None
+    return found.state, found.cancel
+
+
 def test_what_nobody_began(ledger: Ledger) -> None:
     for id in ("q9", "", "\x00", "\ud800", "x" * 5000):
         assert ledger.running.find(id) is None
-        ledger.running.cancel(id)
+        assert ledger.running.cancel(id) is False
+    assert ledger.running.leave("q9") is True  # nobody can have cancelled it
     assert ledger.running.report("q9", "step", 0.5) is False
     ledger.running.end("q9", "failed")
     assert ledger.running.find("q9") is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +22,8 @@ from idios.server.service import Service
 
 MEDIAN = "SELECT MEDIAN(income) FROM people"
 BY_REGION = "SELECT region, COUNT(*) FROM people GROUP BY region"
+
+SECONDS = 30
 
 TOML = """
 [ledger]
@@ -54,6 +58,17 @@ budget = 5
 age = {{ type = "integer", bounds = [0, 120], nullable = false }}
 income = {{ type = "integer" }}
 """
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    """What the condition gives once it gives something."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError("never came true")
 
 
 def write_office(folder: Path, *, ledger: str = "sqlite:///ledger.db", release: str = "0", rows: int = 500) -> Path:
@@ -119,8 +134,16 @@ class Office:
 
 def open_office(config: Path, **settings: Any) -> Office:
     """The application, not yet entered."""
-    configuration = read_configuration(config, {})
     party = TrustedParty.from_config(config)
-    tokens = let_in(party.ledger)
+    return _served(config, party, let_in(party.ledger), settings)
+
+
+def open_another(office: Office, config: Path, **settings: Any) -> Office:
+    """The same application as a second process would run it: on the same ledger, for the same people."""
+    return _served(config, TrustedParty.from_config(config), office.tokens, settings)
+
+
+def _served(config: Path, party: TrustedParty, tokens: Tokens, settings: dict[str, Any]) -> Office:
+    configuration = read_configuration(config, {})
     service = Service.start(party, configuration.datasets, replace(configuration.server, **settings))
     return Office(TestClient(create_app(service), raise_server_exceptions=False), tokens, service, configuration)

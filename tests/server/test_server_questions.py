@@ -9,24 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from office import MEDIAN, Office, open_office, write_office
+from office import MEDIAN, Office, open_office, until, write_office
 
 from idios.backends.duckdb import DuckDbBackend
 from idios.server import desk
 from idios.server.padding import release_after
-
-SECONDS = 30
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    """What the condition gives once it gives something."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError("never came true")
 
 
 class Gate:

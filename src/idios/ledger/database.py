@@ -5,7 +5,7 @@ Rules:
 1. A writer holds the ledger's lock from before its first read to its commit: what it saw is still true.
 2. When a transaction ends without an error, what it wrote is on disk.
 3. Notes about work in progress are short transactions of their own. They lock no row of the ledger and may be lost
-   when the power fails; nothing depends on them.
+   when the power fails, which ends the work that they are about; nothing else depends on them.
 4. Every failure of the database comes out as a LedgerError that says what to do; the ledger stays right.
 """
 

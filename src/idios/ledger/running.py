@@ -2,10 +2,12 @@
 
 Rules:
 
-1. What is kept here is about work in progress. No charge, answer or permission depends on it; it is not in the
-   chain, and `verify` and `rebuild` leave it alone.
+1. What is kept here is about work in progress. No charge and no permission depends on it, and of an answer only
+   whether it was stopped; it is not in the chain, and `verify` and `rebuild` leave it alone.
 2. A report is one short transaction that does not lock the chain.
 3. Whoever reports is alive: a question whose heartbeat is old was being computed by a process that is gone.
+4. A question is cancelled or it leaves, never both: each is one conditional update of its row, and the first counts,
+   whichever process makes it.
 """
 
 from __future__ import annotations
@@ -24,16 +26,21 @@ from idios.ledger.tables import running
 
 KEPT = timedelta(days=30)
 RUNNING = "running"
+LEAVING = "leaving"
+LIVE = (RUNNING, LEAVING)
+"""The states of a question that has not ended: it can still be cancelled, or what came of it is on its way out."""
 ENDS = ("answered", "failed", "cancelled")
 
 _ADD = insert(running)
 _FORGET = delete(running).where(running.c.started < bindparam("oldest"))
 _FIND = select(running).where(running.c.id == bindparam("this"))
 _CANCELLED = select(running.c.cancel).where(running.c.id == bindparam("this"))
-_LIVE = update(running).where(running.c.id == bindparam("this"), running.c.state == RUNNING)
+_THIS = update(running).where(running.c.id == bindparam("this"))
+_LIVE = _THIS.where(running.c.state.in_(LIVE))
 _REPORT = _LIVE.values(step=bindparam("step"), share=bindparam("share"), heartbeat=bindparam("now"))
 _END = _LIVE.values(state=bindparam("end"), heartbeat=bindparam("now"))
-_CANCEL = _LIVE.values(cancel=True)
+_CANCEL = _THIS.where(running.c.state == RUNNING).values(cancel=True)
+_LEAVE = _THIS.where(running.c.state == RUNNING, running.c.cancel.is_(False)).values(state=LEAVING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +99,22 @@ class RunningQuestions:
         with self._database.noting() as connection:
             connection.execute(_END, {"this": id, "end": state, "now": moment(self._clock())})
 
-    def cancel(self, id: str) -> None:
-        """Ask whoever computes the question to stop, at his next report."""
+    def cancel(self, id: str) -> bool:
+        """Stop a question, if it is not leaving yet: True if it is cancelled, now or before, and will not leave.
+
+        Whoever computes it hears of it at his next report, or when he wants to let it leave.
+        """
         if self.find(id) is None:
-            return  # the id may come from anywhere, and each driver refuses strange texts in its own way
+            return False  # the id may come from anywhere, and each driver refuses strange texts in its own way
         with self._database.noting() as connection:
             connection.execute(_CANCEL, {"this": id})
+            return bool(connection.scalar(_CANCELLED, {"this": id}))
+
+    def leave(self, id: str) -> bool:
+        """Ask whether what came of a question may leave; from then on it cannot be cancelled. False if it was."""
+        with self._database.noting() as connection:
+            connection.execute(_LEAVE, {"this": id})
+            return not connection.scalar(_CANCELLED, {"this": id})
 
     def find(self, id: str) -> Running | None:
         """The question with this id, if it was begun."""

@@ -7,7 +7,8 @@ Rules:
 2. Once charged, a question is computed to its end even if nobody waits for it any more: the answer is in the ledger,
    and asking again gives it.
 3. Answers and failures leave at public moments (padding.py) and are put on record no earlier: until then a question is
-   running, whoever looks and wherever, and whoever stops it gets no answer from it.
+   running, whoever looks and wherever, and whoever stops it gets no answer from it. One that leaves already is stopped
+   no more, and whoever tries is not told that it was; the ledger's table of running questions decides which came first.
 4. A question that outlasts its request is written down (the ledger's table of running questions), so that every
    process of the server can show it and stop it. Stopped or not, it stays charged.
 """
@@ -33,7 +34,8 @@ from idios.backends.progress import Watch
 from idios.core.exact import exact
 from idios.errors import AnswerFailed, IdiosError, InvalidInput
 from idios.ledger import Identity, Role, Running
-from idios.party import Charged, TrustedParty
+from idios.ledger.running import LIVE
+from idios.party import Charged, Drawn, TrustedParty
 from idios.server.padding import release_after
 from idios.server.problems import BUSY, CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused, problem
 from idios.settings import Settings
@@ -111,6 +113,12 @@ class _Question:
     computed: bool = False
     moment: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is no other public moment to wait for."""
+    id: str | None = None
+    """What it is called where every process sees it, once it has outlasted its request."""
+    leaving: bool = False
+    """Whether what came of it is on its way out: nothing stops it any more."""
+    door: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while ``id`` or ``leaving`` is decided."""
 
     def __post_init__(self) -> None:
         self.watch = Watch(self._told)
@@ -193,11 +201,10 @@ class Desk:
 
     async def cancel(self, party: TrustedParty, id: str, identity: Identity) -> Progress:
         """Stop a question; it stays charged, and asking it again completes it without a new charge."""
-        row = await run_sync(lambda: self._own(id, identity))
-        if row.state == "running":
-            await run_sync(lambda: self._running.cancel(id))
-            if id in self._here:
-                self._here[id].cancel()
+        await run_sync(lambda: self._own(id, identity))
+        stopped = await run_sync(lambda: self._running.cancel(id))
+        if stopped and id in self._here:
+            self._here[id].cancel()
         return await self.find(party, id, identity)
 
     async def close(self) -> None:
@@ -218,19 +225,10 @@ class Desk:
 
     async def _answer(self, question: _Question) -> Answer:
         """Compute in a thread, wait for the next public moment, and only then put on record what came of it."""
-        loop = asyncio.get_running_loop()
         party, charged, watch = question.party, question.charged, question.watch
         try:
-            if charged.stored:
-                return await run_sync(party.complete, charged)
-            limit = loop.call_later(self._settings.question_seconds, watch.stop)
-            try:
-                async with self._lanes[question.asker]:
-                    drawn = await loop.run_in_executor(self._threads, party.compute, charged, watch)
-            finally:
-                limit.cancel()
-            question.computed = True
-            await self._public_moment(question)
+            drawn = Drawn() if charged.stored else await self._drawn(question)
+            await self._leave(question)
             return await run_sync(party.release, charged, drawn, watch)
         except IdiosError:
             log.warning(
@@ -242,6 +240,29 @@ class Desk:
             # Whatever it is, it came after the charge, so it is told in the one way that tells nothing.
             log.error("unforeseen", extra={"fields": {"question": charged.id, "error": type(error).__name__}})
             raise AnswerFailed from None
+
+    async def _drawn(self, question: _Question) -> Drawn:
+        """Compute in a thread, and keep what came of it until the next public moment."""
+        loop = asyncio.get_running_loop()
+        limit = loop.call_later(self._settings.question_seconds, question.watch.stop)
+        try:
+            async with self._lanes[question.asker]:
+                drawn = await loop.run_in_executor(
+                    self._threads, question.party.compute, question.charged, question.watch
+                )
+        finally:
+            limit.cancel()
+        question.computed = True
+        await self._public_moment(question)
+        return drawn
+
+    async def _leave(self, question: _Question) -> None:
+        """Let the question leave, unless somebody stopped it at any process of the server."""
+        async with question.door:
+            id = question.id
+            if id is not None and not await run_sync(lambda: self._running.leave(id)):
+                question.cancel()
+            question.leaving = True
 
     async def _public_moment(self, question: _Question) -> None:
         elapsed = asyncio.get_running_loop().time() - question.came
@@ -266,11 +287,17 @@ class Desk:
 
     async def _follow(
         self, task: asyncio.Task[Answer], question: _Question, asked: Asked, identity: Identity
-    ) -> Progress:
+    ) -> Answer | Progress:
         """Write down a question that outlasts its request, and keep what is written true until it ends."""
         id = secrets.token_hex(16)
         request = json.dumps({"asked": asdict(asked), "key": question.charged.key}, ensure_ascii=True)
-        await run_sync(lambda: self._running.begin(id, caller(identity), question.charged.dataset, request))
+        async with question.door:
+            if not question.leaving:
+                await run_sync(lambda: self._running.begin(id, caller(identity), question.charged.dataset, request))
+                question.id = id
+        if question.id is None:
+            await asyncio.wait({task})  # for the ledger alone: nobody could stop it, so nobody need follow it
+            return task.result()
         self._here[id] = question
         follower = asyncio.create_task(self._heartbeat(id, task, question))
         self._followers.add(follower)
@@ -313,10 +340,11 @@ class Desk:
         now = datetime.now(UTC)
         elapsed = round((now - datetime.fromisoformat(row.started)).total_seconds(), 1)
         state = row.state
-        if state == "running" and row.cancel:
+        if row.cancel:
             state = "cancelled"
-        elif state == "running" and (now - datetime.fromisoformat(row.heartbeat)).total_seconds() > LOST:
-            state = "failed"
+        elif state in LIVE:
+            lost = (now - datetime.fromisoformat(row.heartbeat)).total_seconds() > LOST
+            state = "failed" if lost else "running"
         if state == "answered":
             return Progress(row.id, state, elapsed, answer=_stored(party, json.loads(row.request), identity))
         told = state == "running" and self._release.get(row.dataset, 0.0) == 0

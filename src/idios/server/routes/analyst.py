@@ -99,7 +99,11 @@ async def question(id: Id, identity: Caller, service: Served, request: Request) 
 
 @router.delete("/questions/{id}", responses=errors(404, 410), summary="Stop a question")
 async def cancel(id: Id, identity: Caller, service: Served, request: Request) -> ProgressShown:
-    """Stop computing. The question stays charged; asking it again completes it without a new charge."""
+    """Stop computing. The question stays charged; asking it again completes it without a new charge.
+
+    One that is `cancelled` gives no answer. One whose answer is on its way out is not stopped: it is still `running`,
+    or `answered`.
+    """
     party = await run_sync(service.party_for, identity)
     found = await service.desk.cancel(party, id, identity)
     return ProgressShown.model_validate(found.to_dict(request.scope["idios.request"]))
