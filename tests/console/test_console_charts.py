@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 import pytest
 from markupsafe import Markup
 
-from idios.ledger import Spending
+from idios.ledger import Spending, Step
+from idios.ledger.spending import STEPS
 from idios.server.console.axes import Axis, fitted, linear
 from idios.server.console.charts import MOST_BARS, Bar, Level, bars, levels, meter
 from idios.server.console.timeline import timeline
@@ -96,19 +97,22 @@ def test_a_meter_warns_before_the_end(share: float, style: str) -> None:
     assert _number(bar, "width") == min(share, 1.0) * 100
 
 
-def _charge(number: int, analyst: str | None, epsilon: str, whole: bool = True) -> Spending:
-    time = (NOW - timedelta(hours=50 - number)).isoformat()
-    return Spending(number, time, "people", analyst, Fraction(epsilon), Fraction(0), whole)
+def _spending(*charges: tuple[int, str | None, str]) -> Spending:
+    """Charges as the hour, who asked, and ε."""
+    epsilon: dict[str | None, Fraction] = {}
+    for _, who, paid in charges:
+        epsilon[who] = epsilon.get(who, Fraction(0)) + Fraction(paid)
+    steps = tuple(Step(_hour(hour), {who: Fraction(paid)}) for hour, who, paid in charges)
+    counts = {asked: sum(who == asked for _, who, _ in charges) for asked in epsilon}
+    return Spending(_hour(charges[0][0]), steps, epsilon, counts)
+
+
+def _hour(number: int) -> str:
+    return (NOW - timedelta(hours=50 - number)).isoformat()
 
 
 def test_spending_is_stacked_by_whoever_paid_for_the_data_set() -> None:
-    charges = [
-        _charge(1, "ada", "1"),
-        _charge(2, None, "2"),
-        _charge(3, "ada", "4"),
-        _charge(4, "bob", "3", whole=False),
-    ]
-    found = timeline("people", charges, Fraction(10), NOW)
+    found = timeline("people", _spending((1, "ada", "1"), (2, None, "2"), (3, "ada", "4")), Fraction(10), NOW)
     root = _read(found.drawing)
     assert [(share.name, share.epsilon, share.charges) for share in found.shares] == [
         ("ada", 5, 2),
@@ -123,14 +127,17 @@ def test_spending_is_stacked_by_whoever_paid_for_the_data_set() -> None:
 
 
 def test_an_analyst_called_controller_is_not_the_controller() -> None:
-    found = timeline("people", [_charge(1, "controller", "1"), _charge(2, None, "2")], Fraction(10), NOW)
+    found = timeline("people", _spending((1, "controller", "1"), (2, None, "2")), Fraction(10), NOW)
     assert [share.epsilon for share in found.shares] == [2, 1]
 
 
 def test_no_spending_and_much_spending_are_drawn() -> None:
-    assert timeline("people", [], Fraction(10), NOW).shares == ()
-    many = [_charge(i % 49, f"a{i % 9}", "1/1000") for i in range(5000)]
-    found = timeline("people", sorted(many, key=lambda one: one.time), Fraction(1), NOW)
-    _read(found.drawing)
+    assert timeline("people", Spending(), Fraction(10), NOW).shares == ()
+    _read(timeline("people", Spending(), Fraction(10), NOW).drawing)
+    many = _spending(*((i * 49 // STEPS, f"a{i % 90}", "1/1000") for i in range(STEPS)))
+    found = timeline("people", many, Fraction(1), NOW)
+    paths = [one.attrib["class"] for one in _read(found.drawing).iter("path")]
+    assert paths == [f"series-{number}" for number in range(1, 7)], "a layer for each colour"
     assert len(found.drawing) < 200_000
-    assert sum(share.epsilon for share in found.shares) == 5
+    assert len(found.shares) == 90
+    assert sum(share.epsilon for share in found.shares) == Fraction(STEPS, 1000)

@@ -11,8 +11,8 @@ from fractions import Fraction
 import pytest
 from ledger_place import Place, ask, people
 
-from idios.errors import InvalidInput, LedgerTampered
-from idios.ledger import Ledger, Reservation, Role, Spending
+from idios.errors import InvalidInput
+from idios.ledger import Ledger, Reservation, Role
 
 
 @pytest.fixture
@@ -128,30 +128,6 @@ def test_answers_are_paged_backwards(ledger: Ledger) -> None:
     for refused in ({"before": -1}, {"before": 2**63}, {"after": 2**63}):
         with pytest.raises(InvalidInput):
             ledger.answers(**refused)  # type: ignore[arg-type]
-
-
-def test_spending_is_every_charge_in_order(place: Place, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger.grant("Zoë", "people")
-    ledger.reserve(ask("median(100%_income)", analyst="Zoë"))  # shared
-    ledger.reserve(ask("by the controller", "1/7"))
-    monkeypatch.setattr("idios.ledger.spending.PAGE", 2)
-    found = ledger.spending()
-    assert [(one.sequence, one.dataset, one.analyst, one.epsilon, one.charged_dataset) for one in found] == [
-        (7, "people", "ada", Fraction(1, 4), True),
-        (10, "People", "Zoë", Fraction(1, 3), True),
-        (15, "people", None, Fraction(1, 2), True),
-        (17, "people", "Zoë", Fraction(1, 4), False),
-        (18, "people", None, Fraction(1, 7), True),
-    ]
-    assert ledger.spending("People") == [
-        Spending(10, ledger.entries(after=9)[0].time, "People", "Zoë", Fraction(1, 3), Fraction(0), True)
-    ]
-    for dataset in ("people", "People"):
-        total = sum(one.epsilon for one in ledger.spending(dataset) if one.charged_dataset)
-        assert total == ledger.balance(dataset).epsilon.spent
-    place.execute("UPDATE idios_entries SET payload = '{}' WHERE sequence = 10")
-    with pytest.raises(LedgerTampered, match="entry 10 cannot be read"):
-        ledger.spending()
 
 
 def test_derived_keys(place: Place, ledger: Ledger) -> None:

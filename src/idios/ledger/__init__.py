@@ -8,7 +8,7 @@ from idios.ledger.ledger import Ledger
 from idios.ledger.request import Declaration, Price, Request, Reservation, StoredAnswer
 from idios.ledger.rows import Token
 from idios.ledger.running import Running, RunningQuestions
-from idios.ledger.spending import Spending
+from idios.ledger.spending import Spending, Step
 from idios.ledger.verification import Verification
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Running",
     "RunningQuestions",
     "Spending",
+    "Step",
     "StoredAnswer",
     "Token",
     "Verification",

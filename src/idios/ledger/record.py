@@ -15,7 +15,7 @@ from idios.ledger.names import LONGEST_TEXT, checked_name, checked_number
 from idios.ledger.request import Declaration, StoredAnswer
 from idios.ledger.rows import Analyst, Dataset, Grant, SomeRow, Token
 from idios.ledger.searching import find_entries
-from idios.ledger.spending import Spending, read_spending
+from idios.ledger.spending import Spending, SpendingSoFar
 from idios.ledger.tables import TABLES, TableBook, read_entries, read_row
 from idios.ledger.verification import Verification, verify
 from idios.ledger.writer import checked_head
@@ -29,6 +29,7 @@ class Record:
     def __init__(self, database: Database, key: bytes) -> None:
         self._database = database
         self._key = key
+        self._spending = SpendingSoFar(database)
 
     def balance(self, dataset: str, analyst: str | None = None) -> Balance:
         """Say what a data set has spent over all analysts, or one analyst on it."""
@@ -130,12 +131,9 @@ class Record:
                 connection, text=text, kinds=kinds, dataset=dataset, analyst=analyst, before=before, limit=limit
             )
 
-    def spending(self, dataset: str | None = None) -> list[Spending]:
-        """List every charge in its order, of one data set or of all."""
-        if dataset is not None:
-            checked_name("data set", dataset)
-        with self._database.reading() as connection:
-            return list(read_spending(connection, dataset))
+    def spending(self, dataset: str) -> Spending:
+        """Say what was charged to a data set over time and who asked; signatures are checked by `verify`, not here."""
+        return self._spending.of(checked_name("data set", dataset))
 
     def head(self) -> Anchor:
         """Give the end of the chain: kept elsewhere, it lets `verify` find a chain that was cut off."""

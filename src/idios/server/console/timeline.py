@@ -18,7 +18,6 @@ from idios.server.console.wording import amount, approximate
 WIDTH, HEIGHT = 400, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34, 396, 12, 194
 MOST_SERIES = 6
-MOST_STEPS = 300
 DAY = 86_400
 CONTROLLER = "controller"
 
@@ -41,40 +40,39 @@ class Timeline:
     shares: tuple[Share, ...]
 
 
-def timeline(dataset: str, spending: Sequence[Spending], budget: Fraction, now: datetime) -> Timeline:
-    """Stacked steps, one layer for each analyst, largest at the bottom; the budget is the top."""
-    charges = [one for one in spending if one.charged_dataset]
-    by_caller: dict[str | None, list[Spending]] = {}
-    for one in charges:
-        by_caller.setdefault(one.analyst, []).append(one)
-    totals = {caller: sum((one.epsilon for one in paid), Fraction(0)) for caller, paid in by_caller.items()}
+def timeline(dataset: str, spending: Spending, budget: Fraction, now: datetime) -> Timeline:
+    """Stacked steps, one layer for each analyst, largest at the bottom; the budget is the top.
+
+    The smallest are drawn as one layer, as there are only so many colours.
+    """
+    totals = spending.epsilon
     ranked = sorted(totals, key=lambda caller: (-totals[caller], caller or ""))
+    styles = [f"series-{min(number, MOST_SERIES - 1) + 1}" for number in range(len(ranked))]
     shares = tuple(
-        Share(
-            caller or CONTROLLER, f"series-{min(number, MOST_SERIES - 1) + 1}", totals[caller], len(by_caller[caller])
-        )
-        for number, caller in enumerate(ranked)
+        Share(caller or CONTROLLER, style, totals[caller], spending.charges[caller])
+        for caller, style in zip(ranked, styles, strict=True)
     )
     spent = sum(totals.values(), Fraction(0))
     y = Axis(0, max(float(budget), float(spent), 1e-9), _BOTTOM, _TOP)
-    times = [datetime.fromisoformat(one.time).timestamp() for one in charges]
-    first, last = (min(times), max(now.timestamp(), *times)) if times else (now.timestamp() - 1, now.timestamp())
-    x = Axis(first, max(last, first + 1), _LEFT, _RIGHT)
-    kept = sorted({round(step * (len(charges) - 1) / MOST_STEPS) for step in range(MOST_STEPS + 1)}) if charges else []
+    times = [datetime.fromisoformat(step.time).timestamp() for step in spending.steps]
+    began = now if spending.began is None else datetime.fromisoformat(spending.began)
+    first = min([began.timestamp(), now.timestamp() - 1, *times])
+    last = max([now.timestamp(), *times])
+    x = Axis(first, last, _LEFT, _RIGHT)
     parts = [_frame(y, budget)]
-    below = [0.0] * len(charges)
-    for caller, share in zip(ranked, shares, strict=True):
-        own = accumulate(float(one.epsilon) if one.analyst == caller else 0.0 for one in charges)
-        above = [level + more for level, more in zip(below, own, strict=True)]
-        parts.append(
-            _layer(x, y, [times[i] for i in kept], [below[i] for i in kept], [above[i] for i in kept], share.style)
-        )
+    below = [0.0] * len(times)
+    for style in dict.fromkeys(styles):
+        callers = [caller for caller, own in zip(ranked, styles, strict=True) if own == style]
+        steps = (sum(float(step.epsilon.get(caller, 0)) for caller in callers) for step in spending.steps)
+        above = [level + more for level, more in zip(below, accumulate(steps), strict=True)]
+        parts.append(_layer(x, y, times, below, above, style))
         below = above
     shape = "%Y-%m-%d" if last - first > 3 * DAY else "%Y-%m-%d %H:%M" if last - first > 600 else "%H:%M:%S"
     for moment, anchor in ((first, "start"), (last, "end")):
         shown = datetime.fromtimestamp(moment, now.tzinfo).strftime(shape)
         parts.append(label(x.at(moment), _BOTTOM + 15, shown, anchor, "tick"))
-    described = f"{len(charges)} charges: ε = {amount(spent)} of {amount(budget)} spent; the table has the totals."
+    charges = sum(spending.charges.values())
+    described = f"{charges} charges: ε = {amount(spent)} of {amount(budget)} spent; the table has the totals."
     return Timeline(svg(f"Spending of {dataset} over time", described, HEIGHT, parts, WIDTH), shares)
 
 
