@@ -453,6 +453,28 @@ def test_analysts_have_their_own_caps(party: TrustedParty) -> None:
     assert party.quote(sql, 1, analyst="bo").cost == 0
 
 
+def test_without_a_cap_the_data_set_is_what_remains(party: TrustedParty) -> None:
+    for name in ("ada", "bo"):
+        party.ledger.add_analyst(name)
+        party.ledger.grant(name, "people")
+    sql = "SELECT MEDIAN(income) FROM people"
+    quoted = party.quote(sql, 1, analyst="ada")
+    assert (quoted.cost, quoted.remaining_before, quoted.remaining_after) == (1, 10, 9)
+    assert party.query(sql, 1, analyst="ada").remaining == 9
+    # The data set pays for a question once, so it costs bo nothing of what limits him.
+    quoted = party.quote(sql, 1, analyst="bo")
+    assert (quoted.cost, quoted.remaining_before, quoted.remaining_after, quoted.affordable) == (1, 9, 9, True)
+    assert party.query(sql, 1, analyst="bo").remaining == 9
+    party.query("SELECT MEDIAN(age) FROM people", 9)
+    assert party.query(sql, 1, analyst="ada").remaining == 0
+    quoted = party.quote("SELECT MAX(age) FROM people", 1, analyst="ada")
+    assert (quoted.remaining_before, quoted.affordable) == (0, False)
+    party.ledger.add_analyst("cy")
+    party.ledger.grant("cy", "people")
+    assert party.quote(sql, 1, analyst="cy").affordable, "what is stored needs none of the data set's budget"
+    assert party.query(sql, 1, analyst="cy").remaining == 0
+
+
 def test_inspections_are_recorded(party: TrustedParty) -> None:
     party.inspect("SELECT MEDIAN(income) FROM people", 1)
     assert [entry.kind for entry in party.ledger.entries()][-1] == "inspected"

@@ -91,8 +91,10 @@ PYTHON_TYPES = {
 class Answer:
     """Released values, what they cost and what they promise.
 
-    ``rows`` holds plain Python values, ``exact_rows`` the same as exact text. ``margin`` is the 95 % half-width of the
-    noise where its scale is public, else None, and ``margin_reason`` says why; with several statistics it is a table.
+    ``rows`` holds plain Python values, ``exact_rows`` the same as exact text. ``remaining`` is the ε that is left to
+    whoever asked: of his own cap, or of the data set's budget where he has none. ``margin`` is the 95 % half-width of
+    the noise where its scale is public, else None, and ``margin_reason`` says why; with several statistics it is a
+    table.
     ``types`` is the kind of each column: integer, number, date, timestamp or category; what it does not name is read
     off the values, and a column of NULL alone stays without. ``sandbox`` says that the data behind it was invented.
     """

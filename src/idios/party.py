@@ -261,7 +261,9 @@ class TrustedParty:
         if price.charges_dataset and analyst is not None:
             whole_set = self.ledger.balance(plan.dataset.name)
             affordable &= whole_set.epsilon.allows(plan.epsilon) and whole_set.delta.allows(plan.delta)
-        standing = showing.Standing(cost, delta, balance.epsilon.remaining, affordable, price.stored)
+        # Without a cap of his own an analyst is limited by the data set, which pays for a question once.
+        taken = cost if price.charges_dataset or balance.epsilon.budget is not None else Fraction(0)
+        standing = showing.Standing(cost, delta, balance.epsilon.remaining, taken, affordable, price.stored)
         return showing.quote(plan, standing)
 
     def inspect(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Inspection:

@@ -16,11 +16,15 @@ from idios.releasing import public_margin
 
 @dataclass(frozen=True)
 class Standing:
-    """How a question stands with the account: what it costs whoever asks, what is left, whether that is enough."""
+    """How a question stands with the account: what it costs whoever asks, what is left, whether that is enough.
+
+    ``taken`` is what the question would take from what is left.
+    """
 
     cost: Fraction
     delta: Fraction
     remaining: Fraction | None
+    taken: Fraction
     affordable: bool
     stored: bool
 
@@ -78,7 +82,7 @@ def quote(plan: Plan, standing: Standing) -> Quote:
         cells=len(plan.cells) * len(plan.aggregates),
         guarantee=plan.guarantee,
         remaining_before=before,
-        remaining_after=None if before is None else before - standing.cost,
+        remaining_after=None if before is None else before - standing.taken,
         affordable=standing.affordable,
         stored=standing.stored,
         margins=margins,

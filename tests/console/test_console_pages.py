@@ -176,3 +176,10 @@ def test_what_nobody_foresaw_is_a_page_without_details(own_office: Office, monke
     assert "Something went wrong" in answer.text
     assert "ZeroDivision" not in answer.text
     _check(answer.text)
+
+
+def test_without_a_cap_the_meter_says_what_is_left_of_the_data_set(office: Office) -> None:
+    office.ledger.grant("ada", "people")
+    ada = sign_in(office, office.tokens.ada)
+    office.service.party.query(MEDIAN, "3")
+    assert "ε = 7 left of the data set&#39;s budget" in ada.get("/console/history").text

@@ -95,7 +95,7 @@ def test_a_second_analyst_pays_out_of_his_own_cap(ledger: Ledger) -> None:
     assert ledger.reserve(ask(analyst="bob")) == answer
     assert ledger.balance("people").epsilon.spent == Fraction(1, 4)
     assert ledger.balance("people", "ada").epsilon.spent == Fraction(1, 4)
-    assert ledger.balance("people", "ada").epsilon.remaining is None
+    assert ledger.balance("people", "ada").epsilon.remaining == Fraction(3, 4)
     assert ledger.balance("people", "bob").epsilon.remaining == Fraction(1, 4)
     assert kinds(ledger)[-1] == "shared"
     assert [kind for kind in kinds(ledger) if kind == "shared"] == ["shared"]
@@ -357,3 +357,16 @@ def test_a_refusal_travels_between_processes(ledger: Ledger) -> None:
         ledger.reserve(ask(epsilon=2))
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (str(copy), copy.remaining, copy.requested) == (str(caught.value), 1, 2)
+
+
+def test_without_a_cap_what_remains_is_the_data_set_s(ledger: Ledger) -> None:
+    ledger.raise_budget("people", delta=Fraction(1, 100))
+    ledger.reserve(ask(epsilon="3/4", delta="1/1000"))
+    ada, bob = (ledger.balance("people", analyst) for analyst in ("ada", "bob"))
+    assert (ada.epsilon.budget, ada.epsilon.spent, ada.epsilon.remaining) == (None, 0, Fraction(1, 4))
+    assert (ada.delta.remaining, bob.delta.remaining) == (Fraction(9, 1000), Fraction(9, 1000))
+    assert bob.epsilon.remaining == Fraction(1, 2), "his own cap"
+    assert ledger.grants() == [ada, bob]
+    assert ledger.grants("ada") == [ada]
+    assert ledger.grant("bob", "people").epsilon.remaining == Fraction(1, 4)
+    assert ada.epsilon.allows(Fraction(1)), "what is stored costs the data set nothing"

@@ -67,7 +67,7 @@ def test_everything_is_there_after_an_upgrade(place: Place) -> None:
         balance = ledger.balance("people")
         assert (balance.epsilon.budget, balance.epsilon.spent) == (3, Fraction(3, 8))
         assert balance.delta.budget == Fraction(1, 10)
-        assert ledger.balance("people", "ada").epsilon.remaining is None
+        assert ledger.balance("people", "ada").epsilon.budget is None
         assert ledger.balance("people", "bob").epsilon.remaining == Fraction(1, 4)
         stored = ledger.reserve(ASKED)
         assert isinstance(stored, StoredAnswer)

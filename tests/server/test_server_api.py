@@ -63,6 +63,20 @@ def test_quote_then_query_then_the_same_again(office: Office) -> None:
     }
 
 
+def test_without_a_cap_everything_says_what_is_left_of_the_data_set(office: Office) -> None:
+    granted = office.call("PUT", "/v1/analysts/ada/grants/people", "grace", json={})
+    assert granted.json()["epsilon"] == {"budget": None, "spent": "0", "remaining": "10"}
+    office.ask(epsilon="3", who="grace")
+    quoted = office.call("POST", "/v1/quote", json={"sql": MEDIAN, "epsilon": "0.5"}).json()
+    assert (quoted["remaining_before"], quoted["remaining_after"]) == ("7", "6.5")
+    assert office.ask().json()["remaining"] == "6.5"
+    (own,) = office.call("GET", "/v1/budget").json()["budgets"]
+    assert own["epsilon"] == {"budget": None, "spent": "0.5", "remaining": "6.5"}
+    whole = office.call("GET", "/v1/budget", "grace").json()["budgets"][0]
+    assert own["delta"]["remaining"] == whole["delta"]["remaining"] != whole["delta"]["budget"]
+    assert office.call("GET", "/v1/analysts", "grace").json()["grants"] == [own]
+
+
 def test_groups(office: Office) -> None:
     answer = office.ask(BY_REGION).json()
     assert [row["region"] for row in answer["rows"]] == ["north", "south"]

@@ -177,7 +177,10 @@ class DatasetFacts:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A budget, what is spent of it and what is left; None where there is no limit."""
+    """A budget, what is spent of it and what is left.
+
+    A budget of None has no limit of its own; what is left is then the data set's, which others spend too.
+    """
 
     budget: Fraction | None
     spent: Fraction

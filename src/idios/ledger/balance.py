@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from idios.errors import BudgetExceeded
@@ -13,25 +13,30 @@ from idios.ledger.amounts import shown
 class Account:
     """One quantity, ε or δ: its budget (None: no limit of its own), what is spent, and what remains.
 
+    `shared` is what is left of the data set's budget, which is the limit of an analyst without one of his own.
+
     >>> Account(budget=Fraction(1), spent=Fraction(1, 4)).remaining
     Fraction(3, 4)
+    >>> Account(budget=None, spent=Fraction(1, 4), shared=Fraction(6)).remaining
+    Fraction(6, 1)
     """
 
     budget: Fraction | None
     spent: Fraction
+    shared: Fraction | None = None
 
     @property
     def remaining(self) -> Fraction | None:
         """What may still be spent; 0 where a cap was set below what was spent already."""
-        return None if self.budget is None else max(self.budget - self.spent, Fraction(0))
+        return self.shared if self.budget is None else max(self.budget - self.spent, Fraction(0))
 
     def allows(self, requested: Fraction) -> bool:
-        """Whether the requested amount fits, compared exactly.
+        """Whether the requested amount fits into the account's own budget, compared exactly.
 
         >>> Account(budget=Fraction(1), spent=Fraction(9, 10)).allows(Fraction(1, 10))
         True
         """
-        return requested == 0 or self.remaining is None or requested <= self.remaining
+        return requested == 0 or self.budget is None or requested <= self.budget - self.spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,14 @@ class Balance:
     analyst: str | None
     epsilon: Account
     delta: Account
+
+    def within(self, whole: Balance) -> Balance:
+        """The same accounts of an analyst, which also say what is left of the data set's."""
+        return replace(
+            self,
+            epsilon=replace(self.epsilon, shared=whole.epsilon.remaining),
+            delta=replace(self.delta, shared=whole.delta.remaining),
+        )
 
     def require(self, epsilon: Fraction, delta: Fraction) -> None:
         """Raise BudgetExceeded unless both amounts fit."""

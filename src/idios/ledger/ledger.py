@@ -155,7 +155,7 @@ class Ledger(Record):
         epsilon, delta = optional_amount("epsilon", epsilon), optional_amount("delta", delta)
         with self._writing() as writer:
             writer.append(rules.grant(writer.book, analyst, dataset, epsilon, delta))
-            return rules.known_grant(writer.book, analyst, dataset).balance
+            return rules.balance(writer.book, dataset, analyst)
 
     def withdraw(self, analyst: str, dataset: str) -> None:
         """End an analyst's grant: from here on he gets nothing about the data set, not even what is stored.

@@ -34,9 +34,7 @@ class Record:
     def balance(self, dataset: str, analyst: str | None = None) -> Balance:
         """Say what a data set has spent over all analysts, or one analyst on it."""
         with self._database.reading() as connection:
-            book = TableBook(connection)
-            known = rules.known_dataset(book, dataset)
-            return known.balance if analyst is None else rules.known_grant(book, analyst, dataset).balance
+            return rules.balance(TableBook(connection), dataset, analyst)
 
     def datasets(self) -> list[Declaration]:
         """List the data sets that are not retired, with their recorded budgets."""
@@ -52,8 +50,9 @@ class Record:
 
     def grants(self, analyst: str | None = None) -> list[Balance]:
         """List every analyst's balance, or one's, on every data set he may ask about."""
-        granted = (row for row in self._rows(Grant, analyst=analyst) if row.withdrawn is None)
-        return [row.balance for row in granted]
+        granted = [row for row in self._rows(Grant, analyst=analyst) if row.withdrawn is None]
+        whole = {row.dataset: row.balance for row in self._rows(Dataset)}
+        return [row.balance.within(whole[row.dataset]) for row in granted]
 
     def retired(self, dataset: str) -> bool:
         """Whether a data set is on record and answers nothing more."""

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from idios.errors import InvalidInput, LedgerError, NotPermitted
 from idios.ledger.amounts import shown
+from idios.ledger.balance import Balance
 from idios.ledger.facts import (
     AnalystAdded,
     ControllerTokenIssued,
@@ -66,6 +67,12 @@ def known_grant(book: Book, analyst: str, dataset: str) -> Grant:
             f"{found.withdrawn}); the controller gives a new one with `idios analyst grant`"
         )
     return found
+
+
+def balance(book: Book, dataset: str, analyst: str | None) -> Balance:
+    """The balance of a data set, or of an analyst on it, who shares what is left of the data set's."""
+    whole = known_dataset(book, dataset).balance
+    return whole if analyst is None else known_grant(book, analyst, dataset).balance.within(whole)
 
 
 def _any_grant(book: Book, analyst: str, dataset: str) -> Grant:

@@ -221,7 +221,7 @@ class ProgressShown(BaseModel):
 
 
 class AccountShown(BaseModel):
-    """One quantity; a budget of null has no limit of its own."""
+    """One quantity; a budget of null has no limit of its own, and what remains is the data set's."""
 
     budget: str | None
     spent: str

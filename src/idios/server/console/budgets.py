@@ -36,9 +36,10 @@ def budgets(visit: Visit) -> list[Budget]:
 def drawn(balance: Balance) -> Budget:
     """One balance as a meter."""
     left, whole = balance.epsilon.remaining, balance.epsilon.budget
-    if left is None:
-        # What others have spent of the data set's budget is not an analyst's to see.
-        return Budget(balance.dataset, "no cap of your own", "", Markup(""))
-    shown, total = quantity(left), amount(whole)
+    shown = quantity(left)
+    if left is None or whole is None:
+        # What limits him is shared with others, so there is no whole of his own to draw it against.
+        return Budget(balance.dataset, f"{shown} left of the data set's budget", "", Markup(""))
+    total = amount(whole)
     share = float(left / whole) if whole else 0.0
     return Budget(balance.dataset, shown, total, meter(f"{balance.dataset}: {shown} left of {total}", share))
