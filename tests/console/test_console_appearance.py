@@ -98,6 +98,11 @@ def _analyst(seen: Watched) -> Iterator[str]:
     )
     seen.page.locator("#quote dl").wait_for()
     yield "ask-quote"
+    seen.page.get_by_text("Divide ε unevenly").click()
+    seen.page.get_by_label("Weights of the statistics").fill("middle = 4\nCOUNT(*) = 1")
+    seen.page.locator("#quote").get_by_text("ε = 0.05,").wait_for()
+    yield "ask-divided"
+    seen.page.get_by_label("Weights of the statistics").fill("")
     seen.write("SELECT MEDIAN(income)\nFROM people JOIN cars")
     seen.page.locator(".paint mark").wait_for()
     yield "ask-refused"

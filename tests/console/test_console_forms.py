@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import logging
 import re
 from fractions import Fraction
@@ -13,6 +14,8 @@ from fastapi.testclient import TestClient
 
 from idios.errors import AnswerFailed, LedgerUnavailable
 from idios.server.problems import BUSY, Refused
+
+TWO = "SELECT COUNT(*) AS n, MEDIAN(income) AS middle FROM people WHERE age > 40"
 
 
 def _ask(client: TestClient, sql: str, **fields: str) -> Any:
@@ -174,8 +177,78 @@ def test_a_reload_repeats_its_key_and_another_question_has_another(
 
     monkeypatch.setattr(own_office.service.desk, "ask", noted)
     ada = sign_in(own_office, own_office.tokens.ada)
-    for sql, once in ((MEDIAN, "a"), (MEDIAN, "a"), (BY_REGION, "a"), (MEDIAN, "b")):
-        assert _ask(ada, sql, once=once).status_code == 200
+    for sql, once, weights in (
+        *((MEDIAN, "a", ""), (MEDIAN, "a", ""), (BY_REGION, "a", ""), (MEDIAN, "b", "")),
+        *((TWO, "a", ""), (TWO, "a", "n = 2\r\nmiddle = 1")),
+    ):
+        assert _ask(ada, sql, once=once, weights=weights).status_code == 200
     assert keys[0] == keys[1]
-    assert len(set(keys)) == 3
+    assert len(set(keys)) == 5
     assert all(re.fullmatch("[!-~]{1,200}", key) for key in keys)
+
+
+def test_weights_divide_what_is_asked(own_office: Office) -> None:
+    ada = sign_in(own_office, own_office.tokens.ada)
+    weights = "n = 1\r\n\r\n middle=4 "
+    quoted = _ask(ada, TWO, action="quote", weights=weights).text
+    assert "ε = 0.1 a cell" in quoted
+    assert "ε = 0.4 a cell" in quoted
+    assert '<details class="divide" open>' in quoted
+    assert _ask(ada, TWO, action="sandbox", weights=weights).status_code == 200
+    assert _ask(ada, TWO, weights=weights).status_code == 200
+    party = own_office.service.party
+    assert party.quote(TWO, "0.5", weights={"n": 1, "middle": 4}).stored
+    assert not party.quote(TWO, "0.5").stored
+    assert "open" not in (re.findall('<details class="divide"[^>]*>', _ask(ada, TWO, action="quote").text)[0])
+
+
+@pytest.mark.parametrize("action", ["quote", "sandbox", "ask"])
+@pytest.mark.parametrize(
+    ("weights", "told"),
+    [
+        ("n = 1", "middle"),
+        ("n = 1\nmedian = 2", "&#39;median&#39;, which is no statistic here"),
+        ("n = 1\nmiddle = 0", "greater than 0"),
+        ("n = 1\nmiddle = much", "much"),
+        ("n = 1\nmiddle", "NAME = NUMBER, such as COUNT(*) = 2; this one is not: middle."),
+        ("n = 1\nmiddle =", "this one is not: middle =."),
+        ("n = 1\n= 2", "this one is not: = 2."),
+        ("n = 1\nmiddle = 2\nn = 3", "this one is there twice: n."),
+        ("n = 1" + "\n" * 4000 + "middle = 2", "at most 4000 characters"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_told_and_kept(office: Office, action: str, weights: str, told: str) -> None:
+    head = office.ledger.head()
+    answer = _ask(sign_in(office, office.tokens.ada), TWO, action=action, weights=weights)
+    alert = re.search(r'<div class="notice bad" role="alert">(.*?)</div>', answer.text, re.DOTALL)
+    kept = re.search(r'<textarea id="weights"[^>]*>\n(.*?)</textarea>', answer.text, re.DOTALL)
+    assert answer.status_code == 422
+    assert alert
+    assert told in alert[1]
+    assert "Nothing was charged." in alert[1]
+    assert kept
+    assert kept[1] == weights
+    assert office.ledger.head() == head
+
+
+def test_a_question_goes_back_into_the_form_without_an_address_that_tells_it(
+    own_office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("idios.server.console.asking.PATIENCE", 0)
+    ada = sign_in(own_office, own_office.tokens.ada)
+    gone = _ask(ada, TWO, weights="n = 1\r\nmiddle = 4")
+    assert gone.status_code == 303
+    page = ada.get(gone.headers["location"]).text
+    while "Still computing" in page:
+        page = ada.get(gone.headers["location"]).text
+    assert "divided by the weights n = 1, middle = 4" in page
+    form = re.search(r'<form method="(\w+)" action="/console/ask">(.*?)</form>', page, re.DOTALL)
+    assert form
+    assert form[1] == "post"
+    fields = {name: html.unescape(value) for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', form[2])}
+    head = own_office.ledger.head()
+    written = ada.post("/console/ask", data=fields).text
+    assert html.escape(TWO) in written
+    assert ">\nn = 1\nmiddle = 4</textarea>" in written
+    assert 'role="alert"' not in written
+    assert own_office.ledger.head() == head

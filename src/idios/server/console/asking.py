@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from dataclasses import replace
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
@@ -19,6 +20,7 @@ from idios.errors import IdiosError, InvalidInput
 from idios.server.console.answers import marked, presented
 from idios.server.console.budgets import budgets
 from idios.server.console.completion import words_for
+from idios.server.console.dividing import read_weights, written
 from idios.server.console.pages import back, show
 from idios.server.console.visiting import Sender, Visit, Visitor
 from idios.server.desk import Asked, Progress, analyst
@@ -47,15 +49,17 @@ def ask_page(
 
 @router.post("/console/ask")
 async def ask(visit: Sender) -> Response:
-    """Quote, try or ask what the form says, and show what came of it below the form."""
+    """Quote, try or ask what the form says, and show what came of it; or only fill it in, to go on writing."""
     # Forms send the ends of lines in the way of the telegraph.
     asked = Asked(visit.form.get("sql", "").replace("\r\n", "\n").strip(), visit.sent("epsilon"))
     action = visit.form.get("action", "quote")
+    if action == "write":
+        return await run_sync(lambda: _page(visit, asked))
     shown: dict[str, Any] = {}
     try:
         if not 0 < len(asked.sql) <= LONGEST:
             raise InvalidInput(f"a question has 1 to {LONGEST} characters, got {len(asked.sql)}")
-        asked.affordable()
+        asked = replace(asked, weights=read_weights(visit.sent("weights"))).affordable()
         party = await run_sync(lambda: visit.party)
         if action == "ask":
             found = await _asked(visit, asked)
@@ -64,12 +68,12 @@ async def ask(visit: Sender) -> Response:
             shown["answer"] = presented(found)
         elif action == "sandbox":
             tried = await visit.service.side_work.run(
-                visit.identity, lambda: party.sandbox.query(asked.sql, asked.epsilon)
+                visit.identity, lambda: party.sandbox.query(asked.sql, asked.epsilon, weights=asked.weights)
             )
             shown |= {"answer": presented(tried), "sandbox": True}
         else:
             whose = analyst(visit.identity)
-            quoted = await run_sync(lambda: party.quote(asked.sql, asked.epsilon, analyst=whose))
+            quoted = await run_sync(lambda: party.quote(asked.sql, asked.epsilon, weights=asked.weights, analyst=whose))
             shown["quote"] = quoted.to_dict()
     except (IdiosError, Refused) as error:
         wrong = problem(error)
@@ -85,13 +89,15 @@ async def question(id: Id, visit: Visitor) -> Response:
     party = await run_sync(lambda: visit.party)
     found = await visit.service.desk.find(party, id, visit.identity)
     row = await run_sync(lambda: visit.ledger.running.find(id))
-    text = {"sql": "", "epsilon": ""} if row is None else json.loads(row.request)["asked"]
-    shown = None if found.answer is None else presented(found.answer)
-    return await run_sync(
-        lambda: show(
-            visit, "question.html", progress=found, question=text, answer=shown, sandbox=False, budgets=budgets(visit)
-        )
-    )
+    asked = Asked("", "") if row is None else Asked(**json.loads(row.request)["asked"])
+    shown: dict[str, Any] = {
+        "progress": found,
+        "question": asked,
+        "weights": written(asked.weights),
+        "answer": None if found.answer is None else presented(found.answer),
+        "sandbox": False,
+    }
+    return await run_sync(lambda: show(visit, "question.html", **shown, budgets=budgets(visit)))
 
 
 @router.post("/console/questions/{id}/stop")
@@ -112,7 +118,7 @@ async def _asked(visit: Visit, asked: Asked) -> Answer | Progress:
 
 def _once(visit: Visit, asked: Asked) -> str:
     """One key for each form and question: a reload repeats it, and whoever changes the text gets another."""
-    facts = json.dumps([visit.sent("once"), asked.sql, asked.epsilon])
+    facts = json.dumps([visit.sent("once"), asked.sql, asked.epsilon, asked.weights])
     return "console-" + hashlib.sha256(facts.encode()).hexdigest()
 
 
@@ -126,6 +132,7 @@ def _page(visit: Visit, asked: Asked, *, status: int = 200, **values: Any) -> Re
         "nothing_charged": wrong is not None and wrong.code not in CHARGED_PROBLEMS,
         **values,
         "asked": asked,
+        "weights": visit.sent("weights"),
         "once": secrets.token_hex(16),
         "words": words_for(visit),
         "budgets": budgets(visit),

@@ -1,4 +1,4 @@
-// The console's own script: completion, live quote, copying, and looking again at a running question.
+// The console's own script: completion, live quote, drafts, copying, and looking again at a running question.
 "use strict";
 
 const DELAY = 350;
@@ -37,6 +37,82 @@ function figure(text) {
 // Without a cap of one's own it is the data set's budget that does not suffice.
 function tooLittle(before) {
   return before === null ? "more than is left of the data set's budget" : `${amount(before)}: more than is left`;
+}
+
+// The lines of a field that divides ε, as the API wants them; null if there are none.
+function readWeights(text) {
+  const pairs = [];
+  for (const line of text.split("\n").filter((one) => one.trim())) {
+    const at = line.lastIndexOf("=");
+    const [name, number] = [line.slice(0, Math.max(at, 0)).trim(), line.slice(at + 1).trim()];
+    if (!name || !number) {
+      const wanted = "to divide ε, write lines of the form NAME = NUMBER, such as COUNT(*) = 2";
+      throw new TypeError(`${wanted}; this one is not: ${line.trim()}`);
+    }
+    if (pairs.some(([other]) => other === name)) {
+      throw new TypeError(`to divide ε, name each statistic once; this one is there twice: ${name}`);
+    }
+    pairs.push([name, number]);
+  }
+  return pairs.length ? Object.fromEntries(pairs) : null;
+}
+
+// What somebody wrote into that field himself; even weights that were offered to be changed do not count.
+function ownWeights(field) {
+  return field.value === field.dataset.offered ? "" : field.value.trim();
+}
+
+// What is being written, kept in this tab alone, for its writer alone, until it was asked or he signs out.
+// A session that ends meanwhile takes nothing with it.
+class Draft {
+  static KEY = "idios.draft";
+
+  static read() {
+    const kept = JSON.parse(sessionStorage.getItem(Draft.KEY));
+    const who = document.body.dataset.who;
+    if (kept === null || who === undefined || kept.who === who) return kept;
+    Draft.forget();
+    return null;
+  }
+
+  static forget() {
+    sessionStorage.removeItem(Draft.KEY);
+  }
+
+  // A page that shows a question which was asked: it is no draft any more.
+  static asked(sql) {
+    if (Draft.read()?.sql.trim() === sql.trim()) Draft.forget();
+  }
+
+  constructor(form) {
+    this.form = form;
+    const kept = Draft.read();
+    if (kept !== null && !form.elements.sql.value.trim()) {
+      for (const name of ["sql", "epsilon", "weights"]) form.elements[name].value = kept[name];
+      if (kept.weights) form.querySelector(".divide").open = true;
+    }
+    form.addEventListener("input", () => this.keep());
+    form.addEventListener("submit", () => this.keep());
+  }
+
+  keep() {
+    const { sql, epsilon, weights } = this.form.elements;
+    if (!sql.value.trim()) return Draft.forget();
+    const written = { sql: sql.value, epsilon: epsilon.value, weights: ownWeights(weights) };
+    sessionStorage.setItem(Draft.KEY, JSON.stringify({ ...written, who: document.body.dataset.who }));
+  }
+}
+
+// After signing in again: where to go on.
+function offerDraft() {
+  const before = document.referrer && new URL(document.referrer).pathname;
+  if (before !== "/console/sign-in" || document.querySelector("[data-ask]") || !document.body.dataset.who) return;
+  if (Draft.read() === null) return;
+  const link = make("a", { href: "/console/ask", textContent: "Go on with it" });
+  const said = make("p", {}, "You were writing a question when your session ended. ", link, ".");
+  const told = make("div", { className: "notice" }, said);
+  told.setAttribute("role", "status");
+  document.querySelector("main").prepend(told);
 }
 
 // The text of a question, painted behind the field that it is typed in.
@@ -200,6 +276,8 @@ class Quote {
   constructor(form, field, paint) {
     this.field = field;
     this.epsilon = form.querySelector("#epsilon");
+    this.weights = form.querySelector("#weights");
+    this.divide = form.querySelector(".divide");
     this.paint = paint;
     this.token = form.dataset.csrf;
     this.shown = form.querySelector("#quote");
@@ -207,8 +285,18 @@ class Quote {
     this.spend = form.querySelector("[data-spend]");
     this.empty = this.shown.textContent;
     this.flight = null;
-    for (const one of [this.field, this.epsilon]) one.addEventListener("input", () => this.later());
+    for (const one of [this.field, this.epsilon, this.weights]) one.addEventListener("input", () => this.later());
+    this.divide.addEventListener("toggle", () => this.offer());
+    // What was only offered is not sent: the question may have changed since.
+    form.addEventListener("submit", () => (this.weights.value = ownWeights(this.weights)));
     if (field.value.trim()) this.ask();
+  }
+
+  // The names of the statistics with even weights, to be changed.
+  offer() {
+    if (!this.divide.open || ownWeights(this.weights) || !this.names) return;
+    const lines = this.names.length > 1 ? this.names.map((name) => `${name} = 1`) : [];
+    this.weights.value = this.weights.dataset.offered = lines.join("\n");
   }
 
   later() {
@@ -222,13 +310,19 @@ class Quote {
     this.flight?.abort();
     const sql = this.field.value;
     if (!sql.trim()) return this.say(this.empty);
+    let weights = null;
+    try {
+      weights = readWeights(ownWeights(this.weights));
+    } catch (error) {
+      return this.wrong(error.message);
+    }
     const flight = (this.flight = new AbortController());
     this.card.classList.add("busy");
     try {
       const response = await fetch("/v1/quote", {
         method: "POST",
         headers: { "Content-Type": "application/json", "X-CSRF-Token": this.token },
-        body: JSON.stringify({ sql, epsilon: this.epsilon.value.trim() }),
+        body: JSON.stringify({ sql, epsilon: this.epsilon.value.trim(), weights }),
         signal: flight.signal,
       });
       const body = await response.json();
@@ -245,6 +339,10 @@ class Quote {
     this.shown.replaceChildren(make("p", { className: "muted", textContent: text }));
   }
 
+  wrong(text) {
+    this.shown.replaceChildren(make("p", {}, make("strong", { className: "bad", textContent: text })));
+  }
+
   refused(status, error) {
     if (status === 401) {
       const link = make("a", { href: "/console/sign-in?ended=1", textContent: "Sign in again" });
@@ -253,7 +351,7 @@ class Quote {
     }
     this.paint.mark(error.where);
     const place = error.where?.line ? ` (line ${error.where.line}, column ${error.where.column})` : "";
-    this.shown.replaceChildren(make("p", {}, make("strong", { className: "bad", textContent: error.message + place })));
+    this.wrong(error.message + place);
     if (!error.fix.includes("as the message says")) {
       this.shown.append(make("p", { className: "muted", textContent: `What to do: ${error.fix}.` }));
     }
@@ -261,6 +359,8 @@ class Quote {
 
   quoted(quote) {
     this.paint.mark(null);
+    this.names = Object.keys(quote.split);
+    this.offer();
     const list = make("dl");
     const row = (name, ...parts) => {
       list.append(make("div", {}, make("dt", { textContent: name }), make("dd", {}, ...parts)));
@@ -288,6 +388,7 @@ function prepareEditor(box) {
   const field = box.querySelector("textarea");
   const form = box.closest("form");
   const words = JSON.parse(box.dataset.words);
+  if (form.matches("[data-ask]")) new Draft(form);
   const paint = new Paint(box, field, words);
   field.addEventListener("input", () => paint.draw());
   new Completion(box, field, words, paint);
@@ -327,7 +428,10 @@ function watch(box) {
   setTimeout(look, 1000);
 }
 
+document.querySelectorAll("[data-asked]").forEach((box) => Draft.asked(box.dataset.asked));
 document.querySelectorAll("[data-words]").forEach(prepareEditor);
+document.querySelectorAll("[data-sign-out]").forEach((form) => form.addEventListener("submit", Draft.forget));
+offerDraft();
 document.querySelectorAll("[data-copy]").forEach(prepareCopying);
 document.querySelectorAll("[data-watch]").forEach(watch);
 // A page that shows a secret once: reloading opens the page itself instead of sending the form again.
