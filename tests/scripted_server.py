@@ -50,6 +50,7 @@ QUOTE = {
     "remaining_before": "4",
     "remaining_after": "11/3",
     "affordable": True,
+    "shortage": None,
     "stored": False,
     "margin": {"MEDIAN(income)": None},
     "margin_reason": {"MEDIAN(income)": "not public"},

@@ -96,7 +96,7 @@ def test_a_quote_comes_back_as_it_was(data: st.DataObject, guarantee: Guarantee)
         guarantee=guarantee,
         remaining_before=data.draw(maybe),
         remaining_after=data.draw(maybe),
-        affordable=data.draw(st.booleans()),
+        shortage=data.draw(st.none() | names),
         stored=data.draw(st.booleans()),
         margins=margins,
         margin_reasons={column: "because" for column, margin in margins.items() if margin is None},
@@ -333,8 +333,8 @@ def test_a_quote_for_people() -> None:
     assert "cost: ε = 2" in said
     assert "each cell: MEDIAN(x): ε = 1, SUM(x): ε = 1" in said
     assert "remaining before: ε = 1" in said
-    assert "remaining after: not affordable" in said
+    assert "remaining after: not affordable: ε = 1 left of the data set's budget" in said
     assert "95 % margin of MEDIAN(x): not public" in said
     assert "95 % margin of SUM(x): ±" in said
     assert said.endswith(str(quote.guarantee))
-    assert "not affordable" in check_html(quote._repr_html_()).text.split("\n")
+    assert "not affordable: ε = 1 left of the data set's budget" in check_html(quote._repr_html_()).text.split("\n")

@@ -469,10 +469,27 @@ def test_without_a_cap_the_data_set_is_what_remains(party: TrustedParty) -> None
     assert party.query(sql, 1, analyst="ada").remaining == 0
     quoted = party.quote("SELECT MAX(age) FROM people", 1, analyst="ada")
     assert (quoted.remaining_before, quoted.affordable) == (0, False)
+    assert quoted.shortage == "ε = 0 left of the data set's budget"
     party.ledger.add_analyst("cy")
     party.ledger.grant("cy", "people")
     assert party.quote(sql, 1, analyst="cy").affordable, "what is stored needs none of the data set's budget"
     assert party.query(sql, 1, analyst="cy").remaining == 0
+
+
+def test_a_quote_says_what_is_too_little() -> None:
+    columns = {"income": {"type": "integer"}}
+    options = {"protection": "differential", "delta": "1e-6", "budget": 10}
+    with TrustedParty.open({"income": list(range(1000))}, name="t", columns=columns, **options) as party:
+        party.ledger.add_analyst("ada")
+        party.ledger.grant("ada", "t", epsilon=Fraction(2), delta=Fraction("1e-6"))
+        sql = "SELECT MEDIAN(income) FROM t"
+        assert party.quote(sql, 1, analyst="ada").shortage is None
+        assert party.quote(sql, 3, analyst="ada").shortage == "ε = 2 left of the analyst's cap"
+        assert party.quote(sql, 11, analyst="ada").shortage == "ε = 10 left of the data set's budget"
+        party.query(sql, 1, analyst="ada")
+        assert party.quote(sql, 1, analyst="ada").shortage is None, "it is stored and paid for"
+        other = party.quote("SELECT MEDIAN(income) FROM t WHERE income > 5", 1, analyst="ada")
+        assert other.shortage == "δ = 0 left of the analyst's cap"
 
 
 def test_inspections_are_recorded(party: TrustedParty) -> None:

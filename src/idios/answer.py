@@ -1,4 +1,4 @@
-"""What the party gives back: an answer, a quote, an inspection; values that print themselves.
+"""What the party gives back: an answer, a quote; values that print themselves.
 
 An answer is stored once, cell by cell in the plan's own order, and shown under the names of whatever question asks
 for it again. Numbers are stored exactly, as text.
@@ -16,7 +16,7 @@ from typing import Any
 from idios import frames, tables
 from idios.core.calibration import Choice, Method
 from idios.core.domain import Kind
-from idios.core.exact import Extended, text
+from idios.core.exact import text
 from idios.core.guarantee import Guarantee
 from idios.core.statistics import Mode
 from idios.errors import InvalidInput
@@ -234,7 +234,8 @@ class Answer:
 class Quote:
     """What a question would cost and promise; no data was touched.
 
-    ``split`` is the ε of each released cell by column; ``remaining_after`` is what would be left.
+    ``split`` is the ε of each released cell by column; ``remaining_after`` is what would be left. ``shortage`` says
+    which budget does not suffice, None if all do.
     """
 
     dataset: str
@@ -246,10 +247,15 @@ class Quote:
     guarantee: Guarantee
     remaining_before: Fraction | None
     remaining_after: Fraction | None
-    affordable: bool
+    shortage: str | None
     stored: bool
     margins: Mapping[str, Fraction | None]
     margin_reasons: Mapping[str, str]
+
+    @property
+    def affordable(self) -> bool:
+        """Whether the question could be charged now."""
+        return self.shortage is None
 
     def __str__(self) -> str:
         """What it would cost and promise, in plain text."""
@@ -261,7 +267,7 @@ class Quote:
 
     def _facts(self) -> list[tuple[str, str]]:
         cost = f"ε = {text(self.cost)}" + (f", δ = {text(self.delta)}" if self.delta else "")
-        after = f"ε = {amount(self.remaining_after)}" if self.affordable else "not affordable"
+        after = f"ε = {amount(self.remaining_after)}" if self.shortage is None else f"not affordable: {self.shortage}"
         pairs = [
             ("cost", f"{cost} (stored, it would be returned)" if self.stored else cost),
             ("released cells", str(self.cells)),
@@ -289,7 +295,7 @@ class Quote:
             guarantee=read_guarantee(given.object("guarantee")),
             remaining_before=given.number_or_none("remaining_before"),
             remaining_after=given.number_or_none("remaining_after"),
-            affordable=given.flag("affordable"),
+            shortage=given.text_or_none("shortage"),
             stored=given.flag("stored"),
             margins=given.numbers("margin"),
             margin_reasons=given.table("margin_reason"),
@@ -308,65 +314,11 @@ class Quote:
             "remaining_before": text(self.remaining_before),
             "remaining_after": text(self.remaining_after),
             "affordable": self.affordable,
+            "shortage": self.shortage,
             "stored": self.stored,
             "margin": {column: text(margin) for column, margin in self.margins.items()},
             "margin_reason": dict(self.margin_reasons),
         }
-
-
-@dataclass(frozen=True)
-class InspectedCell:
-    """The truth about one cell, exact and in the column's units: for the controller's eyes.
-
-    ``expected_error`` is the mean distance between the true value and an answer (a float, for people to read).
-    """
-
-    group: Mapping[str, Any]
-    statistic: str
-    value: Extended | str | None
-    lows: tuple[Extended, ...]
-    highs: tuple[Extended, ...]
-    local_sensitivity: Extended | None
-    noise: Mapping[str, Any]
-    level: str
-    expected_error: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The cell for JSON; exact numbers are text."""
-        return {
-            "group": {key: str(value) for key, value in self.group.items()},
-            "statistic": self.statistic,
-            "value": self.value if isinstance(self.value, str) else text(self.value),
-            "lows": [text(low) for low in self.lows],
-            "highs": [text(high) for high in self.highs],
-            "local_sensitivity": text(self.local_sensitivity),
-            "noise": {
-                key: value if isinstance(value, str) or value is None else text(value)
-                for key, value in self.noise.items()
-            },
-            "level": self.level,
-            "expected_error": self.expected_error,
-        }
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """What lies behind a question; with one cell its fields can be read off the inspection itself."""
-
-    cells: tuple[InspectedCell, ...]
-
-    def __getattr__(self, name: str) -> Any:
-        if name in InspectedCell.__dataclass_fields__:
-            if len(self.cells) != 1:
-                raise AttributeError(
-                    f"{name} is for inspections of one cell; this one has {len(self.cells)}, see cells"
-                )
-            return getattr(self.cells[0], name)
-        raise AttributeError(name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The inspection for JSON."""
-        return {"cells": [cell.to_dict() for cell in self.cells]}
 
 
 def _kind(values: list[Any]) -> str | None:

@@ -49,6 +49,10 @@ class Fields:
         """A text."""
         return self._typed(key, str, "a text")
 
+    def text_or_none(self, key: str) -> str | None:
+        """A text, or None for null."""
+        return self.text(key) if key in self else None
+
     def flag(self, key: str) -> bool:
         """True or false."""
         return self._typed(key, bool, "true or false")

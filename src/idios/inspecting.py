@@ -3,18 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from idios.answer import InspectedCell
 from idios.core.calibration import Added, Mechanism, Method, Silent
 from idios.core.domain import Categories
-from idios.core.exact import Extended
+from idios.core.exact import Extended, text
 from idios.core.statistics import Mode
 from idios.core.summary import Summary
 from idios.query.plan import Aggregate, Plan
 from idios.releasing import Seen, calibrated
+
+
+@dataclass(frozen=True)
+class InspectedCell:
+    """The truth about one cell, exact and in the column's units: for the controller's eyes.
+
+    ``expected_error`` is the mean distance between the true value and an answer (a float, for people to read).
+    """
+
+    group: Mapping[str, Any]
+    statistic: str
+    value: Extended | str | None
+    lows: tuple[Extended, ...]
+    highs: tuple[Extended, ...]
+    local_sensitivity: Extended | None
+    noise: Mapping[str, Any]
+    level: str
+    expected_error: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cell for JSON; exact numbers are text."""
+        return {
+            "group": {key: str(value) for key, value in self.group.items()},
+            "statistic": self.statistic,
+            "value": self.value if isinstance(self.value, str) else text(self.value),
+            "lows": [text(low) for low in self.lows],
+            "highs": [text(high) for high in self.highs],
+            "local_sensitivity": text(self.local_sensitivity),
+            "noise": {
+                key: value if isinstance(value, str) or value is None else text(value)
+                for key, value in self.noise.items()
+            },
+            "level": self.level,
+            "expected_error": self.expected_error,
+        }
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What lies behind a question; with one cell its fields can be read off the inspection itself."""
+
+    cells: tuple[InspectedCell, ...]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in InspectedCell.__dataclass_fields__:
+            if len(self.cells) != 1:
+                raise AttributeError(
+                    f"{name} is for inspections of one cell; this one has {len(self.cells)}, see cells"
+                )
+            return getattr(self.cells[0], name)
+        raise AttributeError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The inspection for JSON."""
+        return {"cells": [cell.to_dict() for cell in self.cells]}
 
 
 def reaching(plan: Plan, distance: int) -> Plan:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from idios import showing
-from idios.answer import Answer, Inspection, Quote
+from idios.answer import Answer, Quote
 from idios.backends.base import Progress, Stopped, Watch
 from idios.config import (
     DELTA_QUESTIONS,
@@ -39,7 +39,7 @@ from idios.core.sampling import Source
 from idios.costs import Costs, at_every_level, costs
 from idios.errors import AnswerFailed, NotPermitted
 from idios.holding import Holding, hold
-from idios.inspecting import inspected, reaching
+from idios.inspecting import Inspection, inspected, reaching
 from idios.ledger import Ledger, Request, Reservation, StoredAnswer
 from idios.query.plan import Plan
 from idios.query.planner import plan as make_plan
@@ -257,13 +257,9 @@ class TrustedParty:
         balance = self.ledger.balance(plan.dataset.name, analyst)
         charged = price.charges_dataset if analyst is None else price.charges_analyst
         cost, delta = (plan.epsilon, plan.delta) if charged else (Fraction(0), Fraction(0))
-        affordable = balance.epsilon.allows(cost) and balance.delta.allows(delta)
-        if price.charges_dataset and analyst is not None:
-            whole_set = self.ledger.balance(plan.dataset.name)
-            affordable &= whole_set.epsilon.allows(plan.epsilon) and whole_set.delta.allows(plan.delta)
         # Without a cap of his own an analyst is limited by the data set, which pays for a question once.
         taken = cost if price.charges_dataset or balance.epsilon.budget is not None else Fraction(0)
-        standing = showing.Standing(cost, delta, balance.epsilon.remaining, taken, affordable, price.stored)
+        standing = showing.Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
         return showing.quote(plan, standing)
 
     def inspect(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Inspection:

@@ -16,7 +16,7 @@ from idios.releasing import public_margin
 
 @dataclass(frozen=True)
 class Standing:
-    """How a question stands with the account: what it costs whoever asks, what is left, whether that is enough.
+    """How a question stands with the account: what it costs whoever asks, what is left, what is too little for it.
 
     ``taken`` is what the question would take from what is left.
     """
@@ -25,7 +25,7 @@ class Standing:
     delta: Fraction
     remaining: Fraction | None
     taken: Fraction
-    affordable: bool
+    shortage: str | None
     stored: bool
 
 
@@ -83,7 +83,7 @@ def quote(plan: Plan, standing: Standing) -> Quote:
         guarantee=plan.guarantee,
         remaining_before=before,
         remaining_after=None if before is None else before - standing.taken,
-        affordable=standing.affordable,
+        shortage=standing.shortage,
         stored=standing.stored,
         margins=margins,
         margin_reasons=_margin_reasons(plan, margins),

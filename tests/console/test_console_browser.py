@@ -89,7 +89,7 @@ def test_an_exhausted_budget_is_told_before_and_after(seen: Watched, running: Se
     seen.open("/console/ask")
     before = running.spent()
     seen.write("SELECT COUNT(*) FROM people WHERE age > 65", "0.5")
-    _expect(seen.page.locator("#quote")).to_contain_text("more than is left")
+    _expect(seen.page.locator("#quote")).to_contain_text("too little: ε = 0.4 left of the analyst's cap")
     seen.press("^Ask")
     problem = seen.text("[role=alert]")
     assert "More than is left: ε = 0.5 was asked for, ε = 0.4 is left." in problem

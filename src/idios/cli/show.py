@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from idios.answer import Answer, Inspection, Quote
+from idios.answer import Answer, Quote
 from idios.core.exact import Extended, text
+from idios.inspecting import Inspection
 
 out = Console()
 errors = Console(stderr=True)
@@ -104,7 +105,10 @@ def quote(result: Quote) -> None:
         ("each released cell", ", ".join(f"{c}: ε = {number(e)}" for c, e in result.split.items())),
         ("released cells", str(result.cells)),
         ("remaining before", f"ε = {number(result.remaining_before)}"),
-        ("remaining after", f"ε = {number(result.remaining_after)}" if result.affordable else "not affordable"),
+        (
+            "remaining after",
+            f"ε = {number(result.remaining_after)}" if result.affordable else f"not affordable: {result.shortage}",
+        ),
         ("stored answer", "yes, it would be returned" if result.stored else "no"),
     ]
     for column in result.split:

@@ -79,3 +79,14 @@ class Balance:
                 requested=requested,
                 remaining=remaining,
             )
+
+
+def shortage(refusal: BudgetExceeded) -> str:
+    """What is too little for a question, in a few words.
+
+    >>> shortage(BudgetExceeded("", analyst="ada", remaining=Fraction(2, 5)))
+    "ε = 0.4 left of the analyst's cap"
+    """
+    letter = "δ" if refusal.quantity == "delta" else "ε"
+    whose = "the data set's budget" if refusal.analyst is None else "the analyst's cap"
+    return f"{letter} = {shown(refusal.remaining)} left of {whose}"

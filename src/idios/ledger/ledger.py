@@ -14,17 +14,18 @@ from __future__ import annotations
 import hmac
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 
-from idios.errors import InvalidInput, LedgerError, LedgerTampered
+from idios.errors import BudgetExceeded, InvalidInput, LedgerError, LedgerTampered
 from idios.ledger import rules
 from idios.ledger.amounts import amount, optional_amount
 from idios.ledger.answers import read_answers
 from idios.ledger.backup import back_up
-from idios.ledger.balance import Balance
+from idios.ledger.balance import Balance, shortage
 from idios.ledger.chain import START, Anchor
 from idios.ledger.database import Database
 from idios.ledger.facts import Reserved
@@ -188,7 +189,13 @@ class Ledger(Record):
     def price(self, request: Request) -> Price:
         """Say whom the request would charge, and charge nobody."""
         with self._database.reading() as connection:
-            return rules.price(TableBook(connection), request)
+            book = TableBook(connection)
+            price = rules.price(book, request)
+            try:
+                rules.reserve(book, request)
+            except BudgetExceeded as error:
+                return replace(price, shortage=shortage(error))
+            return price
 
     def reserve(self, request: Request, *, once: str | None = None) -> Reservation | StoredAnswer:
         """Charge the request, durably, and allow the data to be read; or give the answer that is stored.

@@ -91,8 +91,9 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a request would cost now: whether its answer is stored, and whom it would charge."""
+    """What a request would cost now: whether its answer is stored, whom it would charge, and what is too little."""
 
     stored: bool
     charges_dataset: bool
     charges_analyst: bool
+    shortage: str | None = None

@@ -179,6 +179,7 @@ class QuoteShown(BaseModel):
     remaining_before: str | None
     remaining_after: str | None
     affordable: bool
+    shortage: str | None
     stored: bool
     margin: dict[str, str | None]
     margin_reason: dict[str, str]

@@ -34,11 +34,6 @@ function figure(text) {
   return value.toLocaleString("en", { maximumSignificantDigits: 6 }).replaceAll(",", "\u202f");
 }
 
-// Without a cap of one's own it is the data set's budget that does not suffice.
-function tooLittle(before) {
-  return before === null ? "more than is left of the data set's budget" : `${amount(before)}: more than is left`;
-}
-
 // The lines of a field that divides ε, as the API wants them; null if there are none.
 function readWeights(text) {
   const pairs = [];
@@ -369,9 +364,8 @@ class Quote {
     const free = quote.cost === "0";
     const delta = quote.delta === "0" ? "" : `, ${quantity(quote.delta, "δ")}`;
     row("Cost", free ? "free" : `${quantity(quote.cost)}${delta}`, quote.stored ? aside(" (stored)") : "");
-    const [before, after] = [quote.remaining_before, quote.remaining_after];
-    if (!quote.affordable) row("Remaining", make("strong", { className: "bad", textContent: tooLittle(before) }));
-    else row("Remaining", before === null ? "no cap of your own" : `${amount(before)} → ${amount(after)}`);
+    if (quote.shortage) row("Remaining", make("strong", { className: "bad", textContent: `too little: ${quote.shortage}` }));
+    else row("Remaining", `${amount(quote.remaining_before)} → ${amount(quote.remaining_after)}`);
     row("Released", `${quote.cells} cell${quote.cells === 1 ? "" : "s"}`);
     for (const [column, share] of Object.entries(quote.split)) {
       const margin = quote.margin[column];
