@@ -189,6 +189,14 @@ class Watched:
         return bool(self.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
 
 
+def expect(locator: Any) -> Any:
+    """Playwright's assertions about what a page shows, which wait until they are true."""
+    from playwright.sync_api import expect as assertions
+
+    assertions.set_options(timeout=PATIENCE)
+    return assertions(locator)
+
+
 @contextmanager
 def browser() -> Iterator[Any]:
     """A headless Chromium for all tests of a module."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from console_office import BY_REGION, MEDIAN
-from running import Served, Watched, browser, served, window
+from running import Served, Watched, served, window
 
 pytestmark = pytest.mark.xdist_group("chromium")
 
@@ -54,12 +54,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             party.query(BY_REGION, Fraction(number + 2, 10), analyst=who)
         party.query("SELECT region, MEDIAN(income), COUNT(*) FROM people GROUP BY region", "0.5", analyst="ada")
         party.query("SELECT COUNT(*) FROM people WHERE age > 65 AND region <> 'north'", "1/3", analyst="ada")
-        yield started
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
         yield started
 
 

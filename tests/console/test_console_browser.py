@@ -3,40 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import pytest
 from console_office import BY_REGION, MEDIAN
-from running import PATIENCE, Served, Watched, browser, served, window
+from running import Served, Watched, expect, window
 
 pytestmark = pytest.mark.xdist_group("chromium")
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("console")) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
-        yield started
-
-
-@pytest.fixture
-def seen(chromium: Any, running: Served) -> Iterator[Watched]:
-    with window(chromium, running) as opened:
-        yield opened
-
-
-def _expect(locator: Any) -> Any:
-    from playwright.sync_api import expect
-
-    expect.set_options(timeout=PATIENCE)
-    return expect(locator)
 
 
 def test_from_signing_in_to_an_answer(seen: Watched, running: Served) -> None:
@@ -49,9 +23,9 @@ def test_from_signing_in_to_an_answer(seen: Watched, running: Served) -> None:
     seen.follow("MEDIAN(income)")
     assert seen.page.get_by_label("Question in SQL").input_value() == MEDIAN
     before = running.spent()
-    _expect(seen.page.locator("#quote")).to_contain_text("4 → 3.5")
-    _expect(seen.page.locator("#quote")).to_contain_text("differential privacy")
-    _expect(seen.page.get_by_role("button", name="Ask (spends ε = 0.5)")).to_be_visible()
+    expect(seen.page.locator("#quote")).to_contain_text("4 → 3.5")
+    expect(seen.page.locator("#quote")).to_contain_text("differential privacy")
+    expect(seen.page.get_by_role("button", name="Ask (spends ε = 0.5)")).to_be_visible()
     assert running.spent() == before
     seen.press("^Ask")
     number = seen.page.locator(".single output").inner_text()
@@ -70,7 +44,7 @@ def test_groups_are_bars_and_a_table(seen: Watched, running: Served) -> None:
     seen.sign_in(running.analyst("carol", "2"))
     seen.open("/console/ask")
     seen.write(BY_REGION, "1")
-    _expect(seen.page.locator("#quote")).to_contain_text("2 → 1")
+    expect(seen.page.locator("#quote")).to_contain_text("2 → 1")
     seen.press("^Ask")
     shown = seen.page.locator(".answer tbody tr").all_inner_texts()
     cells = [row.split("\t") for row in shown]
@@ -89,7 +63,7 @@ def test_an_exhausted_budget_is_told_before_and_after(seen: Watched, running: Se
     seen.open("/console/ask")
     before = running.spent()
     seen.write("SELECT COUNT(*) FROM people WHERE age > 65", "0.5")
-    _expect(seen.page.locator("#quote")).to_contain_text("too little: ε = 0.4 left of the analyst's cap")
+    expect(seen.page.locator("#quote")).to_contain_text("too little: ε = 0.4 left of the analyst's cap")
     seen.press("^Ask")
     problem = seen.text("[role=alert]")
     assert "More than is left: ε = 0.5 was asked for, ε = 0.4 is left." in problem
@@ -97,7 +71,7 @@ def test_an_exhausted_budget_is_told_before_and_after(seen: Watched, running: Se
     assert running.spent() == before
     assert seen.page.get_by_label("Question in SQL").input_value().startswith("SELECT COUNT(*)")
     seen.write("SELECT COUNT(*) FROM people WHERE age > 65", "0.4")
-    _expect(seen.page.locator("#quote")).to_contain_text("0.4 → 0")
+    expect(seen.page.locator("#quote")).to_contain_text("0.4 → 0")
     seen.press("^Ask")
     assert "ε = 0 left of 0.4" in seen.text(".meters")
 
@@ -106,11 +80,11 @@ def test_what_is_wrong_is_marked_where_it_is(seen: Watched) -> None:
     seen.sign_in("ada")
     seen.open("/console/ask")
     seen.write("SELECT MEDIAN(income)\nFROM people JOIN people")
-    _expect(seen.page.locator(".paint mark")).to_have_text("JOIN")
-    _expect(seen.page.locator("#quote")).to_contain_text("line 2, column 13")
+    expect(seen.page.locator(".paint mark")).to_have_text("JOIN")
+    expect(seen.page.locator("#quote")).to_contain_text("line 2, column 13")
     assert seen.page.locator("#quote").get_attribute("aria-live") == "polite"
     seen.write(MEDIAN)
-    _expect(seen.page.locator("#quote")).to_contain_text("differential privacy")
+    expect(seen.page.locator("#quote")).to_contain_text("differential privacy")
     assert seen.page.locator(".paint mark").count() == 0
 
 
@@ -120,21 +94,21 @@ def test_weights_are_offered_and_quoted(seen: Watched, running: Served) -> None:
     weights, quote = seen.page.get_by_label("Weights of the statistics"), seen.page.locator("#quote")
     assert not weights.is_visible()
     seen.write("SELECT MEDIAN(income) AS middle, AVG(age) AS mean FROM people", "1")
-    _expect(quote).to_contain_text("middleε = 0.5")
+    expect(quote).to_contain_text("middleε = 0.5")
     seen.page.get_by_text("Divide ε unevenly").click()
-    _expect(weights).to_have_value("middle = 1\nmean = 1")
+    expect(weights).to_have_value("middle = 1\nmean = 1")
     # What was only offered follows the question.
     seen.write("SELECT MEDIAN(income) AS half, AVG(age) AS mean FROM people", "1")
-    _expect(weights).to_have_value("half = 1\nmean = 1")
+    expect(weights).to_have_value("half = 1\nmean = 1")
     weights.fill("half = 3\nmean = 1")
-    _expect(quote).to_contain_text("halfε = 0.75")
-    _expect(quote).to_contain_text("meanε = 0.25")
+    expect(quote).to_contain_text("halfε = 0.75")
+    expect(quote).to_contain_text("meanε = 0.25")
     weights.fill("half = 3\nmean")
-    _expect(quote).to_contain_text("NAME = NUMBER, such as COUNT(*) = 2; this one is not: mean")
+    expect(quote).to_contain_text("NAME = NUMBER, such as COUNT(*) = 2; this one is not: mean")
     weights.fill("half = 3\nmean = 1\nhalf = 1")
-    _expect(quote).to_contain_text("this one is there twice: half")
+    expect(quote).to_contain_text("this one is there twice: half")
     weights.fill("half = 3\nmode = 1")
-    _expect(quote).to_contain_text("'mode', which is no statistic here")
+    expect(quote).to_contain_text("'mode', which is no statistic here")
     seen.press("^Ask")
     assert "which is no statistic here" in seen.text("[role=alert]")
     assert weights.input_value() == "half = 3\nmode = 1"
@@ -155,7 +129,7 @@ def test_offered_weights_are_not_sent(seen: Watched) -> None:
     seen.open("/console/ask")
     seen.write("SELECT MEDIAN(income), AVG(age) FROM people")
     seen.page.get_by_text("Divide ε unevenly").click()
-    _expect(seen.page.get_by_label("Weights of the statistics")).to_have_value("MEDIAN(income) = 1\nAVG(age) = 1")
+    expect(seen.page.get_by_label("Weights of the statistics")).to_have_value("MEDIAN(income) = 1\nAVG(age) = 1")
     late = {"error": {"message": "not yet", "where": None, "fix": "wait"}}
     seen.page.route("**/v1/quote", lambda route: route.fulfill(status=422, json=late))
     seen.write("SELECT MEDIAN(income), MAX(age) FROM people")
@@ -172,7 +146,7 @@ def test_words_complete_by_keyboard(seen: Watched) -> None:
     keys.type("sel")
     assert field.get_attribute("aria-expanded") == "true"
     listed = seen.page.get_by_role("listbox")
-    _expect(listed.get_by_role("option", selected=True)).to_contain_text("SELECT")
+    expect(listed.get_by_role("option", selected=True)).to_contain_text("SELECT")
     keys.press("Enter")
     keys.type("m")
     options = [one.split("\n")[0] for one in listed.get_by_role("option").all_inner_texts()]
@@ -190,12 +164,12 @@ def test_words_complete_by_keyboard(seen: Watched) -> None:
     keys.press("Enter")
     keys.type("pe")
     keys.press("Escape")
-    _expect(listed).to_be_hidden()
+    expect(listed).to_be_hidden()
     assert field.input_value() == "SELECT MEDIAN(income) FROM pe"
     keys.type("o")
     keys.press("Enter")
     assert field.input_value() == MEDIAN
-    _expect(seen.page.locator("#quote")).to_contain_text("differential privacy")
+    expect(seen.page.locator("#quote")).to_contain_text("differential privacy")
     keys.press("Tab")
     assert seen.page.evaluate("document.activeElement.id") == "epsilon", "with the list closed, Tab goes on"
 
@@ -239,7 +213,7 @@ def test_long_questions_are_watched_and_stopped(
     assert seen.text("h1") == "Still computing"
     assert "It stays charged" in seen.text()
     assert running.spent("surveys") == 1
-    _expect(seen.page.locator("h1")).to_have_text("Answered")
+    expect(seen.page.locator("h1")).to_have_text("Answered")
     assert seen.page.locator(".single output").count() == 1
     seen.open("/console/ask")
     seen.write("SELECT MEDIAN(age) FROM archive", "1")
@@ -274,4 +248,4 @@ def test_everything_works_without_script(chromium: Any, running: Served, monkeyp
         seen.page.get_by_label("Question in SQL").fill("SELECT MAX(age) FROM surveys")
         seen.press("^Ask")
         assert seen.text("h1") == "Still computing"
-        _expect(seen.page.locator("h1")).to_have_text("Answered")
+        expect(seen.page.locator("h1")).to_have_text("Answered")

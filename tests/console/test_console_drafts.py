@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from running import Served, Watched, browser, served, window
+from running import Served, Watched
 
 pytestmark = pytest.mark.xdist_group("chromium")
 
@@ -15,24 +12,6 @@ WEIGHTS = "middle = 3\nmean = 1"
 EMPTY = ("", "0.5", "")
 OFFER = "You were writing a question when your session ended."
 KEPT = "JSON.stringify(Object.entries(sessionStorage)) + JSON.stringify(Object.entries(localStorage))"
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("drafts")) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
-        yield started
-
-
-@pytest.fixture
-def seen(chromium: Any, running: Served) -> Iterator[Watched]:
-    with window(chromium, running) as opened:
-        yield opened
 
 
 def _write(seen: Watched) -> None:

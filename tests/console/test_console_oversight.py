@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from console_office import BY_REGION, MEDIAN
-from running import Served, Watched, browser, served, window
+from running import Served, Watched, served, window
 
 pytestmark = pytest.mark.xdist_group("chromium")
 
@@ -19,12 +19,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("oversight")) as started:
         for who, epsilon in (("ada", "0.5"), (None, "1"), ("ada", "1.5")):
             started.service.party.query(BY_REGION, epsilon, analyst=who)
-        yield started
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
         yield started
 
 
