@@ -13,6 +13,7 @@ import pytest
 from office import MEDIAN, SECONDS, Office, open_another, open_office, until, write_office
 
 from idios.backends.duckdb import DuckDbBackend
+from idios.errors import LedgerUnavailable
 from idios.ledger import Ledger, Running, RunningQuestions
 from idios.server import desk
 from idios.server.desk import Asked, _Question
@@ -148,3 +149,18 @@ def test_what_leaves_already_is_waited_for(office: Office) -> None:
 
     found, answer = asyncio.run(outlasts())
     assert found is answer
+
+
+def test_a_question_that_cannot_leave_has_failed(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows whether it was stopped, so nothing leaves; the controller finds the reason."""
+
+    def broken(*_: object) -> bool:
+        raise LedgerUnavailable("the ledger is locked")
+
+    monkeypatch.setattr(RunningQuestions, "leave", broken)
+    _, go_on = held(monkeypatch, DuckDbBackend, "summarise")
+    href = office.ask(wait=0).headers["Location"]
+    go_on.set()
+    until(lambda: office.call("GET", href).json()["state"] == "failed")
+    assert office.ledger.answers() == []
+    assert [entry.kind for entry in office.ledger.entries()][-2:] == ["reserved", "failed"]

@@ -32,7 +32,7 @@ from anyio.to_thread import run_sync
 from idios.answer import Answer
 from idios.backends.progress import Watch
 from idios.core.exact import exact
-from idios.errors import AnswerFailed, IdiosError, InvalidInput
+from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError
 from idios.ledger import Identity, Role, Running
 from idios.ledger.running import LIVE
 from idios.party import Charged, Drawn, TrustedParty
@@ -124,10 +124,12 @@ class _Question:
         self.watch = Watch(self._told)
 
     def cancel(self) -> None:
-        """Stop it because its asker wishes so; nothing leaves, so there is nothing to wait for."""
+        """Stop it because its asker wishes so.
+
+        Its place it keeps until a public moment: when the computation ended would tell how long it took.
+        """
         self.cancelled = True
         self.watch.stop()
-        self.moment.set()
 
     def _told(self, step: str, share: float) -> None:
         self.step, self.share = step, share
@@ -210,11 +212,15 @@ class Desk:
     async def close(self) -> None:
         """Take nothing new, finish what can be finished in time, and stop the rest, which stays charged."""
         self._closing = True
+        for question in self._work.values():
+            if question.cancelled:
+                question.moment.set()  # nobody gets its place any more
         waited: set[asyncio.Task[Any]] = {*self._work, *self._followers}
         if waited:
             log.info("closing", extra={"fields": {"questions": self._taken}})
             _, late = await asyncio.wait(waited, timeout=self._settings.shutdown_seconds)
             if late:
+                log.warning("stopping", extra={"fields": {"questions": self._taken}})
                 # The end of the server is a public moment too: what is computed leaves now, the rest never.
                 for question in self._work.values():
                     if not question.computed:
@@ -228,7 +234,10 @@ class Desk:
         party, charged, watch = question.party, question.charged, question.watch
         try:
             drawn = Drawn() if charged.stored else await self._drawn(question)
-            await self._leave(question)
+            try:
+                await self._leave(question)
+            except LedgerError as error:
+                drawn = Drawn(error=error)  # released as a failure, which is recorded with its reason
             return await run_sync(party.release, charged, drawn, watch)
         except IdiosError:
             log.warning(
