@@ -168,6 +168,8 @@ def test_the_proxy_replaces_what_clients_claim_and_waits_long_enough() -> None:
     places = re.findall(r"location [^{]*\{([^}]*)\}", text)
     assert len(places) == text.count("proxy_pass")
     assert not [place for place in places if "proxy_set_header" in place], "a place with one of its own inherits none"
+    read, buffered = (re.findall(rf"client_{name} (\w+);", text) for name in ("max_body_size", "body_buffer_size"))
+    assert read == buffered, "what is read and not buffered is written to a file"
     waited = re.search(r"proxy_read_timeout (\d+)s;", text)
     assert waited is not None
     assert int(waited[1]) > 60

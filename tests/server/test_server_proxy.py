@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -16,6 +17,7 @@ import idios
 from idios.errors import InvalidInput
 from idios.party import TrustedParty
 from services.nginx import Nginx, program
+from services.postgresql import free_port
 from services.serving import Serving
 
 
@@ -115,6 +117,16 @@ def test_neither_questions_nor_tokens_are_in_the_logs(place: Place) -> None:
     assert re.search(r"127\.0\.0\.1 \[.*\] GET /console/ask 403 ", written)
     for secret in ("918273645", "SELECT", place.tokens.ada):
         assert secret not in written
+
+
+def test_no_question_is_in_the_logs_of_a_proxy_without_a_server(tmp_path: Path) -> None:
+    program("nginx")
+    with Nginx(tmp_path / "nginx", free_port()) as nginx:
+        transport = httpx2.HTTPTransport(verify=nginx.trust)
+        with httpx2.Client(base_url=nginx.url, transport=transport, timeout=None) as somebody:
+            assert somebody.get("/console/ask", params={"sql": "918273645"}).status_code == 502
+        assert "GET /console/ask 502" in nginx.logs()
+        assert "918273645" not in nginx.logs()
 
 
 @pytest.mark.parametrize("size", [100_000, 900_000])
