@@ -18,7 +18,7 @@ from test_statistics import same
 from idios.backends.base import open_source
 from idios.core.domain import Kind
 from idios.core.statistics import Count, DistinctCount, KthLargest, KthSmallest, Median, Mode, Statistic
-from idios.errors import GridOverflow
+from idios.errors import GridOverflow, SourceError
 from idios.query.predicate import Among, Interval
 from idios.query.schema import Column
 
@@ -87,7 +87,10 @@ def test_the_same_points(engine: Engine, kind: str) -> None:
             same(backend, plan(data, *((s, "x") for s in EVERY_POINT), distance=len(values)), table)
 
 
-ODD = ("it's", 'a"b', "back\\slash", "ünï", "%s {x} $1", "A", "a", " a", "a ", "line\nbreak", "", "--", "NULL", "`t`")
+ODD = (
+    *("it's", 'a"b', "back\\slash", "ünï", "%s {x} $1", "A", "a", " a", "a ", "line\nbreak", "", "--", "NULL", "`t`"),
+    *("${x}", "$${env:HOME}"),
+)
 
 
 def test_categories_are_compared_exactly(engine: Engine) -> None:
@@ -104,9 +107,12 @@ def test_categories_are_compared_exactly(engine: Engine) -> None:
 
 
 def test_odd_names(engine: Engine) -> None:
-    names = ['say "hi"', "select", "a.b", "ünï", "semi;colon", "back`tick", "it's", "{x}", "%s"]
+    names = ['say "hi"', "select", "a.b", "ünï", "semi;colon", "back`tick", "it's", "{x}", "%s", "${x}"]
     if str(engine) == "spark":
         names.remove("semi;colon")  # Spark itself cannot name such a column of a file
+        names.remove("${x}")  # and takes this for a variable
+        with pytest.raises(SourceError, match="variable"), engine.open(pa.table({"${x}": [1]}), dataset(whole("${x}"))):
+            pass
     table: Table = {name: [i, i + 1, 2 * i] for i, name in enumerate(names)}
     data = dataset(*(whole(name, (0, 40)) for name in names))
     with engine.open(pa.table(table), data) as backend:

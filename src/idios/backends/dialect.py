@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import sqlglot.expressions as sge
 
+from idios.errors import SourceError
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -58,16 +60,22 @@ class Dialect:
     """The type to add in, for Ibis, where the engine's own sum of 64-bit numbers could overflow."""
     greatest_scale: int = 38
     """The most decimal places that ``unscaled`` can read."""
+    substituted: str | None = None
+    """What the engine takes for the beginning of a variable's name, wherever in a statement it stands."""
     finite_decimal: str | None = None
     """Whether the decimal {x} is a number, where decimals can be something else."""
 
     def identifier(self, *parts: str) -> str:
         """A possibly qualified name, always quoted."""
+        if self.substituted and any(self.substituted in part for part in parts):
+            raise SourceError(f"{self.name} takes {self.substituted} in a name for a variable: rename it for Idios")
         return ".".join(sge.to_identifier(part, quoted=True).sql(dialect=self.name) for part in parts)
 
     def string(self, text: str) -> str:
-        """A string literal."""
-        return sge.Literal.string(text).sql(dialect=self.name)
+        """A string literal; what would be substituted is cut in two, which are read as one."""
+        literal = sge.Literal.string(text).sql(dialect=self.name)
+        start = self.substituted
+        return literal.replace(start, f"{start[0]}' '{start[1:]}") if start else literal
 
     def strings(self, texts: Iterable[str]) -> str:
         """An array of string literals."""

@@ -51,6 +51,7 @@ DIALECT = Dialect(
     unscaled="(CAST(FLOOR({x}) AS DECIMAL(38, 0)) * {unit} + CAST(pmod({x}, 1) * {unit} AS DECIMAL(38, 0)))",
     greatest_scale=18,
     sum_as="decimal(28, 0)",
+    substituted="${",
 )
 
 
