@@ -189,7 +189,7 @@ def test_a_reload_repeats_its_key_and_another_question_has_another(
 
 def test_weights_divide_what_is_asked(own_office: Office) -> None:
     ada = sign_in(own_office, own_office.tokens.ada)
-    weights = "n = 1\r\n\r\n middle=4 "
+    weights = "n = 1" + "\r\n" * 2500 + " middle=4 "  # a browser counts the end of a line as one
     quoted = _ask(ada, TWO, action="quote", weights=weights).text
     assert "ε = 0.1 a cell" in quoted
     assert "ε = 0.4 a cell" in quoted

@@ -50,8 +50,7 @@ def ask_page(
 @router.post("/console/ask")
 async def ask(visit: Sender) -> Response:
     """Quote, try or ask what the form says, and show what came of it; or only fill it in, to go on writing."""
-    # Forms send the ends of lines in the way of the telegraph.
-    asked = Asked(visit.form.get("sql", "").replace("\r\n", "\n").strip(), visit.sent("epsilon"))
+    asked = Asked(visit.sent("sql"), visit.sent("epsilon"))
     action = visit.form.get("action", "quote")
     if action == "write":
         return await run_sync(lambda: _page(visit, asked))

@@ -60,7 +60,8 @@ class Visit:
 
     def sent(self, name: str) -> str:
         """A field of his form without the blanks around it, empty if it is not there."""
-        return self.form.get(name, "").strip()
+        # Forms send the ends of lines in the way of the telegraph.
+        return self.form.get(name, "").replace("\r\n", "\n").strip()
 
 
 def visitor(request: Request) -> Visit:
