@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from console_office import BY_REGION, MEDIAN
-from running import Served, Watched, served, window
+from running import Served, Watched, expect, served, window
 
 pytestmark = pytest.mark.xdist_group("chromium")
 
@@ -94,7 +94,7 @@ def _analyst(seen: Watched) -> Iterator[str]:
     yield "ask-quote"
     seen.page.get_by_text("Divide ε unevenly").click()
     seen.page.get_by_label("Weights of the statistics").fill("middle = 4\nCOUNT(*) = 1")
-    seen.page.locator("#quote").get_by_text("ε = 0.05,").wait_for()
+    expect(seen.page.locator("#quote")).to_contain_text("ε = 0.05,")
     yield "ask-divided"
     seen.page.get_by_label("Weights of the statistics").fill("")
     seen.write("SELECT MEDIAN(income)\nFROM people JOIN cars")

@@ -137,6 +137,20 @@ def test_offered_weights_are_not_sent(seen: Watched) -> None:
     assert "Sandbox: made-up data" in seen.text(".answer h2")
 
 
+def test_no_weights_are_offered_to_somebody_who_writes_some(seen: Watched) -> None:
+    seen.sign_in("ada")
+    seen.open("/console/ask")
+    seen.write("SELECT MEDIAN(income) AS middle, AVG(age) AS mean FROM people", "1")
+    quote, weights = seen.page.locator("#quote"), seen.page.get_by_label("Weights of the statistics")
+    expect(quote).to_contain_text("middleε = 0.5")
+    seen.page.locator(".divide").evaluate("one => { one.open = true; one.querySelector('textarea').focus(); }")
+    seen.page.get_by_label("ε to spend").evaluate("one => { one.value = '2'; one.dispatchEvent(new Event('input')); }")
+    expect(quote).to_contain_text("middleε = 1")
+    assert weights.input_value() == ""
+    seen.page.keyboard.insert_text("middle = 3\nmean = 1")
+    expect(quote).to_contain_text("middleε = 1.5")
+
+
 def test_words_complete_by_keyboard(seen: Watched) -> None:
     seen.sign_in("ada")
     seen.open("/console/ask")

@@ -287,9 +287,10 @@ class Quote {
     if (field.value.trim()) this.ask();
   }
 
-  // The names of the statistics with even weights, to be changed.
+  // The names of the statistics with even weights, to be changed; not while somebody writes there himself.
   offer() {
     if (!this.divide.open || ownWeights(this.weights) || !this.names) return;
+    if (document.activeElement === this.weights) return;
     const lines = this.names.length > 1 ? this.names.map((name) => `${name} = 1`) : [];
     this.weights.value = this.weights.dataset.offered = lines.join("\n");
   }
