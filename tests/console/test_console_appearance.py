@@ -93,10 +93,12 @@ def _analyst(seen: Watched) -> Iterator[str]:
     seen.page.locator("#quote dl").wait_for()
     yield "ask-quote"
     seen.page.get_by_text("Divide ε unevenly").click()
-    seen.page.get_by_label("Weights of the statistics").fill("middle = 4\nCOUNT(*) = 1")
+    weights = seen.page.get_by_label("Weights of the statistics")
+    expect(weights).to_have_value("middle = 1\nCOUNT(*) = 1")
+    weights.fill("middle = 4\nCOUNT(*) = 1")
     expect(seen.page.locator("#quote")).to_contain_text("ε = 0.05,")
     yield "ask-divided"
-    seen.page.get_by_label("Weights of the statistics").fill("")
+    weights.fill("")
     seen.write("SELECT MEDIAN(income)\nFROM people JOIN cars")
     seen.page.locator(".paint mark").wait_for()
     yield "ask-refused"
