@@ -6,6 +6,7 @@ import csv
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from typer.testing import CliRunner, Result
 from idios.cli.main import app
 from idios.config import read_configuration
 from idios.errors import BudgetExceeded, ConfigurationError, IdiosError, InvalidInput, QuestionRefused
+from idios.ledger import Ledger
 
 MEDIAN = "SELECT MEDIAN(income) FROM people"
 
@@ -115,6 +117,32 @@ def test_init_writes_what_it_is_told_and_never_overwrites(folder: Path) -> None:
         run("init", "people.csv", "--out", "b.toml", "--bounds", "nope=1..2")
     with pytest.raises(InvalidInput, match=r"NAME=LOW\.\.HIGH"):
         run("init", "people.csv", "--out", "b.toml", "--bounds", "age:1")
+    for unreadable in ("age=120..0", "age=zero..ten"):
+        with pytest.raises(InvalidInput):
+            run("init", "people.csv", "--out", "b.toml", "--bounds", unreadable)
+    assert not (folder / "b.toml").exists()
+
+
+def test_the_version_is_told() -> None:
+    assert run("--version").stdout.strip() == version("idios")
+
+
+def test_a_token_comes_with_its_name(folder: Path) -> None:
+    run("init", "people.csv", "--bounds", "age=0..120")
+    issued = run("analyst", "token", "carla", "--controller", "--days", "7")
+    [secret] = issued.stdout.split()
+    with Ledger.open(f"sqlite:///{folder}/ledger.db", folder / "ledger.key") as ledger:
+        [token] = ledger.tokens()
+        assert ledger.authenticate(secret).token == token.token
+    assert f"token {token.token} of carla, valid until {token.expires[:10]}" in issued.stderr
+
+
+def test_weights_are_named_by_statistic(folder: Path) -> None:
+    run("init", "people.csv", "--bounds", "age=0..120")
+    asked = ("quote", "SELECT AVG(age), SUM(age) FROM people", "-e", "1", "-w", "AVG(age)=3", "-w", "SUM(age)=1")
+    assert run_json(*asked)["split"] == {"AVG(age)": "0.75", "SUM(age)": "0.25"}
+    with pytest.raises(InvalidInput, match=r"for each of AVG\(age\), SUM\(age\), by its name"):
+        run(*asked[:-4], "-w", "AVG=3")
 
 
 def test_init_says_what_each_level_means_and_every_choice_can_be_taken(folder: Path) -> None:
@@ -188,7 +216,10 @@ def test_ledger_commands(folder: Path) -> None:
         run("ledger", "export", "--format", "xml")
     run("ledger", "raise", "people", "--epsilon", "5")
     assert run_json("ledger", "balance")[0]["epsilon"]["remaining"] == "4"
-    run("ledger", "retire", "people")
+    for typed in ("", "people!\n"):
+        assert CliRunner().invoke(app, ["ledger", "retire", "people"], input=typed).exit_code
+    assert run("query", "people.csv", MEDIAN, "-e", "1").exit_code == 0
+    run("ledger", "retire", "people", "--yes")
     with pytest.raises(IdiosError):
         run("query", "people.csv", MEDIAN, "-e", "1")
 

@@ -62,7 +62,8 @@ def opened() -> Ledger:
 def test_tokens_of_both_roles(folder: Path) -> None:
     with pytest.raises(NotPermitted, match="no analyst 'carol'"):
         run("analyst", "token", "carol")
-    secret = run("analyst", "token", "carol", "--controller").strip()
+    secret, *named = run("analyst", "token", "carol", "--controller").split()
+    assert {"token", "carol,"} <= set(named)
     run("analyst", "add", "ada")
     run("analyst", "token", "ada")
     with opened() as ledger:

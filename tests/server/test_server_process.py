@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -17,8 +18,11 @@ from office import MEDIAN, let_in, write_office
 
 import idios
 from idios.config import read_configuration
+from idios.errors import ConfigurationError
 from idios.ledger import Ledger
 from idios.party import TrustedParty
+from idios.server.starting import check_place, warnings
+from idios.settings import Settings
 from services.serving import Serving
 
 
@@ -100,6 +104,25 @@ def test_several_workers_share_everything(tmp_path: Path, ledger_base: str) -> N
         (line,) = [line for line in metrics.splitlines() if 'route="/v1/me"' in line]
         assert line.endswith(" 20.0")
         assert serving.stop() == 0
+
+
+def test_a_certificate_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty.pem").write_text("")
+    for certificate, told in (("nope.pem", "No such file"), ("empty.pem", "cannot be used")):
+        settings = Settings(port=0, tls_cert=str(tmp_path / certificate), tls_key=str(tmp_path / certificate))
+        with pytest.raises(ConfigurationError, match=f"{certificate}.*{told}"):
+            check_place(settings)
+
+
+def test_tokens_in_the_clear_are_warned_of() -> None:
+    assert warnings(Settings(host="0.0.0.0"))
+    for safe in (
+        {},
+        {"host": "::1"},
+        {"host": "0.0.0.0", "tls_cert": "a", "tls_key": "b"},
+        {"host": "10.0.0.1", "behind_proxy": "b"},
+    ):
+        assert not warnings(replace(Settings(), **safe))
 
 
 def test_tls_by_flags(tmp_path: Path) -> None:

@@ -78,7 +78,10 @@ def token(
     """Issue a token for the server; it is shown once and stored only as a hash."""
     role = Role.CONTROLLER if controller else Role.ANALYST
     with opened_ledger(config) as ledger:
+        known = {one.token for one in ledger.tokens()}
         show.out.out(ledger.issue_token(name, role=role, lifetime=timedelta(days=days)), highlight=False)
+        [issued] = [one for one in ledger.tokens() if one.token not in known and one.holder == name]
+    show.errors.print(f"token {issued.token} of {name}, valid until {issued.expires[:10]}", highlight=False)
 
 
 @app.command()
@@ -107,7 +110,7 @@ def tokens(config: Config = DEFAULT) -> None:
 def listed(
     config: Config = DEFAULT, json: Annotated[bool, typer.Option("--json", help="Print exact JSON.")] = False
 ) -> None:
-    """List analysts with their grants and tokens."""
+    """List analysts with their grants; with --json also their tokens."""
     with opened_ledger(config) as ledger:
         names, grants, tokens = ledger.analysts(), ledger.grants(), ledger.tokens()
     if json:

@@ -21,7 +21,11 @@ Budget = Annotated[
 Config = Annotated[str | None, typer.Option(help="The configuration file (default: idios.toml beside the data).")]
 Weight = Annotated[
     list[str] | None,
-    typer.Option("--weight", "-w", help="Share of ε by column, such as -w MEDIAN=2; evenly unless given."),
+    typer.Option(
+        "--weight",
+        "-w",
+        help='How ε is divided, one for each statistic: -w "MEDIAN(income)=2" -w "AVG(age)=1"; evenly unless given.',
+    ),
 ]
 Analyst = Annotated[str | None, typer.Option(help="Ask on behalf of this analyst, charged to his own cap as well.")]
 Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
@@ -107,5 +111,5 @@ def _weights(given: list[str] | None) -> dict[str, str] | None:
         return None
     pairs = [weight.rpartition("=") for weight in given]
     if any(not name for name, _, _ in pairs):
-        raise InvalidInput("a weight is COLUMN=NUMBER, such as -w MEDIAN=2")
+        raise InvalidInput('a weight is STATISTIC=NUMBER, such as -w "MEDIAN(income)=2"')
     return {name: number for name, _, number in pairs}

@@ -199,8 +199,14 @@ def forfeit(
 
 
 @app.command()
-def retire(dataset: str, config: Config = DEFAULT) -> None:
-    """Answer nothing about a data set from here on."""
+def retire(
+    dataset: str,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
+    config: Config = DEFAULT,
+) -> None:
+    """Answer nothing about a data set from here on; this cannot be undone."""
+    if not yes and typer.prompt(f"Type {dataset} to retire it for ever", default="", show_default=False) != dataset:
+        raise InvalidInput(f"{dataset} was not retired")
     with opened_ledger(config) as ledger:
         ledger.retire(dataset)
     show.out.print(f"{dataset} is retired", highlight=False)

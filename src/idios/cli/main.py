@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -14,12 +16,28 @@ from idios.errors import IdiosError
 
 app = typer.Typer(
     name="idios",
-    help="The trusted party of individual differential privacy: ask in SQL, spend ε, get a private answer.",
     epilog='Start with:  idios query people.csv "SELECT MEDIAN(income) FROM people" --epsilon 0.5 --budget 10',
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(version("idios"))
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """The trusted party of individual differential privacy: ask in SQL, spend ε, get a private answer."""
+
+
 app.command()(asking.query)
 app.command()(asking.quote)
 app.command()(asking.inspect)

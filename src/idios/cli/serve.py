@@ -48,9 +48,10 @@ def serve(
     with demonstration.prepared() if demo else demonstration.nothing(config) as (path, told):
         configuration = starting.checked(path)
         settings = replace(configuration.server, **chosen)
+        starting.check_place(settings)
         scheme = "https" if settings.tls_cert else "http"
         address = f"{scheme}://{settings.host}:{settings.port}"
         show.errors.print(f"Serving {', '.join(configuration.datasets)} at {address}/console", highlight=False)
-        for line in told or starting.hints(configuration):
+        for line in [*starting.warnings(settings), *(told or starting.hints(configuration))]:
             show.errors.print(line, highlight=False, markup=False, soft_wrap=True)
         starting.run(path, settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ from rich.table import Table
 from idios.backends.base import describe_source
 from idios.cli import show
 from idios.cli.files import dataset_name, dataset_text, ledger_text
+from idios.config import read_columns
 from idios.core.domain import Kind
 from idios.core.exact import positive
 from idios.errors import ConfigurationError, InvalidInput
@@ -53,7 +55,9 @@ def init(
         path = str(inside.relative_to(folder)) if inside.is_relative_to(folder) else path
         path += source[len(source.partition("::")[0]) :]
     chosen = name or dataset_name(source)
-    out.write_text(ledger_text() + dataset_text(chosen, path, columns, budget, known, listed), encoding="utf-8")
+    text = dataset_text(chosen, path, columns, budget, known, listed)
+    _check_columns(chosen, text)
+    out.write_text(ledger_text() + text, encoding="utf-8")
     show.out.print(f"{out} declares {chosen!r} with {len(columns)} columns. Read it, then: idios check --config {out}")
 
 
@@ -85,9 +89,24 @@ def check(
 
 
 def _ask_bounds(column: str, known: dict[str, tuple[str, str]]) -> None:
-    asked = Prompt.ask(f"Publicly known bounds of {column} as LOW..HIGH (empty: none)", default="")
-    if asked:
-        known[column] = _bounds(f"{column}={asked}")[1]
+    while asked := Prompt.ask(
+        f"Publicly known bounds of {column} as LOW..HIGH (empty: none)", default="", show_default=False
+    ):
+        try:
+            known[column] = _bounds(f"{column}={asked}")[1]
+            return
+        except InvalidInput as error:
+            show.errors.print(str(error), highlight=False, markup=False)
+
+
+def _check_columns(dataset: str, text: str) -> None:
+    """Refuse to write what could not be read again; a table of which no column is declared yet is to be filled in."""
+    try:
+        columns = tomllib.loads(text)["datasets"][dataset].get("columns")
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"the bounds or values given cannot be written down: {error}") from None
+    if columns:
+        read_columns(columns)
 
 
 def _bounds(given: str) -> tuple[str, tuple[str, str]]:

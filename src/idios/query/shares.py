@@ -50,4 +50,4 @@ def _listed(measures: Sequence[Measure], weights: Mapping[str, object] | Sequenc
 
 def _wanted(measures: Sequence[Measure]) -> str:
     labels = ", ".join(dict.fromkeys(measure.label for measure in measures))
-    return f"give one number greater than 0 for each of {labels}, by name or as a list in that order"
+    return f"give one number greater than 0 for each of {labels}, by its name"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import ssl
 import sys
 import tempfile
 from dataclasses import replace
@@ -64,7 +65,6 @@ def run(config: Path, settings: Settings) -> None:
 
     if settings.workers > 1 and read_configuration(config).ledger_url == "sqlite://":
         raise ConfigurationError("several workers need a ledger that they can share, not one in memory")
-    _check_address(settings)
     options: dict[str, Any] = {
         "host": settings.host,
         "port": settings.port,
@@ -92,8 +92,24 @@ def run(config: Path, settings: Settings) -> None:
         uvicorn.run("idios.server.starting:application", factory=True, **options)
 
 
-def _check_address(settings: Settings) -> None:
-    """Say in one line that an address cannot be had, before anything is opened for it."""
+def warnings(settings: Settings) -> list[str]:
+    """What is risky about where the server listens."""
+    local = settings.host in ("localhost", "::1") or settings.host.startswith("127.")
+    if local or settings.tls_cert or settings.behind_proxy:
+        return []
+    return ["Tokens travel in the clear: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy"]
+
+
+def check_place(settings: Settings) -> None:
+    """Say in one line that an address or a certificate cannot be had, before anything is opened for it."""
+    if settings.tls_cert:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key or None)
+        except OSError as error:  # an SSLError is one too
+            raise ConfigurationError(
+                f"the certificate {settings.tls_cert} with the key {settings.tls_key} cannot be used: "
+                f"{error.strerror or error}"
+            ) from None
     try:
         family, kind, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as tried:

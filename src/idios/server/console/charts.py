@@ -84,7 +84,7 @@ def levels(title: str, rows: Sequence[Level]) -> Markup:
         middle = 6 + number * row + row / 2
         parts.append(label(labels, middle, one.label, "end", most=40))
         if not one.errors:
-            parts.append(label(labels + 16, middle, "cannot be answered", "start", "absent"))
+            parts.append(label(labels + 16, middle, "not answered", "start", "absent"))
             continue
         parts.append(line(axis.start, middle, axis.at(max(error for _, error in one.errors)), middle, "stem"))
         style = f"series-{number % 6 + 1}"
