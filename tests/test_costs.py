@@ -110,9 +110,9 @@ def test_notes_say_what_a_number_cannot() -> None:
     assert "k ≥ 6" in noted("SELECT KTH_LARGEST(income, 2) FROM people")["group of 5"].note
     with opened() as party:
         both = party.costs("SELECT AVG(age), KTH_LARGEST(income, 2) FROM people", 1).rows
-    refused = {row.statistic: row.note for row in both if row.level == "group of 5"}
-    assert refused["KTH_LARGEST(income, 2)"].startswith("refused: KTH_LARGEST(income, 2)")
-    assert refused["AVG(age)"].startswith("asked together with what is refused: KTH_LARGEST(income, 2)")
+    refused = [row.note for row in both if row.level == "group of 5"]
+    assert len(refused) == 2, "the question is refused as a whole, and each row names what is to blame"
+    assert all(note.startswith("refused: KTH_LARGEST(income, 2) cannot be answered") for note in refused)
     few = noted("SELECT MEDIAN(income) FROM people WHERE age = 119")
     assert few["individual"].expected_error is None
     assert "too few records" in few["individual"].note

@@ -129,8 +129,7 @@ def costs(plans: Plans, summaries: Sequence[Sequence[Found]]) -> Costs:
 def _cost(level: str, plan: Plan | str, shown: Plan, number: int, seen: Found, group: Mapping[str, Any]) -> Cost:
     label = next(output.label for output in shown.outputs if output.aggregate == number)
     if isinstance(plan, str):
-        its_own = plan.startswith(f"refused: {label} ")
-        return Cost(label, group, level, None, plan if its_own else f"asked together with what is {plan}")
+        return Cost(label, group, level, None, plan)
     error = inspected(plan, number, seen, group, max(1, plan.dataset.protection.group)).expected_error
     return Cost(label, group, level, error, _note(plan, number, seen, error))
 

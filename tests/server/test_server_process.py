@@ -21,7 +21,7 @@ from idios.config import read_configuration
 from idios.errors import ConfigurationError
 from idios.ledger import Ledger
 from idios.party import TrustedParty
-from idios.server.starting import check_place, warnings
+from idios.server.starting import check_place, place_risks
 from idios.settings import Settings
 from services.serving import Serving
 
@@ -115,14 +115,14 @@ def test_a_certificate_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -
 
 
 def test_tokens_in_the_clear_are_warned_of() -> None:
-    assert warnings(Settings(host="0.0.0.0"))
+    assert place_risks(Settings(host="0.0.0.0"))
     for safe in (
         {},
         {"host": "::1"},
         {"host": "0.0.0.0", "tls_cert": "a", "tls_key": "b"},
         {"host": "10.0.0.1", "behind_proxy": "b"},
     ):
-        assert not warnings(replace(Settings(), **safe))
+        assert not place_risks(replace(Settings(), **safe))
 
 
 def test_tls_by_flags(tmp_path: Path) -> None:

@@ -78,9 +78,10 @@ def token(
     """Issue a token for the server; it is shown once and stored only as a hash."""
     role = Role.CONTROLLER if controller else Role.ANALYST
     with opened_ledger(config) as ledger:
-        known = {one.token for one in ledger.tokens()}
-        show.out.out(ledger.issue_token(name, role=role, lifetime=timedelta(days=days)), highlight=False)
-        [issued] = [one for one in ledger.tokens() if one.token not in known and one.holder == name]
+        secret = ledger.issue_token(name, role=role, lifetime=timedelta(days=days))
+        show.out.out(secret, highlight=False)
+        public = ledger.authenticate(secret).token
+        issued = next(one for one in ledger.tokens() if one.token == public)
     show.errors.print(f"token {issued.token} of {name}, valid until {issued.expires[:10]}", highlight=False)
 
 

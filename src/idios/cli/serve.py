@@ -52,6 +52,6 @@ def serve(
         scheme = "https" if settings.tls_cert else "http"
         address = f"{scheme}://{settings.host}:{settings.port}"
         show.errors.print(f"Serving {', '.join(configuration.datasets)} at {address}/console", highlight=False)
-        for line in [*starting.warnings(settings), *(told or starting.hints(configuration))]:
+        for line in [*starting.place_risks(settings), *(told or starting.hints(configuration))]:
             show.errors.print(line, highlight=False, markup=False, soft_wrap=True)
         starting.run(path, settings)

@@ -92,7 +92,7 @@ def run(config: Path, settings: Settings) -> None:
         uvicorn.run("idios.server.starting:application", factory=True, **options)
 
 
-def warnings(settings: Settings) -> list[str]:
+def place_risks(settings: Settings) -> list[str]:
     """What is risky about where the server listens."""
     local = settings.host in ("localhost", "::1") or settings.host.startswith("127.")
     if local or settings.tls_cert or settings.behind_proxy:
