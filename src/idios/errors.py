@@ -10,7 +10,6 @@
     ├── NotPermitted            an unknown or retired data set, an unknown analyst, no grant, no valid token
     ├── AnswerFailed            charged, and then no answer could be computed; always the same message
     ├── SourceError             the data cannot be read as declared: a missing file, table, column, …
-    │   └── GridOverflow        a value lies more than 2⁶² steps from 0
     └── LedgerError             the ledger cannot record what it was asked to
         ├── LedgerUnavailable   its database is locked, full, read-only, missing or gone
         ├── WrongLedgerKey      its key file is missing, damaged or another ledger's
@@ -80,10 +79,6 @@ class Unanswerable(IdiosError):
 
 class SourceError(IdiosError):
     """The data cannot be read as it was declared; written for the controller, never for an analyst."""
-
-
-class GridOverflow(SourceError):
-    """A value lies too far from 0 to be counted in steps; found out from the data, so after the charge."""
 
 
 class AnswerFailed(IdiosError):

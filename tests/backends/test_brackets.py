@@ -19,7 +19,7 @@ from idios.backends.brackets import (
     outermost,
     shares_near,
 )
-from idios.backends.reading import BEYOND
+from idios.core.domain import LIMIT
 from idios.core.summary import Window
 
 
@@ -88,7 +88,7 @@ def test_too_small_a_sample_says_nothing() -> None:
 def test_ends_are_open() -> None:
     found = sketch(list(range(100_000)), 5000, [1.0]).bracket(99_999, 100_000)
     assert found is not None
-    assert found.high == BEYOND
+    assert found.high == LIMIT
     assert found.low < 99_999
 
 

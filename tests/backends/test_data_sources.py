@@ -21,10 +21,9 @@ import pytest
 from idios.backends.base import describe_source, open_source
 from idios.backends.duckdb import DuckDbBackend
 from idios.backends.source import table_name
-from idios.core.domain import Categories, Domain, Kind
+from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Median, Mode, TrimmedMean
 from idios.errors import SourceError
-from idios.query.schema import Column, Dataset
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
 
@@ -399,11 +398,3 @@ def test_a_missing_driver_is_named(source: str, extra: str, monkeypatch: pytest.
 def test_names_that_are_none(written: str) -> None:
     with pytest.raises(SourceError, match="a table is written as"):
         table_name(written)
-
-
-def test_bounds_beyond_the_grid_are_no_bounds() -> None:
-    column = Column("n", Kind.INTEGER, Domain(lower=-(10**30), upper=10**30))
-    data = Dataset("people", {"n": column, "c": Column("c", Kind.CATEGORY, Categories(("a",)))})
-    table: Table = {"n": [1, 2, 3], "c": ["a"] * 3}
-    with open_source(table, data) as backend:
-        same(backend, plan(data, (KthSmallest(1), "n"), distance=3), table)

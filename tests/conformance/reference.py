@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from idios.core.domain import Categories, Domain, Kind
+from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.core.exact import floor_half_up
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Mode, RangeCount
@@ -24,6 +24,12 @@ Table = Mapping[str, Sequence[object]]
 
 def point(column: Column, value: object) -> int | None:
     """The grid point of one value as the rules of ``reading.py`` say, in exact arithmetic; None for NULL."""
+    found = readable_point(column, value)
+    return column.grid.clamp(0) if found is None and not column.nullable else found
+
+
+def readable_point(column: Column, value: object) -> int | None:
+    """The same, None for whatever is missing or cannot be read."""
     if value is None:
         return None
     if isinstance(column.domain, Categories):
@@ -36,7 +42,7 @@ def point(column: Column, value: object) -> int | None:
         found = math.floor(scaled) if math.isfinite(scaled) else 10**400 * (1 if scaled > 0 else -1)
     else:
         found = int(floor_half_up(Fraction(_number(column.kind, value)) / column.domain.step))
-    return column.domain.clamp(found)
+    return column.domain.clamp(max(-LIMIT, min(LIMIT, found)))
 
 
 def _number(kind: Kind, value: object) -> int | Decimal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from plans import by, category, dataset, number, plan, whole
 from reference import Table, reference
 
 from idios.backends.base import Backend
+from idios.core.calibration import Choice, Method
 from idios.core.statistics import (
     Count,
     DiscreteQuantile,
@@ -35,7 +37,6 @@ from idios.core.statistics import (
     WinsorizedMean,
 )
 from idios.core.summary import Summary
-from idios.errors import SourceError
 from idios.query.plan import Plan
 from idios.query.predicate import NEVER, All, Among, Any
 from idios.query.schema import Dataset
@@ -143,11 +144,43 @@ def test_small_random_tables(quick_engine: Engine, seed: int) -> None:
             same(backend, asked, table)
 
 
-def test_a_column_that_is_not_nullable_and_has_nulls_is_an_error(quick_engine: Engine) -> None:
-    table: Table = {"age": [5, None, 7], "score": [1, 2, 3], "income": [1.0] * 3, "region": ["north"] * 3}
-    data = dataset(*COLUMNS)
-    with quick_engine.open(pa.table(table, schema=TYPES), data) as backend:
-        with pytest.raises(SourceError, match="'age' is declared not nullable"):
-            backend.summarise(plan(data, (Median(), "age")))
-        # where the size is not public anyway, a missing value is a missing value
-        same(backend, plan(data, (Median(), "age"), where=Among("score", ((1, 2),))), table)
+def test_what_a_column_that_is_not_nullable_misses_is_a_public_point(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The clamp of 0, or the first category: whole tables, selections and cells have the records they should."""
+    age, income = whole("age", (18, 120), nullable=False), number("income", "0.01", nullable=False)
+    region = category("region", "north", "south", nullable=False)
+    data = dataset(age, income, region, whole("score"))
+    table: Table = {
+        "age": [50, None, 70, None, 19],
+        "score": [1, 2, 3, 4, None],
+        "income": [1.0, None, math.nan, math.inf, -7.5],
+        "region": ["south", "nowhere", None, "north", "south"],
+    }
+    with engine.open(pa.table(table, schema=TYPES), data) as backend:
+        for asked in (
+            plan(data, (Median(), "age"), (KthSmallest(1), "age"), (Median(), "income"), (Count(), None), distance=5),
+            plan(data, (Median(), "age"), (Count(), "income"), where=Among("score", ((1, 3),)), distance=5),
+            plan(data, (Count(), None), (Median(), "income"), groups=[by(region)], distance=5),
+            plan(
+                data, (Mode(), "region"), (DistinctCount(), "region"), (Count(), None), where=Among("age", ((18, 18),))
+            ),
+        ):
+            same(backend, asked, table)
+        found = {column.name: column.nulls for column in backend.check().columns}
+    assert found == {"age": 2, "income": 3, "region": 2, "score": 1}
+    told = [record.getMessage() for record in caplog.records if record.name == "idios.controller"]
+    assert len(told) == 3, "each column once"
+    assert not any("7" in line for line in told)
+
+
+def test_an_exact_count_follows_no_record(quick_engine: Engine) -> None:
+    """Where a declaration is untrue, the number of records is told, and nothing that was counted."""
+    only = category("only", "a", nullable=False)
+    data = dataset(only)
+    with quick_engine.open(pa.table({"only": ["a", "b", None, "a"]}), data) as backend:
+        asked = plan(data, (Count(), None), groups=[by(only)])
+        exact = replace(asked.aggregates[0], whole=True, choice=Choice(Method.EXACT, 0, Fraction(1)))
+        [[summary]] = backend.summarise(replace(asked, aggregates=(exact,)))
+    assert isinstance(summary, Summary)
+    assert summary.moves.size == 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -49,11 +48,8 @@ class Asked:
             raise AssertionError(f"{aggregate.label} is of no column")
         return self.selection.name(aggregate.column)
 
-    def needs(self, fits: Callable[[str], bool]) -> dict[str, Need]:
-        """What is asked of each column besides its order statistics.
-
-        ``fits`` says whether all values of a column are known to fit the grid.
-        """
+    def needs(self) -> dict[str, Need]:
+        """What is asked of each column besides its order statistics."""
         needs: dict[str, Need] = {}
         for aggregate in self.plan.aggregates:
             if aggregate.column is None:
@@ -63,13 +59,8 @@ class Asked:
             if isinstance(statistic, RangeCount):
                 need = replace(need, ranges=(*need.ranges, (statistic.first, statistic.last)))
             elif not isinstance(statistic, Count | Mode):
-                overflow = self.selection.readings[aggregate.column].can_overflow
-                need = Need(
-                    need.total or statistic.needs_sums,
-                    need.squares or statistic.needs_squares,
-                    need.ends or (overflow and not fits(aggregate.column)),
-                    need.ranges,
-                )
+                total, squares = need.total or statistic.needs_sums, need.squares or statistic.needs_squares
+                need = replace(need, total=total, squares=squares)
             needs[name] = need
         return needs
 

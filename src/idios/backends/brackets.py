@@ -18,7 +18,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from idios.backends.reading import BEYOND
+from idios.core.domain import LIMIT
 from idios.core.summary import Window
 
 ENOUGH = 300
@@ -75,8 +75,8 @@ class Sketch:
         open_low, open_high = i <= 0, j >= len(self.shares) - 1
         if open_low and open_high:
             return None
-        least = -BEYOND if open_low else self.values[i]
-        most = BEYOND if open_high else self.values[j]
+        least = -LIMIT if open_low else self.values[i]
+        most = LIMIT if open_high else self.values[j]
         tied_low, tied_high = not open_low and self._tied(i), not open_high and self._tied(j)
         return Bracket(least, most, tied_low or least == most, tied_high or least == most)
 
@@ -162,8 +162,8 @@ class Known:
     size: int = 0
     total: int = 0
     squares: int = 0
-    least: int = 0
-    greatest: int = 0
+    unread: int = 0
+    """How many of the values stand in for what could not be read, in a column that cannot miss values."""
     ranges: Mapping[tuple[int, int], int] = field(default_factory=dict)
     pieces: tuple[Piece, ...] = ()
 

@@ -6,9 +6,10 @@ pieces, and Ibis says the rest. A template names its operands in braces; operand
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
+import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import sqlglot.expressions as sge
 
 from idios.errors import SourceError
@@ -44,14 +45,18 @@ class Dialect:
     """Whether the float {x} is a number."""
     days: str
     """Days from 1970-01-01 to the date {x}; NULL for an infinite one."""
-    microseconds: str
-    """Microseconds from 1970-01-01 to the timestamp {x}; NULL for an infinite one."""
+    timestamps: Mapping[int, str] = field(hash=False)
+    """By the decimal places of its seconds: whole microseconds from 1970-01-01 to the timestamp {x}.
+
+    NULL for an infinite one, anything beyond ±2⁶² for one that does not fit 64 bits. 6 stands for all others."""
     quantiles: str
     """The values of {x} at an array of {shares}, as discrete quantiles; near enough is good enough."""
     even_sample: str
     """A condition that each record passes by itself with probability {share}."""
     unscaled: str | None
     """{x}·{unit} for a decimal too wide for a product, {unit} being 10^{scale}; None: decimals stay as they are."""
+    widened: str = "{x}"
+    """The decimal {x} with {scale} places, so wide that a product with a power of ten keeps all digits."""
     dictionaries: bool = False
     """Whether functions of a text column are computed once for each different text."""
     fence: str = ""
@@ -80,6 +85,10 @@ class Dialect:
     def strings(self, texts: Iterable[str]) -> str:
         """An array of string literals."""
         return self.array.format(items=", ".join(self.string(text) for text in texts))
+
+    def microseconds(self, x: str, held: dt.Timestamp) -> str:
+        """The timestamp ``x`` as a whole number."""
+        return self.timestamps.get(held.scale, self.timestamps[6]).format(x=x)
 
     def real(self, number: float) -> str:
         """A float literal that is read back as the same float: digits in text, not a decimal constant."""

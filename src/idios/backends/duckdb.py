@@ -22,13 +22,20 @@ from idios.backends.channel import AT_ONCE, Channel, Gate, Pool
 from idios.backends.dialect import Dialect
 from idios.backends.engine import SqlBackend
 from idios.backends.progress import Progress
-from idios.backends.reading import LIMIT, Reading, read_column
+from idios.backends.reading import Reading, read_column
 from idios.backends.search import Sample
 from idios.backends.source import described, readings, refuse_absent, table_name
 from idios.backends.statements import Statement
 from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Dataset
+
+_COARSE = (
+    "CASE WHEN {x} IN (CAST('infinity' AS {type}), CAST('-infinity' AS {type})) THEN NULL "
+    "WHEN {x} > CAST('200000-01-01' AS {type}) THEN 9223372036854775807 "
+    "WHEN {x} < CAST('200000-01-01 (BC)' AS {type}) THEN -9223372036854775807 ELSE epoch_us({x}) END"
+)
+"""A timestamp in units that reach further than microseconds do."""
 
 DIALECT = Dialect(
     name="duckdb",
@@ -45,10 +52,18 @@ DIALECT = Dialect(
     # never a comparison, which DuckDB may decide by a Parquet file's statistics, and those do not count NaN
     finite="isfinite({x})",
     days="CASE WHEN isfinite({x}) THEN date_diff('day', DATE '1970-01-01', {x}) END",
-    microseconds="CASE WHEN isfinite({x}) THEN epoch_us({x}) END",
+    timestamps={
+        # DuckDB raises where seconds or milliseconds do not fit its microseconds, in TRY_CAST too
+        0: _COARSE.format(type="TIMESTAMP_S", x="{x}"),
+        3: _COARSE.format(type="TIMESTAMP_MS", x="{x}"),
+        6: "CASE WHEN isfinite({x}) THEN epoch_us({x}) END",
+        9: "CASE WHEN isfinite({x}) THEN epoch_ns({x}) // 1000 - CAST(epoch_ns({x}) % 1000 < 0 AS BIGINT) END",
+    },
     quantiles="quantile_disc({x}, {shares})",
     even_sample="random() < {share}",
     unscaled="CAST(replace(CAST({x} AS VARCHAR), '.', '') AS HUGEINT)",
+    # a product of two decimals of up to 18 digits is cut to 18, and overflows
+    widened="CAST({x} AS DECIMAL(38, {scale}))",
     dictionaries=True,
 )
 
@@ -188,14 +203,6 @@ class DuckDbBackend(SqlBackend):
             f"SELECT * FROM {self.table} WHERE {NUMBER} BETWEEN {start} AND {start + length - 1}" for start in starts
         )
         return [Sample(f"({' UNION ALL '.join(parts)}) AS stretches", share)]
-
-    def fits(self, column: str, channel: Channel) -> bool:
-        """By the points of the least and the greatest value, which DuckDB knows of most files without reading."""
-        reading = self.readings[column]
-        ends = (f"SELECT {end}({reading.held}) AS {reading.held} FROM {self.table}" for end in ("MIN", "MAX"))
-        text = f"SELECT {reading.point} AS point FROM ({' UNION ALL '.join(ends)}) AS ends"
-        points = [point for (point,) in _own(channel).execute(text)]
-        return all(isinstance(point, int) and abs(point) <= LIMIT for point in points)
 
     def close(self) -> None:
         """Close the connection."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 
 import pyarrow as pa
 
@@ -15,15 +15,17 @@ from idios.backends.channel import Channel, Pool
 from idios.backends.dialect import Dialect
 from idios.backends.progress import Progress, Stopped, Watch, silent
 from idios.backends.queries import Queries
-from idios.backends.reading import LIMIT, Reading
+from idios.backends.reading import Reading
 from idios.backends.report import Report, conditions, report
 from idios.backends.search import SMALL, Sample
 from idios.backends.selection import Selection, columns_of
 from idios.backends.statements import Statement
-from idios.backends.summarise import Found, summarise, too_far
+from idios.backends.summarise import Found, summarise
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
 from idios.query.schema import Dataset
+
+log = logging.getLogger("idios.controller")
 
 SAMPLED = 2**16
 """How many records a sample should have."""
@@ -45,6 +47,7 @@ class SqlBackend(Backend):
         self.dataset = dataset
         self.channels = channels
         self.progress = progress or silent
+        self._told: set[str] = set()
 
     @abstractmethod
     def samplings(self, share: float, rows: int) -> list[Sample]:
@@ -72,22 +75,26 @@ class SqlBackend(Backend):
             self.prepare(channel)
             return self._count(channel)
 
-    def fits(self, column: str, channel: Channel) -> bool:
-        """Whether a glance shows that all values of a column fit the grid; False if it does not."""
-        return False
-
     def summarise(self, plan: Plan, watch: Watch | None = None) -> list[list[Found]]:
         """Run a plan; see ``summarise.py``."""
         with self._reading(watch) as channel:
             self.prepare(channel)
             columns = {name: self.readings[name] for name in columns_of(plan)}
             selection = Selection(plan, columns, self.dialect)
-            self._refuse_undecided(selection, channel)
             rows = self._count(channel)
             samples = self._samples(rows, selection.span) if rows > SMALL else []
             queries = Queries(channel, selection, self.table)
-            fits = partial(self.fits, channel=channel)
-            return summarise(Asked(plan, selection, rows), queries, samples, fits, channel.watch.step)
+            found = summarise(Asked(plan, selection, rows), queries, samples, channel.watch)
+        for name, number in found.unread.items():
+            if number and name not in self._told:
+                self._told.add(name)
+                log.warning(
+                    "column %r of %r is declared not nullable and has values that are missing or cannot be read: they "
+                    "read as a public point; `idios check` counts them",
+                    name,
+                    self.dataset.name,
+                )
+        return found.cells
 
     def check(self) -> Report:
         """Count what does not fit the declaration."""
@@ -109,7 +116,7 @@ class SqlBackend(Backend):
             self.prepare(channel)
             reading = self.readings[column]
             inner = f"SELECT {reading.point} AS point FROM {self.table}"
-            text = f"SELECT {reading.clamped('point')} AS point FROM ({inner}) AS points"
+            text = f"SELECT {reading.value('point')} AS point FROM ({inner}) AS points"
             return channel.fetch(Statement.of_integers(text, "point"))["point"]
 
     def close(self) -> None:
@@ -136,14 +143,3 @@ class SqlBackend(Backend):
         share = min(0.5, max(SAMPLED, SAMPLED_A_CELL * cells) / rows)
         even = self.dialect.even_sample.format(share=share)
         return [*self.samplings(share, rows), Sample(f"(SELECT * FROM {self.table} WHERE {even}) AS even", share)]
-
-    def _refuse_undecided(self, selection: Selection, channel: Channel) -> None:
-        """A filter that compares with points beyond the grid cannot tell apart the values that lie there."""
-        for column in selection.undecided():
-            value = self.dialect.identifier(selection.name(column))
-            text = (
-                f"SELECT MIN({value}) AS least, MAX({value}) AS greatest FROM ({selection.points(self.table)}) AS held"
-            )
-            [ends] = channel.fetch(Statement.of_integers(text, "least", "greatest")).to_pylist()
-            if (ends["least"] or 0) < -LIMIT or (ends["greatest"] or 0) > LIMIT:
-                raise too_far(column)

@@ -42,7 +42,7 @@ DIALECT = Dialect(
     quotient="div({n}, {d})",
     finite="ABS({x}) <= CAST('1.7976931348623157e308' AS DOUBLE PRECISION)",
     days="CASE WHEN isfinite({x}) THEN {x} - DATE '1970-01-01' END",
-    microseconds="CASE WHEN isfinite({x}) THEN EXTRACT(EPOCH FROM {x}) * 1000000 END",
+    timestamps={6: "CASE WHEN isfinite({x}) THEN EXTRACT(EPOCH FROM {x}) * 1000000 END"},
     quantiles="percentile_disc(CAST({shares} AS DOUBLE PRECISION[])) WITHIN GROUP (ORDER BY {x})",
     even_sample="random() < {share}",
     unscaled=None,

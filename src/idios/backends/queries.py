@@ -23,7 +23,6 @@ from idios.backends.dialect import Dialect
 from idios.backends.selection import CELL, ONLY, Constants, Selection
 from idios.backends.statements import Inquiry, Statement, statement
 from idios.core.summary import Window
-from idios.errors import SourceError
 
 WIDE = "decimal(38, 0)"
 
@@ -96,7 +95,7 @@ class Queries:
             held = f"SELECT {reading.held} FROM {self.source} WHERE {condition}"
             few = f"{held} ORDER BY {reading.held} {order} LIMIT {number}"
             points = f"SELECT {reading.point} AS point FROM ({few}) AS few"
-            text = f"SELECT {reading.clamped('point')} AS point FROM ({points}) AS points"
+            text = f"SELECT {reading.value('point')} AS point FROM ({points}) AS points"
             found = self.engine.fetch(Statement.of_integers(text, "point"))["point"]
             if not found.null_count:
                 break
@@ -208,9 +207,12 @@ def _cell(relation: ir.Table) -> list[str]:
 
 
 def added(found: Decimal | int | None, terms: int) -> int:
-    """A sum as the engine gives it: NULL of no terms; of any others NULL would hide an overflow."""
+    """A sum as the engine gives it: NULL of no terms.
+
+    Every engine adds in 38 digits or more, which hold the sum of 10¹⁹ points; NULL of any terms would hide an overflow.
+    """
     if found is None and terms:
-        raise SourceError("a sum did not fit the engine's widest numbers: declare a larger step")
+        raise AssertionError("a sum of points did not fit the engine's widest numbers")
     return int(found or 0)
 
 

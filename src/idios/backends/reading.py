@@ -5,32 +5,35 @@ Rules:
 1. A float v is read as ⌊v·k + ½⌋ with k = float(1/step): the same two operations on doubles in every engine.
    NaN and ±∞ read as NULL.
 2. Whole numbers and decimals are read as ⌊v/step + ½⌋ in exact arithmetic. Booleans are 0 and 1.
-3. Dates count days and timestamps microseconds since 1970-01-01 (UTC where they have a zone), then as rule 2. A
-   timestamp in a date column is read as the day it lies in.
+3. Dates count days and timestamps microseconds (whole ones, rounded down) since 1970-01-01 (UTC where they have a
+   zone), then as rule 2. A timestamp in a date column is read as the day it lies in.
 4. A category is the index of the declared value that has exactly the same text, otherwise NULL.
-5. With bounds, a point outside reads as the nearer bound. Where there is no bound (or one beyond ±2⁶² steps), a
-   point beyond ±2⁶² reads as ±(2⁶² + 1), a value that stands for "does not fit" and is found out where it matters.
+5. A point beyond ±2⁶² reads as ±2⁶², the public ends of every grid. With bounds, a point outside reads as the nearer
+   bound.
+6. In a column that is declared not nullable, what would read as NULL reads as a public point: the one nearest to 0
+   within the bounds, or the first category.
 
-Nothing in here can wrap, and nothing raises because of a value: limits are compared before anything is multiplied.
+Nothing in here can wrap, and nothing raises because of a value: limits are compared before anything is multiplied or
+cast. A type whose values could not be kept from that is refused when it is read here, before there is any value.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 
 from idios.backends.dialect import Dialect
-from idios.core.domain import Categories, Domain, Kind
+from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.errors import SourceError
 from idios.query.schema import Column
 
-LIMIT = 2**62
-"""The greatest distance from 0, in steps, at which a value is told apart from its neighbours."""
-BEYOND = LIMIT + 1
-"""Stands for every point that lies further away."""
+NEVER = "1 = 0"
+DAY = 86_400_000_000
+"""Microseconds in a day."""
 
 _NUMBERS = (Kind.INTEGER, Kind.NUMBER, Kind.DECIMAL)
 
@@ -40,7 +43,7 @@ class Reading:
     """One declared column in the SQL of its engine.
 
     ``held`` is what the source holds, ``given`` whether it holds anything, ``point`` the grid point before bounds,
-    NULL where what is held cannot be read. Of two numbers the greater has the greater point, or the same.
+    NULL where what is held cannot be read. The map from what is held to points is monotone.
     """
 
     column: Column
@@ -49,73 +52,71 @@ class Reading:
     point: str
     readable: str
     """Whether there is a point, in words that are quick to check."""
-    reach: int = 2**63
-    """No point is further from 0 than this."""
+    beyond: str = NEVER
+    """Whether the point lay beyond ±2⁶²."""
     place: str | None = None
     """For a category, its place among the declared ones, from 1."""
 
     @property
-    def lower(self) -> int:
-        """The least point that is read."""
-        bound = self.column.grid.lower
-        return -BEYOND if bound is None or bound < -LIMIT else min(bound, BEYOND)
+    def default(self) -> int | None:
+        """The point of what cannot be read; None if that is missing."""
+        return None if self.column.nullable else self.column.grid.clamp(0)
 
-    @property
-    def upper(self) -> int:
-        """The greatest point that is read."""
-        bound = self.column.grid.upper
-        return BEYOND if bound is None or bound > LIMIT else max(bound, -BEYOND)
+    def value(self, point: str) -> str:
+        """The point that counts, within bounds and never NULL where it cannot be; ``point`` names ``self.point``."""
+        if self.place is not None:
+            return point if self.default is None else f"COALESCE({point}, {self.default})"
+        low, high = self.column.grid.lower, self.column.grid.upper
+        cases = "" if self.default is None else f"WHEN {point} IS NULL THEN {self.default} "
+        cases += "" if low is None else f"WHEN {point} < {low} THEN {low} "
+        cases += "" if high is None else f"WHEN {point} > {high} THEN {high} "
+        return f"CASE {cases}ELSE {point} END" if cases else point
 
-    @property
-    def can_overflow(self) -> bool:
-        """Whether a point may turn out to lie beyond what fits."""
-        return self.lower == -BEYOND or self.upper == BEYOND
 
-    def clamped(self, point: str) -> str:
-        """The nearest point inside the limits; ``point`` names the result of ``self.point``."""
-        low, high = self.lower, self.upper
-        cases = f"WHEN {point} < {low} THEN {low} " if low > -self.reach else ""
-        cases += f"WHEN {point} > {high} THEN {high} " if high < self.reach else ""
-        return f"CASE {cases}ELSE {point} END" if cases and self.place is None else point
+@dataclass(frozen=True)
+class _Point:
+    """A grid point in SQL, and the condition that it had to be moved to an end of the grid."""
+
+    text: str
+    beyond: str = NEVER
 
 
 def read_column(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> Reading:
     """Write the map for the column ``x`` of type ``held``, or say why there is none."""
-    given, point = f"{x} IS NOT NULL", _point(column, x, held, dialect)
-    if column.kind is Kind.CATEGORY:
-        return Reading(column, x, given, f"CAST({point} - 1 AS BIGINT)", f"{point} IS NOT NULL", place=point)
+    given = f"{x} IS NOT NULL"
+    if isinstance(column.domain, Categories):
+        place = _category(column, column.domain, x, held, dialect)
+        return Reading(column, x, given, f"CAST({place} - 1 AS BIGINT)", f"{place} IS NOT NULL", place=place)
+    point = _point(column, column.domain, x, held, dialect)
     if held.is_floating():
-        return Reading(column, x, given, point, readable=dialect.finite.format(x=x), reach=BEYOND)
-    if held.is_integer() or (held.is_decimal() and not dialect.finite_decimal):
-        return Reading(column, x, given, point, readable=given)
-    return Reading(column, x, given, point, readable=f"({point}) IS NOT NULL")
+        readable = dialect.finite.format(x=x)
+    elif held.is_integer() or (held.is_decimal() and not dialect.finite_decimal):
+        readable = given
+    else:
+        readable = f"({point.text}) IS NOT NULL"
+    return Reading(column, x, given, point.text, readable, point.beyond)
 
 
-def _point(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> str:
-    domain = column.domain
-    if isinstance(domain, Categories):
-        return _category(column, domain, x, held, dialect)
+def _point(column: Column, domain: Domain, x: str, held: dt.DataType, dialect: Dialect) -> _Point:
     grid = _Grid(column.name, domain, dialect)
-    point: str | None = None
     if column.kind in _NUMBERS:
         if held.is_floating():
-            point = grid.of_double(f"CAST({x} AS {dialect.double})")
-        elif held.is_boolean():
-            point = grid.of_whole(f"CASE WHEN {x} THEN 1 WHEN NOT {x} THEN 0 END", small=True)
-        elif held.is_integer():
-            point = grid.of_whole(x, small=not isinstance(held, dt.UInt64))
-        elif isinstance(held, dt.Decimal):
-            point = grid.of_decimal(x, held.precision, held.scale)
-    elif column.kind is Kind.DATE:
-        if held.is_date():
-            point = grid.of_whole(dialect.days.format(x=x), small=True)
-        elif held.is_timestamp():
-            point = grid.of_whole(dialect.days.format(x=f"CAST({x} AS DATE)"), small=True)
-    elif held.is_timestamp() or held.is_date():
-        point = grid.of_whole(dialect.microseconds.format(x=f"CAST({x} AS TIMESTAMP)"), small=True)
-    if point is None:
-        raise _unreadable(column, held)
-    return point
+            return grid.of_double(f"CAST({x} AS {dialect.double})")
+        if held.is_boolean():
+            return grid.of_whole(f"CASE WHEN {x} THEN 1 WHEN NOT {x} THEN 0 END", 1)
+        if isinstance(held, dt.Integer):
+            return grid.of_whole(x, max(abs(held.bounds.lower), held.bounds.upper))
+        if isinstance(held, dt.Decimal):
+            return grid.of_decimal(x, held.precision, held.scale)
+    elif held.is_date():
+        days = dialect.days.format(x=x)
+        return grid.of_whole(days, 2**31, DAY if column.kind is Kind.TIMESTAMP else 1)
+    elif isinstance(held, dt.Timestamp):
+        moment = dialect.microseconds(x, held)
+        if column.kind is Kind.TIMESTAMP:
+            return grid.of_whole(moment, 2**64)
+        return grid.of_whole(dialect.floor_quotient(f"CAST({moment} AS {dialect.wide})", DAY), 2**64 // DAY)
+    raise _unreadable(column, held)
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class _Grid:
     domain: Domain
     dialect: Dialect
 
-    def of_double(self, x: str) -> str:
+    def of_double(self, x: str) -> _Point:
         """Rule 1. Beyond t the point does not fit; near 0, some engines raise where the product underflows."""
         real = self.dialect.real
         try:
@@ -139,22 +140,21 @@ class _Grid:
         t = _last_that_fits(k)
         cases = [
             f"WHEN {finite} AND ABS({x}) <= {real(t)} THEN CAST(FLOOR({x} * {real(k)} + {real(0.5)}) AS BIGINT)",
-            f"WHEN {finite} AND {x} > 0 THEN {BEYOND}",
-            f"WHEN {finite} THEN {-BEYOND}",
+            f"WHEN {finite} AND {x} > 0 THEN {LIMIT}",
+            f"WHEN {finite} THEN {-LIMIT}",
         ]
         if k < 1:
             cases.insert(0, f"WHEN {finite} AND ABS({x}) <= {real(0.25 / k)} THEN 0")
-        return f"CASE {' '.join(cases)} END"
+        return _Point(f"CASE {' '.join(cases)} END", f"{finite} AND ABS({x}) > {real(t)}")
 
-    def of_whole(self, x: str, *, small: bool) -> str:
-        """Rule 2 for whole numbers; ``small`` ones have 64 bits with a sign."""
-        step = self.domain.step
-        if small and step == 1:
-            return f"CAST({x} AS BIGINT)"
-        greatest = 2**63 if small else 2**64
+    def of_whole(self, x: str, greatest: int, unit: int = 1) -> _Point:
+        """Rule 2 for whole numbers of some unit, none of which is further from 0 than ``greatest``."""
+        step = self.domain.step / unit
+        if step == 1:
+            return self._ended(f"CAST({x} AS BIGINT)", x, LIMIT if greatest > LIMIT else None, str)
         return self._scaled(f"CAST({x} AS {self.dialect.wide})", step.denominator, step.numerator, greatest)
 
-    def of_decimal(self, x: str, precision: int | None, scale: int | None) -> str:
+    def of_decimal(self, x: str, precision: int | None, scale: int | None) -> _Point:
         """Rule 2 for decimals: a whole number of 10^−scale, and then as whole numbers are read."""
         dialect, step = self.dialect, self.domain.step
         if dialect.unscaled is None:
@@ -165,42 +165,56 @@ class _Grid:
                 "can be read exactly here: store it with fewer"
             )
         unit = step * 10**scale
-        greatest = 10**precision
         if scale == 0:
+            # HUGEINT, which has a few more values, is a decimal of 38 digits to Ibis
+            greatest = 2**127 if precision == 38 else 10**precision
             return self._scaled(f"CAST({x} AS {dialect.wide})", unit.denominator, unit.numerator, greatest)
         # the product x·10^scale has precision + scale + 2 digits by every engine's rules
         if precision + scale + 2 <= 38:
-            n = f"CAST({x} * CAST({10**scale} AS DECIMAL({scale + 1}, 0)) AS {dialect.wide})"
+            factor = dialect.widened.format(x=x, scale=scale)
+            n = f"CAST({factor} * CAST({10**scale} AS DECIMAL({scale + 1}, 0)) AS {dialect.wide})"
         else:
             n = dialect.unscaled.format(x=x, scale=scale, unit=dialect.whole(10**scale))
-        return self._scaled(n, unit.denominator, unit.numerator, greatest)
+        return self._scaled(n, unit.denominator, unit.numerator, 10**precision)
 
-    def _scaled(self, n: str, b: int, a: int, greatest: int) -> str:
+    def _scaled(self, n: str, b: int, a: int, greatest: int) -> _Point:
         """⌊n·b/a + ½⌋ = ⌊(n·b + ⌊a/2⌋)/a⌋ for whole n with |n| ≤ ``greatest``, kept from overflowing."""
         dialect = self.dialect
-        limit = min(BEYOND * a // b, greatest)  # up to here a point is at most BEYOND, from here on at least
-        if dialect.widest is not None and limit * b + a > dialect.widest:
+        last = LIMIT * a // b  # up to here a point is within the ends, from here on outside
+        if dialect.widest is not None and min(last, greatest) * b + a > dialect.widest:
             raise self._too_far()
         product = n if b == 1 else f"{n} * {dialect.whole(b)}"
         point = product if a == 1 else dialect.floor_quotient(f"{product} + {dialect.whole(a // 2)}", a)
-        read = f"CAST({point} AS BIGINT)"
-        if greatest * b <= LIMIT * a:
-            return read
-        return (
-            f"CASE WHEN {n} > {dialect.whole(limit)} THEN {BEYOND} "
-            f"WHEN {n} < {dialect.whole(-limit)} THEN {-BEYOND} ELSE {read} END"
+        return self._ended(f"CAST({point} AS BIGINT)", n, last if greatest > last else None, dialect.whole)
+
+    def _ended(self, read: str, n: str, last: int | None, literal: Callable[[int], str]) -> _Point:
+        """What is read, or an end of the grid where n lies beyond ``last``, if it can."""
+        if last is None:
+            return _Point(read)
+        above, below = f"{n} > {literal(last)}", f"{n} < {literal(-last)}"
+        return _Point(
+            f"CASE WHEN {above} THEN {LIMIT} WHEN {below} THEN {-LIMIT} ELSE {read} END", f"{above} OR {below}"
         )
 
-    def _fraction(self, x: str) -> str:
-        """⌊(2·b·x + a)/2a⌋ for step a/b, where decimals of any length are divided exactly."""
+    def _fraction(self, x: str) -> _Point:
+        """⌊(2·b·x + a)/2a⌋ for step a/b, where decimals of any length are divided exactly.
+
+        They are so long that a product may not fit; so they are compared with whole numbers first.
+        """
         dialect, a, b = self.dialect, self.domain.step.numerator, self.domain.step.denominator
-        limit = BEYOND * a
+        near, last, product = LIMIT * a // b + 1, dialect.whole(LIMIT * a), f"{x} * {dialect.whole(b)}"
+        finite = dialect.finite_decimal.format(x=x) if dialect.finite_decimal else "TRUE"
         point = dialect.floor_quotient(f"({x} * {dialect.whole(2 * b)} + {dialect.whole(a)})", 2 * a)
-        finite = f"WHEN NOT ({dialect.finite_decimal.format(x=x)}) THEN NULL " if dialect.finite_decimal else ""
-        return (
-            f"CASE {finite}WHEN {x} * {dialect.whole(b)} > {dialect.whole(limit)} THEN {BEYOND} "
-            f"WHEN {x} * {dialect.whole(b)} < {dialect.whole(-limit)} THEN {-BEYOND} ELSE CAST({point} AS BIGINT) END"
+        cases = (
+            f"WHEN NOT ({finite}) THEN NULL WHEN {x} > {dialect.whole(near)} THEN {LIMIT} "
+            f"WHEN {x} < {dialect.whole(-near)} THEN {-LIMIT} WHEN {product} > {last} THEN {LIMIT} "
+            f"WHEN {product} < -{last} THEN {-LIMIT}"
         )
+        beyond = (
+            f"CASE WHEN NOT ({finite}) THEN FALSE WHEN ABS({x}) > {dialect.whole(near)} THEN TRUE "
+            f"ELSE ABS({product}) > {last} END"
+        )
+        return _Point(f"CASE {cases} ELSE CAST({point} AS BIGINT) END", beyond)
 
     def _too_far(self) -> SourceError:
         return SourceError(
@@ -220,6 +234,7 @@ def _last_that_fits(k: float) -> float:
 
 
 def _category(column: Column, domain: Categories, x: str, held: dt.DataType, dialect: Dialect) -> str:
+    """The place of a category, from 1."""
     if not (held.is_string() or held.is_integer() or held.is_boolean()):
         raise _unreadable(column, held)
     text = dialect.text.format(x=x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from idios.backends.reading import LIMIT, Reading
+from idios.backends.reading import NEVER, Reading
 from idios.core.domain import Kind
 
 
@@ -18,30 +18,30 @@ class ColumnReport:
     missing: int
     """NULL in the source."""
     unreadable: int
-    """Not of the declared type (text that does not parse, NaN, ±∞): read as NULL."""
+    """Not of the declared type (text that does not parse, NaN, ±∞)."""
     outside: int
-    """Out of bounds, read as the nearer bound; of a category column, not declared, read as NULL."""
+    """Out of bounds, read as the nearer bound; of a category column, not declared."""
     too_far: int
-    """More than 2⁶² steps from 0 with no bound on that side: statistics of them fail."""
+    """More than 2⁶² steps from 0 with no bound on that side: read as ±2⁶² steps."""
     nulls: int
-    """All that reads as NULL."""
+    """Missing, unreadable or undeclared: read as NULL, or as a public point where the column is not nullable."""
 
     @property
     def breaks_nullable(self) -> bool:
-        """Whether something reads as NULL although the column is declared not nullable."""
+        """Whether something is missing although the column is declared not nullable."""
         return not self.nullable and self.nulls > 0
 
     def problems(self) -> list[str]:
         """What a controller should know, in words."""
         found = []
         if self.unreadable:
-            found.append(f"{self.unreadable} values do not have the declared type and read as NULL")
+            found.append(f"{self.unreadable} values do not have the declared type")
         if self.outside:
             found.append(f"{self.outside} values are out of bounds or not declared")
         if self.too_far:
-            found.append(f"{self.too_far} values do not fit the grid: declare a larger step, or bounds")
+            found.append(f"{self.too_far} values lie beyond the grid and read as its end: declare a larger step")
         if self.breaks_nullable:
-            found.append(f"{self.nulls} values read as NULL, and the column is declared not nullable")
+            found.append(f"{self.nulls} values are missing or unreadable where none can be, and read as a public point")
         return found
 
 
@@ -54,24 +54,24 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Whether every question that the declaration allows can be answered from this data."""
+        """Whether the data is as declared: no value is made up, and none is cut off where no bound says so."""
         return not any(column.breaks_nullable or column.too_far for column in self.columns)
 
 
 def conditions(reading: Reading) -> dict[str, str]:
     """What is counted of a column, as SQL."""
     point, grid = f"({reading.point})", reading.column.grid
-    bounds, limits = [], []
-    for bound, beyond, order in ((grid.lower, -LIMIT, "<"), (grid.upper, LIMIT, ">")):
-        if bound is None or abs(bound) > LIMIT:
-            limits.append(f"{point} {order} {beyond}")
+    outside, unbounded = [], []
+    for bound, order in ((grid.lower, "<"), (grid.upper, ">")):
+        if bound is None:
+            unbounded.append(f"{point} {order} 0")
         else:
-            bounds.append(f"{point} {order} {bound}")
+            outside.append(f"{point} {order} {bound}")
     return {
         "given": reading.given,
         "read": f"{point} IS NOT NULL",
-        "outside": " OR ".join(bounds) or "1 = 0",
-        "too_far": " OR ".join(limits) or "1 = 0",
+        "outside": " OR ".join(outside) or NEVER,
+        "too_far": f"({reading.beyond}) AND ({' OR '.join(unbounded)})" if unbounded else NEVER,
     }
 
 

@@ -16,7 +16,7 @@ from idios.backends.queries import WIDE, Key, Queries, Run, added, aggregated, s
 from idios.backends.selection import CELL, ONLY
 
 HALF = 31
-"""Squares are summed in halves of this many bits: for |v| ≤ 2⁶² + 1 no product of two halves leaves 64 bits."""
+"""Squares are summed in halves of this many bits: for |v| ≤ 2⁶² no product of two halves leaves 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,6 @@ class Need:
 
     total: bool = False
     squares: bool = False
-    ends: bool = False
-    """Whether the least and the greatest value must be looked at, because they may not fit the grid."""
     ranges: tuple[Run, ...] = ()
     """The intervals of points that are counted."""
 
@@ -38,7 +36,13 @@ def scan(
     constants = {name: _ends(name, brackets) for name in needs}
     readings = {name: queries.selection.reading(name) for name in needs}
     asked = tuple(
-        _Asked(name, need, tuple(constants[name]), readings[name].readable != readings[name].given)
+        _Asked(
+            name,
+            need,
+            tuple(constants[name]),
+            flagged=readings[name].readable != readings[name].given,
+            nullable=readings[name].column.nullable,
+        )
         for name, need in needs.items()
     )
     numbers = {end: numbers for ends in constants.values() for end, numbers in ends.items()}
@@ -55,7 +59,7 @@ def scan(
                 _piece(bracket, row, table, i, f"{name}_{k}")
                 for k, bracket in enumerate(brackets.get((cell, name), ()))
             )
-            known[cell, name] = _known(row, name, need, pieces)
+            known[cell, name] = _known(row, name, need, pieces, readings[name].column.nullable)
     return records, known
 
 
@@ -68,6 +72,7 @@ class _Asked:
     ends: tuple[str, ...]
     flagged: bool
     """Whether it is quicker to tell that a value can be read than as what."""
+    nullable: bool
 
 
 def _counted(relation: ir.Table, dialect: Dialect, asked: tuple[_Asked, ...]) -> ir.Table:
@@ -80,16 +85,16 @@ def _counted(relation: ir.Table, dialect: Dialect, asked: tuple[_Asked, ...]) ->
 def _totals(relation: ir.Table, dialect: Dialect, asked: _Asked) -> dict[str, ir.Value]:
     name, need, value = asked.name, asked.need, relation[asked.name]
     only_counted = need == Need() and not asked.ends
-    size = relation.count(where=relation[f"has_{name}"]) if only_counted and asked.flagged else value.count()
-    aggregates: dict[str, ir.Value] = {f"{name}_count": size}
+    # of a column that cannot miss values, those that it has and not those that stand in for what cannot be read
+    flag = not asked.nullable or (only_counted and asked.flagged)
+    read = relation.count(where=relation[f"has_{name}"]) if flag else value.count()
+    aggregates: dict[str, ir.Value] = {f"{name}_read": read}
     if need.total:
         aggregates[f"{name}_sum"] = summed(value, dialect).cast(WIDE)
     if need.squares:
         high, low = value >> HALF, value & (2**HALF - 1)
         for part, product in (("hh", high * high), ("hl", high * low), ("ll", low * low)):
             aggregates[f"{name}_{part}"] = summed(product, dialect).cast(WIDE)
-    if need.ends:
-        aggregates |= {f"{name}_least": value.min(), f"{name}_greatest": value.max()}
     for k, (first, last) in enumerate(need.ranges):
         aggregates[f"{name}_range_{k}"] = value.count(where=value.between(first, last))
     return aggregates
@@ -130,8 +135,9 @@ def _ends(name: str, brackets: Mapping[Key, Sequence[Bracket]]) -> dict[str, dic
     return ends
 
 
-def _known(row: Mapping[str, Any], name: str, need: Need, pieces: tuple[Piece, ...]) -> Known:
-    size = row[f"{name}_count"] or 0  # Spark counts by adding, and a sum of nothing is NULL
+def _known(row: Mapping[str, Any], name: str, need: Need, pieces: tuple[Piece, ...], nullable: bool) -> Known:
+    read = row[f"{name}_read"] or 0  # Spark counts by adding, and a sum of nothing is NULL
+    size = read if nullable else row["records"]
     squares = 0
     if need.squares:
         hh, hl, ll = (added(row[f"{name}_{part}"], size) for part in ("hh", "hl", "ll"))
@@ -140,8 +146,7 @@ def _known(row: Mapping[str, Any], name: str, need: Need, pieces: tuple[Piece, .
         size=size,
         total=added(row[f"{name}_sum"], size) if need.total else 0,
         squares=squares,
-        least=row.get(f"{name}_least") or 0,
-        greatest=row.get(f"{name}_greatest") or 0,
+        unread=size - read,
         ranges={run: row[f"{name}_range_{k}"] for k, run in enumerate(need.ranges)},
         pieces=pieces,
     )

@@ -121,6 +121,8 @@ class Search:
     def _take_ends(self) -> None:
         for name, runs in self.asked.nominal.items():
             known = self.known[ONLY, name]
+            if known.unread:
+                continue  # the order of the source is not that of the points
             bottom = max((last for first, last in runs if first <= FEW), default=0)
             top = max((NOMINAL - first + 1 for first, last in runs if NOMINAL - last < FEW), default=0)
             pieces = [self.queries.bottom(name, bottom)] if bottom else []

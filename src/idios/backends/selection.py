@@ -13,9 +13,9 @@ from math import prod
 from typing import TypeAlias
 
 from idios.backends.dialect import Dialect
-from idios.backends.reading import BEYOND, LIMIT, Reading
+from idios.backends.reading import Reading
 from idios.backends.statements import Relation
-from idios.core.domain import Categories, Kind
+from idios.core.domain import LIMIT, Categories, Kind
 from idios.query.plan import Group, Plan
 from idios.query.predicate import All, Among, Interval, Predicate
 
@@ -90,10 +90,10 @@ class Selection:
         for i, reading in enumerate(self.readings.values()):
             points.append(f"{reading.readable} AS {quoted(f'has_v{i}')}")
             if reading.column.kind is Kind.CATEGORY:
-                points.append(f"{reading.point} AS {quoted(f'v{i}')}")
+                points.append(f"{reading.value(reading.point)} AS {quoted(f'v{i}')}")
             else:
                 points.append(f"{reading.point} AS {quoted(f'p{i}')}")
-                values.append(f"{reading.clamped(quoted(f'p{i}'))} AS {quoted(f'v{i}')}")
+                values.append(f"{reading.value(quoted(f'p{i}'))} AS {quoted(f'v{i}')}")
         layers = [values]
         if place := self._place:
             points += [f"{place} AS {quoted(CELL)}", *self._elements(place, arrays)]
@@ -104,13 +104,6 @@ class Selection:
             if layer:
                 text = f"SELECT *, {', '.join(layer)} FROM ({text}{self.dialect.fence}) AS layer{depth}"
         return text + self.dialect.fence
-
-    def undecided(self) -> list[str]:
-        """The columns of the filter that are compared with a point beyond ±2⁶².
-
-        Such a comparison is right as long as no value of the column lies beyond as well.
-        """
-        return sorted({column for column, ends in _ends(self.plan) if any(abs(end) > LIMIT for end in ends)})
 
     def _passes(self, predicate: Predicate) -> str:
         """The condition in SQL, in parentheses."""
@@ -134,7 +127,9 @@ class Selection:
         reading = self.readings[group.column]
         domain = reading.column.domain
         every = tuple((i, i) for i in range(len(domain.values))) if isinstance(domain, Categories) else ()
-        return reading.place if group.intervals == every else None
+        if group.intervals != every:
+            return None
+        return reading.place if reading.default is None else f"COALESCE({reading.place}, {reading.default + 1})"
 
     def _code(self) -> str:
         code = ""
@@ -222,4 +217,4 @@ def _covered(value: str, intervals: Sequence[Interval]) -> str:
 
 
 def _fit(point: int) -> int:
-    return max(-BEYOND, min(BEYOND, point))
+    return max(-LIMIT, min(LIMIT, point))

@@ -45,7 +45,7 @@ DIALECT = Dialect(
     quotient="(({n}) DIV ({d}))",
     finite="ABS({x}) <= CAST('1.7976931348623157e308' AS DOUBLE)",
     days="unix_date({x})",
-    microseconds="unix_micros({x})",
+    timestamps={6: "unix_micros(CAST({x} AS TIMESTAMP))"},
     quantiles="percentile_approx({x}, {shares}, 10000)",
     even_sample="rand() < {share}",
     unscaled="(CAST(FLOOR({x}) AS DECIMAL(38, 0)) * {unit} + CAST(pmod({x}, 1) * {unit} AS DECIMAL(38, 0)))",

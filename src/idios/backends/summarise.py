@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
@@ -10,61 +10,45 @@ from typing import TypeAlias
 
 from idios.backends.asked import Asked, distance
 from idios.backends.brackets import Known
-from idios.backends.progress import Progress
+from idios.backends.progress import Watch
 from idios.backends.queries import Queries
-from idios.backends.reading import LIMIT
 from idios.backends.search import Sample, Search
-from idios.backends.selection import ONLY
+from idios.core.calibration import Method
 from idios.core.domain import Categories, Domain
-from idios.core.neighbours import Moves, Neighbours
+from idios.core.neighbours import Moves
 from idios.core.statistics import Mode, RangeCount, Statistic
 from idios.core.summary import Summary
-from idios.errors import GridOverflow, SourceError
+from idios.errors import SourceError
 from idios.query.plan import Aggregate
 
 Found: TypeAlias = Summary | tuple[int, ...]
 """What one aggregate needs of one cell: a summary; for a mode, the count of each declared category."""
 
 
-def summarise(
-    asked: Asked, queries: Queries, samples: Sequence[Sample], fits: Callable[[str], bool], progress: Progress
-) -> list[list[Found]]:
+@dataclass(frozen=True)
+class Summaries:
+    """What every aggregate of a plan needs of every cell."""
+
+    cells: list[list[Found]]
+    unread: Mapping[str, int]
+    """By column that is declared not nullable: how many selected values were missing or could not be read."""
+
+
+def summarise(asked: Asked, queries: Queries, samples: Sequence[Sample], watch: Watch) -> Summaries:
     """For every cell of a plan, what each of its aggregates needs."""
-    search = Search(asked, queries, asked.needs(fits), samples, progress)
+    search = Search(asked, queries, asked.needs(), samples, watch.step)
     search.scan()
-    _refuse(search)
-    search.complete()
-    progress("summarising", 0.9)
-    columns = [_Column(aggregate, search).found() for aggregate in asked.plan.aggregates]
-    progress("summarised", 1.0)
-    return [list(cell) for cell in zip(*columns, strict=True)]
-
-
-def too_far(column: str) -> GridOverflow:
-    """What is wrong with a column that has a value beyond ±2⁶² steps."""
-    return GridOverflow(
-        f"column {column!r} has values more than 2^62 steps away from 0, which cannot be told apart: declare a larger "
-        "step, or bounds"
-    )
-
-
-def _refuse(search: Search) -> None:
-    """Stop where the data is not what was declared, so that no summary of it would be right."""
-    asked = search.asked
-    cells = set(asked.cells)
-    for (cell, name), known in search.known.items():
-        if cell in cells and search.needs[name].ends and (known.least < -LIMIT or known.greatest > LIMIT):
-            raise too_far(asked.selection.column(name))
     if sum(search.records.values()) > asked.rows:
         raise SourceError("the source changed while it was being read: ask again")
-    if asked.plan.dataset.neighbours is Neighbours.REPLACE:
-        for aggregate in asked.plan.aggregates:
-            column = aggregate.column
-            if aggregate.whole and column and search.of(ONLY, asked.name(aggregate)).size != asked.rows:
-                raise SourceError(
-                    f"column {column!r} is declared not nullable, and has values that are missing or cannot be read: "
-                    "correct the declaration or the data; check counts them"
-                )
+    search.complete()
+    watch.step("summarising", 0.9)
+    columns = [_Column(aggregate, search).found() for aggregate in asked.plan.aggregates]
+    watch.step("summarised", 1.0)
+    unread: dict[str, int] = {}
+    for (_, name), known in search.known.items():
+        column = asked.selection.column(name)
+        unread[column] = unread.get(column, 0) + known.unread
+    return Summaries([list(cell) for cell in zip(*columns, strict=True)], unread)
 
 
 @dataclass(frozen=True)
@@ -88,7 +72,10 @@ class _Column:
     def _summaries(self, statistic: Statistic, grid: Domain) -> list[Summary]:
         aggregate, search, asked = self.aggregate, self.search, self.search.asked
         if aggregate.column is None:
-            return [Summary(grid, asked.moves(aggregate, search.records.get(cell, 0))) for cell in asked.cells]
+            # what is told exactly is the number of records, which is public, and nothing that was counted
+            exact = aggregate.choice is not None and aggregate.choice.method is Method.EXACT
+            sizes = (asked.rows if exact else search.records.get(cell, 0) for cell in asked.cells)
+            return [Summary(grid, asked.moves(aggregate, size)) for size in sizes]
         name = asked.name(aggregate)
         known = {cell: search.of(cell, name) for cell in asked.cells}
         moves = {cell: asked.moves(aggregate, known[cell].size) for cell in asked.cells}

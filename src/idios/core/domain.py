@@ -21,6 +21,13 @@ from idios.errors import InvalidInput
 
 LEAST_STEP = Fraction(1, 10**100)
 
+LIMIT = 2**62
+"""The ends of every grid in a database: a point further from 0 reads as ±LIMIT.
+
+They follow from the type of a grid point and are public. They are no bounds: what is computed from a column without
+bounds takes into account that a record may lie anywhere.
+"""
+
 
 class Kind(StrEnum):
     """The types of column that Idios reads."""

@@ -9,9 +9,8 @@ import numpy as np
 from idios.backends.arrays import NumberColumn
 from idios.backends.base import describe_source, open_source
 from idios.backends.engine import SqlBackend
-from idios.backends.reading import LIMIT
-from idios.core.domain import Domain, Kind, default_step
-from idios.errors import GridOverflow, InvalidInput, SourceError
+from idios.core.domain import LIMIT, Domain, Kind, default_step
+from idios.errors import InvalidInput, SourceError
 from idios.query.schema import Column, Dataset
 
 
@@ -37,8 +36,8 @@ def read_column(
         held = backend.points(name)
     points = held.drop_null().to_numpy()
     missing = held.null_count
-    if len(points) and max(-int(points.min()), int(points.max())) > LIMIT:
-        raise GridOverflow(f"a value of {name!r} lies more than 2^62 steps from 0: declare a larger step")
+    if len(points) and max(-int(points.min()), int(points.max())) >= LIMIT:
+        raise InvalidInput(f"a value of {name!r} lies 2^62 steps from 0 or further: declare a larger step")
     if missing and nullable is False:
         raise InvalidInput(f"{name!r} has missing values, so it cannot be declared without")
     can_miss = missing > 0 if nullable is None else nullable

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from idios.core.domain import Categories
+from idios.core.domain import LIMIT, Categories
 from idios.core.exact import text
 from idios.errors import QuestionRefused
 from idios.query.canonical import Diagram
@@ -85,6 +85,12 @@ def _size(question: Question, key: Key, column: Column) -> int:
             key.offset,
         )
     size = (key.width or 1) / column.grid.step
+    if size > LIMIT:
+        raise QuestionRefused(
+            f"the width of a bin is at most 2^62 steps of the column, which are {text(column.grid.step)} each",
+            question.source,
+            key.offset,
+        )
     if size.denominator != 1 or size < 1:
         raise QuestionRefused(
             f"the width of a bin is a multiple of the column's step, which is {text(column.grid.step)}",

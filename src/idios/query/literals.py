@@ -13,7 +13,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from idios.core.domain import Categories, Kind
+from idios.core.domain import LIMIT, Categories, Kind
+from idios.core.exact import text as number_text
 from idios.query.schema import Column
 from idios.query.text import Text
 from idios.query.whitelist import offset, only
@@ -23,7 +24,7 @@ DAY = 86_400_000_000
 """Microseconds in a day."""
 
 _MOMENT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?))?")
-_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?0*[0-9]{1,3})?")
 _FORMAT = "DATE '2026-01-31' or TIMESTAMP '2026-01-31 23:59:59'"
 
 
@@ -59,6 +60,8 @@ def literal(text: Text, node: exp.Expression) -> Value | None:
 def place(text: Text, column: Column, value: Value, at: int | None) -> Fraction | None:
     """c/step, the place of a literal on a column's grid; None for a category that is not declared.
 
+    A place beyond the ends of the grid is refused: no value is told apart there.
+
     >>> from idios.core.domain import Domain
     >>> from idios.query.text import cut
     >>> cents = Column("price", Kind.DECIMAL, Domain(Fraction(1, 100)))
@@ -70,12 +73,20 @@ def place(text: Text, column: Column, value: Value, at: int | None) -> Fraction 
     step = column.domain.step
     if column.kind in (Kind.DATE, Kind.TIMESTAMP):
         unit = DAY if column.kind is Kind.DATE else 1
-        return Fraction(_microseconds(text, column, value, at), unit) / step
-    if isinstance(value, bool) and column.kind is Kind.INTEGER:
-        return Fraction(int(value)) / step
-    if isinstance(value, Fraction):
-        return value / step
-    raise text.refuse(f"{column.name} is a number: compare it with a number, written without quotes", at)
+        number = Fraction(_microseconds(text, column, value, at), unit)
+    elif isinstance(value, bool) and column.kind is Kind.INTEGER:
+        number = Fraction(int(value))
+    elif isinstance(value, Fraction):
+        number = value
+    else:
+        raise text.refuse(f"{column.name} is a number: compare it with a number, written without quotes", at)
+    if abs(number) > LIMIT * step:
+        raise text.refuse(
+            f"{column.name} is read in steps of {number_text(step)}, up to 2^62 of them either way: compare it with a "
+            f"number within ±{float(LIMIT * step):.3g}",
+            at,
+        )
+    return number / step
 
 
 def show(column: Column, value: Fraction) -> str | Fraction:

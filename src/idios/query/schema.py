@@ -1,7 +1,8 @@
 """What a controller declares of a data set: its columns, its protection, and what may be asked.
 
 All of it is public. A column's values are read onto its grid (numbers, dates, timestamps) or as the index of a
-declared category; whatever does not fit reads as NULL, and NULL is never a value.
+declared category; whatever does not fit reads as NULL, and NULL is never a value. A column that is declared not
+nullable has no NULL: there it reads as a public point, record by record (``backends/reading.py``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from idios.core.calibration import Protection
-from idios.core.domain import Categories, Domain, Kind
+from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.core.neighbours import Neighbours
 from idios.errors import InvalidInput
 
@@ -28,6 +29,12 @@ class Column:
     def __post_init__(self) -> None:
         if (self.kind is Kind.CATEGORY) != isinstance(self.domain, Categories):
             raise InvalidInput(f"column {self.name!r}: a category column declares values, any other a grid")
+        for bound in (self.grid.lower, self.grid.upper):
+            if bound is not None and abs(bound) > LIMIT:
+                raise InvalidInput(
+                    f"column {self.name!r}: bounds must lie within 2^62 steps of 0, which is as far as values are "
+                    "told apart: declare a larger step"
+                )
 
     @property
     def grid(self) -> Domain:
