@@ -17,6 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from idios.backends.csv import CsvFormat
 from idios.core.calibration import Level, Protection
 from idios.core.domain import Categories, Domain, Kind, default_step
 from idios.core.exact import exact, positive, whole
@@ -35,6 +36,7 @@ RELEASE_SECONDS = Fraction(1, 4)
 COLUMN_KEYS = ("type", "step", "bounds", "nullable", "values", "decimals")
 DATASET_KEYS = (
     "source",
+    "csv",
     "version",
     "neighbours",
     "protection",
@@ -64,6 +66,7 @@ class Declared:
     source: str = field(repr=False)  # an address may hold a password
     budget: Fraction
     delta_budget: Fraction
+    csv_format: CsvFormat = field(default_factory=CsvFormat)
     analysts_trusted: bool = False
     release_seconds: Fraction = Fraction(0)
 
@@ -137,6 +140,7 @@ def declare(name: str, given: Mapping[str, Any], folder: Path | None = None) -> 
         default = protection.delta * DELTA_QUESTIONS
         delta_budget = exact(given["delta_budget"], "delta_budget") if "delta_budget" in given else default
         usual = RELEASE_SECONDS if protection.level is Level.DIFFERENTIAL else Fraction(0)
+        csv_format = read_csv_format(given.get("csv"), source)
         release_seconds = exact(given.get("release_seconds", usual), "release_seconds")
         if not 0 <= release_seconds <= 60:
             raise InvalidInput(f"release_seconds must be from 0 (no padding) to 60, got {given['release_seconds']!r}")
@@ -146,7 +150,18 @@ def declare(name: str, given: Mapping[str, Any], folder: Path | None = None) -> 
     if analysts not in (None, "trusted"):
         raise ConfigurationError(f'{where}: analysts must be "trusted" where it is given, got {analysts!r}')
     delta_budget = min(delta_budget, Fraction(1))
-    return Declared(dataset, source, budget, delta_budget, analysts == "trusted", release_seconds)
+    return Declared(dataset, source, budget, delta_budget, csv_format, analysts == "trusted", release_seconds)
+
+
+def read_csv_format(given: Any, source: Any) -> CsvFormat:
+    """Check the declared format of a csv file; RFC 4180 where nothing is declared."""
+    if given is None:
+        return CsvFormat()
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f'csv must be a table such as {{ delimiter = ";", decimal = "," }}, got {given!r}')
+    if not str(source).lower().endswith(".csv"):
+        raise InvalidInput("csv declares the format of a .csv file, and the source is none")
+    return CsvFormat.declare(given)
 
 
 def read_columns(given: Mapping[str, Any]) -> dict[str, Column]:

@@ -37,7 +37,7 @@ def hold(
             if not retired and ledger.retired(one.dataset.name):
                 continue
             dataset = replace(one.dataset, version=one.dataset.version or _version(one.source, ledger))
-            holdings[dataset.name] = Holding(dataset, open_source(one.source, dataset, progress))
+            holdings[dataset.name] = Holding(dataset, open_source(one.source, dataset, progress, one.csv_format))
             ledger.declare(
                 Declaration(dataset.name, dataset.version, one.budget, one.delta_budget, dataset.min_epsilon)
             )

@@ -30,6 +30,7 @@ from idios.config import (
     Declared,
     read_columns,
     read_configuration,
+    read_csv_format,
     read_parameters,
 )
 from idios.core.calibration import Protection
@@ -123,11 +124,13 @@ class TrustedParty:
         version: str | None = None,
         max_groups: int = MAX_GROUPS,
         parameters: Mapping[str, Any] | Parameters | None = None,
+        csv: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> TrustedParty:
         """Hold one table: a file, a data frame or a dict of columns.
 
-        ``columns`` declares what is public of each column, as in ``idios.toml``. ``ledger`` is a database address, the
+        ``columns`` declares what is public of each column, as in ``idios.toml``; ``csv`` the format of a csv file that
+        does not follow RFC 4180, such as ``{"delimiter": ";", "decimal": ","}``. ``ledger`` is a database address, the
         path of an SQLite file, or None for one that is forgotten at the end. ``progress`` is called with the name of
         each step of a slow question and the share of the work that is done.
         """
@@ -143,7 +146,7 @@ class TrustedParty:
             version=version or "",
         )
         delta_budget = min(dataset.protection.delta * DELTA_QUESTIONS, Fraction(1))
-        declared = Declared(dataset, source, positive(budget, "budget"), delta_budget)
+        declared = Declared(dataset, source, positive(budget, "budget"), delta_budget, read_csv_format(csv, source))
         if isinstance(ledger, Path) or (isinstance(ledger, str) and "://" not in ledger):
             ledger = f"sqlite:///{ledger}"
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger or "sqlite://")

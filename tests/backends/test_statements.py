@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idios.backends.base import open_source
-from idios.backends.duckdb import DuckDbBackend, DuckDbChannel
+from idios.backends.duckdb import DuckDbBackend
 from idios.backends.progress import Watch
 from idios.backends.selection import Selection
-from idios.backends.statements import _compiled
+from idios.backends.statements import Statement, _compiled
 from idios.core.statistics import Median
 from idios.core.summary import Summary
 from idios.query.predicate import All, Among, Any, Interval, Predicate, holds
@@ -62,8 +62,8 @@ def test_a_condition_means_what_the_predicate_means(held: DuckDbBackend, predica
     asked = plan(DATA, (Median(), "a"), (Median(), "b"), where=predicate)
     relation = Selection(asked, held.readings, held.dialect).relation(held.table)
     with held.channels.channel(Watch()) as channel:
-        assert isinstance(channel, DuckDbChannel)
-        found = channel.execute(f'SELECT "v0", "v1" FROM ({relation.text}) AS found')
+        text = f'SELECT "v0", "v1" FROM ({relation.text}) AS found'
+        found = [tuple(row.values()) for row in channel.fetch(Statement.of_integers(text, "v0", "v1")).to_pylist()]
     wanted = [(record["a"], record["b"]) for record in RECORDS if holds(predicate, {c: record[c] for c in "ab"})]
     assert sorted(found, key=repr) == sorted(wanted, key=repr)
 

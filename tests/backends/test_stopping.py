@@ -225,37 +225,15 @@ def csv_source(directory: Path) -> Path:
     return path
 
 
-def test_a_text_file_is_read_once_however_many_ask(tmp_path: Path) -> None:
-    data, told = dataset(whole("n")), []
-    with (
-        open_source(csv_source(tmp_path), data, lambda step, share: told.append(step)) as backend,
-        ThreadPoolExecutor(AT_ONCE) as pool,
-    ):
+def test_a_text_file_is_read_when_it_is_opened_and_never_again(tmp_path: Path) -> None:
+    data, told, path = dataset(whole("n")), [], csv_source(tmp_path)
+    with open_source(path, data, lambda step, share: told.append(step)) as backend, ThreadPoolExecutor(AT_ONCE) as pool:
+        assert set(told) == {"reading the file"}
+        told.clear()
+        path.unlink()
         found = list(pool.map(lambda _: backend.summarise(plan(data, (Median(), "n"))), range(12)))
-    assert told.count("reading the file") == 1
+    assert "reading the file" not in told
     assert all(one == found[0] for one in found)
-
-
-def test_reading_a_text_file_is_stopped_and_left_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, watch = dataset(whole("n")), Watch()
-    execute = DuckDbChannel.execute
-
-    def slow(self: DuckDbChannel, text: str) -> Any:
-        return execute(self, SLOW if self.watch is watch else text)
-
-    monkeypatch.setattr(DuckDbChannel, "execute", slow)
-    asked = plan(data, (Median(), "n"))
-    with open_source(csv_source(tmp_path), data) as backend, ThreadPoolExecutor(2) as pool:
-        first = pool.submit(backend.summarise, asked, watch)
-        until(lambda: watch._action)
-        second = pool.submit(backend.summarise, asked)
-        time.sleep(0.2)
-        assert not second.done()  # it waits for the file
-        watch.stop()
-        with pytest.raises(Stopped):
-            first.result(WAIT)
-        [[summary]] = second.result(WAIT)
-        assert summary.windows[0].values[len(summary.windows[0].values) // 2] == 500  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("kind", ["frame", "csv"])

@@ -2,7 +2,7 @@
 
 A source is one of
 
-    people.csv                                   a CSV file with a header line; read as the declared types
+    people.csv                                   a csv file, read as the declared format and types
     people.parquet                               a Parquet file
     people.duckdb::table                         a table of a DuckDB file (schema.table where it is not in main)
     postgresql://user@host/base?table=people     a table or view of PostgreSQL (schema.people likewise)
@@ -20,6 +20,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import Protocol, Self, cast
 
+from idios.backends.csv import CsvFormat
 from idios.backends.progress import Progress, Stopped, Watch
 from idios.backends.report import Report
 from idios.backends.summarise import Found
@@ -28,7 +29,7 @@ from idios.errors import SourceError
 from idios.query.plan import Plan
 from idios.query.schema import Dataset
 
-__all__ = ["Backend", "Found", "Progress", "Report", "Stopped", "Watch", "describe_source", "open_source"]
+__all__ = ["Backend", "CsvFormat", "Found", "Progress", "Report", "Stopped", "Watch", "describe_source", "open_source"]
 
 
 class Backend(ABC):
@@ -72,10 +73,10 @@ class Backend(ABC):
 class Engine(Protocol):
     """What each engine's module has."""
 
-    def connect(self, source: object, dataset: Dataset, progress: Progress | None) -> Backend:
+    def connect(self, source: object, dataset: Dataset, progress: Progress | None, csv_format: CsvFormat) -> Backend:
         """Open a declared data set."""
 
-    def describe(self, source: object) -> list[tuple[str, Kind, int]]:
+    def describe(self, source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
         """The names and types of a source."""
 
 
@@ -83,21 +84,24 @@ EXTRAS = {"postgresql": "postgres", "spark": "spark"}
 """The engines whose drivers are optional, and what installs them."""
 
 
-def open_source(source: object, dataset: Dataset, progress: Progress | None = None) -> Backend:
+def open_source(
+    source: object, dataset: Dataset, progress: Progress | None = None, csv_format: CsvFormat | None = None
+) -> Backend:
     """Open the data of a declared data set; what does not fit the declaration is said now, not later.
 
-    ``progress`` is called with the name of each step of a slow call and the share of the work done.
+    ``progress`` is called with the name of each step of a slow call and the share of the work done. A csv file is read
+    as ``csv_format`` says, or RFC 4180.
     """
-    return _engine(source).connect(source, dataset, progress)
+    return _engine(source).connect(source, dataset, progress, csv_format or CsvFormat())
 
 
-def describe_source(source: object) -> list[tuple[str, Kind, int]]:
+def describe_source(source: object, csv_format: CsvFormat | None = None) -> list[tuple[str, Kind, int]]:
     """The columns of a source: name, the kind it would be declared as, and the places of a decimal.
 
-    Nothing but names and types is read, except that a CSV file's types are guessed from its first lines. Columns that
-    no kind can read are left out.
+    Nothing but names and types is read, except that the kinds of a csv file are what its first records look like.
+    Columns that no kind can read are left out.
     """
-    return _engine(source).describe(source)
+    return _engine(source).describe(source, csv_format or CsvFormat())
 
 
 def _engine(source: object) -> Engine:

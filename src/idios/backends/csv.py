@@ -1,11 +1,19 @@
-"""CSV files, read as the declared types and nothing else.
+"""CSV files, read as the declared format and types and nothing else.
 
-Every field is text first. It is read as its column's kind if, blanks around it aside, it is written as follows;
-otherwise it reads as NULL and ``check`` counts it. An empty field is NULL.
+Rules:
 
-    integer     up to 38 digits with a sign, or true and false
-    number      digits, a decimal point, an exponent
-    decimal     up to 20 digits before and 18 after a decimal point
+1. The format is declared, or that of RFC 4180: commas, double quotes that are doubled inside quotes, a header, UTF-8.
+   Nothing about it follows from the records (``csv_proposal`` looks at them, for a controller to confirm).
+2. The whole file is parsed when it is opened. A file that does not have the format is refused then, as a whole: a
+   record with too many or too few fields, a quote that is never closed, bytes that are no text.
+3. Nothing is skipped: an empty line is a record of empty fields.
+4. Every field is text first. It is read as its column's kind if, blanks around it aside, it is written as follows;
+   otherwise it cannot be read, and ``check`` counts it. An empty field, quoted or not, is NULL, and so is a declared
+   null string.
+
+    integer     digits with a sign, or true and false
+    number      digits, the decimal mark, an exponent
+    decimal     up to 20 digits before and 18 after the decimal mark
     date        2024-12-31
     timestamp   2024-12-31 23:59, 2024-12-31T23:59:59.999999+01:00; UTC where no offset is written
     category    any text, blanks included
@@ -13,40 +21,229 @@ otherwise it reads as NULL and ``check`` counts it. An empty field is NULL.
 
 from __future__ import annotations
 
+import codecs
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
 
+from idios.backends.progress import Progress, silent
 from idios.core.domain import Kind
+from idios.errors import InvalidInput, SourceError
 
-OPTIONS = (
-    "all_varchar = true, header = true, skip = 0, comment = '', strict_mode = true, ignore_errors = false, "
-    "null_padding = false"
-)
-"""Nothing is skipped: a line that does not fit is an error, never one line less."""
+BLOCK = 2**24
+"""How many bytes are parsed at a time; no record may be longer."""
 
-GUESSED = "header = true, skip = 0, comment = '', dateformat = '%Y-%m-%d'"
-"""For a first look at the types."""
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """How records are written down. Without an ``escape`` a quote inside quotes is doubled."""
+
+    delimiter: str = ","
+    quote: str | None = '"'
+    escape: str | None = None
+    decimal: str = "."
+    header: bool = True
+    encoding: str = "utf-8"
+    nulls: tuple[str, ...] = ()
+
+    @classmethod
+    def declare(cls, given: Mapping[str, Any]) -> CsvFormat:
+        """Check what a controller writes; an empty ``quote`` or ``escape`` means that there is none.
+
+        >>> CsvFormat.declare({"delimiter": ";", "decimal": ",", "nulls": ["NA"]}).nulls
+        ('NA',)
+        """
+        unknown = [key for key in given if key not in CSV_KEYS]
+        if unknown:
+            raise InvalidInput(f"csv: {unknown[0]!r} is not known; known are {', '.join(CSV_KEYS)}")
+        for key in ("delimiter", "quote", "escape"):
+            mark = given.get(key, ",")
+            least = 1 if key == "delimiter" else 0
+            if not isinstance(mark, str) or not least <= len(mark) <= 1 or not mark.isascii() or mark in ("\r", "\n"):
+                raise InvalidInput(f"csv: {key} must be one ASCII character, got {mark!r}")
+        if given.get("decimal", ".") not in (".", ","):
+            raise InvalidInput(f'csv: decimal must be "." or ",", got {given["decimal"]!r}')
+        if not isinstance(given.get("header", True), bool):
+            raise InvalidInput(f"csv: header must be true or false, got {given['header']!r}")
+        nulls = given.get("nulls", [])
+        if isinstance(nulls, str) or not isinstance(nulls, Sequence) or not all(isinstance(n, str) for n in nulls):
+            raise InvalidInput(f'csv: nulls must be a list of texts such as ["NA", "."], got {nulls!r}')
+        try:
+            "a".encode(codecs.lookup(str(given.get("encoding", "utf-8"))).name)
+        except (LookupError, TypeError):
+            raise InvalidInput(f"csv: there is no text encoding {given['encoding']!r}") from None
+        declared = cls(**{**given, "nulls": tuple(nulls)})
+        marks = [mark for mark in (declared.delimiter, declared.quote, declared.escape) if mark]
+        if len(set(marks)) != len(marks):
+            raise InvalidInput("csv: delimiter, quote and escape must differ from each other")
+        return replace(declared, quote=declared.quote or None, escape=declared.escape or None)
+
+
+CSV_KEYS = tuple(CsvFormat.__dataclass_fields__)
 
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_FORMS: dict[Kind, tuple[str, str, dt.DataType]] = {
-    Kind.INTEGER: (r"[+-]?[0-9]{1,38}", "HUGEINT", dt.Decimal(38, 0)),
+FORMS: dict[Kind, tuple[str, str, dt.DataType]] = {
+    Kind.INTEGER: (r"[+-]?0*[0-9]{1,38}", "HUGEINT", dt.Decimal(38, 0)),
     Kind.NUMBER: (r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", "DOUBLE", dt.float64),
     Kind.DECIMAL: (r"[+-]?([0-9]{1,20}(\.[0-9]{0,18})?|\.[0-9]{1,18})", "DECIMAL(38, 18)", dt.Decimal(38, 18)),
     Kind.DATE: (_DATE, "DATE", dt.date),
     Kind.TIMESTAMP: (
         _DATE + r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?",
         "TIMESTAMPTZ",
-        dt.Timestamp(timezone="UTC"),
+        dt.Timestamp(timezone="UTC", scale=6),
     ),
 }
+"""By kind: how a field is written, as what it is cast, and what that gives."""
+_MARKED = (Kind.NUMBER, Kind.DECIMAL)
+"""The kinds that are written with a decimal mark."""
 
 
-def parsed(kind: Kind, field: str) -> tuple[str, dt.DataType]:
+def parse_field(kind: Kind, field: str, format: CsvFormat) -> tuple[str, dt.DataType]:
     """The SQL that reads one text field as a kind, and the type it gives."""
     if kind is Kind.CATEGORY:
         return field, dt.string
-    form, type_name, held = _FORMS[kind]
+    form, type_name, held = FORMS[kind]
     text = f"trim({field})"
+    if kind in _MARKED and format.decimal != ".":
+        # a point is no decimal mark then, and must not become one
+        text = f"translate({text}, '{format.decimal}.', '.{format.decimal}')"
     value = f"WHEN regexp_full_match({text}, '{form}') THEN TRY_CAST({text} AS {type_name})"
     if kind is Kind.INTEGER:
+        # what is too long for the type lies beyond every grid, and reads as its end
+        value += f" WHEN regexp_full_match({text}, '[+]?[0-9]+') THEN CAST('{10**38}' AS HUGEINT)"
+        value += f" WHEN regexp_full_match({text}, '-[0-9]+') THEN CAST('{-(10**38)}' AS HUGEINT)"
         value += f" WHEN lower({text}) = 'true' THEN 1 WHEN lower({text}) = 'false' THEN 0"
     return f"CASE {value} END", held
+
+
+def read_names(path: Path, format: CsvFormat) -> list[str]:
+    """The names of a file's columns: its header, or column1, column2, … where it has none."""
+    with path.open("rb") as file:
+        names = list(_open(_Text(file, format), format).schema.names)
+    return names if format.header else [f"column{i}" for i in range(1, len(names) + 1)]
+
+
+def read_records(
+    path: Path, format: CsvFormat, names: Sequence[str], wanted: Sequence[str], progress: Progress = silent
+) -> Iterator[pa.Table]:
+    """The text of some columns, in pieces; the file is right if they come to their end.
+
+    A record made up here follows the last one. If it is read as it was written, no quote was left open.
+    """
+    mark = secrets.token_hex(16)
+    size = max(1, path.stat().st_size)
+    held: pa.Table | None = None
+    with path.open("rb") as file:
+        text = _Text(file, format, ending=format.delimiter.join([mark] * len(names)))
+        reader = _open(text, format, names, wanted)
+        while (piece := _next(reader)) is not None:
+            progress("reading the file", min(1.0, file.tell() / size))
+            if held is not None:
+                yield held
+            if piece.num_rows:
+                held = pa.Table.from_batches([piece])
+    if held is None or set(held.slice(held.num_rows - 1).to_pylist()[0].values()) != {mark}:
+        raise SourceError("a quote of the csv file is never closed: mend the file, or declare its quote and escape")
+    yield held.slice(0, held.num_rows - 1)
+
+
+class _Text:
+    """A file as UTF-8 without a byte order mark, with a line of its own at the end."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO, format: CsvFormat, ending: str | None = None) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder(format.encoding)(errors="strict")
+        self._encoding = format.encoding
+        self._ending = ending
+        self._last = ""
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes; as many as there are at hand."""
+        while not self.closed:
+            raw = self._file.read(BLOCK if size < 0 else size)
+            try:
+                text = self._decoder.decode(raw, final=not raw)
+            except UnicodeDecodeError:
+                raise SourceError(
+                    f"the csv file is not {self._encoding}: declare its encoding, such as "
+                    'csv = { encoding = "latin-1" }'
+                ) from None
+            if not self._last:
+                text = text.removeprefix("\ufeff")
+            if not raw:
+                self.closed = True
+                separator = "" if self._last in ("", "\r", "\n") else "\n"
+                text += "" if self._ending is None else f"{separator}{self._ending}\n"
+            if text:
+                self._last = text[-1]
+                return text.encode()
+        return b""
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _open(
+    text: _Text, format: CsvFormat, names: Sequence[str] | None = None, wanted: Sequence[str] | None = None
+) -> arrow_csv.CSVStreamingReader:
+    reading = arrow_csv.ReadOptions(
+        column_names=names,
+        skip_rows_after_names=1 if names is not None and format.header else 0,
+        autogenerate_column_names=names is None and not format.header,
+        block_size=BLOCK,
+        use_threads=False,
+    )
+    parsing = arrow_csv.ParseOptions(
+        delimiter=format.delimiter,
+        quote_char=format.quote or False,
+        double_quote=format.escape is None,
+        escape_char=format.escape or False,
+        newlines_in_values=True,
+        ignore_empty_lines=False,
+    )
+    converting = arrow_csv.ConvertOptions(
+        column_types=dict.fromkeys(names or (), pa.string()),
+        include_columns=wanted,
+        null_values=["", *format.nulls],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,
+    )
+    try:
+        return arrow_csv.open_csv(pa.PythonFile(text, "r"), reading, parsing, converting)
+    except pa.ArrowInvalid as error:
+        raise _malformed(error) from None
+
+
+def _next(reader: arrow_csv.CSVStreamingReader) -> pa.RecordBatch | None:
+    try:
+        return reader.read_next_batch()
+    except StopIteration:
+        return None
+    except pa.ArrowInvalid as error:
+        raise _malformed(error) from None
+
+
+def _malformed(error: pa.ArrowInvalid) -> SourceError:
+    """What is wrong, in numbers; the parser's own words quote the record."""
+    fields = re.search(r"(?:Row #([0-9]+): )?Expected ([0-9]+) columns, got ([0-9]+)", str(error))
+    if fields:
+        where = f"line {int(fields[1]):,}" if fields[1] else "a line"
+        return SourceError(
+            f"the csv file is malformed: {where} has {fields[3]} fields and not {fields[2]}; nothing is read of it. "
+            "Mend it, or declare its delimiter, quote and escape"
+        )
+    if "Empty CSV file" in str(error):
+        return SourceError("the csv file is empty: not even a header is there")
+    return SourceError(
+        f"the csv file is malformed: a record is longer than {BLOCK:,} bytes, or a quote is never closed; nothing is "
+        "read of it. Mend it, or declare its quote and escape"
+    )

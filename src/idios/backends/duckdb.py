@@ -7,7 +7,7 @@ shut off and the configuration locked. Every question has a cursor of its own, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,11 +17,12 @@ import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType  # type: ignore[import-untyped]
 
-from idios.backends import csv
-from idios.backends.channel import AT_ONCE, Channel, Gate, Pool
+from idios.backends.channel import AT_ONCE, Channel, Pool
+from idios.backends.csv import CsvFormat, parse_field, read_names, read_records
+from idios.backends.csv_proposal import propose_columns
 from idios.backends.dialect import Dialect
 from idios.backends.engine import SqlBackend
-from idios.backends.progress import Progress
+from idios.backends.progress import Progress, silent
 from idios.backends.reading import Reading, read_column
 from idios.backends.search import Sample
 from idios.backends.source import described, readings, refuse_absent, table_name
@@ -73,21 +74,29 @@ STRETCHES = 8
 FILES = "a .csv or .parquet file, or file.duckdb::table"
 
 
-def connect(source: object, dataset: Dataset, progress: Progress | None) -> DuckDbBackend:
+def connect(source: object, dataset: Dataset, progress: Progress | None, csv_format: CsvFormat) -> DuckDbBackend:
     """Open a declared data set in a file or a frame."""
     attached = _attach(source)
     try:
-        return DuckDbBackend(attached, dataset, progress)
+        if attached.place.text is not None:
+            found = _load_csv(attached, attached.place.text, dataset, csv_format, progress or silent)
+        else:
+            found = readings(dataset, attached.held(), DIALECT)
+            if attached.place.numbered is not None:
+                _decode_parquet(attached, found)
+        return DuckDbBackend(attached, found, dataset, progress)
     except BaseException:
         attached.close()
         raise
 
 
-def describe(source: object) -> list[tuple[str, Kind, int]]:
-    """The names and types of a file or a frame."""
+def describe(source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
+    """The names and types of a file or a frame; of a csv file, what its beginning looks like."""
     attached = _attach(source)
     try:
-        return described(attached.held(attached.place.guess or attached.place.table))
+        if attached.place.text is not None:
+            return propose_columns(attached.place.text, csv_format)
+        return described(attached.held())
     finally:
         attached.close()
 
@@ -97,10 +106,10 @@ class _Place:
     """What a source is called in its connection."""
 
     table: str
-    numbered: bool = False
+    numbered: bool | None = None
     """Whether the records of a Parquet file carry their number, which makes stretches of them cheap to find."""
-    guess: str | None = None
-    """For a CSV file, its text as a table of guessed types."""
+    text: Path | None = None
+    """For a csv file, where it is: its text is parsed here, and DuckDB sees its grid points only."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +121,10 @@ class _Attached:
     directory: TemporaryDirectory[str]
     place: _Place
 
-    def held(self, table: str) -> dict[str, dt.DataType]:
-        """The names and types of a table."""
+    def held(self) -> dict[str, dt.DataType]:
+        """The names and types of the table."""
         try:
-            columns = self.cursors[0].execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
+            columns = self.cursors[0].execute(f"DESCRIBE SELECT * FROM {self.place.table}").fetchall()
         except duckdb.Error as error:
             raise SourceError("DuckDB cannot read the columns of the source") from error
         return {name: _type(text) for name, text, *_ in columns if not (self.place.numbered and name == NUMBER)}
@@ -136,12 +145,6 @@ class DuckDbChannel(Channel):
         """Run a statement."""
         return self.connection.con.execute(statement.text).to_arrow_table().cast(statement.schema)
 
-    def execute(self, text: str) -> list[tuple[object, ...]]:
-        """Run a statement that selects nothing, or next to nothing."""
-        with self.watch.interruptible(self.interrupt):
-            found: list[tuple[object, ...]] = self.connection.con.execute(text).fetchall()
-            return found
-
     def interrupt(self) -> None:
         """Interrupt this cursor alone."""
         self.connection.con.interrupt()
@@ -159,39 +162,15 @@ class DuckDbBackend(SqlBackend):
 
     dialect = DIALECT
 
-    def __init__(self, attached: _Attached, dataset: Dataset, progress: Progress | None) -> None:
+    def __init__(
+        self, attached: _Attached, readings: Mapping[str, Reading], dataset: Dataset, progress: Progress | None
+    ) -> None:
         engines = iter(attached.engines)
         super().__init__(dataset, Pool(lambda: DuckDbChannel(next(engines)), len(attached.engines)), progress)
         self._attached = attached
-        self._preparing = Gate(1)
-        self._text = attached.place.guess is not None
         self.table = attached.place.table
-        held = attached.held(self.table)
-        if self._text:
-            refuse_absent(dataset, held)
-            self.table, self.readings = self._fields()
-        else:
-            self.readings = readings(dataset, held, DIALECT)
-        self._original = self.table, self.readings
+        self.readings = readings
         self.try_reading()
-
-    def prepare(self, channel: Channel) -> None:
-        """Turn a CSV file into grid points, once: text is slow to read again and again."""
-        if not self._text:
-            return
-        with self._preparing.entered(channel.watch):
-            if self._text:
-                channel.watch.step("reading the file", 0.0)
-                names = {name: DIALECT.identifier(f"x{i}") for i, name in enumerate(self.readings)}
-                points = ", ".join(f"{reading.point} AS {names[name]}" for name, reading in self.readings.items())
-                _own(channel).execute(f"CREATE OR REPLACE TABLE points AS SELECT {points} FROM {self.table}")
-                self.readings = {name: _stored(reading, names[name]) for name, reading in self.readings.items()}
-                self.table = "points"
-                self._text = False  # last, since others look at it without waiting
-
-    def original(self) -> tuple[str, Mapping[str, Reading]]:
-        """Of a CSV file, its text."""
-        return self._original
 
     def samplings(self, share: float, rows: int) -> list[Sample]:
         """Whole blocks; of a Parquet file, which has to be decoded to be sampled, a few long stretches."""
@@ -209,28 +188,55 @@ class DuckDbBackend(SqlBackend):
         super().close()
         self._attached.close()
 
-    def _fields(self) -> tuple[str, dict[str, Reading]]:
-        """A CSV file's fields read as their kinds, beside whether there is anything in them."""
-        parts, found = [], {}
-        for i, (name, column) in enumerate(self.dataset.columns.items()):
-            field, value, given = (DIALECT.identifier(text) for text in (name, f"x{i}", f"given{i}"))
-            text, held = csv.parsed(column.kind, field)
-            parts.append(f"{text} AS {value}, {field} IS NOT NULL AS {given}")
-            found[name] = replace(read_column(column, value, held, DIALECT), given=given)
-        return f"(SELECT {', '.join(parts)} FROM {self.table}) AS fields", found
+
+def _load_csv(
+    attached: _Attached, path: Path, dataset: Dataset, format: CsvFormat, progress: Progress
+) -> dict[str, Reading]:
+    """Parse a csv file into a table of grid points, beside whether a field holds anything and whether it was cut."""
+    names = read_names(path, format)
+    refuse_absent(dataset, names)
+    twice = [name for name in dataset.columns if names.count(name) > 1]
+    if twice:
+        raise SourceError(f"the csv file has {names.count(twice[0])} columns {twice[0]!r}: rename all but one")
+    fields, points, found = [], [], {}
+    for i, (name, column) in enumerate(dataset.columns.items()):
+        field, value, given, beyond = (DIALECT.identifier(text) for text in (name, f"x{i}", f"given{i}", f"beyond{i}"))
+        text, held = parse_field(column.kind, field, format)
+        reading = read_column(column, value, held, DIALECT)
+        fields.append(f"{text} AS {value}, {field} IS NOT NULL AS {given}")
+        points.append(f"{reading.point} AS {value}, {given}, COALESCE({reading.beyond}, FALSE) AS {beyond}")
+        place = f"({value} + 1)" if reading.place else None
+        found[name] = Reading(column, value, given, value, f"{value} IS NOT NULL", beyond, place)
+    select = f"SELECT {', '.join(points)} FROM (SELECT {', '.join(fields)} FROM piece) AS fields"
+    connection = attached.cursors[0]
+    created = False
+    for piece in read_records(path, format, names, list(dataset.columns), progress):
+        connection.register("piece", piece)
+        target = f"INSERT INTO {attached.place.table}" if created else f"CREATE TABLE {attached.place.table} AS"
+        connection.execute(f"{target} {select}")
+        connection.unregister("piece")
+        created = True
+    progress("reading the file", 1.0)
+    return found
 
 
-def _stored(reading: Reading, point: str) -> Reading:
-    """A column whose points are stored."""
-    given = f"{point} IS NOT NULL"
-    place = f"({point} + 1)" if reading.place else None
-    return Reading(reading.column, point, given, point, readable=given, place=place)
-
-
-def _own(channel: Channel) -> DuckDbChannel:
-    if not isinstance(channel, DuckDbChannel):
-        raise AssertionError("a DuckDB source has channels of DuckDB only")
-    return channel
+def _decode_parquet(attached: _Attached, found: Mapping[str, Reading]) -> None:
+    """Read once what DuckDB may fail to decode, so that no question does: text that is no UTF-8, far timestamps."""
+    held = attached.held()
+    points = [
+        f"COUNT({reading.point})"
+        for name, reading in found.items()
+        if held[name].is_string() or held[name].is_timestamp()
+    ]
+    if not points:
+        return
+    try:
+        attached.cursors[0].execute(f"SELECT {', '.join(points)} FROM {attached.place.table}").fetchall()
+    except duckdb.Error as error:
+        raise SourceError(
+            "DuckDB cannot decode every text and timestamp of the Parquet file (text that is not UTF-8, or a timestamp "
+            "too far away for microseconds): mend the file, or leave these columns out"
+        ) from error
 
 
 def _attach(source: object) -> _Attached:
@@ -240,7 +246,7 @@ def _attach(source: object) -> _Attached:
         cursors = (connection, *(connection.cursor() for _ in range(AT_ONCE - 1)))
         # Ibis changes settings when it takes a connection over, so it comes before they are locked
         engines = tuple(ibis.duckdb.from_connection(cursor) for cursor in cursors)
-        attached = _Attached(cursors, engines, directory, _place(cursors, source, directory.name))
+        attached = _Attached(cursors, engines, directory, _find(cursors, source, directory.name))
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
     except BaseException:
@@ -250,13 +256,16 @@ def _attach(source: object) -> _Attached:
     return attached
 
 
-def _place(cursors: Sequence[duckdb.DuckDBPyConnection], source: object, directory: str) -> _Place:
+def _find(cursors: Sequence[duckdb.DuckDBPyConnection], source: object, directory: str) -> _Place:
     """Make the source known to the connection: its table, and what is special about it."""
     connection = cursors[0]
     if not isinstance(source, str | Path):
         frame = _arrow(source)
-        for cursor in cursors:  # a frame is known to the cursor alone that was given it
-            cursor.register("frame", frame)
+        try:
+            for cursor in cursors:  # a frame is known to the cursor alone that was given it
+                cursor.register("frame", frame)
+        except duckdb.Error as error:
+            raise SourceError("DuckDB cannot read a column of the frame: its type is not known there") from error
         return _Place("frame")
     written, _, table = str(source).partition("::")
     path = Path(written).absolute()
@@ -267,6 +276,8 @@ def _place(cursors: Sequence[duckdb.DuckDBPyConnection], source: object, directo
         raise SourceError(f"there is no file {written!r}")
     if table and suffix != ".duckdb":
         raise SourceError(f"only a .duckdb file has tables to choose from: write {written!r} alone")
+    if suffix == ".csv":
+        return _Place("points", text=path)
     if set(str(path)) & set("*?["):
         # DuckDB takes such a name for a pattern of many files, so it is given another name
         link = Path(directory) / f"source{suffix}"
@@ -275,9 +286,6 @@ def _place(cursors: Sequence[duckdb.DuckDBPyConnection], source: object, directo
     literal = DIALECT.string(str(path))
     connection.execute(f"SET allowed_paths = [{literal}]")
     try:
-        if suffix == ".csv":
-            connection.execute(f"CREATE VIEW file AS SELECT * FROM read_csv({literal}, {csv.OPTIONS})")
-            return _Place("file", guess=f"read_csv({literal}, {csv.GUESSED})")
         if suffix == ".parquet":
             return _parquet(connection, literal)
         connection.execute(f"ATTACH {literal} AS base (READ_ONLY)")
@@ -319,7 +327,9 @@ def _arrow(source: object) -> pa.Table:
             f"got {type(source).__name__}"
         )
     try:
-        return pa.table(dict(source) if isinstance(source, Mapping) else source)
+        frame = pa.table(dict(source) if isinstance(source, Mapping) else source)
+        frame.validate(full=True)  # text that is no UTF-8, say, is found now and not by a question
+        return frame
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         # the driver's words may quote a value
         raise SourceError(

@@ -53,13 +53,6 @@ class SqlBackend(Backend):
     def samplings(self, share: float, rows: int) -> list[Sample]:
         """Quick ways to take a sample of about that share; it need not be even."""
 
-    def prepare(self, channel: Channel) -> None:
-        """Whatever must be done once before data is read."""
-
-    def original(self) -> tuple[str, Mapping[str, Reading]]:
-        """The table and readings that ``check`` looks at: as the source holds them."""
-        return self.table, self.readings
-
     def try_reading(self) -> None:
         """Let the engine look at what will be asked of it, without reading a record."""
         names = [f"point{i}" for i in range(len(self.readings))]
@@ -72,13 +65,11 @@ class SqlBackend(Backend):
     def rows(self) -> int:
         """How many records the table has."""
         with self._reading() as channel:
-            self.prepare(channel)
             return self._count(channel)
 
     def summarise(self, plan: Plan, watch: Watch | None = None) -> list[list[Found]]:
         """Run a plan; see ``summarise.py``."""
         with self._reading(watch) as channel:
-            self.prepare(channel)
             columns = {name: self.readings[name] for name in columns_of(plan)}
             selection = Selection(plan, columns, self.dialect)
             rows = self._count(channel)
@@ -99,21 +90,19 @@ class SqlBackend(Backend):
     def check(self) -> Report:
         """Count what does not fit the declaration."""
         with self._reading() as channel:
-            table, readings = self.original()
             columns = {
                 f"{name}_{i}": f"COUNT(*) FILTER (WHERE {condition})"
-                for i, reading in enumerate(readings.values())
+                for i, reading in enumerate(self.readings.values())
                 for name, condition in conditions(reading).items()
             }
             columns["records"] = "COUNT(*)"
             text = ", ".join(f"{what} AS {self.dialect.identifier(name)}" for name, what in columns.items())
-            [counted] = channel.fetch(Statement.of_integers(f"SELECT {text} FROM {table}", *columns)).to_pylist()
-            return report(counted, list(readings.values()))
+            [counted] = channel.fetch(Statement.of_integers(f"SELECT {text} FROM {self.table}", *columns)).to_pylist()
+            return report(counted, list(self.readings.values()))
 
     def points(self, column: str) -> pa.ChunkedArray:
         """Every value of a column as its grid point: for the controller's own comparisons, never for a question."""
         with self._reading() as channel:
-            self.prepare(channel)
             reading = self.readings[column]
             inner = f"SELECT {reading.point} AS point FROM {self.table}"
             text = f"SELECT {reading.value('point')} AS point FROM ({inner}) AS points"

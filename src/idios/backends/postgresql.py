@@ -18,6 +18,7 @@ import pyarrow as pa
 from ibis.backends.sql.datatypes import PostgresType  # type: ignore[import-untyped]
 
 from idios.backends.channel import Channel, Pool
+from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
 from idios.backends.engine import SqlBackend
 from idios.backends.progress import Progress
@@ -60,7 +61,7 @@ SAMPLED_KINDS = "rmp"
 """What TABLESAMPLE takes: tables, materialised views and partitioned tables, but no views."""
 
 
-def connect(source: object, dataset: Dataset, progress: Progress | None) -> PostgresqlBackend:
+def connect(source: object, dataset: Dataset, progress: Progress | None, csv_format: CsvFormat) -> PostgresqlBackend:
     """Open a declared data set in a database."""
     address = _address(source)
     connection = address.connect()
@@ -71,7 +72,7 @@ def connect(source: object, dataset: Dataset, progress: Progress | None) -> Post
         raise
 
 
-def describe(source: object) -> list[tuple[str, Kind, int]]:
+def describe(source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
     """The names and types of a table."""
     address = _address(source)
     with address.connect() as connection:

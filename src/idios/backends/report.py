@@ -41,7 +41,9 @@ class ColumnReport:
         if self.too_far:
             found.append(f"{self.too_far} values lie beyond the grid and read as its end: declare a larger step")
         if self.breaks_nullable:
-            found.append(f"{self.nulls} values are missing or unreadable where none can be, and read as a public point")
+            found.append(
+                f"{self.nulls} values are missing or unreadable though not nullable, and read as a public point"
+            )
         return found
 
 

@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from idios.backends.channel import Channel, Pool
+from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
 from idios.backends.engine import SqlBackend
 from idios.backends.progress import Progress
@@ -55,13 +56,13 @@ DIALECT = Dialect(
 )
 
 
-def connect(source: object, dataset: Dataset, progress: Progress | None) -> SparkBackend:
+def connect(source: object, dataset: Dataset, progress: Progress | None, csv_format: CsvFormat) -> SparkBackend:
     """Open a declared data set in a session."""
     session, table = _table(source)
     return SparkBackend(session, table, dataset, progress)
 
 
-def describe(source: object) -> list[tuple[str, Kind, int]]:
+def describe(source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
     """The names and types of a table."""
     return described(_held(*_table(source)))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from idios.cli import show
-from idios.cli.files import Asked, opened
+from idios.cli.files import Asked, Header, Yes, opened
 from idios.errors import InvalidInput
 
 Source = Annotated[
@@ -27,7 +27,7 @@ Weight = Annotated[
         help='How ε is divided, one for each statistic: -w "MEDIAN(income)=2" -w "AVG(age)=1"; evenly unless given.',
     ),
 ]
-Analyst = Annotated[str | None, typer.Option(help="Ask on behalf of this analyst, charged to his own cap as well.")]
+Analyst = Annotated[str | None, typer.Option(help="Ask on behalf of this analyst, charged to their own cap as well.")]
 Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
 
 
@@ -39,14 +39,16 @@ def query(
     config: Config = None,
     weight: Weight = None,
     analyst: Analyst = None,
+    header: Header = None,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Ask a question, spend ε, get a private answer.
 
-    Without a configuration the file's column types are read (names and types only), no bounds are assumed, and an
-    idios.toml and a ledger are written beside it.
+    Without a configuration the file's columns are proposed for you to confirm, no bounds are assumed, and an idios.toml
+    and a ledger are written beside it.
     """
-    asked = _asked(source, sql, config, budget, quiet=json)
+    asked = _asked(source, sql, config, budget, header, yes)
     with show.patience() as progress, opened(asked, progress) as party:
         answer = party.query(asked.sql, _epsilon(epsilon), weights=_weights(weight), analyst=analyst)
     if json:
@@ -63,10 +65,12 @@ def quote(
     config: Config = None,
     weight: Weight = None,
     analyst: Analyst = None,
+    header: Header = None,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Show what a question would cost and promise, before anything is spent; no data is read."""
-    asked = _asked(source, sql, config, budget, quiet=json)
+    asked = _asked(source, sql, config, budget, header, yes)
     with opened(asked) as party:
         quoted = party.quote(asked.sql, _epsilon(epsilon), weights=_weights(weight), analyst=analyst)
     if json:
@@ -82,10 +86,12 @@ def inspect(
     budget: Budget = None,
     config: Config = None,
     weight: Weight = None,
+    header: Header = None,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Show the controller the true values, envelopes and noise behind a question; charges nothing, is recorded."""
-    asked = _asked(source, sql, config, budget, quiet=json)
+    asked = _asked(source, sql, config, budget, header, yes)
     with show.patience() as progress, opened(asked, progress) as party:
         inspected = party.inspect(asked.sql, _epsilon(epsilon), weights=_weights(weight))
     if json:
@@ -94,10 +100,12 @@ def inspect(
         show.inspection(inspected)
 
 
-def _asked(source: str, sql: str | None, config: str | None, budget: str | None, quiet: bool) -> Asked:
+def _asked(
+    source: str, sql: str | None, config: str | None, budget: str | None, header: bool | None, yes: bool
+) -> Asked:
     if sql is None:
-        return Asked(sql=source, source=None, config=config or "idios.toml", budget=budget, quiet=quiet)
-    return Asked(sql=sql, source=source, config=config, budget=budget, quiet=quiet)
+        return Asked(sql=source, source=None, config=config or "idios.toml", budget=budget)
+    return Asked(sql=sql, source=source, config=config, budget=budget, header=header, yes=yes)
 
 
 def _epsilon(given: str) -> str:

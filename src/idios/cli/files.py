@@ -1,22 +1,34 @@
-"""Files without a configuration: one is written beside them, for the controller to confirm."""
+"""Files without a configuration: one is proposed, confirmed by the controller, and written beside them."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from rich.prompt import Prompt
+import typer
+from rich.prompt import Confirm, Prompt
 
-from idios.backends.base import Progress, describe_source
+from idios.backends.base import CsvFormat, Progress, describe_source
+from idios.backends.csv_proposal import propose_format
 from idios.cli.show import errors
 from idios.config import read_configuration
 from idios.core.domain import Kind
 from idios.core.exact import positive, text
-from idios.errors import ConfigurationError
+from idios.errors import ConfigurationError, SourceError
 from idios.party import TrustedParty
+
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether a csv file begins with names; found out where that is clear."),
+]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Confirm what is proposed for a csv file that is not declared yet.")
+]
 
 LEVELS = """\
 # The level of protection (docs/limits.md); choose one.
@@ -43,7 +55,8 @@ class Asked:
     source: str | None
     config: str | None
     budget: str | None
-    quiet: bool = False
+    header: bool | None = None
+    yes: bool = False
 
 
 @contextmanager
@@ -51,33 +64,73 @@ def opened(asked: Asked, progress: Progress | None = None) -> Iterator[TrustedPa
     """The party that answers the question."""
     config = Path(asked.config) if asked.config else Path("idios.toml")
     if asked.source is not None:
-        config = configured(asked.source, asked.config, asked.budget)
+        config = configured(asked.source, asked)
     with TrustedParty.from_config(config, progress=progress) as party:
         yield party
 
 
-def configured(source: str, config: str | None, budget: str | None) -> Path:
-    """The configuration beside a file; if it does not declare the file yet, it is asked to and told so."""
+def configured(source: str, asked: Asked) -> Path:
+    """The configuration beside a file; if it does not declare the file yet, it does once that is confirmed."""
     path = Path(source.partition("::")[0])
-    file = Path(config) if config else path.parent / "idios.toml"
+    file = Path(asked.config) if asked.config else path.parent / "idios.toml"
     name = dataset_name(source)
     if file.exists():
         declared = read_configuration(file).datasets
         if name in declared:
             return file
-    columns = describe_source(source)
-    total = budget or _asked_budget(name)
+    proposal = propose(source, asked.header)
+    total = asked.budget or _asked_budget(name)
     positive(total, "budget")
     relative = source if path.is_absolute() and file.parent.resolve() != path.parent.resolve() else _beside(source)
-    written = dataset_text(name, relative, columns, total)
+    written = dataset_text(name, relative, proposal, total)
+    confirm(proposal, name, file, yes=asked.yes)
     head = "" if file.exists() else ledger_text()
     with file.open("a", encoding="utf-8") as target:
         target.write(head + written)
-    errors.print(f"{file} now declares the data set {name!r}; confirm its column types:", highlight=False)
-    for column, kind, _ in columns:
-        shown = "text, left out until its values are declared" if kind is Kind.CATEGORY else str(kind)
-        errors.print(f"  {column}: {shown}", highlight=False)
+    errors.print(f"{file} now declares the data set {name!r}.", highlight=False)
     return file
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The columns of a source, and of a csv file the format, as they would be declared."""
+
+    columns: Sequence[tuple[str, Kind, int]]
+    csv_format: CsvFormat | None = None
+
+
+def propose(source: str, header: bool | None = None) -> Proposal:
+    """Look at a source: at its names and types, or at the first records of a csv file, which has no types."""
+    if not source.lower().endswith(".csv"):
+        return Proposal(describe_source(source))
+    if not Path(source).is_file():
+        raise SourceError(f"there is no file {source!r}")
+    format = propose_format(Path(source), header)
+    return Proposal(describe_source(source, format), format)
+
+
+def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
+    """Show what would be declared; what was found by reading records counts once the controller has confirmed it."""
+    errors.print(f"Proposed for the data set {name!r}:", highlight=False)
+    for column, kind, _ in proposal.columns:
+        shown = "text, left out until its values are declared" if kind is Kind.CATEGORY else str(kind)
+        errors.print(f"  {column}: {shown}", highlight=False, markup=False)
+    if proposal.csv_format is None:
+        return
+    errors.print(f"  csv: {_format_text(proposal.csv_format)}", highlight=False, markup=False)
+    errors.print(
+        "This proposal was made by reading the first records of the file. Declare it only if you knew it before: what "
+        "is declared is public, and is kept from now on.",
+        highlight=False,
+    )
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigurationError(f"nothing is written to {file} until the proposal is confirmed: add --yes")
+    if not Confirm.ask("Declare it so?", default=False, console=errors):
+        raise ConfigurationError(
+            f"nothing was written; declare the data set in {file} by hand, or with `idios init` and its options"
+        )
 
 
 def dataset_name(source: str) -> str:
@@ -99,7 +152,7 @@ key_file = "ledger.key"        # signs the chain of entries; keep a copy elsewhe
 def dataset_text(
     name: str,
     source: str,
-    columns: Sequence[tuple[str, Kind, int]],
+    proposal: Proposal,
     budget: str,
     bounds: Mapping[str, tuple[str, str]] | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
@@ -109,6 +162,7 @@ def dataset_text(
         "",
         f"[datasets.{_quoted_key(name)}]",
         f"source = {_quoted(source)}",
+        *([f"csv = {_format_text(proposal.csv_format)}"] if proposal.csv_format else []),
         f"budget = {text(positive(budget, 'budget'))}  # ε over all analysts; to raise it later: idios ledger raise",
         'neighbours = "replace"         # one record changes, n is public; or "add-remove"',
         LEVELS,
@@ -118,7 +172,7 @@ def dataset_text(
         "# bounds = [lower, upper] make sums, means and extremes answerable: state what is publicly known, never",
         "# what the data shows. Columns may miss values unless nullable = false is declared.",
     ]
-    for column, kind, decimals in columns:
+    for column, kind, decimals in proposal.columns:
         key = _quoted_key(column)
         known = (bounds or {}).get(column)
         listed = (values or {}).get(column)
@@ -150,9 +204,17 @@ def _asked_budget(name: str) -> str:
     return Prompt.ask(f"Total ε that may ever be spent on {name!r}", default="10", console=errors)
 
 
+def _format_text(format: CsvFormat) -> str:
+    """A csv format as the configuration has it."""
+    parts = [f"delimiter = {_quoted(format.delimiter)}", f"header = {str(format.header).lower()}"]
+    parts += [f"decimal = {_quoted(format.decimal)}"] if format.decimal != "." else []
+    parts += [f"encoding = {_quoted(format.encoding)}"] if format.encoding != "utf-8" else []
+    return f"{{ {', '.join(parts)} }}"
+
+
 def _quoted(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    """A basic string of TOML, which escapes as JSON does and DEL too."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _quoted_key(name: str) -> str:

@@ -12,9 +12,8 @@ import typer
 from rich.prompt import Prompt
 from rich.table import Table
 
-from idios.backends.base import describe_source
 from idios.cli import show
-from idios.cli.files import dataset_name, dataset_text, ledger_text
+from idios.cli.files import Header, Yes, confirm, dataset_name, dataset_text, ledger_text, propose
 from idios.config import read_columns
 from idios.core.domain import Kind
 from idios.core.exact import positive
@@ -34,11 +33,19 @@ def init(
         list[str] | None, typer.Option(help="The values of a text column, such as --values region=north,south.")
     ] = None,
     ask: Annotated[bool, typer.Option(help="Ask for the bounds of every numeric column.")] = True,
+    header: Header = None,
+    yes: Yes = False,
 ) -> None:
-    """Write a commented idios.toml from the names and types of a source's columns; no value is read."""
+    """Write a commented idios.toml from the names and types of a source's columns.
+
+    No value is read, except of a csv file, which has no types: its delimiter, header and types are proposed from its
+    first records, for you to confirm.
+    """
     if out.exists():
         raise ConfigurationError(f"{out} exists already; it is never overwritten: edit it, or name another with --out")
-    columns = describe_source(source)
+    proposal = propose(source, header)
+    columns, chosen = proposal.columns, name or dataset_name(source)
+    confirm(proposal, chosen, out, yes=yes)
     known = dict(_bounds(one) for one in bounds or [])
     listed = dict(_values(one) for one in values or [])
     for column, kind, _ in columns:
@@ -54,8 +61,7 @@ def init(
         inside = Path(path)
         path = str(inside.relative_to(folder)) if inside.is_relative_to(folder) else path
         path += source[len(source.partition("::")[0]) :]
-    chosen = name or dataset_name(source)
-    text = dataset_text(chosen, path, columns, budget, known, listed)
+    text = dataset_text(chosen, path, proposal, budget, known, listed)
     _check_columns(chosen, text)
     out.write_text(ledger_text() + text, encoding="utf-8")
     show.out.print(f"{out} declares {chosen!r} with {len(columns)} columns. Read it, then: idios check --config {out}")

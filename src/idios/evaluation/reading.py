@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from idios.backends.arrays import NumberColumn
 from idios.backends.base import describe_source, open_source
+from idios.backends.csv_proposal import propose_format
 from idios.backends.engine import SqlBackend
 from idios.core.domain import LIMIT, Domain, Kind, default_step
 from idios.errors import InvalidInput, SourceError
@@ -21,7 +23,8 @@ def read_column(
 
     Unless declared, a column can miss values if some are missing: a fact of the data, good enough for its owner.
     """
-    kinds = {column: (kind, decimals) for column, kind, decimals in describe_source(source)}
+    csv_format = propose_format(Path(source)) if source.lower().endswith(".csv") and Path(source).is_file() else None
+    kinds = {column: (kind, decimals) for column, kind, decimals in describe_source(source, csv_format)}
     if name not in kinds:
         listed = ", ".join(repr(column) for column in kinds)
         raise InvalidInput(f"{source!r} has no column {name!r}; it has {listed}")
@@ -30,7 +33,7 @@ def read_column(
         raise InvalidInput(f"the column {name!r} is text; a comparison needs numbers")
     domain = Domain.declare(step=default_step(kind, decimals) if step is None else step, bounds=bounds)
     unbounded = Column(name, kind, Domain(domain.step))
-    with open_source(source, Dataset("compared", {name: unbounded})) as backend:
+    with open_source(source, Dataset("compared", {name: unbounded}), csv_format=csv_format) as backend:
         if not isinstance(backend, SqlBackend):
             raise SourceError(f"{source!r} lives where its values cannot be fetched")
         held = backend.points(name)

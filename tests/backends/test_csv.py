@@ -1,0 +1,255 @@
+"""CSV files: what is written comes back record by record, whatever the records say, or the file is refused."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idios.backends.base import CsvFormat, describe_source, open_source
+from idios.backends.csv import read_names, read_records
+from idios.backends.csv_proposal import propose_format
+from idios.core.domain import Kind
+from idios.core.statistics import Count, KthSmallest, Mode
+from idios.errors import InvalidInput, SourceError
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
+
+from plans import category, dataset, number, of_kind, plan, whole
+from reference import Table
+from test_statistics import same
+
+
+def written(records: list[list[str]], ending: str = "\r\n") -> str:
+    """The file that RFC 4180 makes of some records: a field with a comma, a quote or an end of line is quoted."""
+
+    def field(text: str) -> str:
+        return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text
+
+    return "".join(",".join(map(field, record)) + ending for record in records)
+
+
+def read(path: Path, format: CsvFormat | None = None, wanted: list[str] | None = None) -> list[tuple[str | None, ...]]:
+    format = format or CsvFormat()
+    names = read_names(path, format)
+    pieces = list(read_records(path, format, names, wanted or names))
+    return [tuple(record.values()) for piece in pieces for record in piece.to_pylist()]
+
+
+# what a Unicode file can hold: everything but halves of surrogate pairs
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.text("\"',;\t\\\r\n a", max_size=8)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("csv")
+
+
+@given(st.integers(1, 4).flatmap(lambda width: st.lists(st.lists(texts, min_size=width, max_size=width), max_size=8)))
+def test_every_record_comes_back_as_it_was_written(folder: Path, records: list[list[str]]) -> None:
+    width = len(records[0]) if records else 1
+    names = [f"c{i}" for i in range(width)]
+    path = folder / "any.csv"
+    for ending, final in (("\r\n", True), ("\n", False)):
+        text = written([names, *records], ending)
+        # an empty line that does not end is no line
+        path.write_bytes((text if final or width == 1 else text.removesuffix(ending)).encode())
+        assert read(path) == [tuple(field or None for field in record) for record in records]
+
+
+SPICES = [
+    '"',
+    '""',
+    "'",
+    "\\",
+    '\\"',
+    ",",
+    ";",
+    "\t",
+    "|",
+    "\r",
+    "\n",
+    "\r\n",
+    "#",
+    " ",
+    "",
+    "NULL",
+    "\ufeff",
+    "é",
+    "日本",
+    "\0",
+]
+
+
+def test_one_record_of_an_undeclared_column_changes_no_other(folder: Path) -> None:
+    """4,000 pairs of files that differ in one record: as many rows, and the declared fields as they were."""
+    draw = random.Random(58)
+
+    def field() -> str:
+        return "".join(draw.choice([*SPICES, "a", "7"]) for _ in range(draw.randrange(6)))
+
+    path = folder / "pair.csv"
+    for _ in range(4_000):
+        rows = draw.randrange(1, 12)
+        records = [["id", "note"], *([str(i), field()] for i in range(rows))]
+        changed = [*records]
+        changed[1 + draw.randrange(rows)][1] = field()
+        for one in (records, changed):
+            path.write_bytes(written(one).encode())
+            assert read(path, wanted=["id"]) == [(str(i),) for i in range(rows)]
+
+
+MALFORMED = {
+    "too many fields": ("n,x,c\n" + "1,2,a\n" * 30_000 + "3,4,a,secret\n", "line 30,002 has 4 fields and not 3"),
+    "too few fields": ("n,x,c\n1,2,a\nsecret,4\n", "line 3 has 2 fields and not 3"),
+    "a header that is too short": ("n,x\n1,2,secret\n", "has 3 fields and not 2"),
+    "a quote that is never closed": ('n,x,c\n1,2,a\n3,4,"secret\n', "never closed"),
+    "one that is never closed in a column that nobody asks about": (
+        'n,x,c,d\n1,2,a,b\n3,4,a,"secret\n5,6,a,b\n',
+        "quote",
+    ),
+    "no text": (b"n,x,c\n1,2,secret\xff\n", "not utf-8: declare its encoding"),
+    "half a character at the end": ("n,x,c\n1,2,é".encode()[:-1], "not utf-8"),
+    "nothing": ("", "is empty"),
+    "two columns of one name": ("n,x,c,c\n1,2,a,b\n", "has 2 columns 'c'"),
+    "a column that is not there": ("n,x\n1,2\n", "has no column 'c'"),
+    "an endless record": ('n,x,c\n1,2,"' + "secret\n" * 3_000_000, "longer than 16,777,216 bytes"),
+}
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_a_malformed_file_is_refused_as_a_whole_when_it_is_opened(tmp_path: Path, kind: str) -> None:
+    content, message = MALFORMED[kind]
+    path = tmp_path / "malformed.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    data = dataset(whole("n"), number("x", "0.5"), category("c", "a"))
+    with pytest.raises(SourceError, match=message) as raised:
+        open_source(path, data)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_declared_format(tmp_path: Path) -> None:
+    path = tmp_path / "declared.csv"
+    path.write_bytes("1;1,5;'Zürich; \\'x'\nNA;1.5;.\n 3 ;-,25;Zürich\n;.;NA\n".encode("cp1252"))
+    format = CsvFormat.declare(
+        {
+            "delimiter": ";",
+            "decimal": ",",
+            "quote": "'",
+            "escape": "\\",
+            "header": False,
+            "encoding": "cp1252",
+            "nulls": ["NA", "."],
+        }
+    )
+    data = dataset(
+        whole("column1"), of_kind(Kind.DECIMAL, "column2", "0.25"), category("column3", "Zürich", "Zürich; 'x")
+    )
+    table: Table = {
+        "column1": [1, None, 3, None],
+        "column2": [1.5, None, -0.25, None],
+        "column3": ["Zürich; 'x", None, "Zürich", None],
+    }
+    with open_source(path, data, csv_format=format) as backend:
+        same(backend, plan(data, (KthSmallest(1), "column1"), (KthSmallest(1), "column2"), distance=4), table)
+        same(backend, plan(data, (Mode(), "column3"), (Count(), None)), table)
+        assert [c.missing for c in backend.check().columns] == [2, 1, 2]
+    for encoding in ("utf-16", "utf-8-sig", "utf-32"):
+        path.write_bytes("n\n7\n".encode(encoding))
+        data = dataset(whole("n"))
+        with open_source(path, data, csv_format=CsvFormat(encoding=encoding)) as backend:
+            same(backend, plan(data, (KthSmallest(1), "n")), {"n": [7]})
+
+
+REFUSED = [
+    ({"delimeter": ";"}, "'delimeter' is not known"),
+    ({"delimiter": ""}, "delimiter must be one ASCII character"),
+    ({"delimiter": "::"}, "delimiter must be one ASCII character"),
+    ({"quote": "«"}, "quote must be one ASCII character"),
+    ({"escape": "\n"}, "escape must be one ASCII character"),
+    ({"delimiter": '"'}, "must differ"),
+    ({"decimal": ";"}, "decimal must be"),
+    ({"header": "yes"}, "header must be true or false"),
+    ({"encoding": "klingon"}, "no text encoding 'klingon'"),
+    ({"encoding": "base64"}, "no text encoding 'base64'"),
+    ({"nulls": "NA"}, "nulls must be a list"),
+    ({"nulls": [9]}, "nulls must be a list"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED)
+def test_a_format_that_cannot_be_is_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        CsvFormat.declare(given)
+
+
+def test_numbers_too_long_for_any_type_read_as_the_ends_of_the_grid(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    digits = ["1" + "0" * 60, "-" + "9" * 4_000, "0" * 100 + "5", "7" * 38]
+    path.write_text("n\n" + "\n".join(digits) + "\n")
+    data = dataset(whole("n"))
+    with open_source(path, data) as backend:
+        same(backend, plan(data, (KthSmallest(1), "n"), distance=4), {"n": [int(text) for text in digits]})
+        assert [c.too_far for c in backend.check().columns] == [3]
+
+
+PROPOSED = {
+    "plain": ("id,income,when\n1,2.5,2024-01-31\n2,,2024-02-01\n", ",", True, ["id", "income", "when"]),
+    "semicolons and decimal commas": ("id;x\n1;2,5\n2;3,25\n", ";", True, ["id", "x"]),
+    "tabs": ("id\tname\n1\tAda\n2\tBo, Al\n", "\t", True, ["id", "name"]),
+    "no header": ("Ada,41,1990-01-31\nBo,35,1988-01-01\n", ",", False, ["column1", "column2", "column3"]),
+    "no header, text and numbers": ("Ada,41\nBo,35\n", ",", False, ["column1", "column2"]),
+    "one column": ("income\n5\n7\n", ",", True, ["income"]),
+    "quoted": ('"a b","c\nd"\n1,"x, y"\n2,z\n', ",", True, ["a b", "c\nd"]),
+}
+
+
+@pytest.mark.parametrize("kind", PROPOSED)
+def test_a_proposal(tmp_path: Path, kind: str) -> None:
+    content, delimiter, header, names = PROPOSED[kind]
+    path = tmp_path / "proposed.csv"
+    path.write_text(content)
+    format = propose_format(path)
+    assert (format.delimiter, format.header) == (delimiter, header)
+    assert [name for name, *_ in describe_source(path, format)] == names
+
+
+def test_the_kinds_of_a_proposal(tmp_path: Path) -> None:
+    path = tmp_path / "kinds.csv"
+    path.write_text(
+        "i;x;d;t;b;c;e\n1;1,5;2024-01-31;2024-01-31 10:00;true;a;\n-2;3;2024-02-01;2024-02-01T11:00Z;false;1x;\n"
+    )
+    format = propose_format(path)
+    assert format.decimal == ","
+    kinds = [kind for _, kind, _ in describe_source(path, format)]
+    assert kinds == [Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.TIMESTAMP, Kind.INTEGER, Kind.CATEGORY, Kind.CATEGORY]
+
+
+def test_a_first_line_that_may_be_a_record_is_asked_about(tmp_path: Path) -> None:
+    path = tmp_path / "texts.csv"
+    path.write_text("Ada,north\nBo,south\n")
+    with pytest.raises(SourceError, match="--header or --no-header") as raised:
+        propose_format(path)
+    assert "Ada" not in str(raised.value)
+    format = propose_format(path, header=False)
+    assert [name for name, *_ in describe_source(path, format)] == ["column1", "column2"]
+
+
+def test_a_proposal_of_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "old.csv"
+    for encoding in ("latin-1", "utf-16", "utf-8"):
+        path.write_bytes("Straße,n\nHöhe,5\n".encode(encoding))
+        format = propose_format(path)
+        assert format.encoding == encoding
+        assert describe_source(path, format)[0][0] == "Straße"
+
+
+def test_a_proposal_of_a_file_whose_lines_do_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "ragged.csv"
+    path.write_text("a,b\n1,2,3\n4;5\n")
+    with pytest.raises(SourceError, match="different numbers of fields"):
+        propose_format(path)
