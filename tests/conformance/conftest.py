@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from engines import DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
+from engines import SPARK, DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
 
 from services.spark import NotInstalled, session
 
@@ -39,16 +39,6 @@ def spark_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         pytest.skip(str(error))
     yield SparkEngine(started, tmp_path_factory.mktemp("spark"))
     started.stop()
-
-
-SPARK = pytest.param(
-    "spark",
-    marks=[
-        pytest.mark.xdist_group("spark"),  # one Java machine, not one in every process
-        # pyspark leaves the sockets that results come through to the garbage collector
-        pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
-    ],
-)
 
 
 @pytest.fixture(params=["duckdb", "postgresql", SPARK])

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from idios.backends.base import Backend, open_source
 from idios.query.schema import Dataset
@@ -51,10 +52,10 @@ class Engine(ABC):
 class DuckdbEngine(Engine):
     def __init__(self, directory: Path) -> None:
         super().__init__()
-        self._directory = directory
+        self.directory = directory
 
     def keep(self, table: pa.Table) -> object:
-        path = self._directory / f"table {next(self._numbers)}.parquet"
+        path = self.directory / f"table {next(self._numbers)}.parquet"
         pq.write_table(table, path, row_group_size=8192)
         return str(path)
 
@@ -64,31 +65,31 @@ class PostgresqlEngine(Engine):
         import psycopg
 
         super().__init__()
-        self._url = url
-        self._connection = psycopg.connect(url, autocommit=True)
+        self.url = url
+        self.connection = psycopg.connect(url, autocommit=True)
 
     def keep(self, table: pa.Table) -> object:
         name = f"Table {next(self._numbers)}"
         columns = ", ".join(f"{_quoted(field.name)} {_sql_type(field.type)}" for field in table.schema)
-        self._connection.execute(f"CREATE TABLE {_quoted(name)} ({columns})")
-        with self._connection.cursor().copy(f"COPY {_quoted(name)} FROM STDIN") as copy:
+        self.connection.execute(f"CREATE TABLE {_quoted(name)} ({columns})")
+        with self.connection.cursor().copy(f"COPY {_quoted(name)} FROM STDIN") as copy:
             for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
                 copy.write_row(row)
-        return f"{self._url}?table={quote(_quoted(name))}"
+        return f"{self.url}?table={quote(_quoted(name))}"
 
     def close(self) -> None:
-        self._connection.close()
+        self.connection.close()
 
 
 class SparkEngine(Engine):
     def __init__(self, session: SparkSession, directory: Path) -> None:
         super().__init__()
         self.session = session
-        self._directory = directory
+        self.directory = directory
 
     def keep(self, table: pa.Table) -> object:
         name = f"table_{next(self._numbers)}"
-        path = self._directory / f"{name}.parquet"
+        path = self.directory / f"{name}.parquet"
         pq.write_table(table, path)
         self.session.read.parquet(str(path)).createOrReplaceTempView(name)
         return self.session, name
@@ -102,3 +103,13 @@ def _sql_type(held: pa.DataType) -> str:
     if pa.types.is_decimal(held):
         return f"numeric({held.precision}, {held.scale})"
     return SQL_TYPES[held]
+
+
+SPARK = pytest.param(
+    "spark",
+    marks=[
+        pytest.mark.xdist_group("spark"),  # one Java machine, not one in every process
+        # pyspark leaves the sockets that results come through to the garbage collector
+        pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+    ],
+)

@@ -45,7 +45,7 @@ def readable_point(column: Column, value: object) -> int | None:
     return column.domain.clamp(max(-LIMIT, min(LIMIT, found)))
 
 
-def _number(kind: Kind, value: object) -> int | Decimal:
+def _number(kind: Kind, value: object) -> int | Decimal | Fraction:
     if isinstance(value, datetime.datetime):
         if kind is Kind.DATE:
             return (value.date() - EPOCH.date()).days
@@ -55,7 +55,7 @@ def _number(kind: Kind, value: object) -> int | Decimal:
     if isinstance(value, datetime.date):
         days = (value - EPOCH.date()).days
         return days if kind is Kind.DATE else days * 86_400_000_000
-    assert isinstance(value, int | Decimal)
+    assert isinstance(value, int | Decimal | Fraction)
     return value
 
 

@@ -32,7 +32,7 @@ def session() -> SparkSession:
         .config("spark.driver.memory", "1g")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.log.level", "ERROR")
-        # files that Spark did not write mean their ancient dates as they stand there
-        .config("spark.sql.parquet.datetimeRebaseModeInRead", "CORRECTED")
+        .config("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION")  # the default of Spark 3
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .getOrCreate()
     )

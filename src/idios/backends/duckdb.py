@@ -33,10 +33,10 @@ from idios.query.schema import Dataset
 
 _COARSE = (
     "CASE WHEN {x} IN (CAST('infinity' AS {type}), CAST('-infinity' AS {type})) THEN NULL "
-    "WHEN {x} > CAST('200000-01-01' AS {type}) THEN 9223372036854775807 "
-    "WHEN {x} < CAST('200000-01-01 (BC)' AS {type}) THEN -9223372036854775807 ELSE epoch_us({x}) END"
+    "WHEN {x} > CAST('294247-01-10 04:00:54' AS {type}) THEN 9223372036854775807 "
+    "WHEN {x} < CAST('290309-12-22 (BC)' AS {type}) THEN -9223372036854775807 ELSE epoch_us({x}) END"
 )
-"""A timestamp in units that reach further than microseconds do."""
+"""A timestamp in units that reach further than microseconds of 64 bits, which is where it is cut off."""
 
 DIALECT = Dialect(
     name="duckdb",
@@ -82,8 +82,8 @@ def connect(source: object, dataset: Dataset, progress: Progress | None, csv_for
             found = _load_csv(attached, attached.place.text, dataset, csv_format, progress or silent)
         else:
             found = readings(dataset, attached.held(), DIALECT)
-            if attached.place.numbered is not None:
-                _decode_parquet(attached, found)
+            if attached.place.parquet is not None:
+                _open_parquet(attached, attached.place.parquet, found)
         return DuckDbBackend(attached, found, dataset, progress)
     except BaseException:
         attached.close()
@@ -106,7 +106,9 @@ class _Place:
     """What a source is called in its connection."""
 
     table: str
-    numbered: bool | None = None
+    parquet: str | None = None
+    """For a Parquet file, what stands after FROM to read all of it."""
+    numbered: bool = False
     """Whether the records of a Parquet file carry their number, which makes stretches of them cheap to find."""
     text: Path | None = None
     """For a csv file, where it is: its text is parsed here, and DuckDB sees its grid points only."""
@@ -220,18 +222,22 @@ def _load_csv(
     return found
 
 
-def _decode_parquet(attached: _Attached, found: Mapping[str, Reading]) -> None:
-    """Read once what DuckDB may fail to decode, so that no question does: text that is no UTF-8, far timestamps."""
-    held = attached.held()
+def _open_parquet(attached: _Attached, file: str, found: Mapping[str, Reading]) -> None:
+    """Make a view of the declared columns, and read once what DuckDB may fail to decode, so that no question does.
+
+    That is text which is no UTF-8, and a timestamp too far away. In a view of all columns, the statistics of one that
+    nobody asks about are enough to make DuckDB fail.
+    """
+    held, connection = attached.held(), attached.cursors[0]
+    listed = [reading.held for reading in found.values()] + [NUMBER] * attached.place.numbered
     points = [
         f"COUNT({reading.point})"
         for name, reading in found.items()
         if held[name].is_string() or held[name].is_timestamp()
     ]
-    if not points:
-        return
     try:
-        attached.cursors[0].execute(f"SELECT {', '.join(points)} FROM {attached.place.table}").fetchall()
+        connection.execute(f"CREATE OR REPLACE VIEW file AS SELECT {', '.join(listed)} FROM {file}")
+        connection.execute(f"SELECT {', '.join(['COUNT(*)', *points])} FROM file").fetchall()
     except duckdb.Error as error:
         raise SourceError(
             "DuckDB cannot decode every text and timestamp of the Parquet file (text that is not UTF-8, or a timestamp "
@@ -298,8 +304,9 @@ def _parquet(connection: duckdb.DuckDBPyConnection, literal: str) -> _Place:
     columns = connection.execute(f"DESCRIBE SELECT * FROM read_parquet({literal})").fetchall()
     numbered = NUMBER not in {name.lower() for name, *_ in columns}
     option = f", {NUMBER} = true" if numbered else ""
-    connection.execute(f"CREATE VIEW file AS SELECT * FROM read_parquet({literal}{option})")
-    return _Place("file", numbered)
+    file = f"read_parquet({literal}{option})"
+    connection.execute(f"CREATE VIEW file AS SELECT * FROM {file}")
+    return _Place("file", parquet=file, numbered=numbered)
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, written: str, table: str) -> str:
@@ -329,12 +336,21 @@ def _arrow(source: object) -> pa.Table:
     try:
         frame = pa.table(dict(source) if isinstance(source, Mapping) else source)
         frame.validate(full=True)  # text that is no UTF-8, say, is found now and not by a question
-        return frame
+        return _without_zones(frame)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         # the driver's words may quote a value
         raise SourceError(
             "the columns of a frame must be equally long, and the values of each of one type that fits 64 bits"
         ) from error
+
+
+def _without_zones(frame: pa.Table) -> pa.Table:
+    """Timestamps in UTC without saying so: with a zone DuckDB has microseconds only, and may fail to make them."""
+    for i, field in enumerate(frame.schema):
+        if pa.types.is_timestamp(field.type) and field.type.tz and field.type.unit != "us":
+            plain = frame.column(i).cast(pa.int64()).cast(pa.timestamp(field.type.unit))
+            frame = frame.set_column(i, field.name, plain)
+    return frame
 
 
 def _type(text: str) -> dt.DataType:

@@ -1,8 +1,9 @@
 """Spark: a table or view of a session, for what is too large for one machine.
 
-The session stays the caller's and is not stopped; Ibis sets its time zone to UTC. Spark has no snapshots: do not write
-to a table while it is read. Questions wait for each other: Spark gives each the whole cluster. A question that is
-stopped has its jobs cancelled, except in a Spark Connect session, where it ends with the statement that is running.
+The session stays the caller's and is not stopped. Ibis sets its time zone to UTC, and ancient dates of files are read
+as they stand there. Spark has no snapshots: do not write to a table while it is read. Questions wait for each other:
+Spark gives each the whole cluster. A question that is stopped has its jobs cancelled, except in a Spark Connect
+session, where it ends with the statement that is running.
 """
 
 from __future__ import annotations
@@ -118,12 +119,22 @@ GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCan
 """What names a group of jobs."""
 
 
+AS_WRITTEN = (
+    "spark.sql.parquet.datetimeRebaseModeInRead",
+    "spark.sql.parquet.int96RebaseModeInRead",
+    "spark.sql.avro.datetimeRebaseModeInRead",
+)
+"""Dates before 1582 in files of other programs mean what stands there; unless told so, Spark 3 raises for one."""
+
+
 class SparkBackend(SqlBackend):
     """A table or view of a session."""
 
     dialect = DIALECT
 
     def __init__(self, session: SparkSession, table: str, dataset: Dataset, progress: Progress | None) -> None:
+        for name in AS_WRITTEN:
+            session.conf.set(name, "CORRECTED")
         self.readings = readings(dataset, _held(session, table), DIALECT)
         super().__init__(dataset, Pool(lambda: SparkChannel(session), at_once=1), progress)
         self.table = table
