@@ -46,6 +46,8 @@ QUOTE = {
     "delta": "0",
     "split": {"MEDIAN(income)": "1/3"},
     "cells": 1,
+    "fitted": 1,
+    "least_epsilon": "0.05",
     "guarantee": {"level": "individual", "epsilon": "1/3", "delta": "0", "neighbours": "replace", "group": 1},
     "remaining_before": "4",
     "remaining_after": "11/3",

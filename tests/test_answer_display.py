@@ -93,6 +93,8 @@ def test_a_quote_comes_back_as_it_was(data: st.DataObject, guarantee: Guarantee)
         delta=data.draw(fractions),
         split={column: data.draw(fractions) for column in columns},
         cells=data.draw(st.integers(0, 10**6)),
+        fitted=data.draw(st.integers(0, 10**6)),
+        least_epsilon=data.draw(fractions),
         guarantee=guarantee,
         remaining_before=data.draw(maybe),
         remaining_after=data.draw(maybe),

@@ -126,6 +126,24 @@ def test_notes_say_what_a_number_cannot() -> None:
     assert "NULL with probability" in unsure.note
 
 
+def test_a_level_that_takes_more_for_fitted_values_is_refused_beside_those_that_do_not() -> None:
+    sql = "SELECT BIN(age, 30), MEDIAN(age) FROM people WHERE age < 90 GROUP BY BIN(age, 30)"
+    with opened(min_epsilon=1) as party:
+        rows = party.costs(sql, "2.9").rows
+        assert not any(row.note.startswith("refused") for row in party.costs(sql, 3).rows)
+        with pytest.raises(InvalidInput, match=r"3 values .* epsilon = 3 or more"):
+            party.costs(sql, "1.9")  # too little at every level
+        with pytest.raises(InvalidInput, match="weights do not fit"):
+            party.costs(sql, 3, weights=[1, 2])
+    for row in rows:
+        if row.level in NAMES[:2]:
+            assert "3 values whose noise is fitted to the data" in row.note
+            assert row.expected_error is None
+        else:
+            assert row.note == ""
+            assert row.expected_error is not None
+
+
 def test_it_is_recorded_and_charges_nothing() -> None:
     with opened() as party:
         costs = party.costs("SELECT region, AVG(age) FROM people GROUP BY region", 1)

@@ -151,11 +151,32 @@ def test_quote_touches_no_data(party: TrustedParty, monkeypatch: pytest.MonkeyPa
     assert set(quote.split.values()) == {Fraction(1, 2)}
     assert (quote.remaining_before, quote.remaining_after) == (10, 9)
     assert quote.cells == 2
+    assert (quote.fitted, quote.least_epsilon) == (1, Fraction(1, 10))
     assert quote.affordable
     assert not quote.stored
     assert sorted(m is None for m in quote.margins.values()) == [False, True]
     assert not party.quote("SELECT MEDIAN(age) FROM people", 11).affordable
     json.dumps(quote.to_dict())
+
+
+def test_a_quote_tells_what_fitted_values_cost_at_least(party: TrustedParty) -> None:
+    sql = "SELECT BIN(age, 10), MEDIAN(income) FROM people GROUP BY BIN(age, 10)"
+    with pytest.raises(InvalidInput, match=r"13 values .* epsilon = 0\.65 or more"):
+        party.quote(sql, "0.1")
+    quote = party.quote(sql, "0.65")
+    assert (quote.fitted, quote.least_epsilon, quote.cost) == (13, Fraction(13, 20), Fraction(13, 20))
+    assert "least ε: 0.65 (13 values have noise fitted to the data)" in str(quote)
+    counted = party.quote(sql.replace("MEDIAN(income)", "COUNT(*)"), "0.1")
+    assert (counted.fitted, counted.least_epsilon) == (0, Fraction(1, 10))
+    assert "least ε: 0.1\n" in str(counted)
+
+
+def test_fitted_values_that_are_too_cheap_are_refused_before_anything_is_charged(party: TrustedParty) -> None:
+    sql, before = "SELECT BIN(age, 10), MEDIAN(income) FROM people GROUP BY BIN(age, 10)", party.ledger.head()
+    for ask in (party.query, party.inspect, party.sandbox.query):
+        with pytest.raises(InvalidInput, match="fitted to the data"):
+            ask(sql, "0.1")
+    assert party.ledger.head() == before
 
 
 def test_weights(party: TrustedParty) -> None:

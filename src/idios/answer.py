@@ -234,8 +234,9 @@ class Answer:
 class Quote:
     """What a question would cost and promise; no data was touched.
 
-    ``split`` is the ε of each released cell by column; ``remaining_after`` is what would be left. ``shortage`` says
-    which budget does not suffice, None if all do.
+    ``split`` is the ε of each released cell by column; ``fitted`` counts the released values whose noise is fitted to
+    the data, and ``least_epsilon`` is the ε from which on the question is answered. ``remaining_after`` is what would
+    be left. ``shortage`` says which budget does not suffice, None if all do.
     """
 
     dataset: str
@@ -244,6 +245,8 @@ class Quote:
     delta: Fraction
     split: Mapping[str, Fraction]
     cells: int
+    fitted: int
+    least_epsilon: Fraction
     guarantee: Guarantee
     remaining_before: Fraction | None
     remaining_after: Fraction | None
@@ -256,6 +259,12 @@ class Quote:
     def affordable(self) -> bool:
         """Whether the question could be charged now."""
         return self.shortage is None
+
+    @property
+    def least(self) -> str:
+        """The ε from which on the question is answered, and what makes it so."""
+        values = "1 value has" if self.fitted == 1 else f"{self.fitted:,} values have"
+        return f"{text(self.least_epsilon)}" + (f" ({values} noise fitted to the data)" if self.fitted else "")
 
     def __str__(self) -> str:
         """What it would cost and promise, in plain text."""
@@ -271,6 +280,7 @@ class Quote:
         pairs = [
             ("cost", f"{cost} (stored, it would be returned)" if self.stored else cost),
             ("released cells", str(self.cells)),
+            ("least ε", self.least),
             ("each cell", ", ".join(f"{shown(column)}: ε = {text(share)}" for column, share in self.split.items())),
             ("remaining before", f"ε = {amount(self.remaining_before)}"),
             ("remaining after", after),
@@ -292,6 +302,8 @@ class Quote:
             delta=given.number("delta"),
             split={column: split.number(column) for column in split.content},
             cells=given.whole("cells"),
+            fitted=given.whole("fitted"),
+            least_epsilon=given.number("least_epsilon"),
             guarantee=read_guarantee(given.object("guarantee")),
             remaining_before=given.number_or_none("remaining_before"),
             remaining_after=given.number_or_none("remaining_after"),
@@ -310,6 +322,8 @@ class Quote:
             "delta": text(self.delta),
             "split": {column: text(share) for column, share in self.split.items()},
             "cells": self.cells,
+            "fitted": self.fitted,
+            "least_epsilon": text(self.least_epsilon),
             "guarantee": guarantee_to_dict(self.guarantee),
             "remaining_before": text(self.remaining_before),
             "remaining_after": text(self.remaining_after),

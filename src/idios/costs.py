@@ -97,13 +97,17 @@ class Plans:
 def at_every_level(question: Question, dataset: Dataset, epsilon: Number, weights: Weights = None) -> Plans:
     """Plan a question at every level; public facts only."""
     found: dict[str, Plan | str] = {}
+    refusals: list[InvalidInput | Unanswerable] = []
     for name, changes in LEVELS.items():
         changed = replace(dataset, protection=replace(dataset.protection, **changes))
         try:
             found[name] = make_plan(question, changed, epsilon, weights)
-        except Unanswerable as refusal:
+        except (InvalidInput, Unanswerable) as refusal:
             found[name] = f"refused: {refusal}"
-    if all(isinstance(plan, str) for plan in found.values()):
+            refusals.append(refusal)
+    if len(refusals) == len(LEVELS):
+        if isinstance(refusals[0], InvalidInput):
+            raise refusals[0]
         raise Unanswerable(f"no level answers this question. {found[next(iter(LEVELS))]}")
     plans = Plans(found)
     cells = len(plans.some.cells) * len(plans.some.aggregates)

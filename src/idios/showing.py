@@ -80,6 +80,8 @@ def quote(plan: Plan, standing: Standing) -> Quote:
         delta=standing.delta,
         split=_labelled(plan, [aggregate.epsilon for aggregate in plan.aggregates]),
         cells=len(plan.cells) * len(plan.aggregates),
+        fitted=plan.fitted,
+        least_epsilon=plan.least_epsilon,
         guarantee=plan.guarantee,
         remaining_before=before,
         remaining_after=None if before is None else before - standing.taken,

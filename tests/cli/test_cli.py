@@ -110,7 +110,9 @@ def test_tables_for_people(folder: Path) -> None:
     assert "MEDIAN(income)" in shown
     assert "nothing was charged" in shown
     assert "individual differential privacy" in shown.replace("\n", " ")
-    assert "remaining after" in run("quote", "people.csv", "--yes", MEDIAN, "-e", "1").stdout
+    quoted = run("quote", "people.csv", "--yes", MEDIAN, "-e", "1").stdout
+    assert "remaining after" in quoted
+    assert "0.05 (1 value has noise fitted to the data)" in quoted
     inspected = run("inspect", "people.csv", "--yes", MEDIAN, "-e", "1").stdout
     assert "true value" in inspected
     assert "local sensitivity" in inspected
@@ -140,6 +142,7 @@ def test_quote_and_inspect_json(folder: Path) -> None:
     assert quote["cost"] == "1"
     assert quote["split"] == {"COUNT(*)": "0.5", "MEDIAN(age)": "0.5"}
     assert quote["margin"]["COUNT(*)"] == "6"
+    assert (quote["fitted"], quote["least_epsilon"]) == (1, "0.1")
     weighted = run_json(
         "quote", "SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM people WHERE age > 3", "-e", "1", "-w", "n=1", "-w", "m=3"
     )

@@ -24,6 +24,7 @@ def test_from_signing_in_to_an_answer(seen: Watched, running: Served) -> None:
     assert seen.page.get_by_label("Question in SQL").input_value() == MEDIAN
     before = running.spent()
     expect(seen.page.locator("#quote")).to_contain_text("4 → 3.5")
+    expect(seen.page.locator("#quote")).to_contain_text("1 cell, for ε = 0.05 or more")
     expect(seen.page.locator("#quote")).to_contain_text("differential privacy")
     expect(seen.page.get_by_role("button", name="Ask (spends ε = 0.5)")).to_be_visible()
     assert running.spent() == before

@@ -187,6 +187,17 @@ def test_a_reload_repeats_its_key_and_another_question_has_another(
     assert all(re.fullmatch("[!-~]{1,200}", key) for key in keys)
 
 
+def test_a_quote_tells_the_least_epsilon(own_office: Office) -> None:
+    own_office.ledger.grant("ada", "patients")
+    ada = sign_in(own_office, own_office.tokens.ada)
+    by_age = "SELECT BIN(age, 10), MEDIAN(income) FROM patients GROUP BY BIN(age, 10)"
+    refused = _ask(ada, by_age, action="quote")
+    assert refused.status_code == 422
+    assert "13 values whose noise is fitted to the data" in refused.text
+    assert "13 cells, for ε = 0.65 or more" in _ask(ada, by_age, action="quote", epsilon="1").text
+    assert "13 cells, for ε = 0.1 or more" in _ask(ada, by_age.replace("patients", "people"), action="quote").text
+
+
 def test_weights_divide_what_is_asked(own_office: Office) -> None:
     ada = sign_in(own_office, own_office.tokens.ada)
     weights = "n = 1" + "\r\n" * 2500 + " middle=4 "  # a browser counts the end of a line as one

@@ -5,8 +5,9 @@ from fractions import Fraction
 import pytest
 from declared import PEOPLE, dataset, declared, planned, protected
 
-from idios.core.calibration import Level, Method
+from idios.core.calibration import Level, Method, Protection
 from idios.core.domain import Categories, Domain, Kind
+from idios.core.exact import text
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Count, Maximum, Mean, Median, Minimum
 from idios.errors import IdiosError, InvalidInput, QuestionRefused, Unanswerable
@@ -233,6 +234,78 @@ def test_every_released_cell_has_the_least_epsilon():
     with pytest.raises(InvalidInput, match=r"for AVG\(age\).* epsilon = 0.5 or more"):
         planned("SELECT MEDIAN(income), AVG(age) FROM people", "0.3", [9, 1])
     planned("SELECT COUNT(*) FROM people", "0.000001")
+
+
+BY_AGE = "FROM people GROUP BY BIN(age, 10)"  # 13 groups
+
+
+def test_values_fitted_to_the_data_are_priced_singly():
+    planned(f"SELECT MEDIAN(income) {BY_AGE}", "0.65")
+    with pytest.raises(InvalidInput) as caught:
+        planned(f"SELECT MEDIAN(income) {BY_AGE}", "0.64")
+    message = str(caught.value)
+    assert "epsilon = 0.64" in message
+    assert "13 values whose noise is fitted to the data" in message
+    assert "Ask with epsilon = 0.65 or more" in message
+    assert 'protection = "differential"' in message
+    with pytest.raises(InvalidInput, match=r"26 values .* epsilon = 1\.3 or more"):
+        planned(f"SELECT MEDIAN(income), AVG(age) {BY_AGE}", "1.29")
+    with pytest.raises(InvalidInput, match=r"4 values .* epsilon = 0\.2 or more"):
+        planned("SELECT MEDIAN(income) FROM people GROUP BY region", "0.19")
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        protected("group", group=3),
+        declared(neighbours=Neighbours.ADD_REMOVE),
+        declared(protection=Protection.declare("group", group=2), neighbours=Neighbours.ADD_REMOVE),
+    ],
+)
+def test_the_price_of_fitted_values_is_that_of_every_level_below_differential(people):
+    planned(f"SELECT MEDIAN(income) {BY_AGE}", "0.65", people=people)
+    with pytest.raises(InvalidInput, match=r"13 values .* epsilon = 0\.65 or more"):
+        planned(f"SELECT MEDIAN(income) {BY_AGE}", "0.64", people=people)
+
+
+@pytest.mark.parametrize(
+    ("select", "people"),
+    [
+        ("COUNT(*)", PEOPLE),
+        ("SUM(price)", PEOPLE),
+        ("COUNT(DISTINCT income)", PEOPLE),
+        ("MODE(region)", PEOPLE),
+        ("MEDIAN(age)", protected("differential")),
+        ("MEDIAN(income)", protected("differential", delta="1e-6")),
+    ],
+)
+def test_what_is_not_fitted_to_the_data_is_not_priced_singly(select, people):
+    made = planned(f"SELECT {select} {BY_AGE}", "0.1", people=people)
+    assert (made.fitted, made.least_epsilon) == (0, F(1, 10))
+
+
+def test_without_a_floor_counts_are_fitted_to_the_data_and_priced_so():
+    exact = declared(protection=Protection.declare("individual", floor=0))
+    with pytest.raises(InvalidInput, match=r"13 values .* epsilon = 0\.65 or more"):
+        planned(f"SELECT COUNT(*) {BY_AGE}", "0.1", people=exact)
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("weights", [None, [1, 9], [9, 1]])
+@pytest.mark.parametrize("select", ["MEDIAN(income), COUNT(income)", "MEDIAN(age), AVG(age)", "COUNT(*), SUM(price)"])
+@pytest.mark.parametrize("keys", ["", " GROUP BY sex", " GROUP BY sex, region", " GROUP BY BIN(age, 10), region"])
+def test_a_question_is_answered_from_its_least_epsilon_on(neighbours, weights, select, keys):
+    people, sql = declared(neighbours=neighbours), f"SELECT {select} FROM people{keys}"
+    made = planned(sql, 1000, weights, people)
+    least = made.least_epsilon
+    assert made.fitted * people.min_epsilon <= least
+    assert planned(sql, least, weights, people).least_epsilon == least
+    with pytest.raises(InvalidInput, match=f"epsilon = {text(least)} or more"):
+        planned(sql, least * F(999, 1000), weights, people)
+
+
+def test_what_is_publicly_known_has_no_least_epsilon():
+    assert planned("SELECT COUNT(*) FROM people").least_epsilon == 0
 
 
 PARAMETERS = [

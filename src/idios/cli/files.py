@@ -166,7 +166,7 @@ def dataset_text(
         f"budget = {text(positive(budget, 'budget'))}  # ε over all analysts; to raise it later: idios ledger raise",
         'neighbours = "replace"         # one record changes, n is public; or "add-remove"',
         LEVELS,
-        "min_epsilon = 0.05             # the least ε of every released cell",
+        "min_epsilon = 0.05             # the least ε of every released cell; medians of n groups take n × 0.05",
         "",
         f"[datasets.{_quoted_key(name)}.columns]",
         "# bounds = [lower, upper] make sums, means and extremes answerable: state what is publicly known, never",

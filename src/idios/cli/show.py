@@ -104,6 +104,7 @@ def quote(result: Quote) -> None:
         ("cost", f"ε = {number(result.cost)}" + (f", δ = {number(result.delta)}" if result.delta else "")),
         ("each released cell", ", ".join(f"{c}: ε = {number(e)}" for c, e in result.split.items())),
         ("released cells", str(result.cells)),
+        ("least ε", result.least),
         ("remaining before", f"ε = {number(result.remaining_before)}"),
         (
             "remaining after",

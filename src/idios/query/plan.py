@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from idios.core.calibration import Choice
+from idios.core.calibration import Choice, Method
 from idios.core.domain import Categories, Domain
 from idios.core.guarantee import Guarantee
 from idios.core.statistics import Mode, Statistic
@@ -30,6 +30,11 @@ class Aggregate:
     epsilon: Fraction
     delta: Fraction
     choice: Choice | None
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the scale of its noise follows from the data, so that each value tells a threshold whatever its ε."""
+        return self.choice is not None and self.choice.method is Method.LOCAL
 
     @property
     def grid(self) -> Domain:
@@ -81,3 +86,20 @@ class Plan:
     guarantee: Guarantee
     normal_form: str
     outputs: tuple[Output, ...] = ()
+
+    @property
+    def fitted(self) -> int:
+        """How many of the released values have noise fitted to the data."""
+        return len(self.cells) * sum(aggregate.fitted for aggregate in self.aggregates)
+
+    @property
+    def least_epsilon(self) -> Fraction:
+        """The ε from which on this question is answered.
+
+        It leaves the data set's least ε to every released value, and pays it in full for every fitted one: cells
+        beside each other share ε, but each of them tells a threshold of its own.
+        """
+        least = self.dataset.min_epsilon
+        shares = [aggregate.epsilon for aggregate in self.aggregates if aggregate.epsilon]
+        each = self.epsilon * least / min(shares) if shares else Fraction(0)
+        return max(each, self.fitted * least)

@@ -5,7 +5,8 @@
 ε is divided among the different statistics (``shares``), and each share once more between the cells: a record is in
 one cell, and under replace can leave it for another, so each of several cells gets half (``accounting``). A statistic
 that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. δ goes, in the same proportions,
-to the statistics that need it. Every released cell then has at least the data set's least ε.
+to the statistics that need it. Every released cell then has at least the data set's least ε, and the question pays
+this much for each value whose noise is fitted to the data (``Plan.least_epsilon``).
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def plan(question: Question, dataset: Dataset, epsilon: object, weights: Weights
     aggregates = _aggregates(targets, weigh(question.measures, same, weights), dataset, total, len(cells))
     guarantee = _guarantee(aggregates, dataset, len(cells))
     released = [(target.selection, aggregate) for target, aggregate in zip(targets, aggregates, strict=True)]
-    return Plan(
+    made = Plan(
         dataset,
         _executed(question, dataset, groups, selection),
         groups,
@@ -91,6 +92,8 @@ def plan(question: Question, dataset: Dataset, epsilon: object, weights: Weights
         normal_form(dataset, answered, groups, cells, released),
         _outputs(question, groups, same),
     )
+    _refuse_too_little(made, total)
+    return made
 
 
 def _selection(question: Question, dataset: Dataset) -> Diagram:
@@ -173,7 +176,6 @@ def _aggregates(
                 choice,
             )
         )
-    _refuse_too_little(aggregates, dataset, total, cells)
     return tuple(aggregates)
 
 
@@ -202,16 +204,23 @@ def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: F
         raise Unanswerable(f"{target.measure.label} cannot be answered: {error}. {instead}") from None
 
 
-def _refuse_too_little(aggregates: Sequence[Aggregate], dataset: Dataset, total: Fraction, cells: int) -> None:
-    paid = [aggregate for aggregate in aggregates if aggregate.epsilon]
-    least = min(paid, key=lambda aggregate: aggregate.epsilon, default=None)
-    if least is None or least.epsilon >= dataset.min_epsilon:
+def _refuse_too_little(made: Plan, total: Fraction) -> None:
+    enough = made.least_epsilon
+    if total >= enough or not made.epsilon:
         return
-    enough = total * dataset.min_epsilon / least.epsilon
-    where = f" in each of {cells:,} groups" if cells > 1 else ""
+    least = made.dataset.min_epsilon
+    smallest = min((a for a in made.aggregates if a.epsilon), key=lambda aggregate: aggregate.epsilon)
+    if total * least / smallest.epsilon < enough:
+        raise InvalidInput(
+            f"epsilon = {text(total)} is too little for {made.fitted:,} values whose noise is fitted to the data: this "
+            f"data set takes at least {text(least)} for each of them, groups included. Ask with epsilon = "
+            f"{text(enough)} or more, or for fewer groups or statistics. The controller could declare protection = "
+            '"differential", which has no such price'
+        )
+    where = f" in each of {len(made.cells):,} groups" if len(made.cells) > 1 else ""
     raise InvalidInput(
-        f"epsilon = {text(total)} leaves {text(least.epsilon)} for {least.label}{where}; this data set answers with at "
-        f"least {text(dataset.min_epsilon)} for every released value: ask with epsilon = {text(enough)} or more"
+        f"epsilon = {text(total)} leaves {text(smallest.epsilon)} for {smallest.label}{where}; this data set answers "
+        f"with at least {text(least)} for every released value: ask with epsilon = {text(enough)} or more"
     )
 
 
@@ -224,7 +233,7 @@ def _guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) ->
 def _promise(aggregate: Aggregate, dataset: Dataset) -> Guarantee:
     """Noise at the local sensitivity promises what the level does; every other mechanism is differentially private."""
     protection, level = dataset.protection, Level.DIFFERENTIAL
-    if aggregate.choice is not None and aggregate.choice.method is Method.LOCAL:
+    if aggregate.fitted:
         level = protection.level
     group = protection.group if level is Level.GROUP else 1
     return Guarantee(level, aggregate.epsilon, dataset.neighbours, aggregate.delta, group)

@@ -175,6 +175,8 @@ class QuoteShown(BaseModel):
     delta: str
     split: dict[str, str]
     cells: int
+    fitted: int
+    least_epsilon: str
     guarantee: Promise
     remaining_before: str | None
     remaining_after: str | None

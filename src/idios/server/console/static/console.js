@@ -367,7 +367,8 @@ class Quote {
     row("Cost", free ? "free" : `${quantity(quote.cost)}${delta}`, quote.stored ? aside(" (stored)") : "");
     if (quote.shortage) row("Remaining", make("strong", { className: "bad", textContent: `too little: ${quote.shortage}` }));
     else row("Remaining", `${amount(quote.remaining_before)} → ${amount(quote.remaining_after)}`);
-    row("Released", `${quote.cells} cell${quote.cells === 1 ? "" : "s"}`);
+    const least = quote.least_epsilon === "0" ? "" : `, for ${quantity(quote.least_epsilon)} or more`;
+    row("Released", `${quote.cells} cell${quote.cells === 1 ? "" : "s"}${least}`);
     for (const [column, share] of Object.entries(quote.split)) {
       const margin = quote.margin[column];
       const told = margin === null ? aside("margin not public") : `± ${figure(margin)}`;
