@@ -6,6 +6,7 @@ IDIOS_LEDGER_URL and IDIOS_LEDGER_KEY_FILE those of ``[ledger]``. A command's ow
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from idios.errors import ConfigurationError
 
 PREFIX = "IDIOS_"
+_WHOLE = re.compile(r"-?[0-9]{1,20}")
 LEDGER_VARIABLES = {"url": "IDIOS_LEDGER_URL", "key_file": "IDIOS_LEDGER_KEY_FILE"}
 
 
@@ -77,7 +79,7 @@ def _kind(key: str) -> type:
 
 def _read(key: str, text: str) -> Any:
     """A variable's text as the type of its key, or the text itself where it is none."""
-    if _kind(key) is int and text.strip().lstrip("-").isdecimal():
+    if _kind(key) is int and _WHOLE.fullmatch(text.strip()):
         return int(text)
     if _kind(key) is bool and text.strip().lower() in ("true", "false"):
         return text.strip().lower() == "true"
