@@ -4,7 +4,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idios.core.domain import LEAST_STEP, Categories, Domain, Kind, default_step
@@ -70,6 +70,7 @@ FINITE = st.one_of(
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(FINITE, FINITE, st.sampled_from([LEAST_STEP, Fraction(1, 7), Fraction(1), 1 / LEAST_STEP]))
 def test_every_finite_value_is_read_and_reading_is_monotone(one: object, other: object, step: Fraction) -> None:
     for domain in (Domain(step), Domain(step, -5, 5), Domain(step, 3), Domain(step, upper=-3)):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idios.core.exact import FARTHEST, exact, exact_value, floor_half_up, positive, text, whole
@@ -79,6 +79,7 @@ def test_numbers_are_read_from_ascii_digits_only(bad: object) -> None:
         exact(bad, "epsilon")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=12))
 def test_whatever_is_read_is_written_in_ascii(written: str) -> None:
     try:
@@ -90,6 +91,7 @@ def test_whatever_is_read_is_written_in_ascii(written: str) -> None:
     assert number == Fraction(written)
 
 
+@settings(deadline=None)
 @given(st.text("0123456789./eE+-_ \uff11", max_size=9))
 def test_plain_numbers_are_those_that_fractions_read(written: str) -> None:
     """Fraction() reads the same and more: underscores, and the digits of every script."""
@@ -113,6 +115,7 @@ def test_a_very_large_number_has_a_message() -> None:
             positive(large, "epsilon")
 
 
+@settings(deadline=None)
 @given(st.one_of(st.integers(), st.fractions(), st.decimals(allow_nan=False, allow_infinity=False)))
 def test_a_value_is_itself(value: int | Fraction | Decimal) -> None:
     assert exact_value(value) == Fraction(value)

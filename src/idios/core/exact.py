@@ -11,7 +11,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from idios.errors import InvalidInput
 
@@ -22,6 +22,8 @@ Extended: TypeAlias = int | float | Fraction
 """An exact number, or one of the floats −∞ and +∞. No other float is ever in this type."""
 
 INFINITY = math.inf
+
+Added = TypeVar("Added", bound=Any)
 
 PLACES = 400
 FARTHEST = 10**PLACES
@@ -150,6 +152,24 @@ def text(value: Extended | None) -> str | None:
     digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
     sign = "-" if number < 0 else ""
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
+
+
+def plus(one: Added, other: Added) -> Added:
+    """The sum, of which Python cannot compute ∞ + 10⁴⁰⁰, since it makes both floats first.
+
+    >>> plus(10**400, INFINITY), plus(Fraction(1, 2), 1)
+    (inf, Fraction(3, 2))
+    """
+    if isinstance(one, float) != isinstance(other, float):
+        return one if isinstance(one, float) else other
+    total: Added = one + other
+    return total
+
+
+def minus(one: Added, other: Added) -> Added:
+    """The difference, likewise."""
+    negative: Added = -other
+    return plus(one, negative)
 
 
 def floor_half_up(value: Extended) -> int | float:
