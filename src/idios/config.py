@@ -24,6 +24,7 @@ from idios.core.neighbours import Neighbours
 from idios.errors import ConfigurationError, InvalidInput
 from idios.query.schema import Column, Dataset, Parameters
 from idios.settings import LEDGER_VARIABLES, Settings, read_settings
+from idios.sharing import sharing
 
 MIN_EPSILON = Fraction(1, 20)
 MAX_GROUPS = 1000
@@ -35,6 +36,7 @@ RELEASE_SECONDS = Fraction(1, 4)
 COLUMN_KEYS = ("type", "step", "bounds", "nullable", "values", "decimals")
 DATASET_KEYS = (
     "source",
+    "shares_source",
     "version",
     "neighbours",
     "protection",
@@ -66,6 +68,7 @@ class Declared:
     delta_budget: Fraction
     analysts_trusted: bool = False
     release_seconds: Fraction = Fraction(0)
+    shares_source: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ def read_configuration(path: str | Path, environment: Mapping[str, str] | None =
         url = f"sqlite:///{folder / url.removeprefix('sqlite:///')}"
     key_file = folder / str(ledger["key_file"]) if "key_file" in ledger else None
     found = {name: declare(name, _table(datasets, name, str(file)), folder) for name in datasets}
+    _refuse_sharing(found)
     return Configuration(folder, url, key_file, found, read_settings(_table(raw, "server", str(file)), variables))
 
 
@@ -145,8 +149,23 @@ def declare(name: str, given: Mapping[str, Any], folder: Path | None = None) -> 
     analysts = given.get("analysts")
     if analysts not in (None, "trusted"):
         raise ConfigurationError(f'{where}: analysts must be "trusted" where it is given, got {analysts!r}')
+    shares_source = given.get("shares_source", False)
+    if not isinstance(shares_source, bool):
+        raise ConfigurationError(f"{where}: shares_source must be true or false, got {shares_source!r}")
     delta_budget = min(delta_budget, Fraction(1))
-    return Declared(dataset, source, budget, delta_budget, analysts == "trusted", release_seconds)
+    return Declared(dataset, source, budget, delta_budget, analysts == "trusted", release_seconds, shares_source)
+
+
+def _refuse_sharing(declared: Mapping[str, Declared]) -> None:
+    """Two budgets for the same people are meant, and said to be, or refused."""
+    for names in sharing({name: one.source for name, one in declared.items()}):
+        if not all(declared[name].shares_source for name in names):
+            listed = " and ".join(f"[datasets.{name}]" for name in names)
+            count = "two" if len(names) == 2 else len(names)
+            raise ConfigurationError(
+                f"{listed} have one source: they are {count} budgets for the same people, whose ε add up. Declare one "
+                "data set, or shares_source = true in each of them if that is meant"
+            )
 
 
 def read_columns(given: Mapping[str, Any]) -> dict[str, Column]:
