@@ -131,6 +131,8 @@ def test_columns_and_parameters_from_python() -> None:
 
 def test_timestamps_with_a_zone_are_utc() -> None:
     assert since_1970("1970-01-01T02:00:00+02:00", Kind.TIMESTAMP) == 0
+    first = since_1970("0001-01-01T00:00:00", Kind.TIMESTAMP)
+    assert since_1970("0001-01-01T00:00:00+01:00", Kind.TIMESTAMP) == first - 3600 * 10**6
 
 
 def test_every_setting_is_documented() -> None:

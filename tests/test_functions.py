@@ -90,7 +90,7 @@ def test_selections_too_small_are_none() -> None:
     assert idios.median([], epsilon=1, protection="differential", bounds=(0, 5)) is not None
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "much", None, "0"])
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "much", None, "0", "1_0", "\uff11", "0x1"])
 def test_a_bad_epsilon(epsilon: object) -> None:
     with pytest.raises(InvalidInput, match="epsilon must be"):
         idios.median([1, 2, 3], epsilon=epsilon)

@@ -17,6 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from idios.backends.moments import microseconds
 from idios.core.calibration import Level, Protection
 from idios.core.domain import Categories, Domain, Kind, default_step
 from idios.core.exact import exact, positive, whole
@@ -243,10 +244,8 @@ def since_1970(moment: Any, kind: Kind) -> Fraction:
             moment = datetime.datetime(moment.year, moment.month, moment.day)
     except (ValueError, AttributeError):
         raise InvalidInput(f"a bound must be a date such as 2026-01-31, got {moment!r}") from None
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
-    microseconds = (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
-    return Fraction(microseconds, 86_400_000_000) if kind is Kind.DATE else Fraction(microseconds)
+    found = microseconds(moment)
+    return Fraction(found, 86_400_000_000) if kind is Kind.DATE else Fraction(found)
 
 
 def read_parameters(given: Any) -> Parameters:

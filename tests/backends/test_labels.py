@@ -96,6 +96,7 @@ def test_text_of_every_column(values: object, categories: object) -> None:
         ([2**70, Decimal(2**70)], [2.0**70], (2,)),
         ([10**400, Decimal("1E+400"), Decimal("1E+999999"), -1], [10**400, -1], (2, 1)),
         ([Decimal("1E-999999"), 0, -0.0], [0], (2,)),
+        ([10**500, Decimal("1E+500"), 10**400], [10**500], (2,)),
         ([Fraction(1, 3), 1 / 3], [Fraction(1, 3)], (1,)),
         (range(4), [3, 5], (1, 0)),
         ([True, np.bool_(False), None], [False, True], (1, 1)),
@@ -225,6 +226,7 @@ def test_what_is_no_column_of_categories(bad: object, told: str) -> None:
         ([0.1, Decimal("0.1")], "must differ"),
         ([NOON, PARIS], "must differ"),
         ([True, 1], "mix the types bool and number"),
+        ([Decimal("1E+500")], "a category must be a finite number"),
     ],
 )
 def test_what_cannot_be_declared(categories: list[object], told: str) -> None:
@@ -245,7 +247,7 @@ WRITTEN = st.one_of(
     st.sampled_from([0.1, 0.5, 2.0]).map(np.float16),
     st.sampled_from([0.1, 0.5, 2.0, 3e7]).map(np.float32),
     st.sampled_from(["0.1", "0.5", "2", "1e30"]).map(np.longdouble),
-    st.sampled_from(["0.1", "0.50", "2", "1E22", "-1E+500"]).map(Decimal),
+    st.sampled_from(["0.1", "0.50", "2", "1E22", "-1E+300"]).map(Decimal),
     st.sampled_from([Fraction(1, 10), Fraction(1, 3), Fraction(2)]),
 )
 

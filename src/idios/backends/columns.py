@@ -129,7 +129,7 @@ def _numpy(values: Array, mixed: bool) -> Typed:
         found = Typed(values.astype(np.float64, copy=False), Kind.NUMBER, present)
     elif kind == "M":
         present, unit = ~np.isnat(values), moments.kind_of_unit(values.dtype)
-        found = Typed(moments.count(np.where(present, values, np.zeros(1, values.dtype))), unit, present)
+        found = Typed(moments.since_1970(np.where(present, values, np.zeros(1, values.dtype))), unit, present)
     else:
         raise InvalidInput(f"values must be numbers, dates or timestamps, got an array of {values.dtype}")
     if hidden is None:

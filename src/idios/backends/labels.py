@@ -6,7 +6,7 @@ Rules:
    that of its elements, which must be one.
 2. Numbers are equal by value; a float that is not whole has the value that it prints: 0.1 is one tenth, in any
    precision. Dates are equal by day, timestamps by microsecond in UTC.
-3. Nothing here raises an error that quotes a value.
+3. Nothing here raises an error that quotes a value of the data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from idios.backends.columns import is_there, kind_of, typed, unwrap
 from idios.core.domain import Categories, Kind
-from idios.core.exact import exact_value
+from idios.core.exact import exact
 from idios.errors import InvalidInput
 
 
@@ -133,7 +133,7 @@ def _plain(value: Any) -> Any:
 
 def _number(value: Any) -> Fraction:
     """The number that a value stands for; 2.0**70 is that whole number, and not the rounder one that it prints as."""
-    return exact_value(int(value) if isinstance(value, float) and value.is_integer() else value)
+    return exact(int(value) if isinstance(value, float) and value.is_integer() else value, "a category")
 
 
 def _double(number: Fraction) -> float | None:

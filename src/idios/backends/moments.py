@@ -37,7 +37,7 @@ def kind_of_unit(dtype: Any) -> Kind:
     return Kind.DATE if unit in ("Y", "M", "W", "D") else Kind.TIMESTAMP
 
 
-def count(values: Array) -> Array:
+def since_1970(values: Array) -> Array:
     """The days or microseconds of an array of datetime64; of NaT, some number."""
     unit, times = np.datetime_data(values.dtype)
     if kind_of_unit(values.dtype) is Kind.TIMESTAMP:
@@ -59,7 +59,7 @@ def ticks_to_microseconds(ticks: Array, unit: str, times: int = 1) -> Array:
 def days(value: Any) -> int:
     """The days of one date, of Python or numpy."""
     if isinstance(value, np.datetime64):
-        return int(count(np.array([value]))[0])
+        return int(since_1970(np.array([value]))[0])
     return int(value.toordinal()) - _EPOCH.toordinal()
 
 
@@ -68,7 +68,7 @@ def microseconds(value: Any) -> int:
     if hasattr(value, "to_datetime64"):  # of pandas, which reaches further than Python's own
         value = value.to_datetime64()
     if isinstance(value, np.datetime64):
-        return int(count(np.array([value]))[0])
+        return int(since_1970(np.array([value]))[0])
     # not by astimezone, which fails in the first and the last hours that Python has
     offset = value.utcoffset() or datetime.timedelta(0)
     return int((value.replace(tzinfo=None) - _EPOCH - offset) // _MICROSECOND)
