@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 import math
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -141,7 +142,7 @@ def _numpy(values: Array, mixed: bool) -> Typed:
 def _listed(values: list[Any], mixed: bool) -> Typed:
     """A list, or an array of objects, by the one type of its elements."""
     present = [is_there(value) for value in values]
-    known = {kind_of(value) for value, there in zip(values, present, strict=True) if there}
+    known = {kind_of(value) for value in one_of_each_type(v for v, there in zip(values, present, strict=True) if there)}
     if not known:
         return Typed(np.zeros(len(values)), Kind.NUMBER, np.array(present, dtype=bool))
     if len(known) > 1 and not (mixed and known <= _NUMBERS):
@@ -173,6 +174,11 @@ def is_there(value: Any) -> bool:
     return True
 
 
+def one_of_each_type(values: Iterable[Any]) -> Iterable[Any]:
+    """Some value of every type that occurs, which is a few of many; of numpy's datetimes, whose units differ, all."""
+    return {value if type(value) is np.datetime64 else type(value): value for value in values}.values()
+
+
 def kind_of(value: Any) -> Kind:
     """The kind of an element that is there; an error names its type, and nothing else of it."""
     if isinstance(value, bool | int | np.integer | np.bool_) and not isinstance(value, np.timedelta64):
@@ -192,7 +198,7 @@ def kind_of(value: Any) -> Kind:
 
 def plain_number(value: Any) -> int | float | Decimal | Fraction:
     """A number as one of Python's own; what lies beyond the doubles reads as the last of them."""
-    if isinstance(value, Decimal | Fraction):
+    if type(value) is int or isinstance(value, Decimal | Fraction):
         return value
     if not isinstance(value, float | np.floating):
         return int(value)

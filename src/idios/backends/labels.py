@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from idios.backends.columns import is_there, kind_of, typed, unwrap
+from idios.backends.columns import is_there, kind_of, one_of_each_type, typed, unwrap
 from idios.core.domain import Categories, Kind
 from idios.core.exact import exact
 from idios.errors import InvalidInput
@@ -146,7 +146,7 @@ def _double(number: Fraction) -> float | None:
 
 
 def _of_list(values: list[Any], name: str) -> Family | None:
-    families = {_of_element(value, name) for value in {type(value): value for value in values}.values()}
+    families = {_of_element(value, name) for value in one_of_each_type(values)}
     if len(families) > 1:
         mixed = " and ".join(sorted(families))
         raise InvalidInput(f"{name} mix the types {mixed}: give them one type")

@@ -65,9 +65,12 @@ def exact_value(value: object) -> Fraction:
             number = _shortened(value if isinstance(value, Decimal) else _written(value))
     except _WRONG:
         raise InvalidInput("a value of the column is no finite number") from None  # and which, is private
-    if abs(number) * FARTHEST < 1:
+    size, parts = abs(number.numerator), number.denominator
+    if parts > FARTHEST and size * FARTHEST < parts:
         return Fraction(0)
-    return min(max(number, Fraction(-FARTHEST)), Fraction(FARTHEST))
+    if size > FARTHEST and size > FARTHEST * parts:
+        return Fraction(FARTHEST if number > 0 else -FARTHEST)
+    return number
 
 
 def _shortened(written: str | Decimal) -> Fraction:
