@@ -14,7 +14,6 @@ from typing import Any
 from idios.errors import ConfigurationError
 
 PREFIX = "IDIOS_"
-_WHOLE = re.compile(r"-?[0-9]{1,20}")
 LEDGER_VARIABLES = {"url": "IDIOS_LEDGER_URL", "key_file": "IDIOS_LEDGER_KEY_FILE"}
 
 
@@ -79,7 +78,7 @@ def _kind(key: str) -> type:
 
 def _read(key: str, text: str) -> Any:
     """A variable's text as the type of its key, or the text itself where it is none."""
-    if _kind(key) is int and _WHOLE.fullmatch(text.strip()):
+    if _kind(key) is int and re.fullmatch("-?[0-9]{1,20}", text.strip()):
         return int(text)
     if _kind(key) is bool and text.strip().lower() in ("true", "false"):
         return text.strip().lower() == "true"
