@@ -91,6 +91,7 @@ def test_delta_has_a_budget(tmp_path: Path) -> None:
         ('neighbours = "add-remove"', 'neighbours = "swap"', '"replace" or "add-remove"'),
         ("group = 5", "", "needs group"),
         ('analysts = "trusted"', 'analysts = "all"', 'must be "trusted"'),
+        ("max_groups = 50", 'shares_source = "yes"', "shares_source must be true or false, got 'yes'"),
         ("bounds = [0, 120]", "bounds = [120, 0]", "column 'age': bounds must be"),
         ("bounds = [0, 120]", "limit = 3", "'limit' is not known; known are type"),
         ('type = "number"', 'type = "float"', "type must be one of integer, number"),
@@ -130,9 +131,44 @@ def test_columns_and_parameters_from_python() -> None:
 
 def test_timestamps_with_a_zone_are_utc() -> None:
     assert since_1970("1970-01-01T02:00:00+02:00", Kind.TIMESTAMP) == 0
+    first = since_1970("0001-01-01T00:00:00", Kind.TIMESTAMP)
+    assert since_1970("0001-01-01T00:00:00+01:00", Kind.TIMESTAMP) == first - 3600 * 10**6
 
 
 def test_every_setting_is_documented() -> None:
     page = (Path(__file__).parent.parent / "docs" / "configuration.md").read_text()
     for key in DATASET_KEYS:
         assert f"`{key}`" in page, key
+
+
+def two(one: str, other: str, *words: str) -> str:
+    """A configuration of two data sets with these sources, and a word about sharing for each."""
+    declared = """
+[datasets.{name}]
+source = '{source}'
+budget = {budget}
+{word}
+[datasets.{name}.columns]
+age = "integer"
+"""
+    words = (*words, "", "")
+    return declared.format(name="people", source=one, budget=3, word=words[0]) + declared.format(
+        name="patients", source=other, budget="4.5", word=words[1]
+    )
+
+
+def test_two_budgets_for_the_same_people_need_a_word(tmp_path: Path) -> None:
+    told = r"\[datasets.people\] and \[datasets.patients\] have one source: they are two budgets for the same people"
+    word = "shares_source = true"
+    for words in ((), (word,), ("", word), (word, "shares_source = false")):
+        with pytest.raises(ConfigurationError, match=told):
+            read_configuration(write(tmp_path, two("people.csv", "people.csv", *words)))
+    found = read_configuration(write(tmp_path, two("people.csv", "people.csv", word, word)))
+    assert all(one.shares_source for one in found.datasets.values())
+    assert not read_configuration(write(tmp_path, two("people.csv", "patients.csv"))).datasets["people"].shares_source
+
+
+def test_three_budgets_for_the_same_people(tmp_path: Path) -> None:
+    third = two("people.csv", "people.csv").replace("patients", "others").partition("[datasets.others]")
+    with pytest.raises(ConfigurationError, match=r"people\] and \[datasets.patients\] and .* are 3 budgets for"):
+        read_configuration(write(tmp_path, two("people.csv", "people.csv") + "".join(third[1:])))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -86,7 +90,7 @@ def test_selections_too_small_are_none() -> None:
     assert idios.median([], epsilon=1, protection="differential", bounds=(0, 5)) is not None
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "much", None, "0"])
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "much", None, "0", "1_0", "\uff11", "0x1"])
 def test_a_bad_epsilon(epsilon: object) -> None:
     with pytest.raises(InvalidInput, match="epsilon must be"):
         idios.median([1, 2, 3], epsilon=epsilon)
@@ -193,6 +197,99 @@ def test_mode_and_histogram() -> None:
     counts = idios.histogram(values, ["a", "b", "c"], epsilon=5)
     assert counts == pytest.approx([500, 20, 0], abs=10)
     assert all(isinstance(count, int) for count in counts)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_a_histogram_of_bins_is_that_of_numpy_at_a_huge_epsilon(neighbours: str) -> None:
+    ages = np.random.default_rng(1).integers(-20, 120, 1000)
+    for values in (ages, ages.tolist(), ages / 4, pd.Series(ages, dtype="Int64"), pl.Series(ages), pa.array(ages)):
+        for bins in ([0, 20, 40], [-7.5, 0.25, 3, 99], np.arange(0, 100, 10), [10, 11]):
+            counts = idios.histogram(values, bins=bins, epsilon=10**6, neighbours=neighbours)
+            assert counts == np.histogram(np.asarray(values), bins)[0].tolist()
+            assert all(type(count) is int for count in counts)
+
+
+def test_a_histogram_of_bins_is_noisy() -> None:
+    assert len({tuple(idios.histogram([5] * 50, bins=[0, 10], epsilon=0.1, nullable=False)) for _ in range(20)}) > 5
+
+
+@pytest.mark.parametrize("codes", [[0, 20, 40], (1.5, 2), np.array([1, 2]), [Decimal(1)], [np.int8(1)], pd.Series([1])])
+def test_numbers_are_binned_or_turned_into_text(codes: object) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"for intervals write bins=\[0, 20, 40\]; to count exact codes, turn them into"
+    ):
+        idios.histogram([1, 2, 3], codes, epsilon=1)
+    assert idios.mode([1] * 90 + [2] * 5, [1, 2], epsilon=5) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "told"),
+    [
+        ([], {}, "either categories or bins"),
+        ([["a"]], {"bins": [0, 1]}, "either categories or bins"),
+        ([["a"]], {"step": 1}, "step belongs to columns of numbers"),
+        ([["a"]], {"bounds": (0, 1)}, "bounds belongs to columns of numbers"),
+        ([], {"bins": 10}, "public edges"),
+        ([], {"bins": [0, 1], "bounds": (5, 2)}, "lower ≤ upper"),
+    ],
+)
+def test_what_a_histogram_cannot_count(arguments: list[object], options: dict[str, object], told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        idios.histogram([1, 2], *arguments, epsilon=1, **options)
+
+
+@pytest.mark.parametrize(
+    ("values", "categories"),
+    [
+        ([np.int64(1)] * 99, [np.int64(1), 2]),
+        (np.array(["a"] * 99), np.array(["a", "b"])),
+        (pd.Series([1] * 99 + [None]), pd.Series([1, 2], index=[5, 6])),
+        (pd.Series(pd.to_datetime(["2020-01-01"] * 99)), [pd.Timestamp("2020-01-01"), pd.Timestamp("2021-01-01")]),
+        (pa.array([True] * 99), pa.array([True, False])),
+        (pl.Series(["a"] * 99), ("a", "b")),
+        ([0.5] * 99, [Decimal("0.50"), Decimal("0.6")]),
+    ],
+)
+def test_the_mode_is_the_category_as_it_was_written(values: object, categories: object) -> None:
+    expected = categories.to_pylist()[0] if isinstance(categories, pa.Array) else next(iter(categories))  # type: ignore[call-overload]
+    found = idios.mode(values, categories, epsilon=10)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_values_of_another_type_than_the_categories_are_told() -> None:
+    for function in (idios.mode, idios.histogram):
+        with pytest.raises(InvalidInput, match="type number and the categories of the type text"):
+            function(np.array([1, 2]), ["1", "2"], epsilon=1)
+
+
+FAR = [Decimal("1E+500"), -(10**400), Fraction(10**900, 7), Decimal("-1E-500"), 1e308, np.longdouble("-1e4000")]
+PROTECTIONS = [{}, {"protection": "group", "group": 2}, {"protection": "differential", "delta": 1e-6}]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.one_of(st.integers(), st.decimals(), st.fractions(), st.floats(), st.none()), max_size=8),
+    st.lists(st.sampled_from(FAR), max_size=8),
+    st.sampled_from(["replace", "add-remove"]),
+    st.sampled_from(PROTECTIONS),
+)
+def test_no_number_in_a_list_is_too_large_for_any_function(
+    near: list[object], far: list[object], neighbours: str, protection: dict[str, object]
+) -> None:
+    values = [*far, *near]
+    common: dict[str, object] = {"epsilon": 3, "neighbours": neighbours, **protection}
+    for name in PLAIN:
+        found = getattr(idios, name)(values, step="0.01", bounds=(0, 100), **common)
+        assert found is None or math.isfinite(found)
+    for step in ("1e-100", "0.01", 10):
+        for name in ("median", "iqr", "count"):
+            getattr(idios, name)(values, step=step, **common)
+        for name, own in (("quantile", 0.25), ("trimmed_mean", 0.4), ("winsorized_mean", 0.4)):
+            getattr(idios, name)(values, own, step=step, **common)
+        idios.kth_largest(values, 40, step=step, bounds=(0, None), **common)
+        idios.maximum(values, step=step, bounds=(None, 100), **common)
+    assert all(isinstance(count, int) for count in idios.histogram(values, bins=[0, 1, 10**500], step=1, **common))
 
 
 def test_the_floor_keeps_ties_from_making_answers_exact() -> None:

@@ -54,8 +54,9 @@ def test_what_cannot_be_is_refused(table: dict[str, object], told: str) -> None:
 def test_a_variable_is_read_as_its_key(tmp_path: Path) -> None:
     assert read_settings({}, {"IDIOS_LOG_QUESTIONS": "True"}).log_questions
     assert read_settings({}, {"IDIOS_HOST": "8080"}).host == "8080"
-    with pytest.raises(ConfigurationError, match="IDIOS_PORT"):
-        read_settings({}, {"IDIOS_PORT": "eighty"})
+    for bad in ("eighty", "8_0", "８０", "--80", "-", "9" * 5000):
+        with pytest.raises(ConfigurationError, match="IDIOS_PORT"):
+            read_settings({}, {"IDIOS_PORT": bad})
 
 
 def test_every_setting_is_documented() -> None:

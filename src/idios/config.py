@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from idios.backends.csv import CsvFormat
+from idios.backends.moments import microseconds
 from idios.core.calibration import Level, Protection
 from idios.core.domain import Categories, Domain, Kind, default_step
 from idios.core.exact import exact, positive, whole
@@ -25,6 +26,7 @@ from idios.core.neighbours import Neighbours
 from idios.errors import ConfigurationError, InvalidInput
 from idios.query.schema import Column, Dataset, Parameters
 from idios.settings import LEDGER_VARIABLES, Settings, read_settings
+from idios.sharing import sharing
 
 MIN_EPSILON = Fraction(1, 20)
 MAX_GROUPS = 1000
@@ -37,6 +39,7 @@ COLUMN_KEYS = ("type", "step", "bounds", "nullable", "values", "decimals")
 DATASET_KEYS = (
     "source",
     "csv",
+    "shares_source",
     "version",
     "neighbours",
     "protection",
@@ -69,6 +72,7 @@ class Declared:
     csv_format: CsvFormat = field(default_factory=CsvFormat)
     analysts_trusted: bool = False
     release_seconds: Fraction = Fraction(0)
+    shares_source: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,7 @@ def read_configuration(path: str | Path, environment: Mapping[str, str] | None =
         url = f"sqlite:///{folder / url.removeprefix('sqlite:///')}"
     key_file = folder / str(ledger["key_file"]) if "key_file" in ledger else None
     found = {name: declare(name, _table(datasets, name, str(file)), folder) for name in datasets}
+    _refuse_sharing(found)
     return Configuration(folder, url, key_file, found, read_settings(_table(raw, "server", str(file)), variables))
 
 
@@ -149,8 +154,13 @@ def declare(name: str, given: Mapping[str, Any], folder: Path | None = None) -> 
     analysts = given.get("analysts")
     if analysts not in (None, "trusted"):
         raise ConfigurationError(f'{where}: analysts must be "trusted" where it is given, got {analysts!r}')
+    shares_source = given.get("shares_source", False)
+    if not isinstance(shares_source, bool):
+        raise ConfigurationError(f"{where}: shares_source must be true or false, got {shares_source!r}")
     delta_budget = min(delta_budget, Fraction(1))
-    return Declared(dataset, source, budget, delta_budget, csv_format, analysts == "trusted", release_seconds)
+    return Declared(
+        dataset, source, budget, delta_budget, csv_format, analysts == "trusted", release_seconds, shares_source
+    )
 
 
 def read_csv_format(given: Any, source: Any) -> CsvFormat:
@@ -162,6 +172,18 @@ def read_csv_format(given: Any, source: Any) -> CsvFormat:
     if not str(source).lower().endswith(".csv"):
         raise InvalidInput("csv declares the format of a .csv file, and the source is none")
     return CsvFormat.declare(given)
+
+
+def _refuse_sharing(declared: Mapping[str, Declared]) -> None:
+    """Two budgets for the same people are meant, and said to be, or refused."""
+    for names in sharing({name: one.source for name, one in declared.items()}):
+        if not all(declared[name].shares_source for name in names):
+            listed = " and ".join(f"[datasets.{name}]" for name in names)
+            count = "two" if len(names) == 2 else len(names)
+            raise ConfigurationError(
+                f"{listed} have one source: they are {count} budgets for the same people, whose ε add up. Declare one "
+                "data set, or shares_source = true in each of them if that is meant"
+            )
 
 
 def read_columns(given: Mapping[str, Any]) -> dict[str, Column]:
@@ -239,10 +261,8 @@ def since_1970(moment: Any, kind: Kind) -> Fraction:
             moment = datetime.datetime(moment.year, moment.month, moment.day)
     except (ValueError, AttributeError):
         raise InvalidInput(f"a bound must be a date such as 2026-01-31, got {moment!r}") from None
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
-    microseconds = (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
-    return Fraction(microseconds, 86_400_000_000) if kind is Kind.DATE else Fraction(microseconds)
+    found = microseconds(moment)
+    return Fraction(found, 86_400_000_000) if kind is Kind.DATE else Fraction(found)
 
 
 def read_parameters(given: Any) -> Parameters:

@@ -10,11 +10,15 @@ All of them take, beside their own parameter:
     step         the grid of the column; by default that of its type: 1 for integers, 10⁻⁶ for floats, the scale of
                  decimals, a day for dates, a microsecond for timestamps (which count from 1970). A list has the type of
                  its elements, which must be one; an empty one reads as floats
-    bounds       (lower, upper) as publicly known, either may be None; values outside read as the nearer bound
+    bounds       (lower, upper) as publicly known, either may be None; values outside read as the nearer bound, and
+                 without a bound values end at ±10⁴⁰⁰
     neighbours   "replace" (one record changes; the number of records is public) or "add-remove"
     protection   "individual", "group" (with group = size) or "differential" (with delta where there are no bounds)
     floor        the least sensitivity, 1 by default; 0 is the paper to the letter
     nullable     whether values can be missing; by default whether the column's type can hold missing values
+
+Missing are None, NaN, ±∞, NaT, NA and what is masked. Values and categories must be of one type (bool, number, text,
+date or timestamp), in which a value that is not declared reads as missing.
 """
 
 from __future__ import annotations
@@ -25,7 +29,8 @@ from fractions import Fraction
 from inspect import Parameter, Signature, signature
 from typing import Any, Required, TypedDict, TypeVar, Unpack
 
-from idios.backends.arrays import read_categories, read_numbers
+from idios.backends.arrays import read_bins, read_categories, read_numbers
+from idios.backends.labels import Family, as_written, read_declared
 from idios.core.calibration import Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.exact import Number, exact, positive
@@ -213,26 +218,52 @@ def mode(values: Any, categories: Sequence[Any], **options: Unpack[Options]) -> 
     counts = read_categories(values, categories, nullable=options.get("nullable")).counts
     behind = [max(counts) - count for count in counts]
     chosen = weighted_index([1] * len(counts), behind, Mode.rate(epsilon, notion))
-    return categories[chosen]
+    return as_written(categories)[chosen]
 
 
 @_with_options
-def histogram(values: Any, categories: Sequence[Any], **options: Unpack[Options]) -> list[int]:
-    """Count each of the declared categories, all for one ε; always differentially private."""
-    epsilon, notion = _category_options(options)
-    column = read_categories(values, categories, nullable=options.get("nullable"))
-    sensitivity = Histogram(len(categories)).global_sensitivity(column.moves(notion))
-    noise = DiscreteLaplace(sensitivity / epsilon).sample(len(categories))
+def histogram(
+    values: Any,
+    categories: Sequence[Any] | None = None,
+    *,
+    bins: Sequence[Any] | None = None,
+    **options: Unpack[Options],
+) -> list[int]:
+    """Count each of the declared categories, or the values in each bin, all for one ε; always differentially private.
+
+    ``bins`` are the public edges of intervals, each from its lower edge to below its upper one, the last with both. A
+    value is counted where its grid point is (``step``), and not at all outside.
+
+    >>> histogram(["a"] * 90 + ["b"] * 10, ["a", "b", "c"], epsilon=20)
+    [90, 10, 0]
+    >>> histogram([3, 19, 20, 40, 41], bins=[0, 20, 40], epsilon=40)
+    [2, 2]
+    """
+    if (categories is None) == (bins is None):
+        raise InvalidInput("give either categories or bins: the values to count, or the edges of intervals")
+    epsilon, notion = _category_options(options, grid=bins is not None)
+    if bins is not None:
+        step, bounds, nullable = options.get("step"), options.get("bounds"), options.get("nullable")
+        column = read_bins(values, bins, step=step, bounds=bounds, nullable=nullable)
+    else:
+        if read_declared(categories).family is Family.NUMBER:
+            raise InvalidInput(
+                "numbers as categories would be counted one by one: for intervals write bins=[0, 20, 40]; to count "
+                "exact codes, turn them into text, the values too"
+            )
+        column = read_categories(values, categories, nullable=options.get("nullable"))
+    cells = len(column.counts)
+    noise = DiscreteLaplace(Histogram(cells).global_sensitivity(column.moves(notion)) / epsilon).sample(cells)
     return [max(0, count + int(n)) for count, n in zip(column.counts, noise, strict=True)]
 
 
-def _category_options(options: Options) -> tuple[Fraction, Neighbours]:
-    """Check the options of a statistic of categories, which has neither grid nor floor."""
+def _category_options(options: Options, *, grid: bool = False) -> tuple[Fraction, Neighbours]:
+    """Check the options of a statistic of categories, which has no floor, and a grid only if there are bins."""
     unknown = set(options) - set(Options.__annotations__)
     if unknown:
         raise TypeError(f"got an unexpected keyword argument {min(unknown)!r}")
     for name in ("step", "bounds"):
-        if options.get(name) is not None:
+        if options.get(name) is not None and not grid:
             raise InvalidInput(f"{name} belongs to columns of numbers; categories are declared by their values")
     Protection.declare(options.get("protection", "individual"), group=options.get("group"), delta=options.get("delta"))
     if "epsilon" not in options:

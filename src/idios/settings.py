@@ -6,6 +6,7 @@ IDIOS_LEDGER_URL and IDIOS_LEDGER_KEY_FILE those of ``[ledger]``. A command's ow
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -77,7 +78,7 @@ def _kind(key: str) -> type:
 
 def _read(key: str, text: str) -> Any:
     """A variable's text as the type of its key, or the text itself where it is none."""
-    if _kind(key) is int and text.strip().lstrip("-").isdecimal():
+    if _kind(key) is int and re.fullmatch("-?[0-9]{1,20}", text.strip()):
         return int(text)
     if _kind(key) is bool and text.strip().lower() in ("true", "false"):
         return text.strip().lower() == "true"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -14,11 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from idios.backends.arrays import exact_sum, exact_sum_of_squares, read_categories, read_numbers, to_grid
+from idios.backends.arrays import exact_sum, exact_sum_of_squares, read_bins, read_numbers, to_grid
+from idios.backends.columns import is_there, plain_number
 from idios.core.domain import Domain
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import (
     DistinctCount,
+    Histogram,
     InterquartileRange,
     KthLargest,
     Mean,
@@ -31,6 +34,20 @@ from idios.core.statistics import (
 from idios.errors import InvalidInput
 from summaries import summarise
 
+ODD = ["text", b"bytes", 1j, np.complex64(1), datetime.time(3), datetime.timedelta(3), np.timedelta64(3, "s")]
+ODD += [
+    np.timedelta64("NaT"),
+    [1],
+    (1,),
+    {1},
+    {1: 2},
+    np.array([1]),
+    np.array(1),
+    pd.Timedelta(1),
+    pd.Period("2020"),
+    object(),
+]
+ODD += [pa.scalar(5), pd.Interval(1, 2), np.str_("x"), np.bytes_(b"x"), np.void(b"x")]
 CENT, MICRO = Fraction(1, 100), Fraction(1, 10**6)
 
 
@@ -75,6 +92,28 @@ CENT, MICRO = Fraction(1, 100), Fraction(1, 10**6)
         (pa.array([datetime.date(1970, 1, 2)]), 1, 0, [1]),
         ([], MICRO, 0, []),
         (range(3), 1, 0, [0, 1, 2]),
+        ([3, pd.NA, np.ma.masked, pd.NaT, None], 1, 4, [3]),
+        (
+            [np.float16(0.5), np.float32(1.5), np.float64(2.5), np.longdouble(3.5)],
+            MICRO,
+            0,
+            [10**5 * x for x in (5, 15, 25, 35)],
+        ),
+        ([np.longdouble("inf"), np.longdouble("nan"), np.float16("inf")], MICRO, 3, []),
+        ([True, np.bool_(False), 7, np.int8(-3), np.uint64(2**64 - 1)], 1, 0, [1, 0, 7, -3, 2**64 - 1]),
+        ([np.datetime64("1970-01-03"), np.datetime64("NaT"), datetime.date(1970, 1, 2)], 1, 1, [2, 1]),
+        ([np.datetime64("1971"), np.datetime64("1970-02"), np.datetime64(1, "W")], 1, 0, [365, 31, 7]),
+        ([np.datetime64("1970-01-01T00:00:01", "s"), pd.Timestamp(2, unit="s"), pd.NaT], 1, 1, [10**6, 2 * 10**6]),
+        ([pd.Timestamp("1970-01-01T02:00:00", tz="Europe/Paris")], 1, 0, [3600 * 10**6]),
+        ([pd.Timestamp("1970-01-01T00:00:00.000001999")], 1, 0, [1]),
+        ([np.datetime64(10**15, "s"), datetime.datetime(1970, 1, 1)], 1, 0, [10**21, 0]),
+        (np.ma.array([1, "hidden"], mask=[0, 1], dtype=object), 1, 1, [1]),
+        (np.array([2**61, 3], dtype="datetime64[W]"), 1, 0, [7 * 2**61, 21]),
+        (np.array([2**61, 3], dtype="datetime64[4D]"), 1, 0, [4 * 2**61, 12]),
+        (np.array([2**61, 3], dtype="datetime64[4ms]"), 1, 0, [4000 * 2**61, 12_000]),
+        (np.array([2**61, -(2**61)], dtype="datetime64[8ns]"), 1, 0, [2**64 // 1000, -(2**64) // 1000]),
+        (pa.array([86_400_007, -1, None], pa.int64()).view(pa.date64()), 1, 1, [1, -1]),
+        (pd.Series(pd.Categorical([None, None])), MICRO, 2, []),
     ],
 )
 def test_every_kind_of_column(values: object, step: Fraction, missing: int | None, points: list[int]) -> None:
@@ -112,12 +151,97 @@ def test_nullable_is_declared_or_a_fact_of_the_type_never_of_the_values() -> Non
         pd.Series(pd.arrays.SparseArray([1.5, 0.0])),
         [datetime.date(2020, 1, 1), 5],
         {"x": [1]},
+        {1, 2},
+        pa.scalar(5),
+        np.array(5),
+        np.array([5], dtype="timedelta64[s]"),
+        np.array([5j]),
+        np.array(["NaT"], dtype="datetime64"),
+        pd.Series(pd.Categorical([1, "secret"])),
+        pd.Series(pd.timedelta_range("1h", periods=2)),
+        pl.Series([b"secret"]),
+        pl.Series([1], dtype=pl.Int128),
     ],
     ids=lambda bad: type(bad).__name__,
 )
 def test_what_is_no_column_of_numbers(bad: object) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput) as told:
         read_numbers(bad)
+    assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
+def test_an_element_that_is_no_number_is_named_by_its_type_alone(odd: object) -> None:
+    for values in ([odd], [1, odd], [None, odd, 2.5]):
+        for step in (None, 1):
+            with pytest.raises(InvalidInput, match=rf"elements of type {type(odd).__name__}$"):
+                read_numbers(values, step=step)
+
+
+ENDS = st.sampled_from([None, (0, 100), (None, 5), (-3, None)])
+NUMBERS = st.one_of(
+    st.booleans(),
+    st.integers(),
+    st.integers(-(2**63), 2**63 - 1).map(np.int64),
+    st.integers(0, 2**64 - 1).map(np.uint64),
+    st.floats(),
+    st.floats(width=16).map(np.float16),
+    st.floats(width=32).map(np.float32),
+    st.floats().map(np.longdouble),
+    st.sampled_from(["1e4000", "-1e4000", "1e-4000"]).map(np.longdouble),
+    st.fractions(),
+    st.decimals(),
+    st.builds(
+        lambda digit, power: Decimal((digit < 0, (abs(digit),), power)),
+        st.integers(-9, 9),
+        st.integers(-(10**6), 10**6),
+    ),
+    st.builds(lambda digit, power: digit * Fraction(10) ** power, st.integers(-9, 9), st.integers(-2000, 2000)),
+    st.sampled_from([None, np.nan, pd.NA, np.ma.masked, Decimal("sNaN"), 10**400, -(10**4000), Decimal("1E+500")]),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(NUMBERS, max_size=6), st.sampled_from(["1e-100", "0.01", 1, 7, "1e100"]), ENDS)
+def test_every_list_of_numbers_is_read(
+    values: list[object], step: object, bounds: tuple[int | None, int | None] | None
+) -> None:
+    column = read_numbers(values, step=step, bounds=bounds)
+    points = column.points(column.raw).tolist()
+    assert len(points) + (column.missing or 0) == len(values)
+    assert all(column.domain.low <= point <= column.domain.high for point in points)
+    there = [value for value in values if is_there(value)]
+    for value, point in zip(there, points, strict=True):
+        expected = column.domain.read(plain_number(value))
+        assert abs(point - expected) <= max(1, abs(expected) // 10**12)  # doubles are read by two operations on doubles
+    column.summarise(Median(), Neighbours.REPLACE, 2)
+
+
+HOURS = datetime.timedelta(hours=23)
+TICKS = st.integers(-(2**63) + 1, 2**63 - 1)
+MOMENTS = st.one_of(
+    st.datetimes(),
+    st.datetimes(timezones=st.timezones()),
+    st.datetimes(timezones=st.timedeltas(-HOURS, HOURS).map(datetime.timezone)),
+    st.builds(np.datetime64, TICKS, st.sampled_from(["h", "m", "s", "ms", "us", "ns", "as"])),
+    TICKS.map(pd.Timestamp),
+    st.integers(-(10**12), 10**12).map(lambda seconds: pd.Timestamp(np.datetime64(seconds, "s"))),
+    st.sampled_from([pd.NaT, np.datetime64("NaT"), np.datetime64("NaT", "s"), None]),
+)
+DATES = st.one_of(
+    st.dates(),
+    st.builds(np.datetime64, TICKS, st.sampled_from(["Y", "M", "W", "D"])),
+    st.sampled_from([pd.NaT, np.datetime64("NaT"), np.datetime64("NaT", "D"), None]),
+)
+
+
+@settings(deadline=None)
+@given(st.one_of(st.lists(MOMENTS, max_size=5), st.lists(DATES, max_size=5)))
+def test_every_list_of_dates_or_timestamps_is_read(values: list[object]) -> None:
+    column = read_numbers(values)
+    assert len(column.raw) + (column.missing or 0) == len(values)
+    assert len(column.raw) == sum(is_there(value) for value in values)
+    column.summarise(Median(), Neighbours.REPLACE, 2)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +269,9 @@ def test_one_missing_value_changes_neither_grid_nor_kind(dtype: str) -> None:
 
 
 def test_a_far_value_is_clamped_before_it_can_slow_or_overflow_anything() -> None:
-    for values in (np.array([5, 2**62]), np.array([5.0, 1e300]), [5, 10**40]):
+    far = (Decimal("1E+500"), 10**400, Fraction(10**900, 7), np.longdouble("1e4000"))
+    lists = [[5, 10**40], *([Decimal(5), value] for value in far), [5, Decimal("1E+500")]]
+    for values in (np.array([5, 2**62]), np.array([5.0, 1e300]), np.array([5, far[-1]]), *lists):
         column = read_numbers(values, step="0.01", bounds=(0, 100))
         points = to_grid(column.raw, column.domain) if not column.on_grid else column.raw
         assert points.dtype == np.int64
@@ -224,19 +350,130 @@ def test_summaries_give_the_same_envelopes_as_the_full_list(
         assert statistic.envelope(found, distance) == statistic.envelope(reference, distance)
 
 
-def test_categories_match_by_type_and_value() -> None:
-    assert read_categories(np.array([1, 1, 2]), [1, 2]).counts == (2, 1)
-    assert read_categories([True, 1, "1"], [1]).counts == (1,)
-    assert read_categories([["unhashable"], 1], [1]).missing == 1
-    for bad in ("text", b"x"):
-        with pytest.raises(InvalidInput, match="not a single text"):
-            read_categories(bad, ["t"])
+@pytest.mark.parametrize(
+    ("values", "bins", "counts", "missing"),
+    [
+        ([-1, 0, 19, 20, 39, 40, 41, None], [0, 20, 40], (2, 3), 3),
+        ([0.0, 19.5, 20.0, 40.0, 40.5, float("nan")], (0, "20", 40.0), (2, 2), 2),
+        (np.array([1, 2, 3]), [1, 3], (3,), 0),
+        (np.array([1, 2, 3]), np.array([1.5, 2.5, 3]), (1, 1), 1),
+        (np.array([1, 2, 3]), ["1/3", "2/3", "5/2"], (0, 2), 1),  # the last bin is closed, and ends between points
+        (np.array([1, 2, 3]), [1.25, 1.5, 9], (0, 2), 1),  # no grid point in the first bin
+        (np.array([2**63 - 1, -(2**63)]), [-(10**30), 0, 10**30], (1, 1), 0),
+        (np.array([2**62 - 1, 5]), [2**62 - 1, 2**62], (1,), 1),
+        (np.array([5]), [10**30, 10**31], (0,), 1),
+        (np.array([5]), [-(10**31), -(10**30)], (0,), 1),
+        ([10**400, 10**500, -(10**500)], [10**399, 10**400], (2,), 1),
+        (np.array([True, False, True]), [0, 1], (3,), 0),
+        (pd.Series([15, None, 35], dtype="Int64"), [0, 20, 40], (1, 1), 1),
+        (pl.Series([0.1, 0.2, 0.3]), [0.1, 0.2, 0.3], (1, 2), 0),
+        (pa.array([Decimal("0.10"), Decimal("0.19")]), ["0.1", "0.15", "0.2"], (1, 1), 0),
+        ([], [0, 1], (0,), 0),
+        ([None], [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)], (0,), 1),
+        (
+            [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1), None],
+            [np.datetime64("2020-01-01"), datetime.date(2021, 1, 1), datetime.date(2022, 1, 1)],
+            (1, 1),
+            1,
+        ),
+        (
+            pd.Series(pd.to_datetime(["2020-06-01 12:00", None, "2019-01-01 00:00"])),
+            pd.to_datetime(["2020-01-01 00:00", "2020-06-01 12:00"]),
+            (1,),
+            2,
+        ),
+    ],
+)
+def test_bins(values: object, bins: object, counts: tuple[int, ...], missing: int) -> None:
+    column = read_bins(values, bins)
+    assert column.counts == counts
+    assert column.missing == missing
 
 
-def test_categories() -> None:
-    column = read_categories(["a", "b", "a", "z", None], ["a", "b", "c"])
-    assert column.counts == (2, 1, 0)
-    assert column.missing == 2
-    assert read_categories(pa.array(["a"]), ["a"], nullable=False).missing is None
-    with pytest.raises(InvalidInput, match="missing or undeclared"):
-        read_categories(["z"], ["a"], nullable=False)
+def test_a_value_is_in_the_bin_of_its_grid_point() -> None:
+    assert read_bins([19.4, 19.5, 45.0], [0, 20, 40], step=1, bounds=(0, 40)).counts == (1, 2)
+    assert read_bins([1, 1.5, Decimal("2.5"), Fraction(7, 3)], [1, 2, 3], step="0.5").counts == (2, 2)
+    assert read_bins(
+        [datetime.date(1970, 1, 5)], [datetime.date(1970, 1, 1), datetime.date(1970, 1, 7)], step=7
+    ).counts == (0,)
+    assert read_bins(np.array([1]), [0, 2], nullable=False).missing == 0  # a record can leave the bins, missing or not
+
+
+@pytest.mark.parametrize(
+    ("bins", "told"),
+    [
+        (10, "at least two public edges, such as .*, got 10"),
+        ([], "at least two"),
+        ([5], "at least two"),
+        ("0123", "at least two"),
+        ({1, 2}, "at least two"),
+        ({1: 2, 2: 3}, "at least two"),
+        ([0, 0], "must increase"),
+        ([0, 2, 1], "must increase"),
+        ([0, float("inf")], "an edge of bins must be a finite number"),
+        ([0, None], "an edge of bins must be a finite number"),
+        (["0", "１"], "an edge of bins must be a finite number"),
+        ([False, True], "an edge of bins must be a finite number"),
+        ([datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)], "of the type of the values, integer, got date"),
+    ],
+)
+def test_what_cannot_be_bins(bins: object, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        read_bins([1, 2, 3], bins)
+
+
+@pytest.mark.parametrize(
+    ("bins", "told"),
+    [
+        ([2000, 2010], "of the type of the values, date, got integer"),
+        ([datetime.datetime(2020, 1, 1), datetime.datetime(2021, 1, 1)], "type of the values, date, got timestamp"),
+        ([datetime.date(2020, 1, 1), None], "of the type of the values, date, got date"),
+        (["2020", "2021"], "elements of type str"),
+    ],
+)
+def test_bins_of_dates_are_dates(bins: object, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        read_bins([datetime.date(2020, 5, 5)], bins)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.one_of(st.none(), st.integers(-40, 40)), max_size=20),
+    st.lists(st.fractions(-12, 12, max_denominator=6), min_size=2, max_size=6, unique=True).map(sorted),
+    st.sampled_from([Fraction(1), Fraction(1, 4), Fraction(2, 3)]),
+)
+def test_bins_are_those_of_exact_arithmetic_and_of_numpy(
+    quarters: list[int | None], bins: list[Fraction], step: Fraction
+) -> None:
+    values = [None if quarter is None else Fraction(quarter, 4) for quarter in quarters]
+    column = read_bins(values, bins, step=step)
+    points = [Domain(step).read(value) * step for value in values if value is not None]
+    inside = [sum(a <= point < b for point in points) for a, b in pairwise(bins)]
+    inside[-1] += points.count(bins[-1])
+    assert column.counts == tuple(inside)
+    assert column.missing == len(values) - sum(inside)
+    scaled = [int(point * 60) for point in points]  # whole numbers, so that numpy compares exactly too
+    assert np.histogram(scaled, [int(edge * 60) for edge in bins])[0].tolist() == inside
+
+
+@pytest.mark.parametrize("bins", [[0, 2], [0, 1, 2], ["1/2", "3/2", "5/2"], [-1, 9], [5, 6]])
+@pytest.mark.parametrize("nullable", [False, True])
+@pytest.mark.parametrize("notion", ["replace", "add-remove"])
+def test_bins_move_by_no_more_than_the_sensitivity(notion: str, nullable: bool, bins: list[object]) -> None:
+    """All tables of up to three records over the values 0 to 3, and all their neighbours."""
+    records = [0, 1, 2, 3, *([None] if nullable else [])]
+    greatest = 0
+    for size in range(4):
+        for table in product(records, repeat=size):
+            here = read_bins(list(table), bins, nullable=nullable)
+            others = [table[:i] + table[i + 1 :] for i in range(size)]
+            if notion == "replace":
+                others = [(*other, record) for other in others for record in records]
+            for other in others:
+                there = read_bins(list(other), bins, nullable=nullable)
+                moved = sum(abs(a - b) for a, b in zip(here.counts, there.counts, strict=True))
+                promised = Histogram(len(bins) - 1).global_sensitivity(here.moves(Neighbours(notion)))
+                assert moved <= promised
+                greatest = max(greatest, moved)
+    if bins in ([0, 2], [0, 1, 2], ["1/2", "3/2", "5/2"]):
+        assert greatest == promised

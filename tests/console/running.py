@@ -42,6 +42,7 @@ requests_per_minute_address = 100000
 
 [datasets.people]
 source = "people.parquet"
+shares_source = true
 version = "2026-11"
 protection = "differential"
 delta = 1e-6
@@ -55,6 +56,7 @@ region = {{ type = "category", values = ["north", "south", "east", "west"] }}
 
 [datasets.surveys]
 source = "people.parquet"
+shares_source = true
 version = "2026-11"
 protection = "individual"
 analysts = "trusted"
@@ -67,6 +69,7 @@ income = {{ type = "integer", nullable = false }}
 
 [datasets.archive]
 source = "people.parquet"
+shares_source = true
 version = "2026-11"
 protection = "individual"
 analysts = "trusted"

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from idios.core.domain import Categories, Domain, Kind, default_step
+from idios.core.domain import LEAST_STEP, Categories, Domain, Kind, default_step
+from idios.core.exact import FARTHEST
 from idios.errors import InvalidInput
 
 
@@ -55,6 +57,37 @@ def test_either_bound_may_be_missing() -> None:
 def test_reading_is_the_nearest_grid_point_halves_up(value: Fraction, step: Fraction) -> None:
     point = Domain(step).read(value)
     assert -Fraction(1, 2) < Fraction(point) - value / step <= Fraction(1, 2)
+
+
+FINITE = st.one_of(
+    st.integers(),
+    st.fractions(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.builds(lambda sign, digits, power: Decimal((sign, (digits,), power)), *[st.integers(0, 1), st.integers(0, 9)],
+              st.integers(-(10**6), 10**6)),
+    st.builds(lambda digit, power: digit * 10**power, st.integers(-9, 9), st.integers(0, 3000)),
+    st.builds(lambda digit, power: Fraction(digit, 10**power), st.integers(-9, 9), st.integers(0, 3000)),
+)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(FINITE, FINITE, st.sampled_from([LEAST_STEP, Fraction(1, 7), Fraction(1), 1 / LEAST_STEP]))
+def test_every_finite_value_is_read_and_reading_is_monotone(one: object, other: object, step: Fraction) -> None:
+    for domain in (Domain(step), Domain(step, -5, 5), Domain(step, 3), Domain(step, upper=-3)):
+        low, high = sorted([one, other])
+        assert domain.read(low) <= domain.read(high)
+        assert domain.low <= domain.read(low) <= domain.high
+        assert abs(domain.read(low)) <= FARTHEST / step
+
+
+def test_a_far_value_reads_as_the_bound_or_as_the_public_end() -> None:
+    for far in (Decimal("1E+500"), 10**400 + 1, Fraction(10**900, 7)):
+        assert Domain.declare(step="0.01", bounds=(0, 100)).read(far) == 10_000
+        assert Domain.declare(step="0.01", bounds=(0, 100)).read(-far) == 0
+        assert Domain.declare(step="0.01").read(far) == 10**402
+        assert Domain.declare(bounds=(None, 5)).read(-far) == -(10**400)
+    with pytest.raises(InvalidInput, match="where values end"):
+        Domain.declare(bounds=(0, 10**400 + 1))
 
 
 def test_narrowing() -> None:

@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from idios.core.exact import exact, floor_half_up, positive, text, whole
+from idios.core.exact import FARTHEST, exact, exact_value, floor_half_up, positive, text, whole
 from idios.errors import InvalidInput
 
 
@@ -25,6 +26,133 @@ def test_a_tenth_is_a_tenth(given_: object) -> None:
 def test_what_is_no_number_is_refused_by_name(bad: object) -> None:
     with pytest.raises(InvalidInput, match="epsilon must be a finite number"):
         exact(bad, "epsilon")
+
+
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [
+        ("1", 1),
+        ("+1", 1),
+        ("-2.50", Fraction(-5, 2)),
+        (".5", Fraction(1, 2)),
+        ("3.", 3),
+        ("1E+2", 100),
+        ("25e-1", Fraction(5, 2)),
+        ("-1/3", Fraction(-1, 3)),
+        (" \t0.1\r\n", Fraction(1, 10)),
+        (np.str_("0.1"), Fraction(1, 10)),
+        (np.int8(3), 3),
+        (np.float32(0.1), Fraction(1, 10)),
+    ],
+)
+def test_what_a_number_is_written_as(written: object, number: Fraction) -> None:
+    assert exact(written, "epsilon") == number
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *(
+            "1_0",
+            "1_0.5",
+            "0.1_5",
+            "1e1_0",
+            "1/1_0",
+            "1/ 2",
+            "1 /2",
+            "1 0",
+            "1/-2",
+            "1/2.5",
+            "1.5/2",
+            "1/2e3",
+            "1e",
+            "1e+",
+        ),
+        *("１", "٣", "0.٣", "1e٣", "²", "½", "−1", "1\u00a0", "\u20031", "1\u200b", "\u00001"),
+        *("0x1", "0b1", "infinity", "-inf", "nan", "--1", "+-1", "e5", ".", "+", "1,5", "True", "1j"),
+        *(b"1", np.datetime64("2020"), np.timedelta64(5), np.bool_(True)),
+    ],
+    ids=repr,
+)
+def test_numbers_are_read_from_ascii_digits_only(bad: object) -> None:
+    with pytest.raises(InvalidInput, match="epsilon must be a finite number"):
+        exact(bad, "epsilon")
+
+
+@settings(deadline=None)
+@given(st.text(max_size=12))
+def test_whatever_is_read_is_written_in_ascii(written: str) -> None:
+    try:
+        number = exact(written, "epsilon")
+    except InvalidInput:
+        return
+    assert written.isascii()
+    assert "_" not in written
+    assert number == Fraction(written)
+
+
+@settings(deadline=None)
+@given(st.text("0123456789./eE+-_ \uff11", max_size=9))
+def test_plain_numbers_are_those_that_fractions_read(written: str) -> None:
+    """Fraction() reads the same and more: underscores, and the digits of every script."""
+    try:
+        number = exact(written, "epsilon")
+    except InvalidInput:
+        assert not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", written.strip(" "))
+        return
+    assert number == Fraction(written)
+
+
+def test_a_long_text_is_refused_at_once() -> None:
+    for long in ("9" * 10**6 + "x", " " * 10**6 + "x", "1/" + "9" * 10**6, "1e" + "9" * 10**6):
+        with pytest.raises(InvalidInput):
+            exact(long, "epsilon")
+
+
+def test_a_very_large_number_has_a_message() -> None:
+    for large in (-(10**5000), Fraction(-(10**5000), 7)):
+        with pytest.raises(InvalidInput, match="greater than 0, got a very large"):
+            positive(large, "epsilon")
+
+
+@settings(deadline=None)
+@given(st.one_of(st.integers(), st.fractions(), st.decimals(allow_nan=False, allow_infinity=False)))
+def test_a_value_is_itself(value: int | Fraction | Decimal) -> None:
+    assert exact_value(value) == Fraction(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        (Decimal("1E+500"), FARTHEST),
+        (Decimal("-1E+500"), -FARTHEST),
+        (Decimal("-1E+999999999"), -FARTHEST),
+        (Decimal("1E-999999999"), 0),
+        (Decimal("-1E-500"), 0),
+        (Decimal("0E+999999999"), 0),
+        (10**401, FARTHEST),
+        (-(10**5000), -FARTHEST),
+        (Fraction(10**5000, 3), FARTHEST),
+        (Fraction(1, 10**5000), 0),
+        (Decimal("0." + "1" * 5000), Fraction(int("1" * 4000) * 10**1000 + int("1" * 1000), 10**5000)),
+        (np.longdouble("1e4000"), FARTHEST),
+        (np.longdouble("-1e4000"), -FARTHEST),
+        (np.float16(0.1), Fraction(1, 10)),
+        (np.float32(1e30), 10**30),
+        (np.uint64(2**64 - 1), 2**64 - 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_no_finite_value_is_too_large_or_too_small(value: object, read: Fraction) -> None:
+    assert exact_value(value) == read
+
+
+@pytest.mark.parametrize(
+    "bad", [math.nan, math.inf, Decimal("sNaN"), Decimal("-Infinity"), "secret", None, True, 1j, [7]]
+)
+def test_what_is_no_value_is_not_quoted(bad: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^a value of the column is no finite number$"):
+        exact_value(bad)
 
 
 @pytest.mark.parametrize("bad", [0, -1, "-0.5"])

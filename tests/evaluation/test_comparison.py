@@ -112,7 +112,9 @@ def test_as_a_data_frame() -> None:
     assert {"value", "mechanism", "promise", "error", "refusal", "note", "relative_error"} <= set(frame.columns)
 
 
-@pytest.mark.parametrize("text", ["nonsense", "median 2", "kth_largest", "kth_largest x", "trimmed_mean 0.7", ""])
+@pytest.mark.parametrize(
+    "text", ["nonsense", "median 2", "kth_largest", "kth_largest x", "kth_largest 1_0", "trimmed_mean 0.7", ""]
+)
 def test_unknown_statistics_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         compare(INCOMES, statistics=[text])

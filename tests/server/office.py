@@ -36,6 +36,7 @@ requests_per_minute_address = 1000000
 
 [datasets.people]
 source = "people.parquet"
+shares_source = true
 version = "1"
 protection = "differential"
 delta = 1e-6
@@ -49,6 +50,7 @@ region = {{ type = "category", values = ["north", "south"] }}
 
 [datasets.patients]
 source = "people.parquet"
+shares_source = true
 version = "1"
 protection = "individual"
 analysts = "trusted"

@@ -6,15 +6,21 @@ the few that are wanted are converted. Sums are exact: 64-bit where they fit, sp
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import datetime
+import math
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from idios.backends.columns import Array, typed
-from idios.core.domain import Categories, Domain, Kind, default_step
+from idios.backends.columns import typed
+from idios.backends.labels import as_written, count_labels, read_declared, read_labels
+from idios.backends.moments import Array
+from idios.core.domain import Domain, Kind, default_step
+from idios.core.exact import exact
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary, Window
@@ -35,6 +41,7 @@ class NumberColumn:
     missing: int | None
     on_grid: bool = False
     """Whether the values are grid points already."""
+    kind: Kind = Kind.NUMBER
 
     def moves(self, neighbours: Neighbours) -> Moves:
         """What changed records can do to the values."""
@@ -48,7 +55,7 @@ class NumberColumn:
         rarest: tuple[int, ...] = ()
         beside: dict[Fraction, tuple[int, ...]] = {}
         if statistic.needs_squares or statistic.needs_distinct:
-            points = self._points(self.raw)
+            points = self.points(self.raw)
             if statistic.needs_squares:
                 total, squares = exact_sum(points), exact_sum_of_squares(points)
                 for threshold in statistic.thresholds(moves, self.domain, total):
@@ -59,14 +66,15 @@ class NumberColumn:
         ordered, runs = self._partitioned(statistic.ranks(moves, distance))
         windows = []
         for first, last in runs:
-            below = exact_sum(self._points(ordered[: first - 1])) if statistic.needs_sums else 0
-            points = self._points(np.sort(ordered[first - 1 : last]))
+            below = exact_sum(self.points(ordered[: first - 1])) if statistic.needs_sums else 0
+            points = self.points(np.sort(ordered[first - 1 : last]))
             windows.append(Window(first, tuple(int(p) for p in points), below))
         if statistic.needs_sums and total is None:
-            total = exact_sum(self._points(self.raw))
+            total = exact_sum(self.points(self.raw))
         return Summary(self.domain, moves, tuple(windows), total, squares, beside, distinct=distinct, rarest=rarest)
 
-    def _points(self, values: Array) -> Array:
+    def points(self, values: Array) -> Array:
+        """The grid points of some of the values."""
         return values if self.on_grid else to_grid(values, self.domain)
 
     def _partitioned(self, ranks: Any) -> tuple[Array, list[tuple[int, int]]]:
@@ -82,7 +90,7 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """How often each declared category occurs, and how many values are missing or undeclared."""
+    """How often each declared category or bin occurs, and how many values are missing or in none of them."""
 
     counts: tuple[int, ...]
     missing: int | None
@@ -112,32 +120,65 @@ def read_numbers(
     if missing and not can_miss:
         raise InvalidInput("the column is declared not nullable and has missing values: declare nullable=True")
     if raw.dtype == object:  # several types may be mixed, so that only their grid points compare
-        return NumberColumn(to_grid(raw, domain), domain, missing if can_miss else None, on_grid=True)
-    return NumberColumn(raw, domain, missing if can_miss else None)
+        return NumberColumn(to_grid(raw, domain), domain, missing if can_miss else None, on_grid=True, kind=found.kind)
+    return NumberColumn(raw, domain, missing if can_miss else None, kind=found.kind)
 
 
-def read_categories(values: Any, categories: Sequence[Any], *, nullable: bool | None = None) -> CategoryColumn:
+def read_categories(values: Any, categories: Any, *, nullable: bool | None = None) -> CategoryColumn:
     """Count the declared categories of a column; what is not declared reads as missing."""
-    if isinstance(values, str | bytes) or isinstance(categories, str | bytes):
-        raise InvalidInput("values and categories must be lists or columns, not a single text")
-    declared = Categories(tuple(categories))
-    if hasattr(values, "to_pylist"):
-        values = values.to_pylist()
-    elif hasattr(values, "tolist"):
-        values = values.tolist()
-    # equal values of other types (1 and True) are other categories
-    index: dict[object, int] = {(type(value), value): i for i, value in enumerate(declared.values)}
-    counts = [0] * len(declared.values)
-    missing = 0
-    for value in values:
-        place = index.get((type(value), value)) if isinstance(value, Hashable) else None
-        if place is None:
-            missing += 1
-        else:
-            counts[place] += 1
+    declared, found = read_declared(categories), read_labels(values)
+    if found.family is not None and found.family is not declared.family:
+        raise InvalidInput(
+            f"the values are of the type {found.family} and the categories of the type {declared.family}, so that none "
+            "would ever be counted: give both one type"
+        )
+    counts = count_labels(found, declared)
+    missing = len(found.values) + found.missing - sum(counts)
     if missing and nullable is False:
         raise InvalidInput("the column is declared not nullable and has missing or undeclared values")
-    return CategoryColumn(tuple(counts), None if nullable is False else missing)
+    return CategoryColumn(counts, None if nullable is False else missing)
+
+
+def read_bins(
+    values: Any,
+    bins: Any,
+    *,
+    step: object = None,
+    bounds: Sequence[object] | None = None,
+    nullable: bool | None = None,
+) -> CategoryColumn:
+    """Count the values of a column between public edges: [a, b), [b, c), … and the last one with both its ends.
+
+    A value is where its grid point is. What lies outside counts as missing, which any record can become.
+    """
+    column = read_numbers(values, step=step, bounds=bounds, nullable=nullable)
+    places = [edge / column.domain.step for edge in _read_edges(bins, column.kind if len(column.raw) else None)]
+    # the first grid point of every bin, and the first one behind the last
+    firsts = [math.ceil(place) for place in places[:-1]] + [math.floor(places[-1]) + 1]
+    points = column.points(column.raw)
+    if points.dtype != object:
+        firsts = [min(max(first, -_SAFE), _SAFE) for first in firsts]
+    below = np.searchsorted(np.sort(points), np.array(firsts, dtype=points.dtype))
+    counts = tuple(int(after - before) for before, after in pairwise(below))
+    return CategoryColumn(counts, len(points) + (column.missing or 0) - sum(counts))
+
+
+def _read_edges(bins: Any, kind: Kind | None) -> list[Fraction]:
+    """The edges as numbers of a column of some kind, or of any if nothing is known of it."""
+    if isinstance(bins, str | bytes | Set | Mapping) or not hasattr(bins, "__len__") or len(bins) < 2:
+        shown = bins if isinstance(bins, int) else type(bins).__name__
+        raise InvalidInput(f"bins must be a list of at least two public edges, such as [0, 20, 40], got {shown}")
+    edges = as_written(bins)
+    if kind in (Kind.DATE, Kind.TIMESTAMP) or isinstance(edges[0], datetime.date | np.datetime64):
+        read = typed(edges)
+        if read.kind is not (kind or read.kind) or not np.all(read.present):
+            raise InvalidInput(f"the edges of bins must be of the type of the values, {kind}, got {read.kind}")
+        found = [Fraction(int(edge)) for edge in read.values]
+    else:
+        found = [exact(edge, "an edge of bins") for edge in edges]
+    if any(before >= after for before, after in pairwise(found)):
+        raise InvalidInput("the edges of bins must increase from each to the next, such as [0, 20, 40]")
+    return found
 
 
 def to_grid(raw: Array, domain: Domain) -> Array:

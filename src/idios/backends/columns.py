@@ -11,6 +11,9 @@ Rules:
 from __future__ import annotations
 
 import datetime
+import math
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -18,15 +21,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from idios.backends import moments
+from idios.backends.moments import NARROW, Array
 from idios.core.domain import Kind
 from idios.errors import InvalidInput
 
-Array = NDArray[Any]
-
-_PER_MICROSECOND = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1000, "us": 1}
-_MICROSECOND_LIMIT = 2**62
+_PLAIN = frozenset({str, int, bool})
+_NUMBERS = {Kind.INTEGER, Kind.NUMBER, Kind.DECIMAL}
 
 
 @dataclass(frozen=True)
@@ -45,42 +47,49 @@ class Typed:
 
 def typed(values: Any, *, mixed: bool = False) -> Typed:
     """Read a column by its type; ``mixed`` allows a list of several numeric types, for which a step is declared."""
-    module = type(values).__module__.partition(".")[0]
-    if isinstance(values, np.ndarray):
-        return _numpy(values, mixed)
-    if module == "pandas":
-        return _pandas(values, mixed)
-    if module == "polars":
-        return _arrow(_one_column(values).to_arrow())
-    if module == "pyarrow":
-        return _arrow(_one_column(values))
+    found = unwrap(values)
+    if isinstance(found, list):
+        return _listed(found, mixed)
+    return _numpy(found, mixed) if isinstance(found, np.ndarray) else _arrow(found)
+
+
+def unwrap(values: Any, name: str = "values") -> Any:
+    """The column as a list, a numpy array of one dimension, or an Arrow array without dictionary.
+
+    ``name`` is what an error message calls it.
+    """
     if isinstance(values, list | tuple | range):
-        return _listed(list(values), mixed)
-    raise InvalidInput(f"values must be a list or one column of numbers, got {type(values).__name__}")
-
-
-def _one_column(values: Any) -> Any:
-    if not hasattr(values, "type") and not hasattr(values, "dtype"):
-        raise InvalidInput(f"values must be one column, got a whole {type(values).__name__}: select a column of it")
-    return values
-
-
-def _pandas(values: Any, mixed: bool) -> Typed:
-    dtype = getattr(_one_column(values), "dtype", None)
-    if isinstance(dtype, np.dtype):
-        return _numpy(values.to_numpy(), mixed)
+        return list(values)
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return _decoded(values)
+    module, dtype = type(values).__module__.partition(".")[0], getattr(values, "dtype", None)
+    if module in ("pandas", "polars", "pyarrow") and dtype is None:
+        raise InvalidInput(f"{name} must be one column, got a whole {type(values).__name__}: select a column of it")
+    if module == "pandas":
+        of = getattr(dtype, "categories", None)  # what a categorical holds; one that holds nothing may be anything
+        if isinstance(dtype, np.dtype) or (of is not None and (of.dtype == np.dtype(object) or not len(of))):
+            values = np.asarray(values.to_numpy(), dtype=None if of is None else object)
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise InvalidInput(f"{name} must have one dimension, got {values.ndim}")
+        return values
+    if module not in ("pandas", "polars"):
+        raise InvalidInput(f"{name} must be a list or one column, got {type(values).__name__}")
     try:
-        # All of pandas' own types keep their type in Arrow, whether or not a value is missing.
-        return _arrow(pa.array(values, from_pandas=True))
+        # All of pandas' and polars' own types keep their type in Arrow, whether or not a value is missing.
+        return _decoded(pa.array(values, from_pandas=True) if module == "pandas" else values.to_arrow())
     except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
-        raise InvalidInput(f"values must be numbers, dates or timestamps, got a column of {dtype}") from None
+        raise InvalidInput(f"{name} must be a column of one plain type, got a column of {dtype}") from None
+
+
+def _decoded(values: Any) -> Any:
+    if not pa.types.is_dictionary(values.type):
+        return values
+    return values.cast(values.type.value_type) if isinstance(values, pa.ChunkedArray) else values.dictionary_decode()
 
 
 def _arrow(values: Any) -> Typed:
     kind = values.type
-    if pa.types.is_dictionary(kind):
-        values = values.dictionary_decode() if not isinstance(values, pa.ChunkedArray) else values.cast(kind.value_type)
-        kind = kind.value_type
     present = np.asarray(values.is_valid())
     if pa.types.is_decimal(kind):
         if kind.scale < 0:
@@ -92,10 +101,13 @@ def _arrow(values: Any) -> Typed:
         found = Kind.INTEGER
     elif pa.types.is_floating(kind):
         values, found = values.cast(pa.float64()), Kind.NUMBER
+    elif pa.types.is_date64(kind):  # milliseconds, of which Arrow would convert whole days only
+        return Typed(np.asarray(values.cast(pa.int64()).fill_null(0)) // 86_400_000, Kind.DATE, present)
     elif pa.types.is_date(kind):
-        values, found = values.cast(pa.date32()).cast(pa.int32()), Kind.DATE
+        values, found = values.cast(pa.int32()), Kind.DATE
     elif pa.types.is_timestamp(kind):
-        return _instants(np.asarray(values.cast(pa.int64()).fill_null(0)), kind.unit, present)
+        ticks = np.asarray(values.cast(pa.int64()).fill_null(0))
+        return Typed(moments.ticks_to_microseconds(ticks, kind.unit), Kind.TIMESTAMP, present)
     else:
         raise InvalidInput(f"values must be numbers, dates or timestamps, got a column of {kind}")
     array = np.asarray(values.fill_null(0))
@@ -103,22 +115,22 @@ def _arrow(values: Any) -> Typed:
 
 
 def _numpy(values: Array, mixed: bool) -> Typed:
-    if values.ndim != 1:
-        raise InvalidInput(f"values must have one dimension, got {values.ndim}")
+    kind = values.dtype.kind
+    if kind == "O":
+        return _listed(values.tolist(), mixed)  # in which what is masked is None
     hidden = None
     if isinstance(values, np.ma.MaskedArray):
         hidden, values = np.ma.getmaskarray(values), values.data
-    kind = values.dtype.kind
-    if kind == "O":
-        found = _listed(values.tolist(), mixed)
-    elif kind in "iub":
+    if kind in "iub":
         found = Typed(values.astype(np.int8) if kind == "b" else values, Kind.INTEGER, None)
     elif kind == "f":
-        with np.errstate(over="ignore"):
-            floats = values.astype(np.float64, copy=False)
-        found = Typed(floats, Kind.NUMBER, np.isfinite(floats))
+        present = np.isfinite(values)
+        if values.itemsize > 8:  # what lies beyond the doubles reads as the last of them
+            values = np.clip(values, -sys.float_info.max, sys.float_info.max)
+        found = Typed(values.astype(np.float64, copy=False), Kind.NUMBER, present)
     elif kind == "M":
-        found = _dates(values)
+        present, unit = ~np.isnat(values), moments.kind_of_unit(values.dtype)
+        found = Typed(moments.since_1970(np.where(present, values, np.zeros(1, values.dtype))), unit, present)
     else:
         raise InvalidInput(f"values must be numbers, dates or timestamps, got an array of {values.dtype}")
     if hidden is None:
@@ -127,59 +139,56 @@ def _numpy(values: Array, mixed: bool) -> Typed:
     return Typed(found.values, found.kind, shown, found.decimals)
 
 
-def _dates(values: Array) -> Typed:
-    unit, times = np.datetime_data(values.dtype)
-    present = ~np.isnat(values)
-    if unit in ("Y", "M", "W", "D"):
-        return Typed(values.astype("datetime64[D]").astype(np.int64), Kind.DATE, present)
-    return _instants(values.astype(np.int64) * (times if times > 1 else 1), unit, present)
-
-
-def _instants(ticks: Array, unit: str, present: Array) -> Typed:
-    """Timestamps of any unit as microseconds; those that leave 64 bits become Python's integers."""
-    factor = _PER_MICROSECOND.get(unit)
-    ticks = np.where(present, ticks, 0)
-    if factor is None:
-        return Typed(ticks // {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}[unit], Kind.TIMESTAMP, present)
-    if len(ticks) and int(np.abs(ticks).max()) * factor >= _MICROSECOND_LIMIT:
-        ticks = ticks.astype(object)
-    return Typed(ticks * factor, Kind.TIMESTAMP, present)
-
-
 def _listed(values: list[Any], mixed: bool) -> Typed:
-    """A list, or an array of objects, by the one type of its elements; None, NaN and ±∞ are missing."""
-    present = np.array([_is_there(value) for value in values], dtype=bool)
-    known = {_family(value) for value, there in zip(values, present, strict=True) if there}
+    """A list, or an array of objects, by the one type of its elements."""
+    present = [is_there(value) for value in values]
+    known = {kind_of(value) for value in one_of_each_type(v for v, there in zip(values, present, strict=True) if there)}
     if not known:
-        return Typed(np.zeros(len(values)), Kind.NUMBER, present)
-    if len(known) > 1 and not (mixed and known <= {Kind.INTEGER, Kind.NUMBER, Kind.DECIMAL}):
+        return Typed(np.zeros(len(values)), Kind.NUMBER, np.array(present, dtype=bool))
+    if len(known) > 1 and not (mixed and known <= _NUMBERS):
         names = " and ".join(sorted(str(kind) for kind in known))
         raise InvalidInput(f"the list mixes the types {names}: give it one type, or declare a step for numbers")
     kind = known.pop() if len(known) == 1 else Kind.DECIMAL
-    if kind is Kind.DATE:
-        epoch = datetime.date(1970, 1, 1).toordinal()
-        days = [value.toordinal() - epoch if there else 0 for value, there in zip(values, present, strict=True)]
-        return Typed(np.array(days, dtype=np.int64), kind, present)
-    if kind is Kind.TIMESTAMP:
-        moments = [_microseconds(value) if there else 0 for value, there in zip(values, present, strict=True)]
-        return Typed(np.array(moments, dtype=np.int64), kind, present)
-    if kind is Kind.NUMBER:
-        return Typed(np.array([float(v) if t else 0.0 for v, t in zip(values, present, strict=True)]), kind, present)
-    numbers = [value if there else 0 for value, there in zip(values, present, strict=True)]
-    if kind is Kind.INTEGER:
-        whole = [int(value) for value in numbers]
-        narrow = all(-_MICROSECOND_LIMIT < value < _MICROSECOND_LIMIT for value in whole)
-        return Typed(np.array(whole, dtype=np.int64 if narrow else object), kind, present)
-    return Typed(np.array(numbers, dtype=object), kind, present)
+    read = {Kind.DATE: moments.days, Kind.TIMESTAMP: moments.microseconds}.get(kind, plain_number)
+    numbers = [read(value) if there else 0 for value, there in zip(values, present, strict=True)]
+    dtype: type = float if kind is Kind.NUMBER else object
+    if kind not in (Kind.NUMBER, Kind.DECIMAL) and all(-NARROW < number < NARROW for number in numbers):
+        dtype = np.int64
+    return Typed(np.array(numbers, dtype=dtype), kind, np.array(present, dtype=bool))
 
 
-def _family(value: Any) -> Kind:
-    if isinstance(value, bool | int | np.integer | np.bool_):
+def is_there(value: Any) -> bool:
+    """Whether an element of a list is there: None, NaN, ±∞, NaT, NA and what is masked are missing."""
+    if type(value) in _PLAIN:
+        return True
+    if value is None or value is np.ma.masked or type(value).__name__ == "NAType":  # pandas' NA, without pandas
+        return False
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, np.floating):
+        return bool(np.isfinite(value))
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    if isinstance(value, datetime.datetime | np.datetime64):
+        return bool(value == value)  # NaT is not
+    return True
+
+
+def one_of_each_type(values: Iterable[Any]) -> Iterable[Any]:
+    """Some value of every type that occurs, which is a few of many; of numpy's datetimes, whose units differ, all."""
+    return {value if type(value) is np.datetime64 else type(value): value for value in values}.values()
+
+
+def kind_of(value: Any) -> Kind:
+    """The kind of an element that is there; an error names its type, and nothing else of it."""
+    if isinstance(value, bool | int | np.integer | np.bool_) and not isinstance(value, np.timedelta64):
         return Kind.INTEGER
     if isinstance(value, float | np.floating):
         return Kind.NUMBER
     if isinstance(value, Decimal | Fraction):
         return Kind.DECIMAL
+    if isinstance(value, np.datetime64):
+        return moments.kind_of_unit(value.dtype)
     if isinstance(value, datetime.datetime):
         return Kind.TIMESTAMP
     if isinstance(value, datetime.date):
@@ -187,15 +196,11 @@ def _family(value: Any) -> Kind:
     raise InvalidInput(f"values must be numbers, dates or timestamps, got elements of type {type(value).__name__}")
 
 
-def _is_there(value: Any) -> bool:
-    if value is None or (isinstance(value, Decimal) and not value.is_finite()):
-        return False
-    if isinstance(value, datetime.datetime):
-        return value == value  # pandas' NaT is not
-    return not isinstance(value, float | np.floating) or bool(np.isfinite(value))
-
-
-def _microseconds(moment: datetime.datetime) -> int:
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
-    return (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
+def plain_number(value: Any) -> int | float | Decimal | Fraction:
+    """A number as one of Python's own; what lies beyond the doubles reads as the last of them."""
+    if type(value) is int or isinstance(value, Decimal | Fraction):
+        return value
+    if not isinstance(value, float | np.floating):
+        return int(value)
+    double = float(value)
+    return double if math.isfinite(double) else math.copysign(sys.float_info.max, double)

@@ -47,7 +47,7 @@ from idios.core.certified import exp_minus
 from idios.core.distributions import DiscreteLaplace, InverseSensitivity
 from idios.core.domain import Domain
 from idios.core.envelope import Envelope
-from idios.core.exact import INFINITY, exact, whole
+from idios.core.exact import INFINITY, exact, minus, whole
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import Source
 from idios.core.statistics.base import FINENESS, Statistic
@@ -198,7 +198,7 @@ def choose(
     if not statistic.nested:
         raise Unanswerable(f'{statistic.name} cannot be answered at protection = "differential"')
     low, high = statistic.range(domain)
-    if high - low < INFINITY:
+    if minus(high, low) < INFINITY:
         points = statistic.place(high, protection.fineness) - statistic.place(low, protection.fineness) + 1
         return Choice(Method.INVERSE, _cut(int(points), epsilon), epsilon)
     if missing := statistic.missing_bound(domain, 1):
@@ -285,7 +285,7 @@ def _with_refusal(
     width = _width(statistic, protection)
     survived = -1
     for i, (low, high) in enumerate(zip(envelope.lows, envelope.highs, strict=True)):
-        if not high - low + 1 <= width:
+        if not minus(high, low) < width:
             break
         survived = i
     if survived < 0:

@@ -4,7 +4,8 @@ Rules:
 
 1. Every numeric column lives on a grid of whole multiples of a declared step. A value v is
    read as the integer ⌊v/step + ½⌋; everything after that is integer arithmetic.
-2. With bounds, a value outside reads as the nearer bound. NaN and ±∞ read as missing.
+2. With bounds, a value outside reads as the nearer bound; without, as the nearer of ±10⁴⁰⁰ (in the unit of the column),
+   which no float reaches. NaN and ±∞ read as missing.
 3. Steps and bounds are declared, or the step follows from the type alone. Neither is ever
    taken from the data.
 """
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from idios.core.exact import INFINITY, exact, floor_half_up, positive
+from idios.core.exact import FARTHEST, INFINITY, exact, exact_value, floor_half_up, positive
 from idios.errors import InvalidInput
 
 LEAST_STEP = Fraction(1, 10**100)
@@ -87,17 +88,15 @@ class Domain:
         if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
             raise InvalidInput(f"bounds must be a pair (lower, upper), got {bounds!r}")
         low, high = (None if b is None else exact(b, "a bound") for b in bounds)
+        if any(b is not None and abs(b) > FARTHEST for b in (low, high)):
+            raise InvalidInput("bounds must be between -1e400 and 1e400, where values end")
         if low is not None and high is not None and low > high:
             raise InvalidInput(f"bounds must be (lower, upper) with lower ≤ upper, got {bounds[0]!r} > {bounds[1]!r}")
         return cls(grid, *(None if b is None else int(floor_half_up(b / grid)) for b in (low, high)))
 
     def read(self, value: object) -> int:
         """The grid point of one value: ⌊v/step + ½⌋, clamped to the bounds."""
-        try:
-            number = exact(value, "a value")
-        except InvalidInput:
-            raise InvalidInput("a value of the column is no finite number") from None  # and which, is private
-        return self.clamp(int(floor_half_up(number / self.step)))
+        return self.clamp(int(floor_half_up(exact_value(value) / self.step)))
 
     def clamp(self, point: int) -> int:
         """The nearest point inside the bounds."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from idios.core.exact import INFINITY
+from idios.core.exact import INFINITY, minus
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Envelope:
         """A_i = max(hi_i − f, f − lo_i); +∞ where the statistic is undefined."""
         if self.value is None:
             return INFINITY
-        return max(self.highs[distance] - self.value, self.value - self.lows[distance])
+        return max(minus(self.highs[distance], self.value), minus(self.value, self.lows[distance]))
 
     @property
     def local_sensitivity(self) -> int | float:

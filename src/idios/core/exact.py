@@ -7,10 +7,11 @@ decimal or as the float that Python prints as ``0.1``.
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from idios.errors import InvalidInput
 
@@ -22,36 +23,98 @@ Extended: TypeAlias = int | float | Fraction
 
 INFINITY = math.inf
 
+Added = TypeVar("Added", bound=Any)
+
+PLACES = 400
+FARTHEST = 10**PLACES
+"""Where the values of a column end, either way: far outside what a float holds."""
+
+# [0-9], because \d, int() and Fraction() take the digits of every script.
+_BLANK = r"[ \t\n\r\f\v]*"
+_DECIMAL = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_TEXT = re.compile(rf"{_BLANK}([+-]?(?:[0-9]+/[0-9]+|{_DECIMAL})){_BLANK}")
+_WRONG = (ValueError, TypeError, ArithmeticError)
+
 
 def exact(value: object, name: str) -> Fraction:
     """Read one finite number exactly; ``name`` is what an error message calls it.
+
+    Text is a decimal such as 0.1, -2 or 1e-6, or a fraction such as 1/3, in ASCII digits.
 
     >>> exact(0.1, "epsilon"), exact("1/3", "epsilon"), exact("1e-6", "delta")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000))
     """
     try:
-        if isinstance(value, bool):
-            raise TypeError
-        if isinstance(value, Rational):
-            return Fraction(int(value.numerator), int(value.denominator))
-        if isinstance(value, float):
-            return Fraction(repr(float(value)))
-        if isinstance(value, (str, Decimal)):
-            return Fraction(_modest(value))
-        if hasattr(value, "dtype"):  # a numpy scalar, as it prints itself
-            return Fraction(_modest(str(value)))
-        raise TypeError
-    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
+        ratio = _ratio(value)
+        return Fraction(_modest(_written(value))) if ratio is None else ratio
+    except _WRONG:
         raise InvalidInput(f"{name} must be a finite number, got {_shown(value)}") from None
 
 
-def _modest(value: str | Decimal) -> str | Decimal:
-    """The number, unless writing it out would take for ever: at most 200 characters and 400 places either way."""
-    written = str(value)
-    exponent = written.lower().partition("e")[2]
-    if len(written) > 200 or (exponent and abs(int(exponent)) > 400):
+def exact_value(value: object) -> Fraction:
+    """Read one value of a column, which no finite number is too large or too small for.
+
+    Beyond ±10⁴⁰⁰ it is ±10⁴⁰⁰, and nearer to 0 than 10⁻⁴⁰⁰ it is 0: writing it out could take for ever.
+
+    >>> exact_value(Decimal("1E+999999")) == FARTHEST, exact_value(Decimal("1E-999999")), exact_value(0.1)
+    (True, Fraction(0, 1), Fraction(1, 10))
+    """
+    try:
+        number = _ratio(value)
+        if number is None:
+            number = _shortened(value if isinstance(value, Decimal) else _written(value))
+    except _WRONG:
+        raise InvalidInput("a value of the column is no finite number") from None  # and which, is private
+    size, parts = abs(number.numerator), number.denominator
+    if parts > FARTHEST and size * FARTHEST < parts:
+        return Fraction(0)
+    if size > FARTHEST and size > FARTHEST * parts:
+        return Fraction(FARTHEST if number > 0 else -FARTHEST)
+    return number
+
+
+def _shortened(written: str | Decimal) -> Fraction:
+    """The number itself, unless its exponent alone says that it is too far out or too near to 0."""
+    if isinstance(written, str) and "/" in written:
+        return Fraction(written)
+    number = Decimal(written)
+    if number.is_finite() and number and abs(number.adjusted()) > PLACES:
+        far = 0 if number.adjusted() < 0 else FARTHEST
+        return Fraction(-far if number.is_signed() else far)
+    return Fraction(number)
+
+
+def _ratio(value: object) -> Fraction | None:
+    """A whole number or a fraction; numpy's timedelta64 is neither, though it is a kind of its integers."""
+    if not isinstance(value, Rational) or isinstance(value, bool) or _numpy_kind(value) == "m":
+        return None
+    return Fraction(int(value.numerator), int(value.denominator))
+
+
+def _numpy_kind(value: object) -> str:
+    return str(getattr(getattr(value, "dtype", None), "kind", "none"))
+
+
+def _written(value: object) -> str:
+    """A number as it is written, or as a float, a decimal or a numpy scalar prints itself."""
+    if isinstance(value, float):
+        written = repr(float(value))
+    elif isinstance(value, (str, Decimal)) or _numpy_kind(value) in ("i", "u", "f"):
+        written = str(value)
+    else:
+        raise TypeError
+    match = _TEXT.fullmatch(written)
+    if match is None:
         raise ValueError
-    return value
+    return match[1]
+
+
+def _modest(written: str) -> str:
+    """The number, unless writing it out would take for ever: at most 200 characters and 400 places either way."""
+    exponent = written.lower().partition("e")[2]
+    if len(written) > 200 or (exponent and abs(int(exponent)) > PLACES):
+        raise ValueError
+    return written
 
 
 def positive(value: object, name: str) -> Fraction:
@@ -94,6 +157,24 @@ def text(value: Extended | None) -> str | None:
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
 
 
+def plus(one: Added, other: Added) -> Added:
+    """The sum, of which Python cannot compute ∞ + 10⁴⁰⁰, since it makes both floats first.
+
+    >>> plus(10**400, INFINITY), plus(Fraction(1, 2), 1)
+    (inf, Fraction(3, 2))
+    """
+    if isinstance(one, float) != isinstance(other, float):
+        return one if isinstance(one, float) else other
+    total: Added = one + other
+    return total
+
+
+def minus(one: Added, other: Added) -> Added:
+    """The difference, likewise."""
+    negative: Added = -other
+    return plus(one, negative)
+
+
 def floor_half_up(value: Extended) -> int | float:
     """The nearest whole number, halves upwards: ⌊v + ½⌋, monotone, infinities kept.
 
@@ -107,5 +188,8 @@ def floor_half_up(value: Extended) -> int | float:
 
 
 def _shown(value: object) -> str:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # Python prints no integer of more than a few thousand digits
+        return f"a very large {type(value).__name__}"
     return shown if len(shown) <= 60 else f"{shown[:57]}..."

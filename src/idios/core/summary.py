@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from idios.core.domain import Domain
+from idios.core.exact import plus
 from idios.core.neighbours import Moves
 
 
@@ -96,9 +97,9 @@ class Summary:
             inner = self._sum_up_to(min(last, self.size)) - self._sum_up_to(max(first, 1) - 1)
         # 0 · ∞ is not a number, so the ends are only added where something lies there
         if under:
-            inner += under * self.domain.low
+            inner = plus(inner, under * self.domain.low)
         if over:
-            inner += over * self.domain.high
+            inner = plus(inner, over * self.domain.high)
         return inner
 
     def repeated(self, rank: int, times: int) -> int | float:

@@ -34,8 +34,8 @@ _PLAIN: dict[str, Callable[[], Statistic]] = {
     "variance": Variance,
 }
 _WITH_PARAMETER: dict[str, Callable[[str], Statistic]] = {
-    "kth_largest": lambda k: KthLargest(whole(int(k), "k")),
-    "kth_smallest": lambda k: KthSmallest(whole(int(k), "k")),
+    "kth_largest": lambda k: KthLargest(whole(k, "k")),
+    "kth_smallest": lambda k: KthSmallest(whole(k, "k")),
     "quantile": lambda q: Quantile(exact(q, "q")),
     "trimmed_mean": lambda p: TrimmedMean(exact(p, "p")),
     "winsorized_mean": lambda p: WinsorizedMean(exact(p, "p")),
@@ -49,14 +49,9 @@ def named(text: str) -> Statistic:
     ('median', KthLargest(k=2), Fraction(1, 20))
     """
     name, *parameters = text.replace(":", " ").split() or [""]
-    try:
-        if name in _PLAIN and not parameters:
-            return _PLAIN[name]()
-        if name in _WITH_PARAMETER and len(parameters) == 1:
-            return _WITH_PARAMETER[name](parameters[0])
-    except InvalidInput:
-        raise
-    except ValueError as error:
-        raise InvalidInput(f"{name} needs a whole number, got {parameters[0]!r}") from error
+    if name in _PLAIN and not parameters:
+        return _PLAIN[name]()
+    if name in _WITH_PARAMETER and len(parameters) == 1:
+        return _WITH_PARAMETER[name](parameters[0])
     offered = ", ".join([*_PLAIN, *(f"{one} NUMBER" for one in _WITH_PARAMETER)])
     raise InvalidInput(f"a statistic is one of {offered}; got {text!r}")

@@ -17,7 +17,7 @@ import numpy as np
 
 from idios.core.domain import Domain
 from idios.core.envelope import Envelope
-from idios.core.exact import INFINITY, Extended, exact
+from idios.core.exact import INFINITY, Extended, exact, plus
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.ranks import Ranks, placed_quotient
 from idios.core.statistics.base import FINENESS, MonotoneStatistic
@@ -128,4 +128,5 @@ class WinsorizedMean(_Trimming):
     def parts(self, values: Any, size: Any, k: Any, offset: Any) -> tuple[Any, Any]:
         """The kept ranks once, the innermost of them k times more; and the size."""
         first, last = k + 1 + offset, size - k + offset
-        return values.sum_of(first, last) + values.repeated(first, k) + values.repeated(last, k), size
+        kept, ends = values.sum_of(first, last), plus(values.repeated(first, k), values.repeated(last, k))
+        return plus(kept, ends), size

@@ -25,7 +25,7 @@ from math import isqrt
 from typing import ClassVar
 
 from idios.core.domain import Domain
-from idios.core.exact import INFINITY, Extended
+from idios.core.exact import INFINITY, Extended, minus
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics.base import FINENESS, Statistic
 from idios.core.summary import Summary
@@ -83,11 +83,11 @@ class Variance(Statistic):
 
     def _greatest_step(self, domain: Domain, size: int) -> Extended:
         n = max(size, 2)
-        return Fraction(n - 1, n * n) * (domain.high - domain.low) ** 2
+        return Fraction(n - 1, n * n) * minus(domain.high, domain.low) ** 2
 
     def range(self, domain: Domain) -> tuple[Extended, Extended]:
         """Between 0 and a quarter of the squared width."""
-        return 0, Fraction(1, 4) * (domain.high - domain.low) ** 2
+        return 0, Fraction(1, 4) * minus(domain.high, domain.low) ** 2
 
     def ranks(self, moves: Moves, distance: int) -> Iterable[tuple[int, int]]:
         """The two ends."""
@@ -106,7 +106,7 @@ class Variance(Statistic):
         if not (moves.whole and domain.bounded):
             return None
         n = max(moves.size, 1)
-        return Fraction(n - 1, n * n) * (domain.high - domain.low) ** 2
+        return Fraction(n - 1, n * n) * minus(domain.high, domain.low) ** 2
 
     def missing_bound(self, domain: Domain, distance: int) -> str | None:
         """Both bounds."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import sub
 from typing import ClassVar
 
 from idios.core.domain import Domain
-from idios.core.exact import Extended
+from idios.core.exact import Extended, minus
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics.base import Statistic
 from idios.core.statistics.order import DiscreteQuantile
@@ -44,18 +43,18 @@ class InterquartileRange(Statistic):
             (low1, high1), (low3, high3) = (
                 quartile.limits(summary, distance) for quartile in (FIRST_QUARTILE, THIRD_QUARTILE)
             )
-            return max(0, low3 - high1), high3 - low1
+            return max(0, minus(low3, high1)), minus(high3, low1)
         a, b = (quartile.position(summary.size)[0] for quartile in (FIRST_QUARTILE, THIRD_QUARTILE))
         if a == b:  # one value
             return 0, 0
         moved = min(distance, summary.size)
-        widest = max(map(sub, summary.run(b, b + moved), summary.run(a - moved, a)))
-        narrowest = min(map(sub, summary.run(b - moved, b), summary.run(a, a + moved)))
+        widest = max(map(minus, summary.run(b, b + moved), summary.run(a - moved, a)))
+        narrowest = min(map(minus, summary.run(b - moved, b), summary.run(a, a + moved)))
         return max(0, narrowest), widest
 
     def range(self, domain: Domain) -> tuple[Extended, Extended]:
         """Between 0 and the width of the domain."""
-        return 0, domain.high - domain.low
+        return 0, minus(domain.high, domain.low)
 
     def ranks(self, moves: Moves, distance: int) -> Iterable[tuple[int, int]]:
         """The runs around both quartiles."""
