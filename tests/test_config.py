@@ -172,3 +172,26 @@ def test_three_budgets_for_the_same_people(tmp_path: Path) -> None:
     third = two("people.csv", "people.csv").replace("patients", "others").partition("[datasets.others]")
     with pytest.raises(ConfigurationError, match=r"people\] and \[datasets.patients\] and .* are 3 budgets for"):
         read_configuration(write(tmp_path, two("people.csv", "people.csv") + "".join(third[1:])))
+
+
+def test_the_format_of_a_csv_file(tmp_path: Path) -> None:
+    declared = WHOLE.replace(
+        'source = "people.parquet"', 'source = "people.csv"\ncsv = { delimiter = ";", nulls = ["NA"] }'
+    )
+    people = read_configuration(write(tmp_path, declared)).datasets["people"]
+    assert (people.csv_format.delimiter, people.csv_format.nulls, people.csv_format.header) == (";", ("NA",), True)
+    for wrong, message in (
+        (declared.replace('";"', '";;"'), "delimiter must be one ASCII character"),
+        (declared.replace("nulls", "null"), "'null' is not known"),
+        (declared.replace("people.csv", "people.parquet"), "the source is none"),
+        (declared.replace('{ delimiter = ";", nulls = ["NA"] }', '";"'), "csv must be a table"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            read_configuration(write(tmp_path, wrong))
+
+
+def test_bounds_beyond_what_is_told_apart_are_refused() -> None:
+    read_column("x", {"type": "integer", "bounds": [-(2**62), 2**62]})
+    for declared in ({"type": "integer", "bounds": [0, 2**62 + 1]}, {"type": "number", "bounds": [0, "5e12"]}):
+        with pytest.raises(InvalidInput, match=r"^column 'x': bounds must lie within 2\^62 steps"):
+            read_column("x", declared)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from idios.backends.duckdb import DuckDbChannel
-from idios.errors import IdiosError
+from idios.errors import IdiosError, QuestionRefused
 from idios.party import TrustedParty
 
 COUNT = 10_000
@@ -182,14 +182,13 @@ def test_hostile_questions_are_refused(party: TrustedParty, sql: str) -> None:
 def test_no_word_of_a_question_reaches_the_engine(party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names, literals and aliases of the analyst's text: the engine sees grid points and the declared columns."""
     seen: list[str] = []
-    for name in ("run", "execute"):
-        right = getattr(DuckDbChannel, name)
+    run = DuckDbChannel.run
 
-        def spy(self: DuckDbChannel, given: Any, right: Any = right) -> Any:
-            seen.append(str(given))
-            return right(self, given)
+    def spy(self: DuckDbChannel, given: Any) -> Any:
+        seen.append(str(given))
+        return run(self, given)
 
-        monkeypatch.setattr(DuckDbChannel, name, spy)
+    monkeypatch.setattr(DuckDbChannel, "run", spy)
     condition = "region = 'strangezz' OR age < 31415 AND income < 27182.8"
     party.query(f"SELECT MEDIAN(income) AS aliaszz, COUNT(*) FROM people WHERE {condition}", 1)
     text = " ".join(seen)
@@ -204,3 +203,72 @@ def test_the_engine_is_shut_off_from_other_files(party: TrustedParty) -> None:
         connection.execute("SELECT * FROM read_csv('/etc/passwd')")
     with pytest.raises(duckdb.Error):
         connection.execute("SET enable_external_access = true")
+
+
+SIZES = [
+    *("0", "1", "-1", "0.5", "1e-300", "-1e-400", "1e-6", "1e9", "4611686018427", "4611686018428", "-4611686018427.4"),
+    *(
+        "4611686018427387904",
+        "-4611686018427387904",
+        "4611686018427387905",
+        "9223372036854775807",
+        "-9223372036854775808",
+    ),
+    *("1e18", "1e19", "1e30", "1e60", "-1e100", "1e308", "1e400", "-1e400", "1e9999", "0." + "3" * 200, "9" * 300),
+]
+"""Numbers around every limit, and far beyond."""
+
+SIZED = [
+    "SELECT VARIANCE({x}) FROM people WHERE {x} < {a}",
+    "SELECT AVG({x}), SUM({x}) FROM people WHERE {x} BETWEEN {a} AND {b}",
+    "SELECT MEDIAN({x}), MAX({x}), COUNT(*) FROM people WHERE {x} >= {a} OR {x} IN ({b}, 7)",
+    "SELECT COUNT(DISTINCT {x}), KTH_LARGEST({x}, 2) FROM people WHERE NOT {x} BETWEEN {a} AND {b}",
+    "SELECT STDDEV({x}) FROM people WHERE {x} > {a} AND {x} <> {b}",
+    "SELECT COUNT(*), MEDIAN({x}) FROM people WHERE {x} BETWEEN {a} AND {b} GROUP BY BIN({x}, {c})",
+    "SELECT QUANTILE({x}, {c}) FROM people",
+    "SELECT KTH_SMALLEST({x}, {c}), TRIMMED_MEAN({x}, {c}) FROM people",
+]
+
+
+@pytest.mark.parametrize("protection", ["individual", "differential"])
+def test_what_is_planned_is_answered_whatever_numbers_it_names(protection: str) -> None:
+    """Refused when it is planned, or answered: nothing is charged and then fails, and nothing else is raised."""
+    columns = {
+        "coarse": {"type": "integer"},
+        "fine": {"type": "number"},
+        "bounded": {"type": "integer", "bounds": [-(2**62), 2**62]},
+    }
+    rng = random.Random(6)
+    values = {name: [rng.randint(-1000, 1000) for _ in range(60)] + [2**63 - 1, -(2**63)] for name in columns}
+    table = pa.table(
+        {"coarse": values["coarse"], "fine": [float(v) for v in values["fine"]], "bounded": values["bounded"]}
+    )
+    declared = {} if protection == "individual" else {"delta": "1e-6"}
+    free = {"quantile": False, "k": False, "trim": False}
+    outcomes: Counter[str] = Counter()
+    with TrustedParty.open(
+        table, name="people", columns=columns, budget=10**9, protection=protection, parameters=free, **declared
+    ) as party:
+        for _ in range(600):
+            a, b, c = (rng.choice(SIZES if rng.random() < 0.4 else SIZES[:12]) for _ in range(3))
+            sql = rng.choice(SIZED).format(x=rng.choice(list(columns)), a=a, b=b, c=c)
+            try:
+                party.quote(sql, 20)
+            except IdiosError:
+                outcomes["refused"] += 1
+            else:
+                party.query(sql, 20)
+                outcomes["answered"] += 1
+        for epsilon in ("1e400", "1e-400", "1e300", "1e-300", "0.05"):
+            try:
+                party.quote("SELECT MEDIAN(bounded), COUNT(*), VARIANCE(bounded) FROM people", epsilon)
+            except IdiosError:
+                outcomes["refused"] += 1
+    assert outcomes["answered"] > 60
+    assert outcomes["refused"] > 60
+
+
+@pytest.mark.parametrize("condition", ["income < 1e400", "income BETWEEN 0 AND 1e60", "age > -1e19", "income = 1e300"])
+def test_a_literal_beyond_the_grid_is_refused_before_anything_is_charged(party: TrustedParty, condition: str) -> None:
+    with pytest.raises(QuestionRefused, match=r"up to 2\^62 of them|is no number"):
+        party.query(f"SELECT MEDIAN(age) FROM people WHERE {condition}", 1)

@@ -220,9 +220,10 @@ def read_column(name: str, given: Any) -> Column:
     if not isinstance(nullable, bool):
         raise InvalidInput(f"column {name!r}: nullable must be true or false, got {nullable!r}")
     try:
-        return Column(name, kind, _domain(kind, declared), nullable)
+        domain = _domain(kind, declared)
     except InvalidInput as error:
         raise InvalidInput(f"column {name!r}: {error}") from None
+    return Column(name, kind, domain, nullable)
 
 
 def _domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
