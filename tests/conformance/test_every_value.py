@@ -98,8 +98,7 @@ def questions(column: Column) -> Iterator[str]:
 
 
 def plans(column: Column, protection: Protection) -> Iterator[Plan]:
-    id = Column("id", Kind.INTEGER, Domain(lower=0, upper=3000), nullable=False)
-    data = Dataset("t", {"id": id, "x": column}, protection=protection)
+    data = data_set(column, protection)
     for sql in questions(column):
         try:
             yield plan(read(sql, {"t": data}), data, Fraction(100))
@@ -170,8 +169,9 @@ def test_how_much_is_tried() -> None:
     assert tried["spark"] > 5_000
 
 
-def data_set(column: Column) -> Dataset:
-    return Dataset("t", {"id": Column("id", Kind.INTEGER, Domain()), "x": column})
+def data_set(column: Column, protection: Protection = INDIVIDUAL) -> Dataset:
+    id = Column("id", Kind.INTEGER, Domain(lower=0, upper=3000), nullable=False)
+    return Dataset("t", {"id": id, "x": column}, protection=protection)
 
 
 def records(case: Hostile) -> list[tuple[str, Callable[[Kind], Meaning]] | None]:

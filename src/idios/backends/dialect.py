@@ -6,7 +6,7 @@ pieces, and Ibis says the rest. A template names its operands in braces; operand
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
@@ -53,10 +53,10 @@ class Dialect:
     """The values of {x} at an array of {shares}, as discrete quantiles; near enough is good enough."""
     even_sample: str
     """A condition that each record passes by itself with probability {share}."""
-    unscaled: str | None
-    """{x}·{unit} for a decimal too wide for a product, {unit} being 10^{scale}; None: decimals stay as they are."""
-    widened: str = "{x}"
-    """The decimal {x} with {scale} places, so wide that a product with a power of ten keeps all digits."""
+    unscaled: Callable[[str, int, int], str] | None
+    """x·10^scale as a whole number, for a decimal x with so many digits and so many of them decimal places (1 or more).
+
+    None: decimals stay as they are."""
     dictionaries: bool = False
     """Whether functions of a text column are computed once for each different text."""
     fence: str = ""

@@ -31,6 +31,17 @@ from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Dataset
 
+
+def _unscaled(x: str, precision: int, scale: int) -> str:
+    """A product of two decimals of up to 18 digits has 18 digits, and overflows; wider ones are slower than text."""
+    unit = f"CAST({10**scale} AS DECIMAL({scale + 1}, 0))"
+    if precision + scale < 18:
+        return f"CAST({x} * {unit} AS BIGINT)"
+    if precision <= 18 and scale <= 9:
+        return f"(CAST(trunc({x}) AS BIGINT) * {10**scale} + CAST(({x} - trunc({x})) * {unit} AS BIGINT))"
+    return f"CAST(replace(CAST({x} AS VARCHAR), '.', '') AS HUGEINT)"
+
+
 _COARSE = (
     "CASE WHEN {x} IN (CAST('infinity' AS {type}), CAST('-infinity' AS {type})) THEN NULL "
     "WHEN {x} > CAST('294247-01-10 04:00:54' AS {type}) THEN 9223372036854775807 "
@@ -62,9 +73,7 @@ DIALECT = Dialect(
     },
     quantiles="quantile_disc({x}, {shares})",
     even_sample="random() < {share}",
-    unscaled="CAST(replace(CAST({x} AS VARCHAR), '.', '') AS HUGEINT)",
-    # a product of two decimals of up to 18 digits is cut to 18, and overflows
-    widened="CAST({x} AS DECIMAL(38, {scale}))",
+    unscaled=_unscaled,
     dictionaries=True,
 )
 

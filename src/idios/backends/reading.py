@@ -169,12 +169,7 @@ class _Grid:
             # HUGEINT, which has a few more values, is a decimal of 38 digits to Ibis
             greatest = 2**127 if precision == 38 else 10**precision
             return self._scaled(f"CAST({x} AS {dialect.wide})", unit.denominator, unit.numerator, greatest)
-        # the product x·10^scale has precision + scale + 2 digits by every engine's rules
-        if precision + scale + 2 <= 38:
-            factor = dialect.widened.format(x=x, scale=scale)
-            n = f"CAST({factor} * CAST({10**scale} AS DECIMAL({scale + 1}, 0)) AS {dialect.wide})"
-        else:
-            n = dialect.unscaled.format(x=x, scale=scale, unit=dialect.whole(10**scale))
+        n = f"CAST({dialect.unscaled(x, precision, scale)} AS {dialect.wide})"
         return self._scaled(n, unit.denominator, unit.numerator, 10**precision)
 
     def _scaled(self, n: str, b: int, a: int, greatest: int) -> _Point:

@@ -33,6 +33,19 @@ from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Dataset
 
+
+def _unscaled(x: str, precision: int, scale: int) -> str:
+    """A product has precision + scale + 2 digits, of which Spark keeps 38; before and after the point each fits.
+
+    Cut off towards zero: rounded down, the part before the point could have a digit more.
+    """
+    if precision + scale + 2 <= 38:
+        return f"{x} * CAST({10**scale} AS DECIMAL({scale + 1}, 0))"
+    unit = f"CAST('{10**scale}' AS DECIMAL(38, 0))"
+    before = f"CAST(CASE WHEN {x} < 0 THEN CEIL({x}) ELSE FLOOR({x}) END AS DECIMAL(38, 0))"
+    return f"({before} * {unit} + CAST({x} % 1 * {unit} AS DECIMAL(38, 0)))"
+
+
 DIALECT = Dialect(
     name="spark",
     compiler="pyspark",
@@ -50,7 +63,7 @@ DIALECT = Dialect(
     timestamps={6: "unix_micros(CAST({x} AS TIMESTAMP))"},
     quantiles="percentile_approx({x}, {shares}, 10000)",
     even_sample="rand() < {share}",
-    unscaled="(CAST(FLOOR({x}) AS DECIMAL(38, 0)) * {unit} + CAST(pmod({x}, 1) * {unit} AS DECIMAL(38, 0)))",
+    unscaled=_unscaled,
     greatest_scale=18,
     sum_as="decimal(28, 0)",
     substituted="${",
