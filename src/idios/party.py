@@ -209,7 +209,10 @@ class TrustedParty:
         once: str | None = None,
     ) -> Charged:
         """The first half of ``query``: read, plan and charge. What is refused is refused here, whatever the data."""
-        plan = self.plan(sql, epsilon, weights)
+        return self.reserve(self.plan(sql, epsilon, weights), analyst=analyst, once=once)
+
+    def reserve(self, plan: Plan, *, analyst: str | None = None, once: str | None = None) -> Charged:
+        """Charge what was planned."""
         return Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst), once=once))
 
     def complete(self, charged: Charged, watch: Watch | None = None) -> Answer:
@@ -246,13 +249,16 @@ class TrustedParty:
             raise AnswerFailed from None
         return self._answer(charged, released)
 
-    def key(self, sql: str, epsilon: Number, *, weights: Weights = None) -> str:
+    def key(self, plan: Plan) -> str:
         """What makes it this question and no other, as the data set is declared now; touches no data."""
-        return _request(self.plan(sql, epsilon, weights), None).key
+        return _request(plan, None).key
 
     def quote(self, sql: str, epsilon: Number, *, weights: Weights = None, analyst: str | None = None) -> Quote:
         """Say what a question would cost and promise; touches no data."""
-        plan = self.plan(sql, epsilon, weights)
+        return self.price(self.plan(sql, epsilon, weights), analyst=analyst)
+
+    def price(self, plan: Plan, *, analyst: str | None = None) -> Quote:
+        """Say what it would cost and promise to answer what was planned."""
         price = self.ledger.price(_request(plan, analyst))
         balance = self.ledger.balance(plan.dataset.name, analyst)
         charged = price.charges_dataset if analyst is None else price.charges_analyst
