@@ -21,6 +21,7 @@ from idios.party import TrustedParty
 from idios.server import logs
 from idios.server.admission import check_levels
 from idios.server.app import create_app
+from idios.server.connections import BACKLOG, KEEP_ALIVE_SECONDS, GuardedProtocol
 from idios.server.metrics import FILES
 from idios.server.service import Service
 from idios.settings import PREFIX, Settings
@@ -74,7 +75,11 @@ def run(config: Path, settings: Settings) -> None:
         "workers": settings.workers,  # said in any case: else uvicorn looks into an environment variable of its own
         "proxy_headers": bool(settings.behind_proxy),
         "forwarded_allow_ips": settings.behind_proxy or None,
-        "timeout_keep_alive": 30,
+        "http": GuardedProtocol,
+        "ws": "none",
+        "loop": "idios.server.connections:EventLoop",
+        "backlog": BACKLOG,
+        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
         # Running questions get their time from the desk; a little more lets it finish its own work.
         "timeout_graceful_shutdown": settings.shutdown_seconds + 10,
         "h11_max_incomplete_event_size": 32_768,
