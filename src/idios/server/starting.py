@@ -74,7 +74,7 @@ def run(config: Path, settings: Settings) -> None:
         "server_header": False,
         "workers": settings.workers,  # said in any case: else uvicorn looks into an environment variable of its own
         "proxy_headers": bool(settings.behind_proxy),
-        "forwarded_allow_ips": settings.behind_proxy or None,
+        "forwarded_allow_ips": settings.proxies or None,
         "http": GuardedProtocol,
         "ws": "none",
         "loop": "idios.server.connections:EventLoop",
@@ -99,10 +99,16 @@ def run(config: Path, settings: Settings) -> None:
 
 def place_risks(settings: Settings) -> list[str]:
     """What is risky about where the server listens."""
+    found = []
     local = settings.host in ("localhost", "::1") or settings.host.startswith("127.")
-    if local or settings.tls_cert or settings.behind_proxy:
-        return []
-    return ["Tokens travel in the clear: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy"]
+    if not (local or settings.tls_cert or settings.behind_proxy):
+        found.append("Tokens travel in the clear: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy")
+    if settings.believes_anybody:
+        found.append(
+            f"--behind-proxy {settings.behind_proxy} believes anybody about their address, so that no limit by address "
+            "holds, not even on failed sign-ins: name the address of the proxy alone"
+        )
+    return found
 
 
 def check_place(settings: Settings) -> None:
