@@ -212,7 +212,8 @@ class TrustedParty:
         return self.reserve(self.plan(sql, epsilon, weights), analyst=analyst, once=once)
 
     def reserve(self, plan: Plan, *, analyst: str | None = None, once: str | None = None) -> Charged:
-        """Charge what was planned."""
+        """Charge what was planned, unless the data is no longer what was opened."""
+        self.holdings[plan.dataset.name].check()
         return Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst), once=once))
 
     def complete(self, charged: Charged, watch: Watch | None = None) -> Answer:
@@ -224,8 +225,11 @@ class TrustedParty:
     def compute(self, charged: Charged, watch: Watch | None = None) -> Drawn:
         """The first half of ``complete``: read the data and draw. Nothing that anybody can see follows from it."""
         plan = charged.plan
+        holding = self.holdings[plan.dataset.name]
         try:
-            return Drawn(compute(plan, self.holdings[plan.dataset.name].backend, watch, self.source))
+            content = compute(plan, holding.backend, watch, self.source)
+            holding.check()  # what was read in several steps may be of two files
+            return Drawn(content)
         except Exception as error:
             return Drawn(error=error)
 
@@ -271,9 +275,11 @@ class TrustedParty:
     def inspect(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
         plan = self.plan(sql, epsilon, weights)
+        holding = self.holdings[plan.dataset.name]
+        holding.check()
         self.ledger.inspected(_request(plan, None))
         reach = max(1, plan.dataset.protection.group)
-        summaries = self.holdings[plan.dataset.name].backend.summarise(reaching(plan, reach))
+        summaries = holding.backend.summarise(reaching(plan, reach))
         cells = []
         for cell, found in zip(plan.cells, summaries, strict=True):
             group = {key.label: key.values[i] for key, i in zip(plan.groups, cell, strict=True)}
@@ -288,6 +294,7 @@ class TrustedParty:
         question = self._read(sql)
         holding = self.holdings[question.dataset]
         plans = at_every_level(question, holding.dataset, epsilon, weights)
+        holding.check()
         self.ledger.inspected(_request(plans.some, None))
         return costs(plans, holding.backend.summarise(plans.furthest))
 

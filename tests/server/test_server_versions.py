@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from office import Office, open_office, write_office
+from office import MEDIAN, Office, open_office, write_office
 
 from idios.party import TrustedParty
 
@@ -43,3 +43,18 @@ def test_another_time_or_size_is_another_version(tmp_path: Path) -> None:
         versions.append(party.holdings["people"].dataset.version)
     assert versions[0] == versions[1]
     assert len(set(versions)) == 3
+
+
+def test_a_file_replaced_while_the_server_runs_is_noticed(tmp_path: Path) -> None:
+    office = open_office(write_office(tmp_path))
+    with office.client:
+        assert office.ask().status_code == 200
+        assert office.call("GET", "/readyz", None).status_code == 200
+        spent = office.ledger.balance("people").epsilon.spent
+        write_office(tmp_path, rows=501)
+        for reply in (office.ask(), office.ask(f"{MEDIAN} WHERE age > 30"), office.call("GET", "/readyz", None)):
+            assert reply.status_code == 503
+            assert reply.json()["error"]["code"] == "data_changed"
+            assert "restart" in reply.json()["error"]["fix"]
+        assert office.call("GET", "/healthz", None).status_code == 200
+        assert office.ledger.balance("people").epsilon.spent == spent

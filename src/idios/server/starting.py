@@ -7,13 +7,13 @@ import signal
 import socket
 import ssl
 import sys
-import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 
+from idios.backends.memory import divided
+from idios.backends.temporary import TemporaryFolder
 from idios.config import Configuration, read_configuration
 from idios.errors import ConfigurationError, LedgerTampered
 from idios.ledger import Ledger, Role
@@ -56,7 +56,8 @@ def application(config: Path | None = None) -> FastAPI:
     logs.set_up()
     path = config or Path(os.environ[CONFIG])
     configuration = read_configuration(path)
-    party = TrustedParty.from_config(path, retired=False)
+    with divided(configuration.server.workers):
+        party = TrustedParty.from_config(path, retired=False)
     return create_app(Service.start(party, configuration.datasets, configuration.server))
 
 
@@ -92,7 +93,7 @@ def run(config: Path, settings: Settings) -> None:
     if settings.workers == 1:
         uvicorn.run(application(config), **options)
         return
-    with tempfile.TemporaryDirectory(prefix="idios-metrics-") as folder:
+    with TemporaryFolder("metrics") as folder:
         os.environ[FILES] = folder
         uvicorn.run("idios.server.starting:application", factory=True, **options)
 
@@ -135,5 +136,5 @@ def check_place(settings: Settings) -> None:
 
 def _environment(settings: Settings) -> dict[str, str]:
     """The settings as a worker reads them."""
-    plain = vars(replace(settings, workers=1)).items()
+    plain = vars(settings).items()
     return {PREFIX + key.upper(): str(value).lower() if isinstance(value, bool) else str(value) for key, value in plain}
