@@ -6,11 +6,12 @@ import threading
 from typing import Any
 
 import pytest
+from fastapi import Response
 from office import BY_REGION, MEDIAN, Office
 
 from idios.server import replies
 from idios.server.replies import STEP
-from idios.server.routes import analyst, controller
+from idios.server.schemas import Answers, Entries
 
 QUESTION = {"sql": BY_REGION, "epsilon": "0.5"}
 
@@ -33,12 +34,12 @@ def test_what_can_be_long_is_written_in_a_thread(
 ) -> None:
     wrote: list[int] = []
 
-    def noted(content: Any) -> Any:
-        wrote.append(threading.get_ident())
-        return replies.encoded(content)
+    class Noted(Response):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            wrote.append(threading.get_ident())
+            super().__init__(*given, **options)
 
-    for routes in (analyst, controller):
-        monkeypatch.setattr(routes, "encoded", noted)
+    monkeypatch.setattr(replies, "Response", Noted)
     loops: list[int] = []
     office.client.portal.call(lambda: loops.append(threading.get_ident()))  # type: ignore[union-attr]
     reply = office.call(method, path, who, json=body)
@@ -68,3 +69,16 @@ def test_a_page_of_long_answers_is_shorter_than_was_asked_for(office: Office, mo
         assert listed == sorted(set(listed), reverse=True)
         if key == "answers":
             assert listed == [one["sequence"] for one in whole["answers"]]
+
+
+def test_lists_are_what_the_document_says(office: Office) -> None:
+    """They are put together from what is stored, without a model in between: so they are held against it here."""
+    assert office.ask(BY_REGION).status_code == 200
+    assert office.ask(MEDIAN).status_code == 200
+    answers = office.call("GET", "/v1/answers", params={"limit": 1})
+    assert Answers.model_validate_json(answers.text).model_dump(mode="json") == answers.json()
+    assert len(answers.json()["answers"]) == 1
+    entries = office.call("GET", "/v1/ledger", "grace")
+    assert Entries.model_validate_json(entries.text).model_dump(mode="json") == entries.json()
+    empty = office.call("GET", "/v1/answers", "bob")
+    assert empty.json() == {"next": None, "answers": []}

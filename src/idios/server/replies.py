@@ -1,9 +1,14 @@
-"""Replies as they are sent, made in a thread: a long one would keep the event loop, and so everybody, waiting."""
+"""Replies as they are sent, made in a thread: a long one would keep the event loop, and so everybody, waiting.
+
+A thread alone is not enough where there can be many of them, since Python runs one at a time, and reading or writing
+JSON is one step that nothing interrupts. So what is stored as JSON is sent as it is stored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from fastapi import Response
 from pydantic import BaseModel
@@ -17,6 +22,21 @@ STEP = 10
 def encoded(content: BaseModel) -> Response:
     """The reply with this content, which FastAPI sends as it is."""
     return Response(content.model_dump_json(by_alias=True), media_type="application/json")
+
+
+def with_facts(facts: Mapping[str, Any], stored: str) -> str:
+    """A JSON object that was stored, with some facts before its own.
+
+    >>> with_facts({"sequence": 7}, '{"cells":[["41320"]]}')
+    '{"sequence": 7,"cells":[["41320"]]}'
+    """
+    return f"{json.dumps(facts, ensure_ascii=False)[:-1]},{stored[1:]}"
+
+
+def listed(name: str, items: Sequence[str], **facts: Any) -> Response:
+    """The reply that lists items, each written as JSON already, beside some facts."""
+    body = f'{json.dumps(facts, ensure_ascii=False)[:-1]},"{name}":[{",".join(items)}]}}'
+    return Response(body, media_type="application/json")
 
 
 class Numbered(Protocol):

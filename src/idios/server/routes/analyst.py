@@ -13,7 +13,7 @@ from idios.core.exact import text
 from idios.ledger import Account, Balance, Role, StoredAnswer
 from idios.server.desk import Asked, Progress, analyst
 from idios.server.identity import Caller, Served
-from idios.server.replies import encoded, page
+from idios.server.replies import encoded, listed, page, with_facts
 from idios.server.routes.documented import errors
 from idios.server.schemas import (
     Answers,
@@ -140,7 +140,7 @@ def answers(
         return ledger.answers(dataset, whose, newest_first=True, before=before, limit=limit)
 
     found, following = page(read, lambda one: len(one.answer), before, limit)
-    return encoded(Answers.model_validate({"answers": [shown_answer(one) for one in found], "next": following}))
+    return listed("answers", [with_facts(_facts(one), one.answer) for one in found], next=following)
 
 
 @router.post("/sandbox", response_model=SandboxAnswer, responses=errors(), summary="Try a question on made-up data")
@@ -175,13 +175,17 @@ def shown_balance(balance: Balance) -> dict[str, Any]:
 
 def shown_answer(stored: StoredAnswer) -> dict[str, Any]:
     """A stored answer for JSON."""
+    return {**_facts(stored), **json.loads(stored.answer)}
+
+
+def _facts(stored: StoredAnswer) -> dict[str, Any]:
+    """What is known of an answer beside what is stored of it."""
     return {
         "sequence": stored.sequence,
         "id": stored.key[:16],
         "time": stored.time,
         "epsilon": text(stored.epsilon),
         "delta": text(stored.delta),
-        **json.loads(stored.answer),
     }
 
 

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Path, Query, Response
 from idios.core.exact import exact
 from idios.ledger import Anchor, Entry, Role, Token
 from idios.server.identity import Controller, Served
-from idios.server.replies import encoded, page
+from idios.server.replies import encoded, listed, page
 from idios.server.routes.analyst import read_question, shown_balance
 from idios.server.routes.documented import errors
 from idios.server.schemas import (
@@ -84,8 +84,8 @@ def ledger(
         return book.search(text=text, kinds=kinds, dataset=dataset, analyst=analyst, before=before, limit=limit)
 
     found, following = page(read, lambda one: len(one.payload), before, limit)
-    shown = {"entries": [shown_entry(one) for one in found], "next": following, "head": str(book.head())}
-    return encoded(Entries.model_validate(shown))
+    entries = [json.dumps(_facts(one))[:-1] + f',"content":{one.payload}}}' for one in found]
+    return listed("entries", entries, next=following, head=str(book.head()))
 
 
 @router.post("/ledger/verify", responses=errors(), summary="Check every signature")
@@ -162,12 +162,11 @@ def retire(name: NamePath, _: Controller, service: Served) -> Done:
 
 def shown_entry(entry: Entry) -> dict[str, Any]:
     """An entry for JSON."""
-    return {
-        "sequence": entry.sequence,
-        "time": entry.time,
-        "kind": entry.kind,
-        "content": json.loads(entry.payload),
-    }
+    return {**_facts(entry), "content": json.loads(entry.payload)}
+
+
+def _facts(entry: Entry) -> dict[str, Any]:
+    return {"sequence": entry.sequence, "time": entry.time, "kind": entry.kind}
 
 
 def shown_token(token: Token) -> dict[str, Any]:
