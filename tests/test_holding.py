@@ -50,7 +50,7 @@ def test_a_changed_file_is_noticed_before_the_charge(people: Path, change: Calla
         head = party.ledger.head()
         change(people)
         for ask in (party.query, party.inspect, party.costs):
-            with pytest.raises(DataChanged, match=r"'people' has changed since it was opened.*nothing was charged"):
+            with pytest.raises(DataChanged, match=r"'people' has changed since it was opened.*open it again"):
                 ask(SQL, 1)
         assert party.ledger.head() == head
         assert party.quote("SELECT COUNT(*) FROM people WHERE age > 3", 1).cost == 1, "what touches no data goes on"

@@ -59,7 +59,7 @@ class Holding:
         if self.file is not None and self.file.changed:
             raise DataChanged(
                 f"the data of {self.dataset.name!r} has changed since it was opened, and answers would mix the two: "
-                "open it again, or restart the server; nothing was charged"
+                "open it again, or restart the server"
             )
 
 

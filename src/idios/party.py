@@ -216,6 +216,10 @@ class TrustedParty:
         self.holdings[plan.dataset.name].check()
         return Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst), once=once))
 
+    def recall(self, plan: Plan, *, analyst: str | None = None) -> Answer:
+        """The answer to a question that was paid for before, whatever has become of the data since."""
+        return self.complete(Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst))))
+
     def complete(self, charged: Charged, watch: Watch | None = None) -> Answer:
         """The second half of ``query``: compute, store and give the answer; or say that it failed, and nothing else."""
         if isinstance(charged.outcome, StoredAnswer):

@@ -384,7 +384,7 @@ def _stored(party: TrustedParty, plan: Plan, key: str, identity: Identity) -> An
     if party.key(plan) != key:
         raise Refused(DECLARED_ANEW)
     # It is stored by now, but this is the answer that was paid for.
-    return replace(party.complete(party.reserve(plan, analyst=analyst(identity))), stored=False)
+    return replace(party.recall(plan, analyst=analyst(identity)), stored=False)
 
 
 def analyst(identity: Identity) -> str | None:

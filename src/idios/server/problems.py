@@ -167,7 +167,8 @@ def problem(error: IdiosError | Refused) -> Problem:
             return Problem(503, "ledger_unavailable", message, fix, headers={"Retry-After": "2"})
         case DataChanged():
             fix = "ask the controller to restart the server, which opens the data as it is now"
-            return Problem(503, "data_changed", str(error), fix, headers={"Retry-After": "30"})
+            message = f"{error}; nothing was charged"
+            return Problem(503, "data_changed", message, fix, headers={"Retry-After": "30"})
         case SourceError():
             # Only a controller's inspection gets here: after a charge it is an AnswerFailed.
             return UNREADABLE
