@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import socket
+import threading
+from collections.abc import Iterator
 from email.utils import formatdate
 from fractions import Fraction
 from typing import Any
@@ -10,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from idios.client import ServerError
+from idios.client import ServerError, connect, wire
 from idios.client.wire import PATIENCE
 from idios.errors import (
     AnswerFailed,
@@ -257,3 +261,76 @@ def test_a_closed_connection_says_so() -> None:
         pass
     with pytest.raises(ServerError, match=r"closed; call idios\.connect again"):
         party.budget()
+
+
+def test_a_packed_reply_is_not_unpacked() -> None:
+    packed = httpx2.Response(200, content=gzip.compress(b"0" * 10**6), headers={"Content-Encoding": "gzip"})
+    with pytest.raises(ServerError, match="packed"):
+        Script(packed).party().budget()
+    server = Script(ok({"budgets": []}))
+    server.party().budget()
+    assert server.requests[1].headers["accept-encoding"] == "identity"
+
+
+def test_a_reply_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "LONGEST_REPLY", 10_000)
+    sent = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal sent
+        while sent < 10**6:
+            sent += 1000
+            yield b" " * 1000
+
+    with pytest.raises(ServerError, match="longer than 10,000 bytes"):
+        Script(httpx2.Response(200, content=endless())).party().budget()
+    assert sent < 20_000
+
+
+def test_a_reply_that_drips_is_left_at_the_deadline() -> None:
+    server = Script()
+
+    def dripping() -> Iterator[bytes]:
+        for _ in range(1000):
+            server.now += 50
+            yield b" "
+
+    server.steps.append(httpx2.Response(200, content=dripping()))
+    party = server.party(timeout=900)
+    with pytest.raises(ServerError, match="did not answer in time"):
+        party.budget()
+    assert server.now <= 1000 + 900 + 50
+
+
+def test_headers_that_drip_are_left_at_the_deadline() -> None:
+    """Each byte comes in time; without a limit on the whole the call would end when the server does."""
+    over = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        while not over.is_set():
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(10_000)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+                while not over.wait(0.05):
+                    try:
+                        connection.sendall(b"x")
+                    except OSError:
+                        break
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip, args=(listener,), daemon=True)
+        thread.start()
+        ended = threading.Timer(20, over.set)
+        ended.start()
+        try:
+            with pytest.raises(ServerError, match="did not answer in time"):
+                connect(f"http://127.0.0.1:{listener.getsockname()[1]}", TOKEN, timeout=0.5)
+            assert not over.is_set(), "the call ended by itself"
+        finally:
+            ended.cancel()
+            over.set()
+    thread.join(5)

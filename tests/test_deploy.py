@@ -14,6 +14,7 @@ import pytest
 import typer
 
 from idios.cli.main import app
+from idios.server.connections import MOST
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "deploy.md").read_text()
@@ -85,6 +86,10 @@ def unit() -> dict[str, dict[str, str]]:
     found = {name: dict(sections[name]) for name in sections.sections()}
     found["Service"]["Environment"] = " ".join(re.findall(r"^Environment=(.*)$", text, flags=re.MULTILINE))
     return found
+
+
+def test_the_unit_leaves_files_for_all_connections() -> None:
+    assert int(unit()["Service"]["LimitNOFILE"]) >= 2 * MOST
 
 
 def test_the_unit_is_closed_to_everything_but_its_state() -> None:

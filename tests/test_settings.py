@@ -44,11 +44,25 @@ def test_the_environment_comes_before_the_file(tmp_path: Path) -> None:
         ({"workers": 0}, "workers must be at least 1, got 0"),
         ({"log_questions": "yes"}, "log_questions must be true or false"),
         ({"tls_key": "key.pem"}, "both tls_cert and tls_key"),
+        ({"behind_proxy": "localhost"}, "behind_proxy must be the address of a proxy"),
+        ({"behind_proxy": "127.0.0.1, proxy.example.org"}, "behind_proxy must be the address of a proxy"),
+        ({"behind_proxy": "10.0.0.1/8"}, "behind_proxy must be the address of a proxy"),
+        ({"behind_proxy": "127.0.0.1,"}, "behind_proxy must be the address of a proxy"),
     ],
 )
 def test_what_cannot_be_is_refused(table: dict[str, object], told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         read_settings(table, {})
+
+
+@pytest.mark.parametrize("written", ["127.0.0.1", "::1", "10.1.2.0/24, fd00:1::/64", "10.0.0.0/8"])
+def test_proxies_are_addresses_and_networks(written: str) -> None:
+    assert not read_settings({"behind_proxy": written}, {}).believes_anybody
+
+
+@pytest.mark.parametrize("written", ["*", "0.0.0.0/0", "::/0", "127.0.0.1, 0.0.0.0/1", "2000::/3"])
+def test_whoever_believes_everybody_is_known(written: str) -> None:
+    assert read_settings({"behind_proxy": written}, {}).believes_anybody
 
 
 def test_a_variable_is_read_as_its_key(tmp_path: Path) -> None:

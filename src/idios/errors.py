@@ -10,6 +10,7 @@
     ├── NotPermitted            an unknown or retired data set, an unknown analyst, no grant, no valid token
     ├── AnswerFailed            charged, and then no answer could be computed; always the same message
     ├── SourceError             the data cannot be read as declared: a missing file, table, column, …
+    │   └── DataChanged         the file is not the one that was opened
     └── LedgerError             the ledger cannot record what it was asked to
         ├── LedgerUnavailable   its database is locked, full, read-only, missing or gone
         ├── WrongLedgerKey      its key file is missing, damaged or another ledger's
@@ -79,6 +80,10 @@ class Unanswerable(IdiosError):
 
 class SourceError(IdiosError):
     """The data cannot be read as it was declared; written for the controller, never for an analyst."""
+
+
+class DataChanged(SourceError):
+    """The data is not what was opened any more; found out from the file's place and size, never from its content."""
 
 
 class AnswerFailed(IdiosError):

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from idios.backends.base import Backend, Progress, open_source
+from idios.backends.memory import divided
+from idios.backends.temporary import remove_abandoned
 from idios.config import Declared
 from idios.core.exact import text
+from idios.errors import DataChanged
 from idios.ledger import Balance, Declaration, Ledger
 from idios.query.schema import Dataset
 from idios.sharing import sharing
@@ -22,11 +25,47 @@ log = logging.getLogger("idios.controller")
 
 
 @dataclass(frozen=True)
+class OpenedFile:
+    """A file as it was when it was opened: where it is, which one it is, its size and its time."""
+
+    path: Path
+    facts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, source: Any) -> OpenedFile | None:
+        """The file behind a source; None if it is no file."""
+        path = Path(str(source).partition("::")[0]).absolute() if isinstance(source, str | Path) else None
+        return None if path is None or not path.is_file() else cls(path, _facts(path))
+
+    @property
+    def changed(self) -> bool:
+        """Whether it was replaced, written to or removed since."""
+        try:
+            return _facts(self.path) != self.facts
+        except OSError:
+            return True
+
+
+def _facts(path: Path) -> tuple[int, ...]:
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@dataclass(frozen=True)
 class Holding:
     """One data set that the party holds."""
 
     dataset: Dataset
     backend: Backend
+    file: OpenedFile | None = None
+
+    def check(self) -> None:
+        """Refuse if the data is not what was opened: its version, and what was answered, would be of something else."""
+        if self.file is not None and self.file.changed:
+            raise DataChanged(
+                f"the data of {self.dataset.name!r} has changed since it was opened, and answers would mix the two: "
+                "open it again, or restart the server"
+            )
 
 
 def hold(
@@ -39,12 +78,15 @@ def hold(
     holdings: dict[str, Holding] = {}
     balances: dict[str, Balance] = {}
     sources: dict[str, str] = {}
+    remove_abandoned()
     try:
-        for one in declared:
-            if not retired and ledger.retired(one.dataset.name):
-                continue
-            dataset = replace(one.dataset, version=one.dataset.version or _version(one.source, ledger))
-            holdings[dataset.name] = Holding(dataset, open_source(one.source, dataset, progress, one.csv_format))
+        kept = [one for one in declared if retired or not ledger.retired(one.dataset.name)]
+        for one in kept:
+            file = OpenedFile.of(one.source)
+            dataset = replace(one.dataset, version=one.dataset.version or _version(file, ledger))
+            with divided(len(kept)):
+                backend = open_source(one.source, dataset, progress, one.csv_format)
+            holdings[dataset.name] = Holding(dataset, backend, file)
             balances[dataset.name] = ledger.declare(
                 Declaration(dataset.name, dataset.version, one.budget, one.delta_budget, dataset.min_epsilon)
             )
@@ -70,14 +112,13 @@ def _warn_of_sharing(sources: Mapping[str, str], balances: Mapping[str, Balance]
         )
 
 
-def _version(source: Any, ledger: Ledger) -> str:
+def _version(file: OpenedFile | None, ledger: Ledger) -> str:
     """Another one whenever a file's size or time is, never its content; a table in memory has no version of its own.
 
     Versions are shown to analysts, and a size tells about the records: it is told under the ledger's key only.
     """
-    path = Path(str(source).partition("::")[0]) if isinstance(source, str | Path) else None
-    if path is None or not path.exists():
+    if file is None:
         return "as opened"
-    facts = path.stat()
-    told = f"{facts.st_size} bytes, {facts.st_mtime_ns} ns"
+    _, _, size, time = file.facts
+    told = f"{size} bytes, {time} ns"
     return f"file {hmac.digest(ledger.derive(PURPOSE), told.encode(), 'sha256').hex()[:16]}"

@@ -212,8 +212,16 @@ class TrustedParty:
         once: str | None = None,
     ) -> Charged:
         """The first half of ``query``: read, plan and charge. What is refused is refused here, whatever the data."""
-        plan = self.plan(sql, epsilon, weights)
+        return self.reserve(self.plan(sql, epsilon, weights), analyst=analyst, once=once)
+
+    def reserve(self, plan: Plan, *, analyst: str | None = None, once: str | None = None) -> Charged:
+        """Charge what was planned, unless the data is no longer what was opened."""
+        self.holdings[plan.dataset.name].check()
         return Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst), once=once))
+
+    def recall(self, plan: Plan, *, analyst: str | None = None) -> Answer:
+        """The answer to a question that was paid for before, whatever has become of the data since."""
+        return self.complete(Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst))))
 
     def complete(self, charged: Charged, watch: Watch | None = None) -> Answer:
         """The second half of ``query``: compute, store and give the answer; or say that it failed, and nothing else."""
@@ -224,8 +232,11 @@ class TrustedParty:
     def compute(self, charged: Charged, watch: Watch | None = None) -> Drawn:
         """The first half of ``complete``: read the data and draw. Nothing that anybody can see follows from it."""
         plan = charged.plan
+        holding = self.holdings[plan.dataset.name]
         try:
-            return Drawn(compute(plan, self.holdings[plan.dataset.name].backend, watch, self.source))
+            content = compute(plan, holding.backend, watch, self.source)
+            holding.check()  # what was read in several steps may be of two files
+            return Drawn(content)
         except Exception as error:
             return Drawn(error=error)
 
@@ -249,13 +260,16 @@ class TrustedParty:
             raise AnswerFailed from None
         return self._answer(charged, released)
 
-    def key(self, sql: str, epsilon: Number, *, weights: Weights = None) -> str:
+    def key(self, plan: Plan) -> str:
         """What makes it this question and no other, as the data set is declared now; touches no data."""
-        return _request(self.plan(sql, epsilon, weights), None).key
+        return _request(plan, None).key
 
     def quote(self, sql: str, epsilon: Number, *, weights: Weights = None, analyst: str | None = None) -> Quote:
         """Say what a question would cost and promise; touches no data."""
-        plan = self.plan(sql, epsilon, weights)
+        return self.price(self.plan(sql, epsilon, weights), analyst=analyst)
+
+    def price(self, plan: Plan, *, analyst: str | None = None) -> Quote:
+        """Say what it would cost and promise to answer what was planned."""
         price = self.ledger.price(_request(plan, analyst))
         balance = self.ledger.balance(plan.dataset.name, analyst)
         charged = price.charges_dataset if analyst is None else price.charges_analyst
@@ -268,9 +282,11 @@ class TrustedParty:
     def inspect(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
         plan = self.plan(sql, epsilon, weights)
+        holding = self.holdings[plan.dataset.name]
+        holding.check()
         self.ledger.inspected(_request(plan, None))
         reach = max(1, plan.dataset.protection.group)
-        summaries = self.holdings[plan.dataset.name].backend.summarise(reaching(plan, reach))
+        summaries = holding.backend.summarise(reaching(plan, reach))
         cells = []
         for cell, found in zip(plan.cells, summaries, strict=True):
             group = {key.label: key.values[i] for key, i in zip(plan.groups, cell, strict=True)}
@@ -285,6 +301,7 @@ class TrustedParty:
         question = self._read(sql)
         holding = self.holdings[question.dataset]
         plans = at_every_level(question, holding.dataset, epsilon, weights)
+        holding.check()
         self.ledger.inspected(_request(plans.some, None))
         return costs(plans, holding.backend.summarise(plans.furthest))
 

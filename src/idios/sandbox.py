@@ -19,6 +19,7 @@ import pyarrow as pa
 from idios import showing
 from idios.answer import EPOCH, Answer
 from idios.backends.base import Backend, Watch, open_source
+from idios.backends.memory import divided
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import Number
 from idios.query.plan import Plan
@@ -27,6 +28,8 @@ from idios.query.shares import Weights
 from idios.releasing import compute
 
 ROWS = 1000
+PARTS = 64
+"""A twin gets one of so many parts of the memory: it is small, and real data needs the rest."""
 MISSING = 20
 """One of so many values is missing, where any may be."""
 HALF = 1000
@@ -53,7 +56,8 @@ class Twins:
         """The twin of a data set."""
         with self._making:
             if dataset.name not in self._made:
-                self._made[dataset.name] = open_source(twin(dataset.columns), dataset)
+                with divided(PARTS):
+                    self._made[dataset.name] = open_source(twin(dataset.columns), dataset)
             return self._made[dataset.name]
 
     def close(self) -> None:

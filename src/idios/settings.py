@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from idios.errors import ConfigurationError
 
 PREFIX = "IDIOS_"
+EVERYBODY = "*"
+NARROWEST = (8, 16)
+"""How long a prefix of a network of proxies is at least, of IPv4 and of IPv6, unless it is the whole world."""
 LEDGER_VARIABLES = {"url": "IDIOS_LEDGER_URL", "key_file": "IDIOS_LEDGER_KEY_FILE"}
 
 
@@ -50,6 +54,32 @@ class Settings:
             raise ConfigurationError(f"[server]: port must be at most 65535, got {self.port}")
         if bool(self.tls_cert) != bool(self.tls_key):
             raise ConfigurationError("[server]: TLS needs both tls_cert and tls_key, the files of a certificate")
+        if not all(_is_proxy(written) for written in self.proxies):
+            raise ConfigurationError(
+                "[server]: behind_proxy must be the address of a proxy or its network, such as 127.0.0.1 or "
+                f"10.1.2.0/24, several with commas between; got {self.behind_proxy!r}"
+            )
+
+    @property
+    def proxies(self) -> list[str]:
+        """The addresses and networks that are believed about whom they forward."""
+        return [written.strip() for written in self.behind_proxy.split(",")] if self.behind_proxy else []
+
+    @property
+    def believes_anybody(self) -> bool:
+        """Whether so many addresses are believed that they are not proxies of somebody's own."""
+        return any(
+            written == EVERYBODY or ("/" in written and ip_network(written).prefixlen < NARROWEST[":" in written])
+            for written in self.proxies
+        )
+
+
+def _is_proxy(written: str) -> bool:
+    """Whether it is what uvicorn understands; a name it would compare with addresses, in vain."""
+    try:
+        return written == EVERYBODY or bool(ip_network(written) if "/" in written else ip_address(written))
+    except ValueError:
+        return False
 
 
 SERVER_KEYS = tuple(field.name for field in fields(Settings))

@@ -13,6 +13,7 @@ from console_office import BY_REGION, MEDIAN, Office, csrf, sign_in
 from fastapi.testclient import TestClient
 
 from idios.errors import AnswerFailed, LedgerUnavailable
+from idios.server import side_work
 from idios.server.problems import BUSY, Refused
 
 TWO = "SELECT COUNT(*) AS n, MEDIAN(income) AS middle FROM people WHERE age > 40"
@@ -36,6 +37,17 @@ def test_a_form_is_charged_once(own_office: Office) -> None:
     other = _ask(ada, MEDIAN, once="a")
     assert other.status_code == 200, "whoever goes back and changes the question is not refused"
     assert own_office.ledger.balance("people").epsilon.spent == 1
+
+
+def test_the_sandbox_of_the_console_has_the_time_limit_of_the_api(
+    own_office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(side_work, "LONGEST", 0.1)
+    shares = ", ".join(f"PERCENTILE_DISC(age, {i / 20})" for i in range(1, 20))
+    sql = f"SELECT BIN(age, 1), {shares} FROM people GROUP BY BIN(age, 1)"
+    answer = _ask(sign_in(own_office, own_office.tokens.ada), sql, action="sandbox", epsilon="100")
+    assert answer.status_code == 422
+    assert "seconds that the sandbox has" in answer.text
 
 
 def test_ends_of_lines_do_not_move_the_place(own_office: Office) -> None:

@@ -12,6 +12,7 @@ from ledger_place import Place, ask, finished, people
 from idios.errors import IdiosError, InvalidInput, LedgerError, LedgerUnavailable, WrongLedgerKey
 from idios.ledger import Ledger
 from idios.ledger.key import create_key
+from idios.ledger.tables import FORMAT
 
 
 def test_a_new_ledger_gets_a_key_that_only_its_owner_reads(place: Place) -> None:
@@ -141,8 +142,9 @@ def test_nothing_is_created_when_only_an_existing_ledger_will_do(place: Place, t
 
 def test_another_format_is_refused(place: Place) -> None:
     place.open().close()
-    place.execute("UPDATE idios_chain SET format = 3")
-    with pytest.raises(LedgerError, match="has format 3, this version of Idios reads format 2; use the version"):
+    place.execute(f"UPDATE idios_chain SET format = {FORMAT + 1}")
+    told = f"has format {FORMAT + 1}, this version of Idios reads format {FORMAT}; use the version"
+    with pytest.raises(LedgerError, match=told):
         place.open()
 
 

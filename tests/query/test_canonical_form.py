@@ -85,9 +85,32 @@ def test_always_never_and_what_is_possible_agree_with_enumeration(predicate):
         possible = {p for first, last in intervals for p in range(first, last + 1)}
         assert possible == {record[name] for record in selected} - {None}
         assert nulls == (None in {record[name] for record in selected})
-    for first, second in itertools.product(range(4), range(3)):
-        limits = {"a": (first, first), "c": (second, second)}
-        assert diagram.can_hold(limits) == any(r["a"] == first and r["c"] == second for r in selected)
+
+
+@settings(max_examples=300, deadline=None)
+@given(predicates, st.sets(st.sampled_from("abcd")), st.integers(1, 3))
+def test_combinations_of_intervals_agree_with_enumeration(predicate, kept, width):
+    diagram = Diagrams(SMALL.columns).of(predicate)
+    selected = [record for record in RECORDS if holds(predicate, record)]
+    names = sorted(kept)
+    grids = [SMALL.columns[name].grid for name in names]
+    # every second division leaves its first point out, as one of a part of a column does
+    divisions = [
+        [(first, min(first + width - 1, grid.upper)) for first in range(grid.lower + i % 2, grid.upper + 1, width)]
+        for i, grid in enumerate(grids)
+    ]
+    found = diagram.combinations(list(zip(names, divisions, strict=True)))
+    assert list(found) == [
+        cell
+        for cell in itertools.product(*(range(len(intervals)) for intervals in divisions))
+        if any(
+            all(
+                record[name] is not None and intervals[i][0] <= record[name] <= intervals[i][1]
+                for name, intervals, i in zip(names, divisions, cell, strict=True)
+            )
+            for record in selected
+        )
+    ]
 
 
 @settings(max_examples=200, deadline=None)
@@ -96,10 +119,15 @@ def test_a_diagram_onto_some_columns_leaves_the_others_open(predicate, kept):
     diagram = Diagrams(SMALL.columns).of(predicate).onto(*kept)
     assert set(diagram.columns) <= kept
     selected = {tuple(record[name] for name in sorted(kept)) for record in RECORDS if holds(predicate, record)}
-    for record in RECORDS:
-        limits = {name: (record[name], record[name]) for name in kept}
-        if None not in (record[name] for name in kept):
-            assert diagram.can_hold(limits) == (tuple(record[name] for name in sorted(kept)) in selected)
+    divisions = [
+        (name, [(p, p) for p in range(SMALL.columns[name].grid.lower, SMALL.columns[name].grid.upper + 1)])
+        for name in sorted(kept)
+    ]
+    found = {
+        tuple(intervals[i][0] for (_, intervals), i in zip(divisions, cell, strict=True))
+        for cell in diagram.combinations(divisions)
+    }
+    assert found == {values for values in selected if None not in values}
 
 
 @settings(max_examples=200, deadline=None)

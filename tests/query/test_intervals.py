@@ -1,11 +1,12 @@
 """Sets of grid points against Python's own sets."""
 
+import functools
 import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idios.query.intervals import EVERYTHING, NOTHING, complement, intersection, union
+from idios.query.intervals import EVERYTHING, NOTHING, complement, intersection, intersection_of_all, split, union
 
 UNIVERSE = range(-8, 9)
 ends = st.none() | st.integers(-6, 6)
@@ -49,3 +50,16 @@ def test_a_complement_has_all_other_points_and_undoes_itself(some):
 def test_everything_and_nothing_are_each_other_s_complement():
     assert complement(EVERYTHING) == NOTHING
     assert complement(NOTHING) == EVERYTHING
+
+
+@given(st.lists(runs, min_size=1, max_size=4))
+def test_the_intersection_of_all_is_that_of_each_with_the_next(many):
+    sets = [union(some) for some in many]
+    assert intersection_of_all(sets) == functools.reduce(intersection, sets)
+
+
+@given(runs, st.sets(st.integers(-8, 8)), st.integers(0, 3))
+def test_splitting_is_intersecting_with_each_part(some, starts, gap):
+    ordered = sorted(starts)
+    parts = [(first, max(first, following - 1 - gap)) for first, following in itertools.pairwise(ordered)]
+    assert split(union(some), parts) == tuple(intersection(union(some), (part,)) for part in parts)

@@ -14,6 +14,7 @@ from idios.query.predicate import holds
 from idios.query.reader import read
 from idios.query.schema import Column
 from idios.query.simplify import simplified
+from idios.query.work import Work
 
 ROWS = list(itertools.product([None, 0, 1, 2, 3], [-2, 0, 1], [None, 0, 1, 2], [None, 0, 1]))
 RECORDS = [dict(zip("abcd", row, strict=True)) for row in ROWS]
@@ -23,7 +24,7 @@ TABLE = [(i, a, b / 4, None if c is None else CATEGORIES[c], d) for i, (a, b, c,
 
 def selected(sql):
     question = read(f"SELECT COUNT(*) FROM small WHERE {sql}", {"small": SMALL})
-    executed = simplified(question.filter, SMALL.columns)
+    executed = simplified(question.filter, SMALL.columns, Work())
     ids = [i for i, record in enumerate(RECORDS) if holds(question.filter, record)]
     assert ids == [i for i, record in enumerate(RECORDS) if holds(executed, record)]
     return ids

@@ -56,7 +56,7 @@ def test_what_nobody_foresaw_is_one_constant_message(office: Office, monkeypatch
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the income of Mr Smith is 3")
 
-    monkeypatch.setattr(type(office.service.party), "quote", broken)
+    monkeypatch.setattr(type(office.service.party), "price", broken)
     answered = office.call("POST", "/v1/quote", json={"sql": MEDIAN, "epsilon": "1"})
     assert answered.status_code == 500
     assert answered.json()["error"]["code"] == "internal_error"

@@ -120,9 +120,16 @@ def test_tokens_in_the_clear_are_warned_of() -> None:
         {},
         {"host": "::1"},
         {"host": "0.0.0.0", "tls_cert": "a", "tls_key": "b"},
-        {"host": "10.0.0.1", "behind_proxy": "b"},
+        {"host": "10.0.0.1", "behind_proxy": "10.0.0.2"},
     ):
         assert not place_risks(replace(Settings(), **safe))
+
+
+@pytest.mark.parametrize("believed", ["*", "0.0.0.0/0"])
+def test_believing_everybody_is_warned_of(believed: str) -> None:
+    (told,) = place_risks(Settings(behind_proxy=believed))
+    assert "believes anybody" in told
+    assert not place_risks(Settings(behind_proxy="127.0.0.1"))
 
 
 def test_tls_by_flags(tmp_path: Path) -> None:

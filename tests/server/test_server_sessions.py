@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from office import MEDIAN, Office
+from office import MEDIAN, Office, open_another, open_office, write_office
 
 from idios.server.identity import COOKIE, CSRF_HEADER
 from idios.server.sessions import Sessions
@@ -63,3 +65,33 @@ def test_only_our_own_cookies_are_read(key: bytes) -> None:
         assert ours.read(changed) is None
     for nonsense in ("", ".", "...", "a.b.c.d", "é" * 10, cookie + "0", cookie[1:]):
         assert ours.read(nonsense) is None
+
+
+def test_signing_out_ends_the_session_wherever_its_cookie_is(tmp_path: Path) -> None:
+    config = write_office(tmp_path)
+    office = open_office(config)
+    other = open_another(office, config)
+    with office.client, other.client:
+        cookie, kept = cookie_of(office, "ada"), cookie_of(office, "ada")
+        session = office.service.sessions.read(cookie)
+        assert session is not None
+        office.client.cookies.set(COOKIE, cookie)
+        signed_out = office.client.post("/console/sign-out", data={"csrf": session.csrf}, follow_redirects=False)
+        assert signed_out.status_code == 303
+        for process in (office, other):
+            process.client.cookies.clear()
+            process.client.cookies.set(COOKIE, cookie)
+            assert process.call("GET", "/v1/me", None).status_code == 401, "a copy of the cookie is worth nothing"
+            page = process.client.get("/console/datasets", follow_redirects=False)
+            assert page.headers["location"] == "/console/sign-in?ended=1"
+            process.client.cookies.clear()
+            process.client.cookies.set(COOKIE, kept)
+            assert process.call("GET", "/v1/me", None).status_code == 200, "another session of the token goes on"
+            assert process.call("GET", "/v1/me", "ada").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/me/", "/healthz/", "/console/sign-in/", "/console/datasets/", "/v1/datasets/"])
+def test_a_slash_at_the_end_leads_nowhere_else(office: Office, path: str) -> None:
+    reply = office.call("GET", path, headers={"Host": "evil.example"}, follow_redirects=False)
+    assert "evil.example" not in reply.headers.get("location", "")
+    assert reply.status_code in (303, 404)

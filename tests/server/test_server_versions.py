@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
+from typing import Any
 
-from office import Office, open_office, write_office
+import pytest
+from office import MEDIAN, Office, open_office, until, write_office
 
+from idios.backends.duckdb import DuckDbBackend
 from idios.party import TrustedParty
 
 
@@ -43,3 +47,41 @@ def test_another_time_or_size_is_another_version(tmp_path: Path) -> None:
         versions.append(party.holdings["people"].dataset.version)
     assert versions[0] == versions[1]
     assert len(set(versions)) == 3
+
+
+def test_a_file_replaced_while_the_server_runs_is_noticed(tmp_path: Path) -> None:
+    office = open_office(write_office(tmp_path))
+    with office.client:
+        assert office.ask().status_code == 200
+        assert office.call("GET", "/readyz", None).status_code == 200
+        spent = office.ledger.balance("people").epsilon.spent
+        write_office(tmp_path, rows=501)
+        for reply in (office.ask(), office.ask(f"{MEDIAN} WHERE age > 30"), office.call("GET", "/readyz", None)):
+            assert reply.status_code == 503
+            assert reply.json()["error"]["code"] == "data_changed"
+            assert "nothing was charged" in reply.json()["error"]["message"]
+            assert "restart" in reply.json()["error"]["fix"]
+        assert office.call("GET", "/healthz", None).status_code == 200
+        assert office.ledger.balance("people").epsilon.spent == spent
+
+
+def test_what_was_answered_before_the_file_was_replaced_is_still_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, original = threading.Event(), DuckDbBackend.summarise
+
+    def held(*given: Any) -> Any:
+        opened.wait(20)
+        return original(*given)
+
+    monkeypatch.setattr(DuckDbBackend, "summarise", held)
+    office = open_office(write_office(tmp_path))
+    with office.client:
+        href = office.ask(wait=0).json()["href"]
+        opened.set()
+        until(lambda: office.call("GET", href).json()["state"] == "answered")
+        write_office(tmp_path, rows=501)
+        assert office.ask().status_code == 503
+        given = office.call("GET", href)
+        assert given.status_code == 200
+        assert given.json()["answer"]["rows"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import duckdb
 import ibis  # type: ignore[import-untyped]
@@ -22,11 +21,13 @@ from idios.backends.csv import CsvFormat, parse_field, read_names, read_records
 from idios.backends.csv_proposal import propose_columns
 from idios.backends.dialect import Dialect
 from idios.backends.engine import SqlBackend
+from idios.backends.memory import limit_memory
 from idios.backends.progress import Progress, silent
 from idios.backends.reading import Reading, read_column
 from idios.backends.search import Sample
 from idios.backends.source import described, readings, refuse_absent, table_name
 from idios.backends.statements import Statement
+from idios.backends.temporary import TemporaryFolder
 from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Dataset
@@ -129,7 +130,7 @@ class _Attached:
 
     cursors: tuple[duckdb.DuckDBPyConnection, ...]
     engines: tuple[ibis.BaseBackend, ...]
-    directory: TemporaryDirectory[str]
+    directory: TemporaryFolder
     place: _Place
 
     def held(self) -> dict[str, dt.DataType]:
@@ -255,9 +256,10 @@ def _open_parquet(attached: _Attached, file: str, found: Mapping[str, Reading]) 
 
 
 def _attach(source: object) -> _Attached:
-    directory = TemporaryDirectory(prefix="idios-")
+    directory = TemporaryFolder()
     connection = duckdb.connect(":memory:", config={"temp_directory": directory.name})
     try:
+        limit_memory(connection)
         cursors = (connection, *(connection.cursor() for _ in range(AT_ONCE - 1)))
         # Ibis changes settings when it takes a connection over, so it comes before they are locked
         engines = tuple(ibis.duckdb.from_connection(cursor) for cursor in cursors)

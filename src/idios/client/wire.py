@@ -4,6 +4,8 @@
 2. Everything that is tried again is harmless to repeat: a question carries a key that is charged once.
 3. No redirect is followed: the token goes to the address it was given for and nowhere else.
 4. A server that has never been reached is not waited for: its address is probably wrong.
+5. A call ends by its deadline and a reply by its size, whatever the other side does: no reply is unpacked, and a
+   connection that is still busy at the deadline is cut.
 """
 
 from __future__ import annotations
@@ -13,9 +15,12 @@ import ipaddress
 import itertools
 import json
 import random
+import socket
 import ssl
+import threading
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -35,6 +40,8 @@ PATIENCE = 120.0
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 20.0
 CONNECT_SECONDS, READ_SECONDS = 10.0, 90.0  # a server keeps a question waiting for 60 seconds at most
+LONGEST_REPLY = 64 * 2**20
+"""Bytes of a reply; the longest answer there can be has fewer."""
 
 
 def open_http(
@@ -46,7 +53,12 @@ def open_http(
     base = _checked(url, insecure)
     return httpx2.Client(
         base_url=base,
-        headers={"Authorization": f"Bearer {token}", "Accept": "application/json", "User-Agent": "idios-client"},
+        headers={
+            "Authorization": f"Bearer {token}",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",  # a few packed bytes can be any number of unpacked ones
+            "User-Agent": "idios-client",
+        },
         follow_redirects=False,
         trust_env=base.startswith("https:"),  # over http a proxy of the environment would see the token
         transport=transport,
@@ -78,6 +90,39 @@ def _is_loopback(host: str) -> bool:
         return host.rstrip(".") == "localhost"
 
 
+class Sockets:
+    """The sockets that a client has opened, so that what waits for one of them can be ended from outside.
+
+    The timeout of a read counts from the byte before; one byte now and then would keep a call waiting for ever.
+    """
+
+    def __init__(self) -> None:
+        self._opened: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+    def note(self, event: str, facts: Mapping[str, Any]) -> None:
+        """Keep the socket of a new connection; httpx2 tells of each step of a request."""
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            opened = facts["return_value"].get_extra_info("socket")
+            if isinstance(opened, socket.socket):
+                self._opened.add(opened)
+
+    @contextlib.contextmanager
+    def cut_after(self, seconds: float) -> Iterator[None]:
+        """Cut every connection if what is done takes longer."""
+        timer = threading.Timer(seconds, self._cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _cut(self) -> None:
+        for opened in list(self._opened):
+            with contextlib.suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
+
+
 class Wire:
     """Sends calls and tries again where that is safe."""
 
@@ -92,6 +137,7 @@ class Wire:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._http = http
+        self._sockets = Sockets()
         self._hidden: Callable[[str], str] = lambda said: said.replace(token, "…")
         self._timeout = timeout
         self._chance = chance
@@ -144,15 +190,22 @@ class Wire:
         headers = {} if call.key is None else {"Idempotency-Key": call.key}
         left = max(0.1, call.deadline - self.clock())
         try:
-            response = self._http.request(
-                call.method,
-                call.path,
-                json=call.body,
-                params=call.params,
-                headers=headers,
-                timeout=httpx2.Timeout(min(left, READ_SECONDS), connect=min(left, CONNECT_SECONDS)),
-            )
+            with (
+                self._sockets.cut_after(left),
+                self._http.stream(
+                    call.method,
+                    call.path,
+                    json=call.body,
+                    params=call.params,
+                    headers=headers,
+                    timeout=httpx2.Timeout(min(left, READ_SECONDS), connect=min(left, CONNECT_SECONDS)),
+                    extensions={"trace": self._sockets.note},
+                ) as response,
+            ):
+                body = self._body(response, call.deadline)
         except httpx2.RequestError as error:
+            if self.clock() >= call.deadline:
+                return self._late(), None
             return self._unreachable(error), None
         self._reached = True
         if response.is_redirect:
@@ -162,7 +215,7 @@ class Wire:
                 f"{self.address} redirects to {self.clean(where)}, and the token is not sent there; if you trust that "
                 "address, connect to it directly"
             )
-        content, after = _json(response), _seconds(response.headers.get("retry-after"))
+        content, after = _json(body), _seconds(response.headers.get("retry-after"))
         if response.status_code < 300:
             if not isinstance(content, dict):
                 raise ServerError(f"what {self.address} answers is not JSON of an Idios server; {NOT_IDIOS}")
@@ -176,6 +229,26 @@ class Wire:
                 response.status_code,
             )
         return raised, after
+
+    def _body(self, response: httpx2.Response, deadline: float) -> bytes:
+        """The reply's bytes, as long as they are neither packed nor too many nor too late."""
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise ServerError(f"{self.address} sends a packed reply, which was not asked for; {NOT_IDIOS}")
+        parts: list[bytes] = []
+        length = 0
+        for part in response.iter_bytes():
+            length += len(part)
+            parts.append(part)
+            if length > LONGEST_REPLY:
+                raise ServerError(f"the reply of {self.address} is longer than {LONGEST_REPLY:,} bytes; {NOT_IDIOS}")
+            if self.clock() >= deadline:
+                raise self._late()
+        return b"".join(parts)
+
+    def _late(self) -> ServerError:
+        return ServerError(
+            f"{self.address} did not answer in time; ask again: a question that was charged costs nothing more"
+        )
 
     def refused(self, status: int, content: Any, call: Call) -> IdiosError:
         """The exception for an error object, wherever it was found."""
@@ -191,9 +264,7 @@ class Wire:
                 "own, set SSL_CERT_FILE to that authority's file; if the server speaks plain http, correct the address"
             ) from None
         if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
-            return ServerError(
-                f"{self.address} did not answer in time; ask again: a question that was charged costs nothing more"
-            )
+            return self._late()
         trouble = ServerError(f"{self.address} cannot be reached ({reason}); check the address and that it is running")
         if not self._reached and isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
             raise trouble from None
@@ -206,9 +277,9 @@ class Wire:
         return self._hidden(printable(said))
 
 
-def _json(response: httpx2.Response) -> Any:
+def _json(body: bytes) -> Any:
     try:
-        return json.loads(response.content)
+        return json.loads(body)
     except (ValueError, RecursionError):
         return None
 

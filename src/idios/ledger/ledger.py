@@ -37,6 +37,7 @@ from idios.ledger.record import Record
 from idios.ledger.request import Declaration, Price, Request, Reservation, StoredAnswer
 from idios.ledger.rows import Question
 from idios.ledger.running import RunningQuestions
+from idios.ledger.sessions import EndedSessions
 from idios.ledger.tables import TableBook, replace_rows
 from idios.ledger.tokens import LIFETIME, holder, named_token, new_token, shown_token
 from idios.ledger.upgrading import upgrade
@@ -60,6 +61,7 @@ class Ledger(Record):
         self._clock = clock
         self._known = START
         self.running = RunningQuestions(database, clock)
+        self.sessions = EndedSessions(database, clock)
 
     @classmethod
     def open(

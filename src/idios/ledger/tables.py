@@ -34,9 +34,9 @@ from idios.ledger.chain import Entry
 from idios.ledger.codec import Plain, fields_of, from_plain, to_plain
 from idios.ledger.rows import ROWS, Row, SomeRow, identity_of
 
-FORMAT = 2
+FORMAT = 3
 # The newest of the migrations, which a new ledger is at from its beginning.
-REVISION = "0002"
+REVISION = "0004"
 VERIFY = "run `idios ledger verify`"
 
 metadata = MetaData()
@@ -89,6 +89,14 @@ running = Table(
     Column("share", Double, nullable=False),
     Column("state", Text, nullable=False),
     Column("cancel", Boolean, nullable=False),
+)
+
+# The console's sessions that were signed out; see sessions.py.
+ended_sessions = Table(
+    "idios_ended_sessions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("expires", Text, nullable=False, index=True),
 )
 
 

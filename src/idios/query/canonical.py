@@ -14,13 +14,15 @@ the runs of such a node would lead to equal diagrams, and is a predicate of the 
 it leaves, for each value of c₁, a predicate of the others, which determines its diagram; the runs are by 1 the longest
 stretches of points with one diagram, so the node is determined too. ∎
 
-A diagram can be exponentially larger than a formula. Its size is capped; the cap is public.
+A diagram can be exponentially larger than a formula. What is made of diagrams and how often they are walked through is
+counted (``work``), and the limit is public.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 
@@ -29,15 +31,17 @@ from idios.query.intervals import NOTHING, Intervals, intersection, union
 from idios.query.predicate import All, Among, Interval, Predicate
 from idios.query.schema import Column
 from idios.query.simplify import gathered, names
+from idios.query.work import CHARACTERS, RUN, Work
 
-MAX_WORK = 100_000
-"""How many runs the diagrams of one question may make and write, some tenths of a second."""
 MAX_COLUMNS = 64
 
 FALSE, TRUE = 0, 1
 
 Runs = tuple[tuple[int | None, int], ...]
 """(last point, diagram it leads to) of each run, ascending; the first begins where the domain does."""
+
+Division = tuple[str, Sequence[Interval]]
+"""A column and disjoint intervals of it, ascending."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +56,20 @@ class Diagrams:
     """The nodes shared by the diagrams of one question."""
 
     columns: Mapping[str, Column]
+    work: Work = field(default_factory=Work)
     _order: list[str] = field(init=False)
+    _levels: dict[str, int] = field(init=False)
     _nodes: list[_Node | None] = field(default_factory=lambda: [None, None])
     _known: dict[_Node, int] = field(default_factory=dict)
     _joined: dict[tuple[bool, int, int], int] = field(default_factory=dict)
     _texts: dict[int, str] = field(default_factory=dict)
-    _work: int = 0
+    _quoted: dict[int, str] = field(default_factory=dict)
+    _reached: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    _possible: dict[tuple[int, str], tuple[Intervals, bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._order = sorted(self.columns)
+        self._levels = {name: level for level, name in enumerate(self._order)}
 
     def of(self, predicate: Predicate) -> Diagram:
         """The diagram of a predicate."""
@@ -88,7 +97,7 @@ class Diagrams:
         if isinstance(predicate, Among):
             return self._leaf(predicate)
         both = isinstance(predicate, All)
-        parts = {self._build(part) for part in gathered(predicate)}
+        parts = {self._build(part) for part in gathered(predicate, self.work)}
         result = TRUE if both else FALSE
         # from the last column to the first: each step then adds a node on top and leaves the rest as it is
         for part in sorted(parts, key=self._level, reverse=True):
@@ -108,7 +117,7 @@ class Diagrams:
         if not runs or runs[-1][0] != grid.upper:
             runs.append((grid.upper, FALSE))
         null = int(among.nulls) if column.nullable else None
-        return self._make(self._order.index(among.column), runs, null)
+        return self._make(self._levels[among.column], runs, null)
 
     def join(self, both: bool, one: int, other: int) -> int:
         """The diagram of "one and other" (``both``) or of "one or other"."""
@@ -146,14 +155,15 @@ class Diagrams:
             if self.name(node) in kept:
                 found[index] = self._make(node.level, runs, null)
             else:
+                self.work.spend(len(runs))
                 some = {goal for _, goal in runs} | ({null} - {None})
                 found[index] = reduce(partial(self.join, False), some, FALSE)
         return found[root]
 
-    def _make(self, level: int, runs: Iterable[tuple[int | None, int]], null: int | None) -> int:
+    def _make(self, level: int, runs: Sequence[tuple[int | None, int]], null: int | None) -> int:
+        self.work.spend(RUN * len(runs))
         joined: list[tuple[int | None, int]] = []
         for last, child in runs:
-            self._spend(1)
             if joined and joined[-1][1] == child:
                 joined[-1] = (last, child)
             else:
@@ -169,21 +179,32 @@ class Diagrams:
     def text(self, root: int) -> str:
         """The diagram of a root in writing."""
         if root not in self._texts:
-            self._texts[root] = json.dumps(self._form(root), separators=(",", ":"))
+            written = json.dumps(self._form(root), separators=(",", ":"))
+            self.work.spend(len(written) // CHARACTERS)
+            self._texts[root] = written
         return self._texts[root]
+
+    def quoted_text(self, root: int) -> str:
+        """The diagram of a root in writing, as a JSON string."""
+        if root not in self._quoted:
+            self._quoted[root] = json.dumps(self.text(root))
+        return self._quoted[root]
 
     def reached(self, root: int) -> tuple[int, ...]:
         """Every node of a diagram once, in the order in which they are met from the root."""
-        found: dict[int, None] = {}
-        waiting = [root]
-        while waiting:
-            index = waiting.pop()
-            if index in (FALSE, TRUE) or index in found:
-                continue
-            found[index] = None
-            node = self.node(index)
-            waiting.extend([*([] if node.null is None else [node.null]), *(child for _, child in node.runs[::-1])])
-        return tuple(found)
+        if root not in self._reached:
+            found: dict[int, None] = {}
+            waiting = [root]
+            while waiting:
+                index = waiting.pop()
+                if index in (FALSE, TRUE) or index in found:
+                    continue
+                found[index] = None
+                node = self.node(index)
+                self.work.spend(len(node.runs))
+                waiting.extend(reversed(_goals(node)))
+            self._reached[root] = tuple(found)
+        return self._reached[root]
 
     def _form(self, root: int) -> object:
         """True, False, or [column, [[first, last, goal], …], goal of NULL] of every node, the root first."""
@@ -191,20 +212,91 @@ class Diagrams:
         named = {FALSE: False, TRUE: True} | {index: i for i, index in enumerate(order)}
         written: list[object] = []
         for node in map(self.node, order):
-            self._spend(len(node.runs))
+            self.work.spend(RUN * len(node.runs))
             runs = [
                 [first, last, named[child]] for first, (last, child) in zip(self.firsts(node), node.runs, strict=True)
             ]
             written.append([self.name(node), runs, None if node.null is None else named[node.null]])
         return written if order else root == TRUE
 
-    def _spend(self, runs: int) -> None:
-        self._work += runs
-        if self._work > MAX_WORK:
-            raise QuestionRefused(
-                "the condition is too complex to be brought into normal form: use fewer or simpler alternatives, "
-                "or ask in parts"
-            )
+    def possible(self, root: int, column: str) -> tuple[Intervals, bool]:
+        """The points that a column can have in a selected record, and whether it can be NULL there."""
+        if (root, column) not in self._possible:
+            self._possible[root, column] = self._find_possible(root, column)
+        return self._possible[root, column]
+
+    def _find_possible(self, root: int, column: str) -> tuple[Intervals, bool]:
+        declared, level = self.columns[column], self._levels[column]
+        if root == FALSE:
+            return NOTHING, False
+        everything = ((declared.grid.lower, declared.grid.upper),), declared.nullable
+        if self._level(root) > level:
+            return everything
+        points: list[Interval] = []
+        nulls = False
+        for node in map(self.node, self.reached(root)):
+            if node.level > level:
+                continue
+            self.work.spend(len(node.runs))
+            if node.level == level:
+                firsts = self.firsts(node)
+                points += [
+                    (first, last) for first, (last, child) in zip(firsts, node.runs, strict=True) if child != FALSE
+                ]
+                nulls = nulls or node.null not in (None, FALSE)
+            elif any(goal != FALSE and self._level(goal) > level for goal in _goals(node)):
+                return everything  # what is not FALSE holds for some record, and here without asking for the column
+        return union(points), nulls
+
+    def combinations(self, root: int, divisions: Sequence[Division]) -> tuple[tuple[int, ...], ...]:
+        """Which combinations of intervals, one of each division, some selected record lies in, none of it NULL.
+
+        The divisions come in the order of their columns' names. One walk down the diagram of their columns alone: at
+        each column, the nodes that earlier choices lead to are swept along its intervals once.
+        """
+        known: dict[tuple[int, frozenset[int]], tuple[tuple[int, ...], ...]] = {}
+
+        def below(place: int, nodes: frozenset[int]) -> tuple[tuple[int, ...], ...]:
+            if (place, nodes) not in known:
+                if TRUE in nodes:
+                    sizes = [len(intervals) for _, intervals in divisions[place:]]
+                    found = tuple(itertools.product(*map(range, sizes)))
+                else:
+                    found = tuple(
+                        (i, *rest)
+                        for i, goals in enumerate(self._swept(nodes, divisions[place]) if nodes else ())
+                        for rest in below(place + 1, goals)
+                    )
+                self.work.spend(len(found))
+                known[place, nodes] = found
+            return known[place, nodes]
+
+        kept = self.onto(root, [column for column, _ in divisions])
+        return below(0, frozenset({kept} - {FALSE}))
+
+    def _swept(self, nodes: Collection[int], division: Division) -> list[frozenset[int]]:
+        """For each interval, what the points of it lead to from any of some nodes; FALSE is left out."""
+        column, intervals = division
+        goals: list[set[int]] = [set() for _ in intervals]
+        for index in nodes:
+            node = self.node(index)
+            if node.level != self._levels[column]:
+                self.work.spend(len(intervals))
+                for found in goals:
+                    found.add(index)
+                continue
+            self.work.spend(len(node.runs) + len(intervals))
+            at = 0
+            for first, (last, child) in zip(self.firsts(node), node.runs, strict=True):
+                while at < len(intervals) and _ends_before(intervals[at], first):
+                    at += 1
+                reach = at
+                while reach < len(intervals) and not _ends_before((None, last), intervals[reach][0]):
+                    if child != FALSE:
+                        goals[reach].add(child)
+                    reach += 1
+                at = max(at, reach - 1)
+        return [frozenset(found) for found in goals]
 
     def _level(self, index: int) -> int:
         return len(self._order) if index in (FALSE, TRUE) else self.node(index).level
@@ -245,74 +337,36 @@ class Diagram:
         """The diagram in writing: equal if and only if the meaning is."""
         return self.within.text(self.root)
 
-    def _nodes(self) -> list[_Node]:
-        return [self.within.node(index) for index in self.within.reached(self.root)]
+    @property
+    def quoted_text(self) -> str:
+        """The same as a JSON string."""
+        return self.within.quoted_text(self.root)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that matter, in order."""
-        return tuple(sorted({self.within.name(node) for node in self._nodes()}))
+        nodes = map(self.within.node, self.within.reached(self.root))
+        return tuple(sorted({self.within.name(node) for node in nodes}))
 
     def possible(self, column: str) -> tuple[Intervals, bool]:
         """The points that the column can have in a selected record, and whether it can be NULL there."""
-        declared = self.within.columns[column]
-        grid = declared.grid
-        if self.never:
-            return NOTHING, False
-        if self._passes_over(column):
-            return ((grid.lower, grid.upper),), declared.nullable
-        points: list[Interval] = []
-        nulls = False
-        for node in self._nodes():
-            if self.within.name(node) == column:
-                points += self._open_runs(node)
-                nulls = nulls or node.null not in (None, FALSE)
-        return union(points), nulls
+        return self.within.possible(self.root, column)
 
     def onto(self, *columns: str) -> Diagram:
         """What can be said of some columns alone: they have values with which, given suitable others, it holds."""
         return Diagram(self.within, self.within.onto(self.root, columns))
 
-    def can_hold(self, limits: Mapping[str, Interval]) -> bool:
-        """Whether some record whose columns lie within limits, and are not NULL, is selected."""
-        seen: set[int] = set()
-        waiting = [self.root]
-        while waiting:
-            index = waiting.pop()
-            if index == TRUE:
-                return True
-            if index == FALSE or index in seen:
-                continue
-            seen.add(index)
-            node = self.within.node(index)
-            limit = limits.get(self.within.name(node))
-            for first, (last, child) in zip(self.within.firsts(node), node.runs, strict=True):
-                if limit is None or intersection(((first, last),), (limit,)):
-                    waiting.append(child)
-            if limit is None and node.null is not None:
-                waiting.append(node.null)
-        return False
+    def combinations(self, divisions: Sequence[Division]) -> tuple[tuple[int, ...], ...]:
+        """Which combinations of intervals, one of each column, some selected record lies in."""
+        return self.within.combinations(self.root, divisions)
 
-    def _open_runs(self, node: _Node) -> list[Interval]:
-        firsts = self.within.firsts(node)
-        return [(first, last) for first, (last, child) in zip(firsts, node.runs, strict=True) if child != FALSE]
 
-    def _passes_over(self, column: str) -> bool:
-        """Whether some record is selected without its column being asked for."""
-        seen: set[int] = set()
-        waiting = [self.root]
-        while waiting:
-            index = waiting.pop()
-            if index == TRUE or (index != FALSE and self.within.name(self.within.node(index)) > column):
-                return True  # what is not FALSE holds for some record
-            if index == FALSE or index in seen:
-                continue
-            seen.add(index)
-            node = self.within.node(index)
-            if self.within.name(node) < column:
-                waiting.extend(child for _, child in node.runs)
-                waiting.extend([] if node.null is None else [node.null])
-        return False
+def _goals(node: _Node) -> list[int]:
+    return [*(child for _, child in node.runs), *([] if node.null is None else [node.null])]
+
+
+def _ends_before(interval: Interval, first: int | None) -> bool:
+    return interval[1] is not None and first is not None and interval[1] < first
 
 
 def _aligned(one: Runs, other: Runs) -> Iterable[tuple[int | None, int, int]]:

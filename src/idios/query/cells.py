@@ -6,7 +6,6 @@ filter excludes (WHERE region = 'north' GROUP BY region) holds no record of any 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -15,11 +14,12 @@ from idios.core.domain import LIMIT, Categories
 from idios.core.exact import text
 from idios.errors import QuestionRefused
 from idios.query.canonical import Diagram
-from idios.query.intervals import Intervals, intersection
+from idios.query.intervals import Intervals, split
 from idios.query.literals import show
 from idios.query.plan import Group
 from idios.query.question import Key, Question
 from idios.query.schema import Column, Dataset
+from idios.query.work import RUN
 
 Cell = tuple[int, ...]
 
@@ -43,24 +43,20 @@ def groups(question: Question, dataset: Dataset, selection: Diagram) -> tuple[Gr
 
 def cells(groups: Sequence[Group], selection: Diagram) -> tuple[Cell, ...]:
     """The combinations of groups that some record can be in."""
-    every = itertools.product(*(range(len(group.values)) for group in groups))
-    keys = selection.onto(*(group.column for group in groups))
-    return tuple(
-        cell
-        for cell in every
-        if keys.can_hold({group.column: group.intervals[i] for group, i in zip(groups, cell, strict=True)})
-    )
+    return selection.combinations([(group.column, group.intervals) for group in groups])
 
 
 def parts(group: Group, selection: Diagram) -> tuple[Intervals, ...]:
     """What each group can hold of what is selected: equal for equal partitions, however the bins were named."""
     possible, _ = selection.possible(group.column)
-    return tuple(intersection((interval,), possible) for interval in group.intervals)
+    selection.within.work.spend(RUN * (len(possible) + len(group.intervals)))
+    return split(possible, group.intervals)
 
 
 def _count(question: Question, key: Key, column: Column, selection: Diagram) -> int:
     """How many groups a key has, without listing them."""
     possible, _ = selection.possible(key.column)
+    selection.within.work.spend(len(possible))
     size = _size(question, key, column)
     counted, counted_to = 0, -math.inf
     for first, last in possible:
@@ -105,7 +101,9 @@ def _group(question: Question, key: Key, label: str, column: Column, selection: 
     possible, _ = selection.possible(key.column)
     intervals: list[tuple[int, int]] = []
     values: list[str | Fraction] = []
-    for index in _indices(possible, size):
+    indices = _indices(possible, size)
+    selection.within.work.spend(len(possible) + RUN * len(indices))
+    for index in indices:
         first, last = index * size, (index + 1) * size - 1
         intervals.append((grid.clamp(first), grid.clamp(last)))
         if isinstance(column.domain, Categories):

@@ -5,7 +5,7 @@ An end that is None is unlimited.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from idios.core.exact import INFINITY
 from idios.query.predicate import Interval
@@ -53,6 +53,35 @@ def intersection(one: Intervals, other: Intervals) -> Intervals:
         else:
             j += 1
     return tuple(both)
+
+
+def intersection_of_all(sets: Sequence[Intervals]) -> Intervals:
+    """The points in all of some sets: all but those that one of them lacks, so that many sets are sorted once.
+
+    >>> intersection_of_all([((None, 3), (6, 9)), ((2, 7),), ((3, None),)])
+    ((3, 3), (6, 7))
+    """
+    if len(sets) == 1:
+        return sets[0]
+    return complement(union(run for one in sets for run in complement(one)))
+
+
+def split(intervals: Intervals, parts: Sequence[Interval]) -> tuple[Intervals, ...]:
+    """The points of a set that lie in each of some disjoint intervals, which ascend.
+
+    >>> split(((1, 4), (6, 6)), [(0, 2), (3, 5), (7, 8)])
+    (((1, 2),), ((3, 4),), ())
+    """
+    found: list[Intervals] = []
+    at = 0
+    for part in parts:
+        while at < len(intervals) and _last(intervals[at]) < _first(part):
+            at += 1
+        reach = at
+        while reach < len(intervals) and _first(intervals[reach]) <= _last(part):
+            reach += 1
+        found.append(intersection(intervals[at:reach], (part,)))
+    return tuple(found)
 
 
 def complement(intervals: Intervals) -> Intervals:

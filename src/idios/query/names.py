@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -38,14 +39,25 @@ def resolve(text: Text, node: exp.Expression, declared: Iterable[str], what: str
     if type(node) is not exp.Identifier:
         raise text.refuse(f"a name of a {what} is expected here", offset(node))
     only(text, node, "this", "quoted")
-    written, names = str(node.this), list(declared)
-    found = [name for name in names if (name == written if node.args.get("quoted") else fold(name) == fold(written))]
+    written, names = str(node.this), tuple(declared)
+    found = _spelt_alike(names).get(fold(written), ())
+    if node.args.get("quoted"):
+        found = tuple(name for name in found if name == written)
     if len(found) == 1:
         return found[0]
     if found:
         listed = ", ".join(f'"{name}"' for name in sorted(found))
         raise text.refuse(f"{written!r} could be any of {listed}: write the name in double quotes", offset(node))
     raise text.refuse(f"there is no {what} {written!r}. {_offered(written, names, what)}", offset(node))
+
+
+@lru_cache(maxsize=64)
+def _spelt_alike(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The names by their folded form: a long condition names columns thousands of times."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        found[fold(name)] = (*found.get(fold(name), ()), name)
+    return found
 
 
 def column_node(text: Text, node: exp.Expression) -> exp.Expression | None:
@@ -57,7 +69,7 @@ def column_node(text: Text, node: exp.Expression) -> exp.Expression | None:
     return name
 
 
-def _offered(written: str, names: list[str], what: str) -> str:
+def _offered(written: str, names: Sequence[str], what: str) -> str:
     close = difflib.get_close_matches(fold(written), [fold(name) for name in names], n=1)
     if close:
         meant = next(name for name in names if fold(name) == close[0])

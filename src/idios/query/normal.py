@@ -20,9 +20,12 @@ from idios.query.plan import Aggregate, Group
 from idios.query.schema import Column, Dataset
 
 
-def identity(statistic: Statistic | Mode, column: str | None, selection: Diagram) -> str:
-    """One statistic of one selection in writing; a count is of the selection, whichever column it was written with."""
-    return _written([*_described(statistic, column), selection.text])
+def identity(statistic: Statistic | Mode, column: str | None, selection: Diagram) -> tuple[str, str]:
+    """One statistic of one selection in writing; a count is of the selection, whichever column it was written with.
+
+    The order of these pairs is the order in which statistics are released, so it must never change.
+    """
+    return _written(_described(statistic, column)), selection.quoted_text
 
 
 def normal_form(
@@ -35,6 +38,7 @@ def normal_form(
     """The text that is equal for questions that mean the same and are answered with the same ε."""
     released = list(statistics)
     selections = sorted({own.text for own, _ in released})
+    places = {selected: i for i, selected in enumerate(selections)}
     # a key with one possible group divides nothing: what it says is in the selection
     kept = [i for i, group in enumerate(groups) if len(group.values) > 1]
     columns = {name for own, _ in released for name in own.columns}
@@ -61,7 +65,7 @@ def normal_form(
             "statistics": [
                 [
                     *_described(aggregate.statistic, aggregate.column),
-                    selections.index(own.text),
+                    places[own.text],
                     text(aggregate.epsilon),
                     text(aggregate.delta),
                 ]

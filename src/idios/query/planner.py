@@ -74,9 +74,11 @@ def plan(question: Question, dataset: Dataset, epsilon: object, weights: Weights
         for measure, values in zip(question.measures, own, strict=True)
     ]
     names = [identity(target.statistic, target.column, target.selection) for target in listed]
-    order = sorted(set(names))
-    targets = [listed[names.index(name)] for name in order]
-    same = [order.index(name) for name in names]
+    first = dict(zip(reversed(names), reversed(listed), strict=True))
+    order = sorted(first)
+    targets = [first[name] for name in order]
+    places = {name: i for i, name in enumerate(order)}
+    same = [places[name] for name in names]
     aggregates = _aggregates(targets, weigh(question.measures, same, weights), dataset, total, len(cells))
     guarantee = _guarantee(aggregates, dataset, len(cells))
     released = [(target.selection, aggregate) for target, aggregate in zip(targets, aggregates, strict=True)]
@@ -127,7 +129,7 @@ def _executed(question: Question, dataset: Dataset, groups: Sequence[Group], sel
     if selection.always:
         return ALWAYS
     grouped = (Among(group.column, union(group.intervals)) for group in groups)
-    return simplified(All((question.filter, *grouped)), dataset.columns)
+    return simplified(All((question.filter, *grouped)), dataset.columns, selection.within.work)
 
 
 def _target(

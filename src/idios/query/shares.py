@@ -9,6 +9,9 @@ from idios.core.exact import positive
 from idios.errors import InvalidInput
 from idios.query.question import Measure
 
+MAX_BITS = 4_000
+"""How long the common denominator of weights may be: shares are written out, and lengths of fractions add up."""
+
 Weights = Mapping[str, object] | Sequence[object] | None
 """A number for each label, or for each statistic in the order of the SELECT list."""
 
@@ -27,9 +30,13 @@ def weigh(measures: Sequence[Measure], same: Sequence[int], weights: Weights) ->
     if weights is None:
         return (Fraction(1),) * different
     total = [Fraction(0)] * different
+    together = Fraction(0)
     for measure, index, weight in zip(measures, same, _listed(measures, weights), strict=True):
         if weight is not None:
             total[index] += positive(weight, f"the weight of {measure.label}")
+            together += total[index]
+            if max(together.numerator.bit_length(), together.denominator.bit_length()) > MAX_BITS:
+                raise InvalidInput("the weights cannot be added up in reasonable length: write them as short decimals")
     for measure, index in zip(measures, same, strict=True):
         if not total[index]:
             raise InvalidInput(f"weights name no weight for {measure.label}: {_wanted(measures)}")

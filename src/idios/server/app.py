@@ -43,6 +43,8 @@ def create_app(service: Service) -> FastAPI:
         # The usual pages load their scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
+        # A redirect to the path without its slash would lead to whatever host the request names.
+        redirect_slashes=False,
     )
     app.state.service = service
     app.state.sent = _sent

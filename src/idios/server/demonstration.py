@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
+from idios.backends.temporary import TemporaryFolder
 from idios.demo import people
 from idios.ledger import Role
 from idios.party import TrustedParty
@@ -34,7 +34,7 @@ region = { type = "category", values = ["north", "south", "east", "west"] }
 @contextmanager
 def prepared() -> Iterator[tuple[Path, list[str]]]:
     """A configuration that can be served at once, and what to tell whoever tries it."""
-    with tempfile.TemporaryDirectory(prefix="idios-demo-") as folder:
+    with TemporaryFolder("demo") as folder:
         config = Path(folder) / "idios.toml"
         config.write_text(CONFIGURATION, encoding="utf-8")
         people(Path(folder) / "people.parquet")

@@ -29,13 +29,15 @@ from typing import Any, TypeVar
 
 from anyio.to_thread import run_sync
 
-from idios.answer import Answer
+from idios.answer import Answer, Quote
 from idios.backends.progress import Watch
 from idios.core.exact import exact
 from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError
 from idios.ledger import Identity, Role, Running
 from idios.ledger.running import LIVE
 from idios.party import Charged, Drawn, TrustedParty
+from idios.query.plan import Plan
+from idios.server.lanes import Lanes
 from idios.server.padding import release_after
 from idios.server.problems import BUSY, CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused, problem
 from idios.settings import Settings
@@ -144,8 +146,10 @@ class Desk:
         settings: Settings,
         release_seconds: Mapping[str, float],
         counted: Callable[[Charged], None],
+        planning: Lanes,
     ) -> None:
         self._counted = counted
+        self._planning = planning
         self._running = party.ledger.running
         self._settings = settings
         self._release = release_seconds
@@ -180,7 +184,8 @@ class Desk:
         self._take(asker, 1)
         came = asyncio.get_running_loop().time()
         try:
-            charged = await run_sync(lambda: charge(party, asked, identity, once))
+            plan = await self.plan(party, asked, identity)
+            charged = await run_sync(lambda: party.reserve(plan, analyst=analyst(identity), once=once))
         except BaseException:
             self._take(asker, -1)
             raise
@@ -196,10 +201,26 @@ class Desk:
             return task.result()
         return await self._follow(task, question, asked, identity)
 
+    async def plan(self, party: TrustedParty, asked: Asked, identity: Identity) -> Plan:
+        """Read and plan a question when it is the caller's turn."""
+        asked.affordable()
+        return await self._planning.run(caller(identity), lambda: party.plan(asked.sql, asked.epsilon, asked.weights))
+
+    async def quote(self, party: TrustedParty, asked: Asked, identity: Identity) -> Quote:
+        """Say what a question would cost."""
+        plan = await self.plan(party, asked, identity)
+        return await run_sync(lambda: party.price(plan, analyst=analyst(identity)))
+
     async def find(self, party: TrustedParty, id: str, identity: Identity) -> Progress:
         """A question that outlasted its request, with its answer once there is one."""
         row = await run_sync(lambda: self._own(id, identity))
-        return await run_sync(lambda: self._shown(party, row, identity))
+        found = self._shown(row)
+        if found.state != "answered":
+            return found
+        request = json.loads(row.request)
+        plan = await self.plan(party, Asked(**request["asked"]), identity)
+        answer = await run_sync(lambda: _stored(party, plan, request["key"], identity))
+        return replace(found, answer=answer)
 
     async def cancel(self, party: TrustedParty, id: str, identity: Identity) -> Progress:
         """Stop a question; it stays charged, and asking it again completes it without a new charge."""
@@ -345,7 +366,7 @@ class Desk:
             raise Refused(NO_SUCH_QUESTION)
         return row
 
-    def _shown(self, party: TrustedParty, row: Running, identity: Identity) -> Progress:
+    def _shown(self, row: Running) -> Progress:
         now = datetime.now(UTC)
         elapsed = round((now - datetime.fromisoformat(row.started)).total_seconds(), 1)
         state = row.state
@@ -354,25 +375,16 @@ class Desk:
         elif state in LIVE:
             lost = (now - datetime.fromisoformat(row.heartbeat)).total_seconds() > LOST
             state = "failed" if lost else "running"
-        if state == "answered":
-            return Progress(row.id, state, elapsed, answer=_stored(party, json.loads(row.request), identity))
         told = state == "running" and self._release.get(row.dataset, 0.0) == 0
         return Progress(row.id, state, elapsed, row.step if told else None, row.share if told else None)
 
 
-def charge(party: TrustedParty, asked: Asked, identity: Identity, once: str | None) -> Charged:
-    """Read, plan and charge a question for whoever asks."""
-    asked.affordable()
-    return party.charge(asked.sql, asked.epsilon, weights=asked.weights, analyst=analyst(identity), once=once)
-
-
-def _stored(party: TrustedParty, request: Mapping[str, Any], identity: Identity) -> Answer:
+def _stored(party: TrustedParty, plan: Plan, key: str, identity: Identity) -> Answer:
     """The answer to a question that was asked before; looking at it charges nothing and reads no data."""
-    asked = Asked(**request["asked"])
-    if party.key(asked.sql, asked.epsilon, weights=asked.weights) != request["key"]:
+    if party.key(plan) != key:
         raise Refused(DECLARED_ANEW)
     # It is stored by now, but this is the answer that was paid for.
-    return replace(party.complete(charge(party, asked, identity, None)), stored=False)
+    return replace(party.recall(plan, analyst=analyst(identity)), stored=False)
 
 
 def analyst(identity: Identity) -> str | None:

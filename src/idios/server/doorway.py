@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from idios.server.logs import REQUEST
 from idios.server.problems import INTERNAL, TOO_LARGE, TOO_SLOW, Problem, Refused, too_many
 from idios.server.service import Service
 
@@ -163,7 +164,7 @@ class _Passage:
             "caller": None if identity is None else f"{identity.role}:{identity.name}",
             **self._scope.get("idios.log", {}),
         }
-        log.info("request", extra={"fields": fields})
+        log.info(REQUEST, extra={"fields": fields})
 
 
 def route_of(scope: MutableMapping[str, Any]) -> str:

@@ -38,9 +38,11 @@ def service_of(request: Request) -> Service:
 
 
 def session_of(request: Request) -> Session | None:
-    """The console session of a request, if its cookie is one."""
+    """The console session of a request, if its cookie is one that nobody has signed out."""
+    service = service_of(request)
     cookie = request.cookies.get(cookie_name(request))
-    return None if cookie is None else service_of(request).sessions.read(cookie)
+    session = None if cookie is None else service.sessions.read(cookie)
+    return None if session is None or service.party.ledger.sessions.ended(session.id) else session
 
 
 def cookie_name(request: Request) -> str:

@@ -16,6 +16,7 @@ from idios.errors import (
     AnswerFailed,
     BudgetExceeded,
     ConfigurationError,
+    DataChanged,
     IdiosError,
     InvalidInput,
     KeyReused,
@@ -164,6 +165,10 @@ def problem(error: IdiosError | Refused) -> Problem:
             message = "the account cannot be written or read at the moment"
             fix = "send the same request again, with the same Idempotency-Key; tell the controller if it lasts"
             return Problem(503, "ledger_unavailable", message, fix, headers={"Retry-After": "2"})
+        case DataChanged():
+            fix = "ask the controller to restart the server, which opens the data as it is now"
+            message = f"{error}; nothing was charged"
+            return Problem(503, "data_changed", message, fix, headers={"Retry-After": "30"})
         case SourceError():
             # Only a controller's inspection gets here: after a charge it is an AnswerFailed.
             return UNREADABLE

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from idios.answer import Answer
+from idios.backends.progress import Watch
 from idios.config import Declared
 from idios.ledger import Identity, Role
 from idios.party import TrustedParty
 from idios.server.admission import check_levels, check_source
 from idios.server.catalogue import described
-from idios.server.desk import Desk
+from idios.server.desk import Asked, Desk, caller
 from idios.server.limits import Limiter
 from idios.server.metrics import Metrics
 from idios.server.sessions import PURPOSE, Sessions
-from idios.server.side_work import SideWork
+from idios.server.side_work import SideWork, planning_lanes
 from idios.settings import Settings
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Service:
             party=party,
             declared=served,
             settings=settings,
-            desk=Desk(party, settings, release, metrics.count_question),
+            desk=Desk(party, settings, release, metrics.count_question, planning_lanes(settings)),
             side_work=SideWork(),
             sessions=Sessions(party.ledger.derive(PURPOSE), settings.session_hours),
             metrics=metrics,
@@ -63,6 +67,19 @@ class Service:
             return self.party
         granted = {one.dataset for one in self.party.ledger.grants(identity.name)}
         return self.party.limited_to(granted)
+
+    async def run_beside(self, identity: Identity, work: Callable[[], T]) -> T:
+        """Do free work that may take seconds, when it is the caller's turn."""
+        return await self.side_work.run(caller(identity), work)
+
+    async def sandbox(self, identity: Identity, asked: Asked, shown: Callable[[Answer], T]) -> T:
+        """Answer about made-up data, for a limited time; the answer is made ready to be sent in the same thread."""
+
+        def answered(watch: Watch) -> T:
+            sandbox = self.party_for(identity).sandbox
+            return shown(sandbox.query(asked.sql, asked.epsilon, weights=asked.weights, watch=watch))
+
+        return await self.side_work.stoppable(caller(identity), answered)
 
 
 STRANGERS = 60

@@ -4,7 +4,8 @@
     CSRF token = HMAC-SHA256(key, "csrf" ‖ payload)
 
 The key is derived from the ledger's own, so that every worker reads every cookie. Each request looks the token up by
-its name: one that was revoked or has expired ends its sessions at once.
+its name: one that was revoked or has expired ends its sessions at once. Signing out ends one session everywhere: its
+random bits are remembered by the ledger until it would have expired.
 """
 
 from __future__ import annotations
@@ -14,17 +15,24 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 PURPOSE = "console session"
 
 
 @dataclass(frozen=True)
 class Session:
-    """Whose session it is (by the name of his token), until when, and what his forms must carry."""
+    """Whose session it is (by the name of their token), until when, and what their forms must carry."""
 
+    id: str
     token: str
     expires: int
     csrf: str
+
+    @property
+    def end(self) -> datetime:
+        """When it expires."""
+        return datetime.fromtimestamp(self.expires, UTC)
 
 
 class Sessions:
@@ -55,10 +63,10 @@ class Sessions:
         payload, _, mac = cookie.rpartition(".")
         if not payload.isascii() or not mac.isascii() or not hmac.compare_digest(self._mac("cookie", payload), mac):
             return None
-        token, expires, _ = payload.split(".")
+        token, expires, id = payload.split(".")
         if int(expires) <= self._clock():
             return None
-        return Session(token, int(expires), self._mac("csrf", payload))
+        return Session(id, token, int(expires), self._mac("csrf", payload))
 
     def _mac(self, purpose: str, payload: str) -> str:
         return hmac.digest(self._key, f"{purpose}:{payload}".encode(), "sha256").hex()

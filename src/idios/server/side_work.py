@@ -1,31 +1,29 @@
-"""Work beside the questions that costs no budget and may take seconds: the sandbox, inspections, verifications.
+"""Work beside the questions that costs no budget: planning, which takes little, and what may take seconds.
 
-Whatever is free can be asked for without end, and every request needs one of the process's threads to be let in at
-all. So this work has a few threads of its own, and each caller a few places.
+Whatever is free can be asked for without end. So it is done in lanes (``lanes``): the sandbox, inspections,
+comparisons and verifications in one set of them, the planning of quotes and of questions that will be paid for in
+another, so that neither keeps the other waiting.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from threading import Timer
 from typing import TypeVar
 
-from anyio import CapacityLimiter
-from anyio.to_thread import run_sync
-
 from idios.backends.progress import Stopped, Watch
-from idios.ledger import Identity
-from idios.server.problems import Problem, Refused
+from idios.server.lanes import Lanes
+from idios.server.problems import BUSY, Problem, Refused
+from idios.settings import Settings
 
 AT_ONCE = 2
 """How much of it runs at a time; the rest of the machine is for questions."""
 EACH = 4
-"""How much of it one token may have running or waiting."""
+"""How much of it one caller may have running or waiting; one at a time runs."""
 TOO_MUCH = Problem(
     503,
     "busy",
-    f"at most {EACH} requests of this kind may be under way for one token; nothing was charged",
+    f"at most {EACH} requests of this kind may be under way for one caller; nothing was charged",
     "send it again when one of them is answered",
     headers={"Retry-After": "2"},
 )
@@ -42,28 +40,19 @@ TOO_LONG = Problem(
 T = TypeVar("T")
 
 
-class SideWork:
-    """Runs what is free, a little at a time."""
+def planning_lanes(settings: Settings) -> Lanes:
+    """Where questions are planned, one at a time: Python would not plan two of them faster side by side."""
+    most = settings.concurrent_questions + settings.waiting_questions
+    return Lanes(1, most, BUSY)
+
+
+class SideWork(Lanes):
+    """Runs what is free and may take seconds."""
 
     def __init__(self) -> None:
-        self._threads: CapacityLimiter | None = None
-        self._of: Counter[str] = Counter()
+        super().__init__(AT_ONCE, EACH, TOO_MUCH)
 
-    async def run(self, identity: Identity, work: Callable[[], T]) -> T:
-        """Do the work in a thread, as soon as there is one for it."""
-        if self._of[identity.token] >= EACH:
-            raise Refused(TOO_MUCH)
-        if self._threads is None:
-            self._threads = CapacityLimiter(AT_ONCE)  # belongs to the event loop, so it is made inside
-        self._of[identity.token] += 1
-        try:
-            return await run_sync(work, limiter=self._threads)
-        finally:
-            self._of[identity.token] -= 1
-            if not self._of[identity.token]:
-                del self._of[identity.token]
-
-    async def stoppable(self, identity: Identity, work: Callable[[Watch], T]) -> T:
+    async def stoppable(self, caller: str, work: Callable[[Watch], T]) -> T:
         """Do the work, for a limited time once it has begun."""
         watch = Watch()
 
@@ -78,4 +67,4 @@ class SideWork:
             finally:
                 timer.cancel()
 
-        return await self.run(identity, limited)
+        return await self.run(caller, limited)

@@ -7,13 +7,13 @@ import signal
 import socket
 import ssl
 import sys
-import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 
+from idios.backends.memory import divided
+from idios.backends.temporary import TemporaryFolder
 from idios.config import Configuration, read_configuration
 from idios.errors import ConfigurationError, LedgerTampered
 from idios.ledger import Ledger, Role
@@ -21,6 +21,7 @@ from idios.party import TrustedParty
 from idios.server import logs
 from idios.server.admission import check_levels
 from idios.server.app import create_app
+from idios.server.connections import BACKLOG, KEEP_ALIVE_SECONDS, GuardedProtocol
 from idios.server.metrics import FILES
 from idios.server.service import Service
 from idios.settings import PREFIX, Settings
@@ -55,7 +56,8 @@ def application(config: Path | None = None) -> FastAPI:
     logs.set_up()
     path = config or Path(os.environ[CONFIG])
     configuration = read_configuration(path)
-    party = TrustedParty.from_config(path, retired=False)
+    with divided(configuration.server.workers):
+        party = TrustedParty.from_config(path, retired=False)
     return create_app(Service.start(party, configuration.datasets, configuration.server))
 
 
@@ -73,8 +75,12 @@ def run(config: Path, settings: Settings) -> None:
         "server_header": False,
         "workers": settings.workers,  # said in any case: else uvicorn looks into an environment variable of its own
         "proxy_headers": bool(settings.behind_proxy),
-        "forwarded_allow_ips": settings.behind_proxy or None,
-        "timeout_keep_alive": 30,
+        "forwarded_allow_ips": settings.proxies or None,
+        "http": GuardedProtocol,
+        "ws": "none",
+        "loop": "idios.server.connections:EventLoop",
+        "backlog": BACKLOG,
+        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
         # Running questions get their time from the desk; a little more lets it finish its own work.
         "timeout_graceful_shutdown": settings.shutdown_seconds + 10,
         "h11_max_incomplete_event_size": 32_768,
@@ -87,17 +93,23 @@ def run(config: Path, settings: Settings) -> None:
     if settings.workers == 1:
         uvicorn.run(application(config), **options)
         return
-    with tempfile.TemporaryDirectory(prefix="idios-metrics-") as folder:
+    with TemporaryFolder("metrics") as folder:
         os.environ[FILES] = folder
         uvicorn.run("idios.server.starting:application", factory=True, **options)
 
 
 def place_risks(settings: Settings) -> list[str]:
     """What is risky about where the server listens."""
+    found = []
     local = settings.host in ("localhost", "::1") or settings.host.startswith("127.")
-    if local or settings.tls_cert or settings.behind_proxy:
-        return []
-    return ["Tokens travel in the clear: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy"]
+    if not (local or settings.tls_cert or settings.behind_proxy):
+        found.append("Tokens travel in the clear: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy")
+    if settings.believes_anybody:
+        found.append(
+            f"--behind-proxy {settings.behind_proxy} believes anybody about their address, so that no limit by address "
+            "holds, not even on failed sign-ins: name the address of the proxy alone"
+        )
+    return found
 
 
 def check_place(settings: Settings) -> None:
@@ -124,5 +136,5 @@ def check_place(settings: Settings) -> None:
 
 def _environment(settings: Settings) -> dict[str, str]:
     """The settings as a worker reads them."""
-    plain = vars(replace(settings, workers=1)).items()
+    plain = vars(settings).items()
     return {PREFIX + key.upper(): str(value).lower() if isinstance(value, bool) else str(value) for key, value in plain}

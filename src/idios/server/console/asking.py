@@ -23,7 +23,7 @@ from idios.server.console.completion import words_for
 from idios.server.console.dividing import read_weights, written
 from idios.server.console.pages import back, show
 from idios.server.console.visiting import Sender, Visit, Visitor
-from idios.server.desk import Asked, Progress, analyst
+from idios.server.desk import Asked, Progress
 from idios.server.problems import Problem, Refused, problem
 
 router = APIRouter()
@@ -59,21 +59,16 @@ async def ask(visit: Sender) -> Response:
         if not 0 < len(asked.sql) <= LONGEST:
             raise InvalidInput(f"a question has 1 to {LONGEST} characters, got {len(asked.sql)}")
         asked = replace(asked, weights=read_weights(visit.sent("weights"))).affordable()
-        party = await run_sync(lambda: visit.party)
         if action == "ask":
             found = await _asked(visit, asked)
             if isinstance(found, Progress):
                 return back(f"/console/questions/{found.id}")
-            shown["answer"] = presented(found)
+            shown["answer"] = await run_sync(presented, found)
         elif action == "sandbox":
-            tried = await visit.service.side_work.run(
-                visit.identity, lambda: party.sandbox.query(asked.sql, asked.epsilon, weights=asked.weights)
-            )
-            shown |= {"answer": presented(tried), "sandbox": True}
+            shown |= {"answer": await visit.service.sandbox(visit.identity, asked, presented), "sandbox": True}
         else:
-            whose = analyst(visit.identity)
-            quoted = await run_sync(lambda: party.quote(asked.sql, asked.epsilon, weights=asked.weights, analyst=whose))
-            shown["quote"] = quoted.to_dict()
+            party = await run_sync(lambda: visit.party)
+            shown["quote"] = (await visit.service.desk.quote(party, asked, visit.identity)).to_dict()
     except (IdiosError, Refused) as error:
         wrong = problem(error)
         visit.request.scope["idios.counted"] = wrong.counted
@@ -93,10 +88,14 @@ async def question(id: Id, visit: Visitor) -> Response:
         "progress": found,
         "question": asked,
         "weights": written(asked.weights),
-        "answer": None if found.answer is None else presented(found.answer),
         "sandbox": False,
     }
-    return await run_sync(lambda: show(visit, "question.html", **shown, budgets=budgets(visit)))
+
+    def page() -> Response:
+        answer = None if found.answer is None else presented(found.answer)
+        return show(visit, "question.html", **shown, answer=answer, budgets=budgets(visit))
+
+    return await run_sync(page)
 
 
 @router.post("/console/questions/{id}/stop")

@@ -34,7 +34,7 @@ async def compare(visit: Deciding) -> Response:
     asked = Asked(visit.form.get("sql", "").replace("\r\n", "\n").strip(), visit.sent("epsilon"))
     try:
         asked.affordable()
-        found = await visit.service.side_work.run(
+        found = await visit.service.run_beside(
             visit.identity, lambda: visit.service.party.costs(asked.sql, asked.epsilon)
         )
     except (IdiosError, Refused) as error:

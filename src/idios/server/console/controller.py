@@ -83,7 +83,7 @@ async def verify(visit: Deciding) -> Response:
     try:
         given = visit.sent("anchor")
         anchor = Anchor.parse(given) if given else None
-        found = await visit.service.side_work.run(visit.identity, lambda: visit.ledger.verify(anchor))
+        found = await visit.service.run_beside(visit.identity, lambda: visit.ledger.verify(anchor))
     except (IdiosError, Refused) as error:
         wrong = problem(error)
         return await run_sync(lambda: _ledger(visit, {}, None, problem=wrong))

@@ -74,7 +74,8 @@ async def sign_in(request: Request) -> Response:
 
 @router.post("/console/sign-out")
 async def sign_out(visit: Sender) -> Response:
-    """End the session in this browser."""
+    """End the session, wherever a copy of its cookie is."""
+    await run_sync(visit.ledger.sessions.end, visit.session.id, visit.session.end)
     response = back("/console/sign-in?left=1")
     forget(visit.request, response)
     return response

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
-from idios.backends.progress import Watch
+from idios.answer import Answer
 from idios.core.exact import text
 from idios.ledger import Account, Balance, Role, StoredAnswer
 from idios.server.desk import Asked, Progress, analyst
 from idios.server.identity import Caller, Served
+from idios.server.replies import encoded, listed, page, with_facts
 from idios.server.routes.documented import errors
 from idios.server.schemas import (
     Answers,
@@ -48,35 +49,34 @@ def me(identity: Caller) -> Me:
     return Me(name=identity.name, role=identity.role.value)
 
 
-@router.get("/datasets", responses=errors(), summary="What may be asked about")
-def datasets(identity: Caller, service: Served) -> Datasets:
+@router.get("/datasets", response_model=Datasets, responses=errors(), summary="What may be asked about")
+def datasets(identity: Caller, service: Served) -> Response:
     """The declared schema of every data set the caller may ask about; nothing here comes from the data."""
     live = {one.dataset for one in service.party.ledger.datasets()}
     party = service.party_for(identity)
-    return Datasets.model_validate({"datasets": [service.catalogue[name] for name in party.holdings if name in live]})
+    offered = [service.catalogue[name] for name in party.holdings if name in live]
+    return encoded(Datasets.model_validate({"datasets": offered}))
 
 
-@router.post("/quote", responses=errors(), summary="What a question would cost")
-def quote(body: QuestionBody, identity: Caller, service: Served) -> QuoteShown:
+@router.post("/quote", response_model=QuoteShown, responses=errors(), summary="What a question would cost")
+async def quote(body: QuestionBody, identity: Caller, service: Served) -> Response:
     """Cost, guarantee and remaining budget of a question; nothing is charged and no data is touched."""
     asked = read_question(body)
-    quoted = service.party_for(identity).quote(
-        asked.sql, asked.epsilon, weights=asked.weights, analyst=analyst(identity)
-    )
-    return QuoteShown.model_validate(quoted.to_dict())
+    party = await run_sync(service.party_for, identity)
+    quoted = await service.desk.quote(party, asked, identity)
+    return await run_sync(lambda: encoded(QuoteShown.model_validate(quoted.to_dict())))
 
 
 @router.post(
     "/query",
+    response_model=AnswerShown,
     responses={
         **errors(409),
         202: {"model": ProgressShown, "description": "Not answered yet: look at the address in Location."},
     },
     summary="Ask a question",
 )
-async def query(
-    body: QueryBody, identity: Caller, service: Served, request: Request, response: Response, once: Key = None
-) -> AnswerShown | Any:
+async def query(body: QueryBody, identity: Caller, service: Served, request: Request, once: Key = None) -> Response:
     """Charge and answer a question. The same question again returns the stored answer, free."""
     party = await run_sync(service.party_for, identity)
     asked = read_question(body)
@@ -86,19 +86,24 @@ async def query(
     found = await service.desk.ask(party, asked, identity, once, wait)
     if isinstance(found, Progress):
         return _progress(found, request, status=202)
-    return AnswerShown.model_validate(found.to_dict())
+    return await run_sync(lambda: encoded(AnswerShown.model_validate(found.to_dict())))
 
 
-@router.get("/questions/{id}", responses=errors(404, 410), summary="A question that outlasted its request")
-async def question(id: Id, identity: Caller, service: Served, request: Request) -> ProgressShown:
+@router.get(
+    "/questions/{id}",
+    response_model=ProgressShown,
+    responses=errors(404, 410),
+    summary="A question that outlasted its request",
+)
+async def question(id: Id, identity: Caller, service: Served, request: Request) -> Response:
     """Its progress, or its answer once there is one."""
     party = await run_sync(service.party_for, identity)
     found = await service.desk.find(party, id, identity)
-    return ProgressShown.model_validate(found.to_dict(request.scope["idios.request"]))
+    return await run_sync(lambda: encoded(ProgressShown.model_validate(found.to_dict(request.scope["idios.request"]))))
 
 
-@router.delete("/questions/{id}", responses=errors(404, 410), summary="Stop a question")
-async def cancel(id: Id, identity: Caller, service: Served, request: Request) -> ProgressShown:
+@router.delete("/questions/{id}", response_model=ProgressShown, responses=errors(404, 410), summary="Stop a question")
+async def cancel(id: Id, identity: Caller, service: Served, request: Request) -> Response:
     """Stop computing. The question stays charged; asking it again completes it without a new charge.
 
     One that is `cancelled` gives no answer. One whose answer is on its way out is not stopped: it is still `running`,
@@ -106,7 +111,7 @@ async def cancel(id: Id, identity: Caller, service: Served, request: Request) ->
     """
     party = await run_sync(service.party_for, identity)
     found = await service.desk.cancel(party, id, identity)
-    return ProgressShown.model_validate(found.to_dict(request.scope["idios.request"]))
+    return await run_sync(lambda: encoded(ProgressShown.model_validate(found.to_dict(request.scope["idios.request"]))))
 
 
 @router.get("/budget", responses=errors(), summary="What may still be spent")
@@ -120,31 +125,32 @@ def budget(identity: Caller, service: Served) -> Budgets:
     return Budgets.model_validate({"budgets": [shown_balance(one) for one in found]})
 
 
-@router.get("/answers", responses=errors(), summary="Answers already paid for")
+@router.get("/answers", response_model=Answers, responses=errors(), summary="Answers already paid for")
 def answers(
     identity: Caller,
     service: Served,
     dataset: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
     before: Annotated[int | None, Query(ge=1, le=2**53, description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
-) -> Answers:
-    """The caller's own answers, newest first; a controller sees all."""
-    found = service.party.ledger.answers(dataset, analyst(identity), newest_first=True, before=before, limit=limit)
-    following = found[-1].sequence if len(found) == limit else None
-    return Answers.model_validate({"answers": [shown_answer(one) for one in found], "next": following})
+) -> Response:
+    """The caller's own answers, newest first; a controller sees all. A page of long answers has fewer than `limit`."""
+    ledger, whose = service.party.ledger, analyst(identity)
+
+    def read(before: int | None, limit: int) -> list[StoredAnswer]:
+        return ledger.answers(dataset, whose, newest_first=True, before=before, limit=limit)
+
+    found, following = page(read, lambda one: len(one.answer), before, limit)
+    return listed("answers", [with_facts(_facts(one), one.answer) for one in found], next=following)
 
 
-@router.post("/sandbox", responses=errors(), summary="Try a question on made-up data")
-async def sandbox(body: QuestionBody, identity: Caller, service: Served) -> SandboxAnswer:
+@router.post("/sandbox", response_model=SandboxAnswer, responses=errors(), summary="Try a question on made-up data")
+async def sandbox(body: QuestionBody, identity: Caller, service: Served) -> Response:
     """Answer about a table generated from the declared schema alone: free, and good for nothing but debugging."""
-    asked = read_question(body)
 
-    def answered(watch: Watch) -> SandboxAnswer:
-        sandbox = service.party_for(identity).sandbox
-        found = sandbox.query(asked.sql, asked.epsilon, weights=asked.weights, watch=watch)
-        return SandboxAnswer.model_validate({**found.to_dict(), "sandbox": True})
+    def shown(answer: Answer) -> Response:
+        return encoded(SandboxAnswer.model_validate({**answer.to_dict(), "sandbox": True}))
 
-    return await service.side_work.stoppable(identity, answered)
+    return await service.sandbox(identity, read_question(body), shown)
 
 
 def read_question(body: QuestionBody) -> Asked:
@@ -169,13 +175,17 @@ def shown_balance(balance: Balance) -> dict[str, Any]:
 
 def shown_answer(stored: StoredAnswer) -> dict[str, Any]:
     """A stored answer for JSON."""
+    return {**_facts(stored), **json.loads(stored.answer)}
+
+
+def _facts(stored: StoredAnswer) -> dict[str, Any]:
+    """What is known of an answer beside what is stored of it."""
     return {
         "sequence": stored.sequence,
         "id": stored.key[:16],
         "time": stored.time,
         "epsilon": text(stored.epsilon),
         "delta": text(stored.delta),
-        **json.loads(stored.answer),
     }
 
 

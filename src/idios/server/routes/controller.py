@@ -10,11 +10,12 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 
 from idios.core.exact import exact
 from idios.ledger import Anchor, Entry, Role, Token
 from idios.server.identity import Controller, Served
+from idios.server.replies import encoded, listed, page
 from idios.server.routes.analyst import read_question, shown_balance
 from idios.server.routes.documented import errors
 from idios.server.schemas import (
@@ -38,31 +39,33 @@ router = APIRouter(prefix="/v1", tags=["controller"])
 NamePath = Annotated[str, Path(min_length=1, max_length=200)]
 
 
-@router.post("/inspect", responses=errors(), summary="The truth behind a question")
-async def inspect(body: QuestionBody, identity: Controller, service: Served) -> InspectionShown:
+@router.post("/inspect", response_model=InspectionShown, responses=errors(), summary="The truth behind a question")
+async def inspect(body: QuestionBody, identity: Controller, service: Served) -> Response:
     """True values, envelopes and noise; charges nothing and is recorded."""
     asked = read_question(body)
 
-    def inspected() -> InspectionShown:
+    def inspected() -> Response:
         found = service.party.inspect(asked.sql, asked.epsilon, weights=asked.weights)
-        return InspectionShown.model_validate(found.to_dict())
+        return encoded(InspectionShown.model_validate(found.to_dict()))
 
-    return await service.side_work.run(identity, inspected)
+    return await service.run_beside(identity, inspected)
 
 
-@router.post("/compare", responses=errors(), summary="What each level of protection would cost")
-async def compare(body: QuestionBody, identity: Controller, service: Served) -> CostsShown:
+@router.post(
+    "/compare", response_model=CostsShown, responses=errors(), summary="What each level of protection would cost"
+)
+async def compare(body: QuestionBody, identity: Controller, service: Served) -> Response:
     """Expected errors of a question at every level; charges nothing and is recorded."""
     asked = read_question(body)
 
-    def compared() -> CostsShown:
+    def compared() -> Response:
         found = service.party.costs(asked.sql, asked.epsilon, weights=asked.weights)
-        return CostsShown.model_validate(found.to_dict())
+        return encoded(CostsShown.model_validate(found.to_dict()))
 
-    return await service.side_work.run(identity, compared)
+    return await service.run_beside(identity, compared)
 
 
-@router.get("/ledger", responses=errors(), summary="The entries of the chain")
+@router.get("/ledger", response_model=Entries, responses=errors(), summary="The entries of the chain")
 def ledger(
     _: Controller,
     service: Served,
@@ -72,23 +75,24 @@ def ledger(
     analyst: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
     before: Annotated[int | None, Query(ge=1, le=2**53, description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
-) -> Entries:
-    """Entries, newest first, and the end of the chain, to be kept elsewhere."""
+) -> Response:
+    """Entries, newest first, and the end of the chain, to be kept elsewhere. A page of long ones has fewer."""
     book = service.party.ledger
-    found = book.search(
-        text=text, kinds=tuple(kind or ()), dataset=dataset, analyst=analyst, before=before, limit=limit
-    )
-    following = found[-1].sequence if len(found) == limit else None
-    return Entries.model_validate(
-        {"entries": [shown_entry(one) for one in found], "next": following, "head": str(book.head())}
-    )
+
+    def read(before: int | None, limit: int) -> list[Entry]:
+        kinds = tuple(kind or ())
+        return book.search(text=text, kinds=kinds, dataset=dataset, analyst=analyst, before=before, limit=limit)
+
+    found, following = page(read, lambda one: len(one.payload), before, limit)
+    entries = [json.dumps(_facts(one))[:-1] + f',"content":{one.payload}}}' for one in found]
+    return listed("entries", entries, next=following, head=str(book.head()))
 
 
 @router.post("/ledger/verify", responses=errors(), summary="Check every signature")
 async def verify(body: VerifyBody, identity: Controller, service: Served) -> Verified:
     """Hold the chain and the tables against their signatures, and against an anchor kept elsewhere."""
     anchor = None if body.anchor is None else Anchor.parse(body.anchor)
-    found = await service.side_work.run(identity, lambda: service.party.ledger.verify(anchor))
+    found = await service.run_beside(identity, lambda: service.party.ledger.verify(anchor))
     return Verified(ok=found.ok, entries=found.entries, head=str(found.head), problem=None if found.ok else str(found))
 
 
@@ -158,12 +162,11 @@ def retire(name: NamePath, _: Controller, service: Served) -> Done:
 
 def shown_entry(entry: Entry) -> dict[str, Any]:
     """An entry for JSON."""
-    return {
-        "sequence": entry.sequence,
-        "time": entry.time,
-        "kind": entry.kind,
-        "content": json.loads(entry.payload),
-    }
+    return {**_facts(entry), "content": json.loads(entry.payload)}
+
+
+def _facts(entry: Entry) -> dict[str, Any]:
+    return {"sequence": entry.sequence, "time": entry.time, "kind": entry.kind}
 
 
 def shown_token(token: Token) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from idios.errors import LedgerError
+from idios.errors import DataChanged, LedgerError
 from idios.server.identity import Controller, Served
 from idios.server.problems import Refused, problem
 from idios.server.routes.documented import errors
@@ -21,10 +21,12 @@ async def healthz() -> Health:
 
 @router.get("/readyz", responses=errors(), summary="Questions can be answered")
 def readyz(service: Served) -> Health:
-    """Says ready if the ledger can be read; touches no data."""
+    """Says ready if the ledger can be read and every file is the one that was opened; touches no data."""
     try:
         service.party.ledger.head()
-    except LedgerError as error:
+        for holding in service.party.holdings.values():
+            holding.check()
+    except (LedgerError, DataChanged) as error:
         raise Refused(problem(error)) from None
     return Health(status="ready")
 

@@ -1,0 +1,39 @@
+"""How much work planning one question may take: one counter that every step of it charges, before it does the work.
+
+A unit is about a microsecond. What a caller can write is long at most (``text``); what can be made of it by planning is
+not, so whatever loops over runs, groups, cells or characters says how often it will.
+"""
+
+from __future__ import annotations
+
+from idios.errors import QuestionRefused
+
+MAX_WORK = 600_000
+"""Units that planning one question may take: about half a second."""
+RUN = 4
+"""Units for a run of a diagram that is made; one that is only looked at takes one."""
+CHARACTERS = 4
+"""How many characters of a normal form are written, compared and stored for one unit."""
+
+
+class Work:
+    """The work that one question has caused so far.
+
+    >>> work = Work(limit=10)
+    >>> work.spend(7)
+    >>> work.spent
+    7
+    """
+
+    def __init__(self, limit: int = MAX_WORK) -> None:
+        self._limit = limit
+        self.spent = 0
+
+    def spend(self, units: int) -> None:
+        """Count work that is about to be done, or refuse the question."""
+        self.spent += units
+        if self.spent > self._limit:
+            raise QuestionRefused(
+                "the question is too complex: planning it takes more work than one question may cause; use fewer or "
+                "simpler alternatives, fewer groups or statistics, or ask in parts"
+            )

@@ -1,0 +1,88 @@
+"""Threads that callers take turns at: one caller's work waits behind their own, never in front of somebody else's.
+
+Every request needs one of the process's threads to be let in at all, so work that takes long has threads of its own.
+Each caller has a lane: their work is done in the order in which it came, so much of it at a time; the lanes are served
+in turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from typing import TypeVar
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+
+from idios.server.problems import Problem, Refused
+
+T = TypeVar("T")
+
+
+class Lanes:
+    """Runs work in a few threads: of each caller so much at a time, and so much running or waiting."""
+
+    def __init__(self, threads: int, each: int, full: Problem, at_once: int = 1) -> None:
+        self._threads = self._free = threads
+        self._each = each
+        self._full = full
+        self._at_once = at_once
+        self._limiter: CapacityLimiter | None = None
+        self._taken: Counter[str] = Counter()
+        self._running: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    async def run(self, caller: str, work: Callable[[], T]) -> T:
+        """Do the work in a thread when it is the caller's turn; refused if too much of theirs waits already."""
+        if self._taken[caller] >= self._each:
+            raise Refused(self._full)
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(self._threads)  # belongs to the event loop, so it is made inside
+        self._taken[caller] += 1
+        try:
+            await self._turn(caller)
+            try:
+                return await run_sync(work, limiter=self._limiter)
+            finally:
+                self._leave(caller)
+        finally:
+            self._taken[caller] -= 1
+            if not self._taken[caller]:
+                del self._taken[caller]
+
+    async def _turn(self, caller: str) -> None:
+        """Wait until a thread is the caller's."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(caller, deque()).append(turn)
+        self._call()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave(caller)
+            elif caller in self._waiting and turn in self._waiting[caller]:
+                self._waiting[caller].remove(turn)
+            raise
+
+    def _leave(self, caller: str) -> None:
+        self._free += 1
+        self._running[caller] -= 1
+        if not self._running[caller]:
+            del self._running[caller]
+        if caller in self._waiting:
+            self._waiting.move_to_end(caller)  # they had their turn, even if nobody else waited when it came
+        self._call()
+
+    def _call(self) -> None:
+        """Give each free thread to the caller whose last turn is longest ago and who may have one."""
+        for caller in list(self._waiting):
+            lane = self._waiting[caller]
+            if not self._free:
+                return
+            if lane and self._running[caller] < self._at_once:
+                self._free -= 1
+                self._running[caller] += 1
+                lane.popleft().set_result(None)
+            if not lane:
+                del self._waiting[caller]

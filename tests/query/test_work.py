@@ -1,0 +1,120 @@
+"""Planning any text takes a bounded number of steps: counted as calls of functions, so that no clock decides."""
+
+import sys
+from fractions import Fraction
+
+import pytest
+from declared import dataset, declared
+
+from idios.core.calibration import Protection
+from idios.core.domain import Categories, Domain, Kind
+from idios.errors import InvalidInput, QuestionRefused
+from idios.query.planner import plan
+from idios.query.reader import read
+from idios.query.schema import Column, Parameters
+from idios.query.text import MAX_LENGTH
+from idios.query.work import MAX_WORK, Work
+
+WIDE = declared(
+    dataset(
+        "wide",
+        Column("income", Kind.INTEGER, Domain(lower=0, upper=19_999)),
+        Column("a", Kind.INTEGER, Domain()),
+        Column("b", Kind.INTEGER, Domain()),
+        Column("g", Kind.CATEGORY, Categories(tuple(f"v{i}" for i in range(900)))),
+        *(Column(f"c{i:02}", Kind.INTEGER, Domain(lower=0, upper=1000)) for i in range(60)),
+        *(Column(f"unused{i}", Kind.INTEGER, Domain()) for i in range(1000)),
+    ),
+    protection=Protection.declare("differential", delta="1e-6"),
+    min_epsilon=Fraction(1, 10**9),
+    parameters=Parameters(quantile=None, k=None, trim=None),
+)
+
+
+def listed(count, step=7, end=""):
+    return ", ".join(f"{step * i}{end}" for i in range(1, count + 1))
+
+
+def joined(word, pattern, count):
+    return f" {word} ".join(pattern.format(i=3 * i) for i in range(count))
+
+
+QUESTIONS = {
+    "bins of a long list": f"BIN(income, 20), COUNT(*) FROM wide WHERE NOT income IN ({listed(2800)}) "
+    "GROUP BY BIN(income, 20)",
+    "bins of two lists": f"COUNT(*) FROM wide WHERE NOT income IN ({listed(1500)}) AND NOT c01 IN ({listed(480, 2)}) "
+    "GROUP BY BIN(income, 667), BIN(c01, 32)",
+    "a chain of exceptions": f"COUNT(*) FROM wide WHERE {joined('AND', 'a <> {i}', 1400)}",
+    "many alternatives": f"COUNT(*) FROM wide WHERE {joined('OR', '(a = {i} AND b = {i})', 760)}",
+    "alternatives that exclude each other": "COUNT(*) FROM wide WHERE c00 > 900 AND c00 < 5 AND "
+    f"({joined('OR', '(a = {i} AND b = {i})', 740)})",
+    "many statistics of a long list": ", ".join(f"AVG(c{i:02})" for i in range(60))
+    + f" FROM wide WHERE NOT income IN ({listed(2500)})",
+    "many quantiles of a long list": ", ".join(f"QUANTILE(income, 0.{i:03})" for i in range(1, 120))
+    + f" FROM wide WHERE NOT income IN ({listed(2100)})",
+    "long numbers": ", ".join(f"QUANTILE(a, 0.{i:03})" for i in range(1, 100))
+    + f" FROM wide WHERE NOT a IN ({listed(1600, 7, 'e395')})",
+    "categories": f"g, COUNT(*) FROM wide WHERE NOT income IN ({listed(2500)}) GROUP BY g",
+    "an explosion": "COUNT(*) FROM wide WHERE " + " OR ".join(f"(c{i:02} > 5 AND c{i + 30} > 5)" for i in range(30)),
+    "a joint distribution": f"COUNT(*) FROM wide WHERE {joined('OR', '(c00 = {i} AND c01 = {i})', 300)} "
+    "GROUP BY BIN(c00, 33), BIN(c01, 33)",
+}
+
+
+class Calls:
+    """Counts calls of Python functions, and stops what makes too many."""
+
+    def __init__(self, most):
+        self.most, self.count = most, 0
+
+    def __enter__(self):
+        sys.setprofile(self._called)
+        return self
+
+    def __exit__(self, *_):
+        sys.setprofile(None)
+
+    def _called(self, frame, event, argument):
+        self.count += event == "call"
+        if self.count > self.most:
+            sys.setprofile(None)
+            raise AssertionError(f"more than {self.most:,} calls")
+
+
+def outcome(question):
+    try:
+        return plan(question, WIDE, 1000)
+    except QuestionRefused as error:
+        if "too complex" not in str(error):
+            raise
+        return None
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_no_text_makes_planning_long(name):
+    sql = "SELECT " + QUESTIONS[name]
+    assert len(sql) <= MAX_LENGTH
+    with Calls(700_000):
+        question = read(sql, {"wide": WIDE})
+    with Calls(1_500_000):
+        outcome(question)
+
+
+@pytest.mark.parametrize("name", ["bins of a long list", "bins of two lists", "a chain of exceptions", "categories"])
+def test_what_is_long_but_simple_is_planned(name):
+    assert outcome(read("SELECT " + QUESTIONS[name], {"wide": WIDE})) is not None
+
+
+def test_work_is_counted_up_to_a_limit():
+    work = Work()
+    work.spend(MAX_WORK)
+    with pytest.raises(QuestionRefused, match="too complex"):
+        work.spend(1)
+
+
+def test_weights_that_cannot_be_added_up_are_refused():
+    labels = [f"AVG(c{i:02})" for i in range(60)]
+    question = read(f"SELECT {', '.join(labels)} FROM wide", {"wide": WIDE})
+    awkward = {label: f"1/{10**90 + 2 * i + 1}" for i, label in enumerate(labels)}
+    with pytest.raises(InvalidInput, match="short decimals"):
+        plan(question, WIDE, 1000, awkward)
