@@ -21,6 +21,7 @@ TOML = "".join(
     f"""
 [datasets.people{i}]
 source = "people.csv"
+shares_source = true
 budget = 1
 columns = {{ age = "integer" }}
 """
