@@ -119,8 +119,8 @@ def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
         return
     errors.print(f"  csv: {_format_text(proposal.csv_format)}", highlight=False, markup=False)
     errors.print(
-        "This proposal was made by reading the first records of the file. Declare it only if you knew it before: what "
-        "is declared is public, and is kept from now on.",
+        "It was made by reading the first records of the file. What you confirm is declared as public knowledge of the "
+        "file, and is kept from now on.",
         highlight=False,
     )
     if yes:
