@@ -122,6 +122,7 @@ def test_fresh_upgraded_and_migrated_ledgers_have_the_same_tables(place: Place) 
         migrate(connection)
     assert tables() == fresh
     with place.open() as ledger:
+        ledger.rebuild()  # migrations make tables; what proves them is made from the chain
         assert ledger.verify().ok
 
 
