@@ -12,7 +12,7 @@ from old_ledger import write_old_ledger
 from typer.testing import CliRunner
 
 from idios.cli.main import app
-from idios.errors import InvalidInput, LedgerError, NotPermitted
+from idios.errors import InvalidInput, LedgerError, LedgerUnavailable, NotPermitted
 from idios.ledger import Ledger, Role
 
 CONFIGURATION = """
@@ -125,6 +125,21 @@ def test_backup_and_restore(folder: Path) -> None:
     assert "missing" not in run("ledger", "restore", "monday.db", "--anchor", said[-1])
     move_ledger_away()
     assert "Nothing tells whether newer entries are missing" in " ".join(run("ledger", "restore", "monday.db").split())
+
+
+def test_a_lost_ledger_is_begun_anew_on_purpose(folder: Path) -> None:
+    move_ledger_away()
+    with pytest.raises(LedgerUnavailable, match="`idios ledger create --reason"):
+        run("query", MEDIAN, "--epsilon", "0.5")
+    assert not Path("ledger.db").exists()
+    run("ledger", "create", code=2)
+    said = " ".join(run("ledger", "create", "--reason", "the disk was lost").split())
+    assert "Begun: 1 entries, all as signed" in said
+    assert "idios ledger forfeit" in said
+    assert "the disk was lost" in run("ledger", "show")
+    assert run_json("query", MEDIAN, "--epsilon", "0.5")["remaining"] == "0.5"
+    with pytest.raises(InvalidInput, match=r"there is a ledger in .* already"):
+        run("ledger", "create", "--reason", "again")
 
 
 def move_ledger_away() -> None:

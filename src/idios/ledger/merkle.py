@@ -19,7 +19,10 @@ FANOUT = 64
 DIGEST = 16
 TAG = 10
 PLACE = 2
-_SLOT = TAG - PLACE + DIGEST
+"""How many bytes of a tag say where it belongs; a leaf is named by their first 12 bits."""
+# A leaf repeats what its name does not say: the tag without its first byte.
+_OWN = 1
+_SLOT = TAG - _OWN + DIGEST
 _NOTHING = bytes(DIGEST)
 
 EMPTY = _NOTHING * FANOUT
@@ -43,13 +46,13 @@ class Tree:
 
     def get(self, tag: bytes) -> bytes | None:
         """The value under the tag, if there is one."""
-        leaf, own = self._leaf(_leaf_of(tag)), tag[PLACE:]
+        leaf, own = self._leaf(_leaf_of(tag)), tag[_OWN:]
         at = _position(leaf, own)
         return leaf[at + len(own) : at + _SLOT] if leaf.startswith(own, at) else None
 
     def put(self, tag: bytes, value: bytes) -> None:
         """Keep the value under the tag."""
-        number, own = _leaf_of(tag), tag[PLACE:]
+        number, own = _leaf_of(tag), tag[_OWN:]
         leaf = self._leaf(number)
         at = _position(leaf, own)
         after = at + _SLOT if leaf.startswith(own, at) else at

@@ -139,6 +139,10 @@ class Proof:
             self._memory.keep(self.head, self._root)
         return self._root
 
+    def check_seal(self) -> None:
+        """Refuse a stored root that is not the one of this end of the chain, also where the process remembers it."""
+        _opened(self._memory.secret, self.head, self._sealed)
+
     def read(self, row: type[SomeRow], identity: tuple[str, ...], found: Sequence[Plain] | None) -> SomeRow | None:
         """The row behind the columns that were found in its table, or None; refused unless that is what was signed."""
         expected = self._rows.get(self._memory.tag(row, identity))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,10 @@ from idios.ledger.searching import find_entries
 from idios.ledger.spending import Spending, SpendingSoFar
 from idios.ledger.tables import read_entries
 from idios.ledger.verification import Verification, verify
+
+log = logging.getLogger("idios.ledger")
+# Where nobody has set up logs, an error is what is raised, and nothing is printed besides.
+log.addHandler(logging.NullHandler())
 
 LONGEST_PAGE = 1000
 PERMISSIONS: tuple[type[Row], ...] = (Dataset, Analyst, Grant, Token)
@@ -155,7 +160,7 @@ class Record:
     def head(self) -> Anchor:
         """Give the end of the chain: kept elsewhere, it lets `verify` find a chain that was cut off."""
         with self._reading() as book:
-            assert book.proof.root is not None  # which is refused unless it is the one of this end
+            book.proof.check_seal()
             return book.proof.head
 
     def verify(self, anchor: Anchor | None = None) -> Verification:
@@ -177,7 +182,7 @@ class Record:
         """
         self._database.check_writable()
         with self._reading() as book:
-            assert book.proof.root is not None
+            book.proof.check_seal()
             began = time.monotonic()
             if began >= self._check_again:
                 for row in PERMISSIONS:
@@ -187,9 +192,12 @@ class Record:
         if self.trouble is not None:
             raise LedgerTampered(f"the ledger is not what was signed: {self.trouble}")
 
-    def distrust(self, problem: str) -> None:
-        """Answer nothing from here on, as a verification has found this problem."""
-        self.trouble = self._distrusted = problem
+    def distrust(self, problem: str, *, answer: bool = False) -> None:
+        """Note what is wrong, for `check` and the log; nothing is answered from here on, unless `answer` says so."""
+        log.error("not what was signed", extra={"fields": {"problem": problem}})
+        self.trouble = problem
+        if not answer:
+            self._distrusted = problem
 
     def _rows(self, row: type[SomeRow]) -> list[SomeRow]:
         with self._reading() as book:
@@ -214,7 +222,8 @@ class Record:
         try:
             yield
         except LedgerTampered as error:
-            self.trouble = self.trouble or str(error)
+            if self.trouble is None:
+                self.distrust(str(error), answer=True)
             raise
 
 
