@@ -261,6 +261,7 @@ def test_entries_that_others_wrote_are_followed(office: Office) -> None:
         "DELETE FROM idios_merkle WHERE page > 64",
         "DELETE FROM idios_merkle WHERE page BETWEEN 1 AND 64",
         "UPDATE idios_merkle SET content = :other",
+        "UPDATE idios_merkle SET content = 'a text'",
         "UPDATE idios_merkle SET content = (SELECT content FROM idios_merkle WHERE page = 0)",
     ],
 )
@@ -292,3 +293,33 @@ def test_an_emptied_ledger_is_not_a_new_one(office: Office) -> None:
     office.place.put_back({name: [] for name in office.place.copied() if name != "idios_chain"})
     with office.place.open() as another, pytest.raises(LedgerTampered):
         another.declare(people(100))
+
+
+def test_rows_are_checked_now_and_then(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The end of the chain each time; all permissions only after a pause.
+    now = 1000.0
+    monkeypatch.setattr("idios.ledger.record.time.monotonic", lambda: now)
+    office.ledger.check()
+    office.place.execute("DELETE FROM idios_grants WHERE analyst = 'ada'")
+    office.ledger.check()
+    now += 60
+    for _ in range(2):
+        with pytest.raises(LedgerTampered, match="table of grants has 1 rows of 2"):
+            office.ledger.check()
+    assert office.ledger.trouble is not None
+    office.ledger.rebuild()
+    office.ledger.check()
+
+
+def test_what_was_found_once_is_told_until_all_is_verified(office: Office) -> None:
+    office.ledger.check()
+    (spent,) = office.place.execute("SELECT epsilon_spent FROM idios_datasets")[0]
+    office.place.execute("UPDATE idios_datasets SET epsilon_spent = '0/1'")
+    with pytest.raises(LedgerTampered):
+        office.ledger.reserve(BOB)
+    office.place.execute("UPDATE idios_datasets SET epsilon_spent = :spent", spent=spent)
+    assert office.ledger.balance("people").epsilon.spent == Fraction(3, 4)
+    with pytest.raises(LedgerTampered, match="the ledger is not what was signed: the ledger's table of datasets"):
+        office.ledger.check()
+    assert office.ledger.verify().ok
+    office.ledger.check()

@@ -48,6 +48,7 @@ class DatabaseFile:
 
     def check_room(self) -> None:
         """Refuse a disk that is full."""
+        self.check()
         disk = os.statvfs(self._path.parent)
         if disk.f_bavail * disk.f_frsize < ROOM:
             raise LedgerUnavailable(f"the ledger {self._path} has no room left; free some space on its disk")
@@ -129,6 +130,9 @@ class Database:
         """Refuse a database that cannot be written, by writing what is there already."""
         with self.noting() as connection:
             connection.execute(_REWRITE)
+
+    def check_room(self) -> None:
+        """Refuse a disk that is full, where that can be told."""
         if self.file is not None:
             self.file.check_room()
 

@@ -31,8 +31,9 @@ log.addHandler(logging.NullHandler())
 LONGEST_PAGE = 1000
 PERMISSIONS: tuple[type[Row], ...] = (Dataset, Analyst, Grant, Token)
 """The tables that say who may do what, short enough to be checked while others wait."""
+PAUSE = 1.0
 SHARE = 20
-"""They are checked again after this many times as long as it took."""
+"""They are checked again after this many seconds, or after this many times as long as it took."""
 
 
 class Record:
@@ -178,17 +179,20 @@ class Record:
         """Refuse a ledger that cannot be written or where anything is wrong that can be told without the whole chain.
 
         That is the end of the chain, whether it follows from the last one seen, the proof, and every row that says who
-        may do what. Rows are read again only after a while, so that whoever asks often cannot keep the ledger busy.
+        may do what. What was found good is written and read again only after a while, so that whoever asks often
+        cannot keep the ledger busy.
         """
-        self._database.check_writable()
+        began = time.monotonic()
+        due = began >= self._check_again
+        self._database.check_room()
+        if due:
+            self._database.check_writable()
         with self._reading() as book:
             book.proof.check_seal()
-            began = time.monotonic()
-            if began >= self._check_again:
-                for row in PERMISSIONS:
-                    book.every(row)
-                took = time.monotonic() - began
-                self._check_again = began + SHARE * took
+            for row in PERMISSIONS if due else ():
+                book.every(row)
+        if due:
+            self._check_again = began + max(PAUSE, SHARE * (time.monotonic() - began))
         if self.trouble is not None:
             raise LedgerTampered(f"the ledger is not what was signed: {self.trouble}")
 
