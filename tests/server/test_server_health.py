@@ -13,12 +13,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from office import MEDIAN, Office, open_another, open_office, until, write_office
 from sqlalchemy import create_engine, make_url, text
 
 from idios.errors import LedgerTampered
 from idios.server.starting import checked, verify
+from services.serving import Serving
 
 Edit = Callable[[str], None]
 
@@ -203,3 +205,22 @@ def test_a_server_does_not_start_on_a_changed_end(tmp_path: Path) -> None:
         base.execute("DELETE FROM idios_entries WHERE sequence = (SELECT MAX(sequence) FROM idios_entries)")
     with pytest.raises(LedgerTampered, match="entry"):
         checked(config)
+
+
+def test_a_server_verifies_its_ledger_by_itself(tmp_path: Path) -> None:
+    config = write_office(tmp_path)
+    open_office(config).service.party.close()
+    server = Serving(config).wait()
+    try:
+        until(lambda: "verified the ledger" in server.log.read_text())
+        assert httpx2.get(f"{server.url}/readyz").json() == {"status": "ready"}
+        server.kill()
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as base, base:
+            base.execute("UPDATE idios_entries SET time = '' WHERE sequence = 2")
+        server.restart(ready=False)
+        until(lambda: "not what was signed" in server.log.read_text())
+        refused = httpx2.get(f"{server.url}/readyz")
+        assert refused.status_code == 503
+        assert "entry" not in refused.text
+    finally:
+        server.stop()

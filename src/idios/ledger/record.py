@@ -198,10 +198,10 @@ class Record:
 
     def distrust(self, problem: str, *, answer: bool = False) -> None:
         """Note what is wrong, for `check` and the log; nothing is answered from here on, unless `answer` says so."""
-        log.error("not what was signed", extra={"fields": {"problem": problem}})
         self.trouble = problem
         if not answer:
             self._distrusted = problem
+        log.error("not what was signed", extra={"fields": {"problem": problem}})
 
     def _rows(self, row: type[SomeRow]) -> list[SomeRow]:
         with self._reading() as book:
