@@ -63,10 +63,16 @@ def empty_file(place: Place) -> None:
     (place.key_file.parent / "ledger.db").write_bytes(b"")
 
 
-@pytest.mark.parametrize("lose", [lose_tables, lose_file, empty_file])
-def test_a_lost_ledger_is_not_begun_anew_by_accident(place: Place, lose: Callable[[Place], None]) -> None:
-    if place.engine == "postgresql" and lose is not lose_tables:
-        pytest.skip("a ledger in PostgreSQL has no file")
+def test_lost_tables_are_not_begun_anew_by_accident(place: Place) -> None:
+    check_that_a_loss_is_noticed(place, lose_tables)
+
+
+@pytest.mark.parametrize("lose", [lose_file, empty_file])
+def test_a_lost_file_is_not_begun_anew_by_accident(sqlite_place: Place, lose: Callable[[Place], None]) -> None:
+    check_that_a_loss_is_noticed(sqlite_place, lose)
+
+
+def check_that_a_loss_is_noticed(place: Place, lose: Callable[[Place], None]) -> None:
     with place.open() as ledger:
         ledger.declare(people())
         ledger.reserve(ask())

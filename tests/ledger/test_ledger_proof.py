@@ -266,6 +266,7 @@ def test_entries_that_others_wrote_are_followed(office: Office) -> None:
     ],
 )
 def test_proofs_are_believed_only_as_signed(office: Office, edit: str) -> None:
+    head = office.ledger.head()
     office.place.execute(edit, **({"other": b"\x00" * 2000} if ":other" in edit else {}))
     with office.place.open() as another:
         with pytest.raises(LedgerTampered, match="run `idios ledger verify`"):
@@ -273,7 +274,7 @@ def test_proofs_are_believed_only_as_signed(office: Office, edit: str) -> None:
         found = another.verify()
         assert found.sequence is None
         assert "the proof of the tables" in str(found)
-        another.rebuild()
+        another.rebuild(head)
         assert another.verify().ok
         assert isinstance(another.reserve(ask("fresh", "1/4", analyst="bob")), Reservation)
         assert another.verify().ok
@@ -281,12 +282,17 @@ def test_proofs_are_believed_only_as_signed(office: Office, edit: str) -> None:
 
 def test_a_cut_chain_is_found_without_an_anchor(office: Office) -> None:
     # The entries alone: without the key nobody can sign the proof that would go with them.
-    head = office.ledger.head().sequence
-    office.place.execute(f"DELETE FROM idios_entries WHERE sequence = {head}")
+    anchor = office.ledger.head()
+    office.place.execute(f"DELETE FROM idios_entries WHERE sequence = {anchor.sequence}")
     with office.place.open() as another:
         with pytest.raises(LedgerTampered, match="run `idios ledger verify`"):
             another.reserve(ask("fresh", "1/4", analyst="bob"))
         assert not another.verify().ok
+        # Made anew from what is left, the tables would agree with it, and the cut would never be found.
+        with pytest.raises(LedgerTampered, match="entries may have been cut off; give the newest anchor"):
+            another.rebuild()
+        with pytest.raises(LedgerTampered, match="it was cut off"):
+            another.rebuild(anchor)
 
 
 def test_an_emptied_ledger_is_not_a_new_one(office: Office) -> None:

@@ -106,6 +106,17 @@ def verify(
 
 
 @app.command()
+def rebuild(
+    anchor: Annotated[str | None, typer.Option(help="A line that `idios ledger head` printed earlier.")] = None,
+    config: Config = DEFAULT,
+) -> None:
+    """Make tables that were changed anew from the signed entries, which must all be good."""
+    with opened_ledger(config) as ledger:
+        ledger.rebuild(None if anchor is None else Anchor.parse(anchor))
+        show.out.print(f"Rebuilt: {ledger.verify()}", highlight=False)
+
+
+@app.command()
 def head(config: Config = DEFAULT) -> None:
     """Print the end of the chain as one line; keep it elsewhere."""
     with opened_ledger(config) as ledger:

@@ -282,8 +282,16 @@ class Ledger(Record):
     # What the ledger does for itself and for the server.
 
     def rebuild(self, anchor: Anchor | None = None) -> None:
-        """Make the tables anew from the chain, which must be good; the chain is not touched."""
+        """Make the tables and their proof anew from the chain, which must be good; the chain is not touched.
+
+        It needs an anchor where the proof is not the one of this end of the chain: entries may have been cut off.
+        """
         with self._writing() as writer:
+            if anchor is None and not writer.proof.sealed:
+                raise LedgerTampered(
+                    f"the proof of the tables is not the one of entry {writer.proof.head.sequence}, the last: entries "
+                    "may have been cut off; give the newest anchor that you have, or restore a backup"
+                )
             result = replay(writer.connection, self._key, anchor)
             if result.problem is not None:
                 raise LedgerTampered(

@@ -18,6 +18,7 @@ import hmac
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, select, text
 
@@ -63,7 +64,7 @@ class Root:
 
     @classmethod
     def read(cls, content: bytes) -> Root:
-        """The root behind its content."""
+        """The root behind its content, whatever follows it."""
         counts = (content[at : at + _COUNT] for at in range(len(EMPTY), _ROOT, _COUNT))
         return cls(content[: len(EMPTY)], tuple(int.from_bytes(count) for count in counts))
 
@@ -124,6 +125,7 @@ class Proof:
     def __init__(self, connection: Connection, memory: Memory, known: Anchor | None) -> None:
         self._connection = connection
         self._memory = memory
+        self._sealed: Any
         self._sealed, sequence, mac = connection.execute(_END).one()
         self.head = START if sequence is None else Anchor(sequence, mac)
         self._root = memory.root_of(self.head)
@@ -135,13 +137,26 @@ class Proof:
     def root(self) -> Root:
         """The root that is sealed with this end of the chain."""
         if self._root is None:
-            self._root = _opened(self._memory.secret, self.head, self._sealed)
+            self.check_seal()
+            self._root = Root.read(self._sealed)
             self._memory.keep(self.head, self._root)
         return self._root
 
+    @property
+    def sealed(self) -> bool:
+        """Whether the stored root is the one of this end of the chain."""
+        found = self._sealed
+        if not isinstance(found, bytes) or len(found) != _ROOT + _SEAL:
+            return False
+        return hmac.compare_digest(_sealed(self._memory.secret, self.head, Root.read(found)), found)
+
     def check_seal(self) -> None:
         """Refuse a stored root that is not the one of this end of the chain, also where the process remembers it."""
-        _opened(self._memory.secret, self.head, self._sealed)
+        if not self.sealed:
+            raise LedgerTampered(
+                f"the proof of the ledger's tables is not the one of entry {self.head.sequence}, its last: the tables "
+                f"are older or newer than the chain, or were changed; {VERIFY}"
+            )
 
     def read(self, row: type[SomeRow], identity: tuple[str, ...], found: Sequence[Plain] | None) -> SomeRow | None:
         """The row behind the columns that were found in its table, or None; refused unless that is what was signed."""
@@ -254,17 +269,6 @@ def _unproved(row: type[Row], identity: tuple[str, ...], problem: str) -> Ledger
 def _sealed(secret: bytes, head: Anchor, root: Root) -> bytes:
     content = root.content
     return content + hmac.digest(secret, b"root of %s " % str(head).encode("ascii") + content, "sha256")
-
-
-def _opened(secret: bytes, head: Anchor, sealed: bytes | None) -> Root:
-    if isinstance(sealed, bytes) and len(sealed) == _ROOT + _SEAL:
-        root = Root.read(sealed[:_ROOT])
-        if hmac.compare_digest(_sealed(secret, head, root), sealed):
-            return root
-    raise LedgerTampered(
-        f"the proof of the ledger's tables is not the one of entry {head.sequence}, its last: the tables are older or "
-        f"newer than the chain, or were changed; {VERIFY}"
-    )
 
 
 def _counted(root: Root, row: type[Row]) -> Root:
