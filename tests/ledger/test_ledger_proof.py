@@ -329,3 +329,17 @@ def test_what_was_found_once_is_told_until_all_is_verified(office: Office) -> No
         office.ledger.check()
     assert office.ledger.verify().ok
     office.ledger.check()
+
+
+@pytest.mark.parametrize("value", ["x'ff'", "1.5", "X'61646100'"])
+def test_what_is_no_text_is_no_crash(sqlite_place: Place, value: str) -> None:
+    # SQLite keeps in a column whatever it is given.
+    with sqlite_place.open() as ledger:
+        ledger.declare(people())
+        ledger.add_analyst("ada")
+        ledger.grant("ada", "people")
+        sqlite_place.execute(f"UPDATE idios_grants SET analyst = {value}")
+        for refused in (ledger.check, ledger.grants, lambda: ledger.reserve(ask(analyst="ada"))):
+            with pytest.raises(LedgerTampered, match="run `idios ledger verify`"):
+                refused()
+        assert not ledger.verify().ok

@@ -12,7 +12,7 @@ from idios.ledger.codec import Plain, fields_of, to_plain
 from idios.ledger.names import checked_name
 from idios.ledger.proof import Proof, write_proof
 from idios.ledger.rows import ROWS, Row, SomeRow, identity_of
-from idios.ledger.tables import TABLES
+from idios.ledger.tables import TABLES, read_row
 
 
 def _this(row: type[Row]) -> Any:
@@ -65,8 +65,10 @@ class TableBook:
 
     def proved(self, row: type[SomeRow], found: Sequence[Any]) -> SomeRow:
         """The row behind columns that were found in its table."""
-        names = list(fields_of(row))
-        identity = tuple(found[names.index(name)] for name in row.identity)
+        columns = dict(zip(fields_of(row), found, strict=True))
+        identity = tuple(columns[name] for name in row.identity)
+        if not all(isinstance(part, str) for part in identity):
+            return read_row(row, columns)  # which refuses it: SQLite keeps in a column whatever it is given
         read = self.proof.read(row, identity, found)
         assert read is not None
         return read
