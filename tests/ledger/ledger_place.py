@@ -11,9 +11,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import NullPool, create_engine, make_url, text
+from sqlalchemy import Engine, NullPool, Select, create_engine, make_url, select, text
 
 from idios.ledger import Declaration, Ledger, Request
+from idios.ledger.tables import metadata
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
 
@@ -31,13 +32,29 @@ class Place:
 
     def execute(self, statement: str, **parameters: Any) -> list[Any]:
         """Run SQL without the ledger, as somebody with access to its database could."""
-        url = make_url(self.url)
-        engine = create_engine(
-            url if self.engine == "sqlite" else url.set(drivername="postgresql+psycopg"), poolclass=NullPool
-        )
-        with engine.begin() as connection:
+        with self._raw().begin() as connection:
             result = connection.execute(text(statement), parameters)
             return list(result) if result.returns_rows else []
+
+    def copied(self, *tables: str) -> dict[str, list[dict[str, Any]]]:
+        """Every row of some of the ledger's tables, or of all, to be put back later."""
+        with self._raw().begin() as connection:
+            names = [f"idios_{table}" for table in tables] or list(metadata.tables)
+            return {name: [dict(row) for row in connection.execute(_everything(name)).mappings()] for name in names}
+
+    def put_back(self, copy: dict[str, list[dict[str, Any]]]) -> None:
+        """Make the tables what they were, as somebody could who has kept an old copy and has no key."""
+        with self._raw().begin() as connection:
+            for name, rows in copy.items():
+                connection.execute(metadata.tables[name].delete())
+                if rows:
+                    connection.execute(metadata.tables[name].insert(), rows)
+
+    def _raw(self) -> Engine:
+        url = make_url(self.url)
+        return create_engine(
+            url if self.engine == "sqlite" else url.set(drivername="postgresql+psycopg"), poolclass=NullPool
+        )
 
     def worker(self, action: str, *arguments: object) -> subprocess.Popen[str]:
         """Another process on this ledger; see ledger_worker.py for what it can do."""
@@ -48,6 +65,10 @@ class Place:
             stderr=subprocess.PIPE,
             text=True,
         )
+
+
+def _everything(name: str) -> Select[Any]:
+    return select(metadata.tables[name])
 
 
 def finished(worker: subprocess.Popen[str], code: int = 0) -> Any:

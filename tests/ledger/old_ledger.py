@@ -1,4 +1,4 @@
-"""A ledger as format 1 left it: its tables, a signed chain, and the rows that the version of that time derived."""
+"""A ledger as format 1 or 2 left it: its tables, a signed chain, and the rows that the version of that time derived."""
 
 from __future__ import annotations
 
@@ -89,13 +89,31 @@ def raw_engine(place: Place) -> Engine:
     return engine
 
 
-def write_old_ledger(place: Place) -> Anchor:
-    """Make a ledger of format 1 in an empty place; the end of its chain."""
+SECOND = [
+    "INSERT INTO idios_datasets (dataset, version, min_epsilon, epsilon, delta, epsilon_spent, delta_spent, "
+    "declared_epsilon, declared_delta) VALUES ('people', '2', '1/20', '3/1', '1/10', '3/8', '0/1', '2/1', '0/1')",
+    "INSERT INTO idios_datasets (dataset, version, min_epsilon, epsilon, delta, epsilon_spent, delta_spent, "
+    "declared_epsilon, declared_delta, retired) "
+    "VALUES ('firms', '1', '0/1', '5/1', '0/1', '0/1', '0/1', '5/1', '0/1', 19)",
+    "INSERT INTO idios_analysts VALUES ('ada'), ('bob')",
+    "INSERT INTO idios_grants (analyst, dataset, epsilon, delta, epsilon_spent, delta_spent) "
+    "VALUES ('ada', 'people', NULL, NULL, '1/4', '0/1'), ('bob', 'people', '1/2', '0/1', '1/4', '0/1')",
+    "INSERT INTO idios_tokens (token, digest, holder, expires, revoked, role, issued) "
+    f"VALUES ('{_digest(SECRET)[:16]}', '{_digest(SECRET)}', 'ada', '2999-01-01T00:00:00.000000Z', NULL, "
+    f"'analyst', 6), ('{_digest(REVOKED)[:16]}', '{_digest(REVOKED)}', 'bob', '2999-01-01T00:00:00.000000Z', 8, "
+    "'analyst', 7)",
+    *ROWS[-3:],
+]
+
+
+def write_old_ledger(place: Place, form: int = 1) -> Anchor:
+    """Make a ledger of format 1 or 2 in an empty place; the end of its chain."""
     place.key_file.write_bytes(KEY)
     head = START
     with raw_engine(place).begin() as connection:
-        migrate(connection, "0001")
-        connection.execute(text("DROP TABLE idios_schema"))  # format 1 had none
+        migrate(connection, f"000{form}")
+        if form == 1:
+            connection.execute(text("DROP TABLE idios_schema"))  # format 1 had none
         for number, fact in enumerate(HISTORY):
             entry = next_entry(KEY, head, f"2026-11-15T00:00:{number:02}.000000Z", fact)
             connection.execute(
@@ -103,6 +121,6 @@ def write_old_ledger(place: Place) -> Anchor:
                 {name: getattr(entry, name) for name in ("sequence", "time", "kind", "payload", "mac")},
             )
             head = Anchor(entry.sequence, entry.mac)
-        for statement in ROWS:
+        for statement in ROWS if form == 1 else SECOND:
             connection.execute(text(statement))
     return head

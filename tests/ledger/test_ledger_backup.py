@@ -8,7 +8,9 @@ import shutil
 import sqlite3
 import stat
 import subprocess
+import sys
 import threading
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from idios.errors import (
     WrongLedgerKey,
 )
 from idios.ledger import Anchor, Ledger, Reservation, back_up_ledger, restore
+from idios.ledger.key import held
 from services.postgresql import NotInstalled, programs
 
 
@@ -251,17 +254,62 @@ def test_a_copy_with_a_strange_name(sqlite_place: Place, tmp_path: Path) -> None
 
 def test_postgresql_is_copied_by_its_own_programs(postgresql_place: Place, tmp_path: Path) -> None:
     password = make_url(postgresql_place.url).password or ""
+
+    def refused(action: Callable[[], object]) -> None:
+        with pytest.raises(
+            InvalidInput, match=r"(pg_dump|psql) --host=127\.0\.0\.1 --port=\d+ .*my copy\.sql'"
+        ) as caught:
+            action()
+        assert password not in str(caught.value)
+
+    def put_back() -> object:
+        return restore(postgresql_place.url, postgresql_place.key_file, tmp_path / "my copy.sql")
+
     with postgresql_place.open() as ledger:
-        for refused in (
-            lambda: ledger.backup(tmp_path / "my copy.sql"),
-            lambda: restore(postgresql_place.url, postgresql_place.key_file, tmp_path / "my copy.sql"),
-        ):
-            with pytest.raises(
-                InvalidInput, match=r"(pg_dump|psql) --host=127\.0\.0\.1 --port=\d+ .*my copy\.sql'"
-            ) as caught:
-                refused()
-            assert password not in str(caught.value)
+        refused(lambda: ledger.backup(tmp_path / "my copy.sql"))
+        with pytest.raises(LedgerUnavailable, match=r"has the ledger .* open; stop it first") as caught:
+            put_back()
+        assert password not in str(caught.value)
+    refused(put_back)
     assert not (tmp_path / "my copy.sql").exists()
+
+
+def test_nothing_is_restored_while_the_ledger_is_open(sqlite_place: Place, tmp_path: Path) -> None:
+    copy = tmp_path / "monday.db"
+    with sqlite_place.open() as ledger:
+        fill(ledger)
+        ledger.backup(copy)
+        moved_away(sqlite_place)  # by whoever does not know that the server still writes it
+        with pytest.raises(LedgerUnavailable, match=r"has the ledger open whose key is .*; stop it first"):
+            restore(sqlite_place.url, sqlite_place.key_file, copy)
+        assert not (tmp_path / "ledger.db").exists()
+        worker = subprocess.run(
+            [sys.executable, "-c", RESTORE, sqlite_place.url, str(sqlite_place.key_file), str(copy)],
+            capture_output=True,
+            text=True,
+        )
+        assert "stop it first" in worker.stdout
+    assert restore(sqlite_place.url, sqlite_place.key_file, copy).verification.ok
+    with sqlite_place.open() as ledger:
+        assert ledger.verify().ok
+
+
+RESTORE = """
+import sys
+from idios.errors import LedgerUnavailable
+from idios.ledger import restore
+try:
+    restore(*sys.argv[1:])
+except LedgerUnavailable as error:
+    print(error)
+"""
+
+
+def test_a_ledger_is_not_opened_while_it_is_restored(sqlite_place: Place) -> None:
+    sqlite_place.open().close()
+    with held(sqlite_place.key_file), pytest.raises(LedgerUnavailable, match="is being restored; try again"):
+        sqlite_place.open()
+    sqlite_place.open().close()
 
 
 def test_pg_dump_and_psql_bring_a_ledger_back(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from old_ledger import write_old_ledger
 from typer.testing import CliRunner
 
 from idios.cli.main import app
-from idios.errors import InvalidInput, LedgerError, NotPermitted
+from idios.errors import InvalidInput, LedgerError, LedgerTampered, LedgerUnavailable, NotPermitted
 from idios.ledger import Ledger, Role
 
 CONFIGURATION = """
@@ -125,6 +127,31 @@ def test_backup_and_restore(folder: Path) -> None:
     assert "missing" not in run("ledger", "restore", "monday.db", "--anchor", said[-1])
     move_ledger_away()
     assert "Nothing tells whether newer entries are missing" in " ".join(run("ledger", "restore", "monday.db").split())
+
+
+def test_tables_that_were_changed_are_made_anew(folder: Path) -> None:
+    with closing(sqlite3.connect("ledger.db")) as base, base:
+        base.execute("UPDATE idios_datasets SET epsilon_spent = '0/1'")
+    with pytest.raises(LedgerTampered, match="run `idios ledger verify`"):
+        run("ledger", "balance")
+    assert "epsilon_spent is 0/1, the chain says 1/2" in " ".join(run("ledger", "verify", code=1).split())
+    assert "Rebuilt: 3 entries, all as signed" in run("ledger", "rebuild")
+    assert run_json("ledger", "balance")[0]["epsilon"]["spent"] == "0.5"
+
+
+def test_a_lost_ledger_is_begun_anew_on_purpose(folder: Path) -> None:
+    move_ledger_away()
+    with pytest.raises(LedgerUnavailable, match="`idios ledger create --reason"):
+        run("query", MEDIAN, "--epsilon", "0.5")
+    assert not Path("ledger.db").exists()
+    run("ledger", "create", code=2)
+    said = " ".join(run("ledger", "create", "--reason", "the disk was lost").split())
+    assert "Begun: 1 entries, all as signed" in said
+    assert "idios ledger forfeit" in said
+    assert "the disk was lost" in run("ledger", "show")
+    assert run_json("query", MEDIAN, "--epsilon", "0.5")["remaining"] == "0.5"
+    with pytest.raises(InvalidInput, match=r"there is a ledger in .* already"):
+        run("ledger", "create", "--reason", "again")
 
 
 def move_ledger_away() -> None:

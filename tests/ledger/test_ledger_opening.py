@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from ledger_place import Place, ask, finished, people
 
-from idios.errors import IdiosError, InvalidInput, LedgerError, LedgerUnavailable, WrongLedgerKey
-from idios.ledger import Ledger
+from idios.errors import (
+    IdiosError,
+    InvalidInput,
+    LedgerError,
+    LedgerTampered,
+    LedgerUnavailable,
+    WrongLedgerKey,
+)
+from idios.ledger import Ledger, Reservation
+from idios.ledger.facts import Begun
 from idios.ledger.key import create_key
-from idios.ledger.tables import FORMAT
+from idios.ledger.tables import FORMAT, SCHEMA, metadata
 
 
 def test_a_new_ledger_gets_a_key_that_only_its_owner_reads(place: Place) -> None:
@@ -38,16 +48,117 @@ def test_a_relative_path_is_fixed_when_the_ledger_is_opened(tmp_path: Path, monk
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_an_existing_key_is_used(place: Place) -> None:
-    place.key_file.write_bytes(b"k" * 32)
+def lose_tables(place: Place) -> None:
+    for table in (*metadata.tables, SCHEMA.name):
+        place.execute(f"DROP TABLE {table}")
+
+
+def lose_file(place: Place) -> None:
+    for path in place.key_file.parent.glob("ledger.db*"):
+        path.unlink()
+
+
+def empty_file(place: Place) -> None:
+    lose_file(place)
+    (place.key_file.parent / "ledger.db").write_bytes(b"")
+
+
+def test_lost_tables_are_not_begun_anew_by_accident(place: Place) -> None:
+    check_that_a_loss_is_noticed(place, lose_tables)
+
+
+@pytest.mark.parametrize("lose", [lose_file, empty_file])
+def test_a_lost_file_is_not_begun_anew_by_accident(sqlite_place: Place, lose: Callable[[Place], None]) -> None:
+    check_that_a_loss_is_noticed(sqlite_place, lose)
+
+
+def check_that_a_loss_is_noticed(place: Place, lose: Callable[[Place], None]) -> None:
     with place.open() as ledger:
         ledger.declare(people())
-    assert place.key_file.read_bytes() == b"k" * 32
+        ledger.reserve(ask())
+    key = place.key_file.read_bytes()
+    lose(place)
+    before = sorted(place.key_file.parent.iterdir())
+    for _ in range(2):
+        with pytest.raises(LedgerUnavailable, match=r"a ledger was lost.*`idios ledger restore`.*`idios ledger create"):
+            place.open()
+    assert sorted(place.key_file.parent.iterdir()) == before
+    with Ledger.create(place.url, place.key_file, reason="the disk was lost") as ledger:
+        (first,) = ledger.entries()
+        assert first.fact == Begun("the disk was lost")
+        assert ledger.verify().ok
+        ledger.declare(people())
+        assert ledger.balance("people").epsilon.spent == 0
+    assert place.key_file.read_bytes() == key
+    with place.open() as ledger:
+        assert ledger.verify().entries == 2
+
+
+def test_a_ledger_is_created_where_there_is_none(place: Place) -> None:
+    with Ledger.create(place.url, place.key_file, reason="the first one") as ledger:
+        assert ledger.head().sequence == 1
+    with pytest.raises(InvalidInput, match=r"there is a ledger in .* already"):
+        Ledger.create(place.url, place.key_file, reason="another")
+    with pytest.raises(InvalidInput, match="reason"):
+        Ledger.create(place.url, place.key_file, reason=" ")
+
+
+def test_a_first_use_that_fails_leaves_no_key(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A key without a ledger would look like a loss.
+    def full(*_: object) -> None:
+        raise LedgerUnavailable("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("idios.ledger.opening.write_proof", full)
+        with pytest.raises(LedgerUnavailable, match="no room"):
+            place.open()
+    assert not place.key_file.exists()
+    place.open().close()
+
+
+def test_in_memory_a_key_may_be_there(tmp_path: Path) -> None:
+    for _ in range(2):
+        with Ledger.open("sqlite://", tmp_path / "ledger.key") as ledger:
+            ledger.declare(people())
+            assert ledger.verify().ok
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.key"]
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o277, 0o777])
+def test_files_are_their_owners_alone(sqlite_place: Place, tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        with sqlite_place.open() as ledger:
+            ledger.declare(people())
+            ledger.backup(tmp_path / "copy.db")
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys(["ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.key", "copy.db"], 0o600)
+
+
+def test_a_file_that_is_moved_or_replaced_is_noticed(sqlite_place: Place, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with sqlite_place.open() as ledger:
+        ledger.declare(people())
+        ledger.backup(tmp_path / "copy.db")
+        ledger.reserve(ask())
+        path.rename(tmp_path / "elsewhere.db")
+        for _ in ("gone", "replaced"):
+            for refused in (lambda: ledger.reserve(ask("fresh")), lambda: ledger.balance("people"), ledger.check):
+                with pytest.raises(LedgerUnavailable, match="was moved or replaced while this process had it open"):
+                    refused()
+            shutil.copy(tmp_path / "copy.db", path)
+        path.unlink()
+        (tmp_path / "elsewhere.db").rename(path)
+        assert isinstance(ledger.reserve(ask("fresh")), Reservation)
+        assert ledger.verify().ok
 
 
 def test_the_first_of_two_new_keys_wins(tmp_path: Path) -> None:
-    first = create_key(tmp_path / "ledger.key")
-    assert create_key(tmp_path / "ledger.key") == first
+    first, made = create_key(tmp_path / "ledger.key")
+    assert made
+    assert create_key(tmp_path / "ledger.key") == (first, False)
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.key"]
 
 
@@ -82,11 +193,20 @@ def test_a_key_that_cannot_be_written_is_an_error(place: Place, tmp_path: Path) 
 
 
 def test_two_keys_cannot_sign_one_chain(place: Place, tmp_path: Path) -> None:
-    # Two machines that open the same empty ledger each make a key; whoever writes second finds out.
-    with place.open() as first, Ledger.open(place.url, tmp_path / "other.key") as second:
-        first.declare(people())
-        with pytest.raises(LedgerError, match="entry 1, the ledger's last, is not signed with this key"):
+    # A second machine that opens the same ledger, even an empty one, needs the key of the first.
+    with place.open() as first:
+        with pytest.raises(WrongLedgerKey, match="is missing; restore the key file"):
+            Ledger.open(place.url, tmp_path / "other.key")
+        assert not (tmp_path / "other.key").exists()
+        (tmp_path / "other.key").write_bytes(b"k" * 32)
+        with (
+            Ledger.open(place.url, tmp_path / "other.key") as second,
+            pytest.raises(LedgerTampered, match="the proof of the ledger's tables is not the one of entry 0"),
+        ):
             second.declare(people())
+        first.declare(people())
+        with pytest.raises(WrongLedgerKey, match="is not the one that signed"):
+            Ledger.open(place.url, tmp_path / "other.key")
         assert first.verify().ok
 
 

@@ -166,7 +166,7 @@ def test_a_row_makes_nobody_a_controller(place: Place, ledger: Ledger) -> None:
     for change, found in changes.items():
         place.execute(f"UPDATE idios_tokens SET {change} WHERE token = '{ada.token}'")
         for refused in (lambda: ledger.authenticate(token), lambda: ledger.identify(ada.token)):
-            with pytest.raises(LedgerTampered, match=r"disagrees with entry \d+|is not what was signed"):
+            with pytest.raises(LedgerTampered, match="tokens has one that is not what was signed"):
                 refused()
         assert found in str(ledger.verify())
         ledger.rebuild()
@@ -180,7 +180,7 @@ def test_a_forged_token_is_not_accepted(place: Place, ledger: Ledger) -> None:
         f"INSERT INTO idios_tokens (token, digest, holder, role, expires, issued) SELECT '{forged[:16]}', "
         f"'{forged}', holder, role, expires, issued FROM idios_tokens"
     )
-    with pytest.raises(LedgerTampered, match="disagrees with entry"):
+    with pytest.raises(LedgerTampered, match="tokens has one that nobody signed"):
         ledger.authenticate("chosen by a stranger")
 
 

@@ -114,12 +114,21 @@ def test_the_ends_are_checked_too(place: Place, ledger: Ledger, statement: str, 
 
 
 def test_truncation_is_found_by_the_anchor(place: Place, ledger: Ledger) -> None:
+    old = place.copied()
+    ledger.inspected(ask())
     anchor = Anchor.parse(str(ledger.head()))
-    place.execute("DELETE FROM idios_entries WHERE sequence = 13")  # a failure leaves nothing in the tables
+    place.put_back(old)
     assert ledger.verify().ok
     found = ledger.verify(anchor)
-    assert (found.sequence, found.entries) == (13, 12)
+    assert (found.sequence, found.entries) == (14, 13)
     assert "it was cut off" in str(found)
+
+
+def test_truncation_of_the_chain_alone_is_found_by_the_proof(place: Place, ledger: Ledger) -> None:
+    place.execute("DELETE FROM idios_entries WHERE sequence = 13")  # a failure leaves nothing in the tables
+    found = ledger.verify()
+    assert (found.sequence, found.entries) == (None, 12)
+    assert "entries were cut off" in str(found)
 
 
 def test_truncation_of_charges_is_found_by_the_tables(place: Place, ledger: Ledger) -> None:
@@ -130,12 +139,14 @@ def test_truncation_of_charges_is_found_by_the_tables(place: Place, ledger: Ledg
 
 
 def test_a_running_process_notices_truncation_by_itself(place: Place, ledger: Ledger) -> None:
-    place.execute("DELETE FROM idios_entries WHERE sequence = 13")
-    with pytest.raises(LedgerTampered, match="ends at entry 12 and lacks the entry 13 that was there before"):
+    old = place.copied()
+    ledger.inspected(ask())
+    place.put_back(old)
+    with pytest.raises(LedgerTampered, match="ends at entry 13 and lacks the entry 14 that was there before"):
         ledger.inspected(ask())
     with place.open() as other:
         other.inspected(ask("something else"))
-    with pytest.raises(LedgerTampered, match="ends at entry 13 and lacks the entry 13 that was there before"):
+    with pytest.raises(LedgerTampered, match="ends at entry 14 and lacks the entry 14 that was there before"):
         ledger.inspected(ask())
 
 
@@ -150,6 +161,9 @@ def test_a_chain_rewritten_with_the_key_is_found_by_the_anchor(place: Place, led
         time=forged.time,
         mac=forged.mac,
     )
+    assert not ledger.verify().ok
+    with place.open() as forger:
+        forger.rebuild(Anchor(forged.sequence, forged.mac))
     assert ledger.verify().ok
     found = ledger.verify(anchor)
     assert found.sequence == 13
@@ -158,9 +172,10 @@ def test_a_chain_rewritten_with_the_key_is_found_by_the_anchor(place: Place, led
 
 def test_an_entry_of_another_history_is_found(place: Place, ledger: Ledger) -> None:
     # A ledger restored from a backup goes on with the same key and the same numbers. Its entries do not mix.
+    old = place.copied()
     ledger.inspected(ask("of the first history"))
     (stray,) = ledger.entries(after=13)
-    place.execute("DELETE FROM idios_entries WHERE sequence = 14")
+    place.put_back(old)
     with place.open() as restored:
         restored.inspected(ask("of the second history"))
         restored.inspected(ask("and the one after it"))
@@ -226,7 +241,7 @@ def test_a_changed_answer_is_not_given_out(place: Place, ledger: Ledger) -> None
 
 def test_another_questions_answer_is_not_given_out(place: Place, ledger: Ledger) -> None:
     place.execute("UPDATE idios_questions SET released = 9 WHERE reserved = 4")
-    with pytest.raises(LedgerTampered, match="entry 9 for another question's"):
+    with pytest.raises(LedgerTampered, match="questions has one that is not what was signed"):
         ledger.reserve(ask("question 0", "1/10"))
 
 

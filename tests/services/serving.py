@@ -39,15 +39,16 @@ class Serving:
                 start_new_session=True,
             )
 
-    def wait(self, seconds: float = 60, *, verify: bool = True) -> Serving:
-        """Until it can answer."""
+    def wait(self, seconds: float = 60, *, verify: bool = True, ready: bool = True) -> Serving:
+        """Until it can answer, or only until it listens."""
         scheme = "https" if "--tls-cert" in self._options else "http"
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the server ended: {self.log.read_text()}")
             try:
-                if httpx2.get(f"{scheme}://127.0.0.1:{self.port}/readyz", verify=verify, timeout=5).status_code == 200:
+                found = httpx2.get(f"{scheme}://127.0.0.1:{self.port}/readyz", verify=verify, timeout=5)
+                if found.status_code == 200 or not ready:
                     return self
             except httpx2.TransportError:
                 time.sleep(0.05)
@@ -58,10 +59,10 @@ class Serving:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(10)
 
-    def restart(self) -> None:
-        """Start again at the same address."""
+    def restart(self, *, ready: bool = True) -> None:
+        """Start again at the same address, and wait until it can answer, or only until it listens."""
         self.process = self._start()
-        self.wait()
+        self.wait(ready=ready)
 
     def stop(self, seconds: float = 60) -> int:
         """SIGTERM; gives the exit code."""

@@ -106,10 +106,36 @@ def verify(
 
 
 @app.command()
+def rebuild(
+    anchor: Annotated[str | None, typer.Option(help="A line that `idios ledger head` printed earlier.")] = None,
+    config: Config = DEFAULT,
+) -> None:
+    """Make tables that were changed anew from the signed entries, which must all be good."""
+    with opened_ledger(config) as ledger:
+        ledger.rebuild(None if anchor is None else Anchor.parse(anchor))
+        show.out.print(f"Rebuilt: {ledger.verify()}", highlight=False)
+
+
+@app.command()
 def head(config: Config = DEFAULT) -> None:
     """Print the end of the chain as one line; keep it elsewhere."""
     with opened_ledger(config) as ledger:
         show.out.out(str(ledger.head()), highlight=False)
+
+
+@app.command()
+def create(
+    reason: Annotated[str, typer.Option(help="Why; it is the first entry of the new chain.")],
+    config: Config = DEFAULT,
+) -> None:
+    """Begin a new ledger on purpose where the old one is lost: all spending so far is forgotten, on the record.
+
+    The first use of a configuration needs no command: a ledger and its key are made where there is neither.
+    """
+    configuration = read_configuration(config)
+    with Ledger.create(configuration.ledger_url, configuration.key_file, reason=reason) as ledger:
+        show.out.print(f"Begun: {ledger.verify()}.", highlight=False)
+    show.out.print(_FORGOTTEN, highlight=False)
 
 
 @app.command()
@@ -161,6 +187,13 @@ _LOST = (
     "--reason ...` (all that remains, if nobody knows how much it was), or retire the data set with `idios ledger "
     "retire`. Tokens that were revoked and grants that were withdrawn since the backup are valid again: revoke and "
     "withdraw them anew."
+)
+
+
+_FORGOTTEN = (
+    "It knows no analyst, no token and no answer, and every budget is whole again. What was spent before is not "
+    "counted unless you count it: `idios ledger forfeit DATASET --epsilon ... --reason ...`, once `idios check` has "
+    "declared the data sets; or end one with `idios ledger retire`."
 )
 
 

@@ -30,7 +30,8 @@ def serve(
     """Answer analysts over HTTP: an API under /v1 and a console for the browser under /console.
 
     Data sets must be declared at protection = "differential", or with analysts = "trusted" beside a weaker level. The
-    ledger is verified before the first question. Stop it with Ctrl-C: running questions are finished first.
+    ledger is verified while the first questions are answered, and /readyz says so. Stop it with Ctrl-C: running
+    questions are finished first.
     """
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise ConfigurationError("the server needs packages that are not installed: pip install 'idios[server]'")

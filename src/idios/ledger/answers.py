@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, select
 
 from idios.errors import LedgerTampered
+from idios.ledger.book import TableBook
 from idios.ledger.chain import BEGINNING, Entry, fits
 from idios.ledger.facts import Released, Reserved
 from idios.ledger.request import StoredAnswer
@@ -13,7 +14,7 @@ from idios.ledger.tables import TABLES, VERIFY, numbered_entries, read_row
 
 
 def released_questions(
-    connection: Connection,
+    book: TableBook,
     *,
     dataset: str | None,
     analyst: str | None,
@@ -32,7 +33,11 @@ def released_questions(
         wanted = wanted.where(questions.c.dataset == dataset)
     if analyst is not None:
         wanted = wanted.join(payments, payments.c.key == questions.c.key).where(payments.c.analyst == analyst)
-    return [read_row(Question, row) for row in connection.execute(wanted).mappings()]
+    found = [read_row(Question, row) for row in book.connection.execute(wanted).mappings()]
+    if analyst is not None:
+        for question in found:
+            book.proved(Payment, (question.key, analyst))
+    return found
 
 
 def read_answers(connection: Connection, key: bytes, questions: list[Question]) -> list[StoredAnswer]:

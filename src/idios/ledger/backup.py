@@ -3,7 +3,7 @@
 Rules:
 
 1. A copy is one consistent state of the ledger, and it is verified with the key before it gets its name.
-2. Nothing is ever overwritten.
+2. Nothing is ever overwritten, and nothing is put back while somebody uses what was there.
 3. The key is not part of a copy: whoever finds one can neither sign nor forge entries.
 4. A copy that is put back lacks what was recorded since. Its chain is good all the same, so only an anchor can
    tell, and what was spent since has to be counted by hand.
@@ -27,8 +27,9 @@ from idios.errors import InvalidInput, LedgerTampered, LedgerUnavailable, WrongL
 from idios.ledger.chain import Anchor
 from idios.ledger.database import Database, format_of
 from idios.ledger.faults import fault
-from idios.ledger.key import read_key, sync_directory
+from idios.ledger.key import create_private, held, read_key, sync_directory
 from idios.ledger.opening import existing_ledger, key_path, ledger_address
+from idios.ledger.postgresql import check_unused
 from idios.ledger.sqlite import file_of, in_memory
 from idios.ledger.tables import FORMAT, chain, last_entries
 from idios.ledger.verification import Verification, replay, verify
@@ -72,6 +73,7 @@ def restore(url: str, key_file: str | Path | None, source: str | Path, anchor: A
     """Put a copy back where no ledger is; refused, with nothing left behind, if it is not as signed."""
     address, source = ledger_address(url), Path(source)
     if address.get_backend_name() != "sqlite":
+        check_unused(address)
         command = _command("psql", address, "--set=ON_ERROR_STOP=1", "--single-transaction", f"--file={source}")
         raise InvalidInput(
             "a ledger in PostgreSQL is put back by PostgreSQL's own program, into a database without one: "
@@ -85,11 +87,12 @@ def restore(url: str, key_file: str | Path | None, source: str | Path, anchor: A
         if path.exists():
             raise InvalidInput(f"{path} exists already; a ledger is never overwritten: move it away first")
     key = None if secret is None else read_key(secret)
-    if key is None:
+    if secret is None or key is None:
         raise WrongLedgerKey(f"the ledger's key file {secret} is missing; restore it first, it is not in the backup")
     if not source.is_file():
         raise InvalidInput(f"there is no backup {source}")
-    with _draft(target, "the ledger") as draft:
+    # Also one whose file was moved away is still written by whoever has it open.
+    with held(secret), _draft(target, "the ledger") as draft:
         with closing(_read_only(source)) as opened:
             _copy(opened, draft, f"the backup {source}")
         found, form = _examined(draft, key, anchor, str(source))
@@ -127,7 +130,7 @@ def _draft(path: Path, what: str) -> Iterator[Path]:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         # Made here, for its owner alone: it holds every answer.
-        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(create_private(draft))
         yield draft
         with draft.open("rb") as written:
             os.fsync(written.fileno())

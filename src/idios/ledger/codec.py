@@ -20,6 +20,9 @@ Record = TypeVar("Record")
 Plain = str | int | None
 
 
+# Made once: json.dumps would make one for every value.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
 _known: dict[type, dict[str, tuple[type, bool]]] = {}
 
 
@@ -73,4 +76,4 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": 1, "a": "ε"})
     '{"a":"\\\\u03b5","b":1}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _ENCODER.encode(value)

@@ -12,17 +12,53 @@ Rules:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from sqlalchemy import Connection, Engine, insert, inspect, select, text
+from sqlalchemy import Connection, Engine, insert, inspect, select, text, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from idios.errors import LedgerError, LedgerUnavailable
 from idios.ledger.faults import UNCHANGED, fault
 from idios.ledger.tables import FORMAT, LOCK, REVISION, SCHEMA, chain, metadata
 from idios.ledger.turnstile import Turnstile
+
+ROOM = 2**20
+"""The free space, in bytes, below which a disk counts as full: a charge takes some 100,000 before they are merged."""
+
+_REWRITE = update(SCHEMA).values(version_num=SCHEMA.c.version_num)
+
+
+class DatabaseFile:
+    """The file that a database is in: which one it was when it was opened."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened = self._identity()
+
+    def check(self) -> None:
+        """Refuse to go on when another file has its name now: what is written here would be seen by nobody."""
+        if self._identity() != self._opened:
+            raise LedgerUnavailable(
+                f"the ledger's file {self._path} was moved or replaced while this process had it open; restart it; "
+                f"{UNCHANGED}"
+            )
+
+    def check_room(self) -> None:
+        """Refuse a disk that is full."""
+        self.check()
+        disk = os.statvfs(self._path.parent)
+        if disk.f_bavail * disk.f_frsize < ROOM:
+            raise LedgerUnavailable(f"the ledger {self._path} has no room left; free some space on its disk")
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
 
 @dataclass(frozen=True)
@@ -39,8 +75,12 @@ class Database:
     readers_wait: bool = False
     # Where a note locks the whole database, it stands in line with the writers instead of polling.
     notes_wait: bool = False
+    # Where a writing transaction does not lock the whole database when it begins, it locks the chain's row.
+    row_lock: bool = True
     # Run before tables are made, where the database does not already let only one process do that at a time.
     creation_lock: str | None = None
+    # The ledger's file as it was when it was opened; None where there is no file.
+    file: DatabaseFile | None = None
     process: int = field(default_factory=os.getpid)
 
     @contextmanager
@@ -53,7 +93,8 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """The ledger's lock, a view nobody else can change, and a durable commit at the end."""
         with self._in_line(True), self._translated(), self.writer.begin() as connection:
-            connection.execute(LOCK)
+            if self.row_lock:
+                connection.execute(LOCK)
             yield connection
 
     @contextmanager
@@ -70,12 +111,8 @@ class Database:
         with self._in_line(self.notes_wait), self._translated(), self.notes.begin() as connection:
             yield connection
 
-    def prepare(self, create: bool) -> None:
-        """Make the tables if they are not there, or check that they are of this version's format."""
-        if not self.exists():
-            if not create:
-                raise LedgerUnavailable(f"there is no ledger in {self.place}; check the address")
-            self._create()
+    def check_format(self) -> None:
+        """Refuse tables that are not of this version's format."""
         with self.reading() as connection:
             found = format_of(connection, self.place)
         if found < FORMAT:
@@ -89,20 +126,33 @@ class Database:
         with self.reading() as connection:
             return inspect(connection).has_table(chain.name)
 
+    def check_writable(self) -> None:
+        """Refuse a database that cannot be written, by writing what is there already."""
+        with self.noting() as connection:
+            connection.execute(_REWRITE)
+
+    def check_room(self) -> None:
+        """Refuse a disk that is full, where that can be told."""
+        if self.file is not None:
+            self.file.check_room()
+
     def close(self) -> None:
         """Close every connection."""
         self.writer.dispose()
         self.notes.dispose()
 
-    def _create(self) -> None:
+    def create(self, begin: Callable[[Connection], None]) -> bool:
+        """Make the tables and let `begin` do the rest in the same transaction; False if another process was first."""
         with self._in_line(True), self._translated(), self.writer.begin() as connection:
             self._lock_creation(connection)
             if inspect(connection).has_table(chain.name):
-                return  # another process was first
+                return False
             metadata.create_all(connection)
             SCHEMA.create(connection, checkfirst=True)
             connection.execute(insert(chain).values(format=FORMAT))
             connection.execute(insert(SCHEMA).values(version_num=REVISION))
+            begin(connection)
+            return True
 
     def _lock_creation(self, connection: Connection) -> None:
         if self.creation_lock is not None:
@@ -114,6 +164,8 @@ class Database:
             raise LedgerError(
                 f"the ledger {self.place} was opened before this process was forked; open it again in each process"
             )
+        if self.file is not None:
+            self.file.check()
         if not wait:
             yield
             return

@@ -35,6 +35,14 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun(Fact):
+    """The controller began this chain on purpose, where another may have been lost, and says why."""
+
+    kind: ClassVar[str] = "begun"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Declared(Fact):
     """A data set was declared, anew or otherwise than before; the first declaration sets the budgets."""
 
@@ -193,6 +201,7 @@ class Failed(Fact):
 KINDS: dict[str, type[Fact]] = {
     fact.kind: fact
     for fact in (
+        Begun,
         Declared,
         Raised,
         Forfeited,

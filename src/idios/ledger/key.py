@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import hmac
 import os
 import secrets
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from idios.errors import WrongLedgerKey
+from idios.errors import LedgerUnavailable, WrongLedgerKey
 
 LENGTH = 32
 
@@ -14,6 +19,11 @@ LENGTH = 32
 def new_key() -> bytes:
     """A fresh key from the operating system's generator."""
     return secrets.token_bytes(LENGTH)
+
+
+def derive(key: bytes, purpose: str) -> bytes:
+    """A secret of 32 bytes for one purpose, always the same; it tells nothing about the key."""
+    return hmac.digest(key, f"idios derived key: {purpose}".encode(), "sha256")
 
 
 def read_key(path: Path) -> bytes | None:
@@ -31,14 +41,16 @@ def read_key(path: Path) -> bytes | None:
     return key
 
 
-def create_key(path: Path) -> bytes:
-    """A new key, durably in the file before it is used; if another process was first, that process's key."""
+def create_key(path: Path) -> tuple[bytes, bool]:
+    """A new key, durably in the file before it is used, and True; if another process was first, its key and False."""
+    made = False
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         try:
             _write(draft, new_key())
             # Linking fails if the name is taken, which renaming does not, and never shows half a key.
             os.link(draft, path)
+            made = True
             sync_directory(path.parent)
         except FileExistsError:
             pass
@@ -49,16 +61,23 @@ def create_key(path: Path) -> bytes:
     key = read_key(path)
     if key is None:
         raise WrongLedgerKey(f"the ledger's key file {path} was removed while it was being created")
-    return key
+    return key, made
 
 
 def _write(path: Path, content: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    handle = create_private(path)
     try:
         os.write(handle, content)
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def create_private(path: Path) -> int:
+    """A new file that only its owner can read and write, whatever the umask; its open handle."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    os.fchmod(handle, 0o600)
+    return handle
 
 
 def sync_directory(path: Path) -> None:
@@ -68,3 +87,38 @@ def sync_directory(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+class Hold:
+    """A hold on a ledger by its key file: shared by all who use it, exclusive for whoever puts another in its place.
+
+    It is not the ledger's own file that is locked: that one may be moved away while somebody still writes it.
+    """
+
+    def __init__(self, path: Path, *, exclusive: bool = False) -> None:
+        try:
+            handle = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            raise WrongLedgerKey(f"the ledger's key file {path} cannot be read: {error.strerror}") from error
+        self.release = weakref.finalize(self, os.close, handle)
+        try:
+            fcntl.flock(handle, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.release()
+            raise LedgerUnavailable(
+                f"a server or another command has the ledger open whose key is {path}; stop it first"
+                if exclusive
+                else f"the ledger whose key is {path} is being restored; try again when that is done"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Nobody else uses the ledger of this key meanwhile; refused while somebody does."""
+    hold = Hold(path, exclusive=True)
+    try:
+        yield
+    finally:
+        hold.release()

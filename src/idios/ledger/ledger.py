@@ -11,7 +11,6 @@ Rules:
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,20 +25,20 @@ from idios.ledger.amounts import amount, optional_amount
 from idios.ledger.answers import read_answers
 from idios.ledger.backup import back_up
 from idios.ledger.balance import Balance, shortage
-from idios.ledger.chain import START, Anchor
-from idios.ledger.database import Database
-from idios.ledger.facts import Reserved
+from idios.ledger.book import replace_rows
+from idios.ledger.chain import Anchor
+from idios.ledger.facts import Begun, Reserved
 from idios.ledger.idempotency import checked_request_key, remember, seen_before
 from idios.ledger.identity import Identity, Role
+from idios.ledger.key import derive
 from idios.ledger.names import Clock, checked_name, checked_text, system_clock
-from idios.ledger.opening import existing_ledger, open_database, open_key
+from idios.ledger.opening import Opened, existing_ledger, open_ledger
 from idios.ledger.record import Record
 from idios.ledger.request import Declaration, Price, Request, Reservation, StoredAnswer
 from idios.ledger.rows import Question
 from idios.ledger.running import RunningQuestions
 from idios.ledger.sessions import EndedSessions
-from idios.ledger.tables import TableBook, replace_rows
-from idios.ledger.tokens import LIFETIME, holder, named_token, new_token, shown_token
+from idios.ledger.tokens import LIFETIME, named_token, new_token, shown_token
 from idios.ledger.upgrading import upgrade
 from idios.ledger.verification import Verification, replay
 from idios.ledger.writer import Writer
@@ -56,12 +55,12 @@ class Ledger(Record):
     Fraction(3, 4)
     """
 
-    def __init__(self, database: Database, key: bytes, clock: Clock) -> None:
-        super().__init__(database, key)
+    def __init__(self, opened: Opened, clock: Clock) -> None:
+        super().__init__(opened.database, opened.key)
+        self._opened = opened
         self._clock = clock
-        self._known = START
-        self.running = RunningQuestions(database, clock)
-        self.sessions = EndedSessions(database, clock)
+        self.running = RunningQuestions(opened.database, clock)
+        self.sessions = EndedSessions(opened.database, clock)
 
     @classmethod
     def open(
@@ -75,17 +74,25 @@ class Ledger(Record):
     ) -> Ledger:
         """Open the ledger at sqlite:///file, sqlite:// (in memory) or postgresql://…, creating a new one.
 
-        The key file of an SQLite ledger lies beside it unless named; waiting for other writers ends after
-        `timeout` seconds.
+        A new one is created where there is neither a ledger nor a key; a key whose ledger is missing is refused. The
+        key file of an SQLite ledger lies beside it unless named; waiting for other writers ends after `timeout`
+        seconds.
         """
-        database = open_database(url, timeout=timeout, create=create)
-        try:
-            database.prepare(create)
-            key = open_key(database, url, key_file)
-        except BaseException:
-            database.close()
-            raise
-        return cls(database, key, clock)
+        return cls(open_ledger(url, key_file, timeout=timeout, create=create), clock)
+
+    @classmethod
+    def create(
+        cls,
+        url: str,
+        key_file: str | Path | None = None,
+        *,
+        reason: str,
+        clock: Clock = system_clock,
+        timeout: float = 30,
+    ) -> Ledger:
+        """Begin a new ledger where there is none, also where there is a key of a lost one, and record why."""
+        begun = Begun(checked_text("reason", reason))
+        return cls(open_ledger(url, key_file, timeout=timeout, create=True, begun=begun), clock)
 
     @staticmethod
     def upgrade(url: str, key_file: str | Path | None = None, *, timeout: float = 30) -> bool:
@@ -98,7 +105,7 @@ class Ledger(Record):
 
     def close(self) -> None:
         """Close every connection; what was recorded stays."""
-        self._database.close()
+        self._opened.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -190,8 +197,7 @@ class Ledger(Record):
 
     def price(self, request: Request) -> Price:
         """Say whom the request would charge, and charge nobody."""
-        with self._database.reading() as connection:
-            book = TableBook(connection)
+        with self._reading() as book:
             price = rules.price(book, request)
             try:
                 rules.reserve(book, request)
@@ -215,7 +221,8 @@ class Ledger(Record):
             repeated = once is not None and seen_before(writer.connection, request, once)
             fact = rules.reserve(writer.book, request)
             writer.append(fact)
-            if once is not None and not repeated:
+            # Only what was charged: whoever repeats a question for nothing could fill the table with new keys.
+            if once is not None and fact is not None and not repeated:
                 remember(writer.connection, request, once, self._clock())
             question = self._question(writer, request.key)
             if question.released is not None:
@@ -224,22 +231,36 @@ class Ledger(Record):
 
     def _settled(self, request: Request, once: str | None) -> StoredAnswer | None:
         """What needs no writing, and so no waiting for those who write: a refusal, or an answer that is paid for."""
-        with self._database.reading() as connection:
-            repeated = once is None or seen_before(connection, request, once)
-            book = TableBook(connection)
-            if rules.reserve(book, request) is not None or not repeated:
+        with self._reading() as book:
+            if once is not None:
+                seen_before(book.connection, request, once)
+            if rules.reserve(book, request) is not None:
                 return None
             question = book.find(Question, request.key)
             if question is None or question.released is None:
                 return None
-            return read_answers(connection, self._key, [question])[0]
+            return read_answers(book.connection, self._key, [question])[0]
 
     def release(self, reservation: Reservation, answer: str) -> StoredAnswer:
         """Store the answer, durably, and give what may be sent: the first one released for the charge."""
         if not isinstance(answer, str):
             raise InvalidInput(f"an answer is released as JSON text, not as {type(answer).__name__}")
         with self._writing() as writer:
-            writer.append(rules.release(writer.book, reservation, answer))
+            entry = writer.append(rules.release(writer.book, reservation, answer))
+            request = reservation.request
+            if entry is not None and request.key == reservation.key:
+                # The key is a digest of the request: this is what was charged.
+                return StoredAnswer(
+                    key=reservation.key,
+                    dataset=request.dataset,
+                    version=request.version,
+                    question=request.question,
+                    epsilon=request.epsilon,
+                    delta=request.delta,
+                    answer=answer,
+                    sequence=entry.sequence,
+                    time=entry.time,
+                )
             question = self._question(writer, reservation.key)
             return read_answers(writer.connection, self._key, [question])[0]
 
@@ -252,25 +273,34 @@ class Ledger(Record):
 
     def authenticate(self, secret: str) -> Identity:
         """Say who holds the token; every token that is not valid is refused with the same message."""
-        with self._database.reading() as connection:
-            return holder(connection, self._key, shown_token(TableBook(connection), secret, self._clock()))
+        with self._reading() as book:
+            return shown_token(book, secret, self._clock())
 
     def identify(self, token: str) -> Identity:
         """Say who holds the token of this public name, for whoever has shown the token itself before."""
-        with self._database.reading() as connection:
-            return holder(connection, self._key, named_token(TableBook(connection), token, self._clock()))
+        with self._reading() as book:
+            return named_token(book, token, self._clock())
 
     # What the ledger does for itself and for the server.
 
     def rebuild(self, anchor: Anchor | None = None) -> None:
-        """Make the tables anew from the chain, which must be good; the chain is not touched."""
+        """Make the tables and their proof anew from the chain, which must be good; the chain is not touched.
+
+        It needs an anchor where the proof is not the one of this end of the chain: entries may have been cut off.
+        """
         with self._writing() as writer:
+            if anchor is None and not writer.proof.sealed:
+                raise LedgerTampered(
+                    f"the proof of the tables is not the one of entry {writer.proof.head.sequence}, the last: entries "
+                    "may have been cut off; give the newest anchor that you have, or restore a backup"
+                )
             result = replay(writer.connection, self._key, anchor)
             if result.problem is not None:
                 raise LedgerTampered(
                     f"the tables cannot be made from this chain: entry {result.sequence} {result.problem}"
                 )
-            replace_rows(writer.connection, result.book.rows)
+            replace_rows(writer.connection, self._key, result.head, result.book.rows)
+        self.trouble = None
 
     def backup(self, path: str | Path) -> Verification:
         """Copy an SQLite ledger into a new file while others write it, and say what the copy holds.
@@ -281,15 +311,15 @@ class Ledger(Record):
 
     def derive(self, purpose: str) -> bytes:
         """Give a secret of 32 bytes for one purpose, always the same; it tells nothing about the ledger's key."""
-        return hmac.digest(self._key, f"idios derived key: {purpose}".encode(), "sha256")
+        return derive(self._key, purpose)
 
     @contextmanager
     def _writing(self) -> Iterator[Writer]:
-        with self._database.writing() as connection:
-            writer = Writer(connection, self._key, self._clock, self._known)
-            yield writer
-        # Only what was committed is known. Another thread may have come further meanwhile.
-        self._known = max(self._known, writer.head, key=lambda anchor: anchor.sequence)
+        with self._watched():
+            with self._database.writing() as connection:
+                writer = Writer(connection, self._memory, self._clock)
+                yield writer
+            writer.proof.learn()  # only what was committed is known
 
     def _question(self, writer: Writer, key: str) -> Question:
         found = writer.book.find(Question, key)

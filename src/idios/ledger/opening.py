@@ -1,66 +1,175 @@
-"""Where a ledger is kept, and with which key: from an address to a database and its signing key."""
+"""Where a ledger is kept, and with which key: from an address to a database and its signing key.
+
+Rules:
+
+1. A ledger and its key are made together, where there is neither. A key without its ledger is a ledger that was lost:
+   it is refused, as beginning anew would forget all spending, unless the controller says so, on the record.
+2. A ledger without its key is refused too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from idios.errors import InvalidInput, LedgerUnavailable, WrongLedgerKey
+from idios.ledger.chain import BEGINNING, START, Anchor, fits, next_entry
+from idios.ledger.codec import to_plain
 from idios.ledger.database import Database
-from idios.ledger.key import create_key, new_key, read_key
+from idios.ledger.facts import Begun
+from idios.ledger.key import Hold, create_key, new_key, read_key
+from idios.ledger.names import moment, system_clock
 from idios.ledger.postgresql import open_postgresql
+from idios.ledger.proof import write_proof
 from idios.ledger.sqlite import file_of, in_memory, open_sqlite
-from idios.ledger.tables import last_entries
-from idios.ledger.writer import proves_key
+from idios.ledger.tables import APPEND, last_entries, read_entries
 
 
-def open_database(url: str, *, timeout: float, create: bool) -> Database:
-    """The database at the address, not yet looked into."""
-    if not timeout > 0:
-        raise InvalidInput(f"timeout must be a number of seconds above 0, not {timeout!r}")
+@dataclass(frozen=True)
+class Opened:
+    """A ledger's database and key, and the hold on it while it is open (None in memory)."""
+
+    database: Database
+    key: bytes
+    hold: Hold | None
+
+    def close(self) -> None:
+        """Close every connection and let go."""
+        self.database.close()
+        if self.hold is not None:
+            self.hold.release()
+
+
+def open_ledger(
+    url: str,
+    key_file: str | Path | None,
+    *,
+    timeout: float,
+    create: bool,
+    begun: Begun | None = None,
+    any_format: bool = False,
+) -> Opened:
+    """The ledger at the address; a new one where there is neither ledger nor key, if `create` says so.
+
+    With `begun` there must be no ledger: a new one is made, also where there is a key, and begins with that entry.
+    """
     address = ledger_address(url)
-    if address.get_backend_name() == "sqlite":
-        return open_sqlite(address, timeout, create)
-    return open_postgresql(address, timeout)
+    path, volatile = key_path(address, key_file), in_memory(address)
+    # The key first: whoever makes a ledger makes its file before its key.
+    if create and begun is None and not volatile and path is not None and path.exists() and _lacks_file(address):
+        raise _lost(path, str(file_of(address)))
+    database = _open_database(address, timeout=timeout, create=create)
+    try:
+        key = None
+        if not database.exists():
+            if not create:
+                raise LedgerUnavailable(f"there is no ledger in {database.place}; check the address")
+            key = _create(database, path, begun, key_may_exist=volatile or begun is not None)
+        elif begun is not None:
+            raise InvalidInput(f"there is a ledger in {database.place} already; a new one needs an empty place")
+        if not any_format:
+            database.check_format()
+        if volatile and key is not None:
+            return Opened(database, key, None)
+        assert path is not None
+        return Opened(database, _read_key(database, path), Hold(path))
+    except BaseException:
+        database.close()
+        raise
 
 
 @contextmanager
 def existing_ledger(url: str, key_file: str | Path | None, timeout: float = 30) -> Iterator[tuple[Database, bytes]]:
     """The database and key of a ledger that exists, of whatever format; closed in the end."""
-    database = open_database(url, timeout=timeout, create=False)
+    opened = open_ledger(url, key_file, timeout=timeout, create=False, any_format=True)
     try:
-        if not database.exists():
-            raise LedgerUnavailable(f"there is no ledger in {database.place}; check the address")
-        yield database, open_key(database, url, key_file)
+        yield opened.database, opened.key
     finally:
-        database.close()
+        opened.close()
 
 
-def open_key(database: Database, url: str, key_file: str | Path | None) -> bytes:
-    """The ledger's key; a new one only where there is nothing it would have had to sign."""
-    path = key_path(ledger_address(url), key_file)
-    if path is None:
-        return new_key()
+def _open_database(address: URL, *, timeout: float, create: bool) -> Database:
+    if not timeout > 0:
+        raise InvalidInput(f"timeout must be a number of seconds above 0, not {timeout!r}")
+    if address.get_backend_name() == "sqlite":
+        return open_sqlite(address, timeout, create)
+    return open_postgresql(address, timeout)
+
+
+def _create(database: Database, path: Path | None, begun: Begun | None, *, key_may_exist: bool) -> bytes | None:
+    """The key of the ledger that is made; None if another process made one meanwhile."""
+    keys: list[bytes] = []
+    made = False
+
+    def begin(connection: Connection) -> None:
+        nonlocal made
+        key = None if path is None else read_key(path)
+        if key is not None and not key_may_exist:
+            assert path is not None
+            raise _lost(path, database.place)
+        if key is None:
+            key, made = (new_key(), False) if path is None else create_key(path)
+        head = START
+        if begun is not None:
+            entry = next_entry(key, START, moment(system_clock()), begun)
+            connection.execute(APPEND, to_plain(entry))
+            head = Anchor(entry.sequence, entry.mac)
+        write_proof(connection, key, head, ())
+        keys.append(key)
+
+    try:
+        database.create(begin)
+    except BaseException:
+        if made and path is not None:
+            path.unlink(missing_ok=True)  # it has signed nothing, and without a ledger it would look like a loss
+        raise
+    return keys[0] if keys else None
+
+
+def _lost(path: Path, place: str) -> LedgerUnavailable:
+    return LedgerUnavailable(
+        f"there is no ledger in {place}, but its key {path} is there: a ledger was lost, or the address is another. A "
+        "new one would forget all that was spent. Check the address, put a backup back with `idios ledger restore`, or "
+        "begin anew on purpose and on the record with `idios ledger create --reason ...`"
+    )
+
+
+def _lacks_file(address: URL) -> bool:
+    return address.get_backend_name() == "sqlite" and not file_of(address).exists()
+
+
+def _read_key(database: Database, path: Path) -> bytes:
     key = read_key(path)
     with database.reading() as connection:
-        last = last_entries(connection, 1)
-        if key is not None:
-            if not proves_key(connection, key):
-                raise WrongLedgerKey(
-                    f"the key in {path} is not the one that signed the ledger {database.place}: "
-                    "neither its first nor its last entry fits; use the ledger's own key file"
-                )
-            return key
-    if last:
-        raise WrongLedgerKey(
-            f"the ledger {database.place} has {last[0].sequence} entries, but its key file {path} is "
-            "missing; restore the key file, a new key cannot sign an old chain"
-        )
-    return create_key(path)
+        if key is None:
+            last = last_entries(connection, 1)
+            raise WrongLedgerKey(
+                f"the ledger {database.place} has {last[0].sequence if last else 0} entries, but its key file {path} "
+                "is missing; restore the key file, a new key cannot sign an old chain"
+            )
+        if not _proves_key(connection, key):
+            raise WrongLedgerKey(
+                f"the key in {path} is not the one that signed the ledger {database.place}: "
+                "neither its first nor its last entry fits; use the ledger's own key file"
+            )
+    return key
+
+
+def _proves_key(connection: Connection, key: bytes) -> bool:
+    """Whether the last or the first entry is signed with the key; true of an empty chain.
+
+    One of the two is enough, so that a ledger that was tampered with can still be opened and verified.
+    """
+    last, first = last_entries(connection, 2), read_entries(connection, after=0, limit=1)
+    if not last or not first:
+        return not last
+    previous = last[1].mac if len(last) > 1 else BEGINNING
+    return fits(key, previous, last[0]) or fits(key, BEGINNING, first[0])
 
 
 def ledger_address(url: str) -> URL:

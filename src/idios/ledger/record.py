@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from idios.errors import InvalidInput
+from idios.errors import InvalidInput, LedgerTampered
 from idios.ledger import rules
 from idios.ledger.answers import read_answers, released_questions
 from idios.ledger.balance import Balance
+from idios.ledger.book import TableBook
 from idios.ledger.chain import Anchor, Entry
 from idios.ledger.database import Database
 from idios.ledger.facts import KINDS
 from idios.ledger.names import LONGEST_TEXT, checked_name, checked_number
+from idios.ledger.proof import Memory, Proof
 from idios.ledger.request import Declaration, StoredAnswer
-from idios.ledger.rows import Analyst, Dataset, Grant, SomeRow, Token
+from idios.ledger.rows import Analyst, Dataset, Grant, Row, SomeRow, Token
 from idios.ledger.searching import find_entries
 from idios.ledger.spending import Spending, SpendingSoFar
-from idios.ledger.tables import TABLES, TableBook, read_entries, read_row
+from idios.ledger.tables import read_entries
 from idios.ledger.verification import Verification, verify
-from idios.ledger.writer import checked_head
+
+log = logging.getLogger("idios.ledger")
+# Where nobody has set up logs, an error is what is raised, and nothing is printed besides.
+log.addHandler(logging.NullHandler())
 
 LONGEST_PAGE = 1000
+PERMISSIONS: tuple[type[Row], ...] = (Dataset, Analyst, Grant, Token)
+"""The tables that say who may do what, short enough to be checked while others wait."""
+PAUSE = 1.0
+SHARE = 20
+"""They are checked again after this many seconds, or after this many times as long as it took."""
 
 
 class Record:
@@ -29,12 +42,19 @@ class Record:
     def __init__(self, database: Database, key: bytes) -> None:
         self._database = database
         self._key = key
+        self._memory = Memory(key)
         self._spending = SpendingSoFar(database)
+        self._distrusted: str | None = None
+        self._check_again = 0.0
+        self.trouble: str | None = None
+        """The last difference from what was signed that was found; None once all was found to be good again."""
+        self.verifying = False
+        """Whether the whole chain is being verified at the moment."""
 
     def balance(self, dataset: str, analyst: str | None = None) -> Balance:
         """Say what a data set has spent over all analysts, or one analyst on it."""
-        with self._database.reading() as connection:
-            return rules.balance(TableBook(connection), dataset, analyst)
+        with self._reading() as book:
+            return rules.balance(book, dataset, analyst)
 
     def datasets(self) -> list[Declaration]:
         """List the data sets that are not retired, with their recorded budgets."""
@@ -50,13 +70,17 @@ class Record:
 
     def grants(self, analyst: str | None = None) -> list[Balance]:
         """List every analyst's balance, or one's, on every data set he may ask about."""
-        granted = [row for row in self._rows(Grant, analyst=analyst) if row.withdrawn is None]
-        whole = {row.dataset: row.balance for row in self._rows(Dataset)}
+        with self._reading() as book:
+            granted = [row for row in book.every(Grant, analyst=analyst) if row.withdrawn is None]
+            whole = {row.dataset: row.balance for row in book.every(Dataset)}
         return [row.balance.within(whole[row.dataset]) for row in granted]
 
     def retired(self, dataset: str) -> bool:
         """Whether a data set is on record and answers nothing more."""
-        return any(row.retired is not None for row in self._rows(Dataset, dataset=dataset))
+        checked_name("data set", dataset)
+        with self._reading() as book:
+            found = book.find(Dataset, dataset)
+        return found is not None and found.retired is not None
 
     def tokens(self) -> list[Token]:
         """List the tokens by name; the tokens themselves are not kept."""
@@ -84,9 +108,9 @@ class Record:
         checked_number("after", after)
         if before is not None:
             checked_number("before", before)
-        with self._database.reading() as connection:
+        with self._reading() as book:
             found = released_questions(
-                connection,
+                book,
                 dataset=dataset,
                 analyst=analyst,
                 after=after,
@@ -94,7 +118,7 @@ class Record:
                 limit=limit,
                 newest_first=newest_first,
             )
-            return read_answers(connection, self._key, found)
+            return read_answers(book.connection, self._key, found)
 
     def entries(self, *, after: int = 0, limit: int | None = 100, kinds: tuple[str, ...] = ()) -> list[Entry]:
         """List entries of the chain in their order, a page at a time."""
@@ -136,24 +160,75 @@ class Record:
 
     def head(self) -> Anchor:
         """Give the end of the chain: kept elsewhere, it lets `verify` find a chain that was cut off."""
-        with self._database.reading() as connection:
-            return checked_head(connection, self._key)
+        with self._reading() as book:
+            book.proof.check_seal()
+            return book.proof.head
 
     def verify(self, anchor: Anchor | None = None) -> Verification:
-        """Check every entry's signature, the anchor if given, and the tables against the chain."""
-        with self._database.reading() as connection:
-            return verify(connection, self._key, anchor)
+        """Check every entry's signature, the anchor if given, and the tables and their proof against the chain."""
+        self.verifying = True
+        try:
+            with self._database.reading() as connection:
+                found = verify(connection, self._key, anchor)
+        finally:
+            self.verifying = False
+        self.trouble = None if found.ok else str(found)
+        return found
 
-    def _rows(self, row: type[SomeRow], **wanted: str | None) -> list[SomeRow]:
-        """All rows, or those with the wanted values (None: any)."""
-        table = TABLES[row]
-        asked = select(table).order_by(*table.primary_key.columns)
-        for name, value in wanted.items():
-            if value is not None:
-                asked = asked.where(table.c[name] == checked_name(name, value))
-        with self._database.reading() as connection:
-            found = connection.execute(asked).mappings()
-            return [read_row(row, columns) for columns in found]
+    def check(self) -> None:
+        """Refuse a ledger that cannot be written or where anything is wrong that can be told without the whole chain.
+
+        That is the end of the chain, whether it follows from the last one seen, the proof, and every row that says who
+        may do what. What was found good is written and read again only after a while, so that whoever asks often
+        cannot keep the ledger busy.
+        """
+        began = time.monotonic()
+        due = began >= self._check_again
+        self._database.check_room()
+        if due:
+            self._database.check_writable()
+        with self._reading() as book:
+            book.proof.check_seal()
+            for row in PERMISSIONS if due else ():
+                book.every(row)
+        if due:
+            self._check_again = began + max(PAUSE, SHARE * (time.monotonic() - began))
+        if self.trouble is not None:
+            raise LedgerTampered(f"the ledger is not what was signed: {self.trouble}")
+
+    def distrust(self, problem: str, *, answer: bool = False) -> None:
+        """Note what is wrong, for `check` and the log; nothing is answered from here on, unless `answer` says so."""
+        self.trouble = problem
+        if not answer:
+            self._distrusted = problem
+        log.error("not what was signed", extra={"fields": {"problem": problem}})
+
+    def _rows(self, row: type[SomeRow]) -> list[SomeRow]:
+        with self._reading() as book:
+            return book.every(row)
+
+    @contextmanager
+    def _reading(self) -> Iterator[TableBook]:
+        """One consistent view of the rows, each with its proof."""
+        with self._watched():
+            # Before the view is taken: another thread may learn of a newer end meanwhile.
+            known = self._memory.known
+            with self._database.reading() as connection:
+                proof = Proof(connection, self._memory, known)
+                yield TableBook(connection, proof)
+            proof.learn()
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Remember the first difference from what was signed."""
+        if self._distrusted is not None:
+            raise LedgerTampered(f"the ledger is not what was signed, and nothing is answered: {self._distrusted}")
+        try:
+            yield
+        except LedgerTampered as error:
+            if self.trouble is None:
+                self.distrust(str(error), answer=True)
+            raise
 
 
 def _checked_kinds(kinds: tuple[str, ...]) -> None:

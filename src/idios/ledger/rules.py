@@ -76,9 +76,9 @@ def balance(book: Book, dataset: str, analyst: str | None) -> Balance:
 
 
 def _any_grant(book: Book, analyst: str, dataset: str) -> Grant:
-    known_analyst(book, analyst)
     found = book.find(Grant, analyst, dataset)
     if found is None:
+        known_analyst(book, analyst)
         raise NotPermitted(
             f"analyst {analyst!r} has no grant on data set {dataset!r}; "
             "the controller gives one with `idios analyst grant`"

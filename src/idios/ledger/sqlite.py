@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -11,13 +12,15 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from idios.errors import InvalidInput, LedgerUnavailable
-from idios.ledger.database import Database
+from idios.ledger.database import Database, DatabaseFile
+from idios.ledger.faults import UNCHANGED
+from idios.ledger.key import create_private
 from idios.ledger.turnstile import Turnstile, turnstile_for
 
 
 def in_memory(url: URL) -> bool:
     """Whether the address names no file."""
-    return url.database in (None, "", ":memory:")
+    return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
 
 
 def file_of(url: URL) -> Path:
@@ -32,12 +35,15 @@ def open_sqlite(url: URL, timeout: float, create: bool) -> Database:
     """The database at an address such as sqlite:///ledger.db."""
     if in_memory(url):
         engine = create_engine("sqlite://", poolclass=StaticPool, hide_parameters=True, connect_args=_connect(timeout))
-        notes, place, turnstile = engine, "in memory", Turnstile()
+        notes, place, turnstile, file = engine, "in memory", Turnstile(), None
         _listen(engine, timeout)
     else:
         path = file_of(url)
-        if not create and not path.exists():
-            raise LedgerUnavailable(f"there is no ledger in {path}; check the address")
+        if not path.exists():
+            if not create:
+                raise LedgerUnavailable(f"there is no ledger in {path}; check the address")
+            _create_file(path)
+        file = DatabaseFile(path)
         engine, notes = _file_engine(path, timeout), _file_engine(path, timeout)
         place, turnstile = str(path), turnstile_for(str(path))
         _listen(engine, timeout)
@@ -52,7 +58,22 @@ def open_sqlite(url: URL, timeout: float, create: bool) -> Database:
         timeout=timeout,
         readers_wait=in_memory(url),
         notes_wait=True,
+        row_lock=False,
+        file=file,
     )
+
+
+def _create_file(path: Path) -> None:
+    # SQLite would let the umask decide who can read it; the files beside it get the rights that this one has.
+    try:
+        os.close(create_private(path))
+    except FileExistsError:
+        pass  # another process was first
+    except OSError as error:
+        raise LedgerUnavailable(
+            f"the ledger {path} cannot be opened; check that its directory exists and may be written "
+            f"({error.strerror}); {UNCHANGED}"
+        ) from error
 
 
 def _file_engine(path: Path, timeout: float) -> Engine:

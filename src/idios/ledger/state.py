@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from idios.ledger.facts import (
     AnalystAdded,
+    Begun,
     ControllerTokenIssued,
     Declared,
     Fact,
@@ -73,8 +74,8 @@ def apply(book: Book, sequence: int, fact: Fact) -> None:
             if question.released is not None:
                 raise Contradiction("it releases a second answer to one charge")
             book.change(replace(question, released=sequence))
-        case Inspected() | Failed():
-            pass  # both charge nothing and answer nothing
+        case Begun() | Inspected() | Failed():
+            pass  # they charge nothing and answer nothing
         case _:
             raise Contradiction(f"no rule says what {fact.kind!r} does")
 

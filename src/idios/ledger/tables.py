@@ -1,4 +1,4 @@
-"""The ledger's tables: the chain, one row to lock, the derived rows, and what is operational.
+"""The ledger's tables: the chain, one row to lock, the derived rows and their proof, and what is operational.
 
 Everything but numbers is text, and ASCII where it is signed: SQLite and PostgreSQL keep the same bytes. The
 operational tables are about work in progress; they are neither in the chain nor derived from it.
@@ -16,27 +16,25 @@ from sqlalchemy import (
     Connection,
     Double,
     Integer,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     String,
     Table,
     Text,
-    and_,
     bindparam,
-    delete,
     insert,
     select,
-    update,
 )
 
 from idios.errors import LedgerTampered
 from idios.ledger.chain import Entry
-from idios.ledger.codec import Plain, fields_of, from_plain, to_plain
-from idios.ledger.rows import ROWS, Row, SomeRow, identity_of
+from idios.ledger.codec import fields_of, from_plain
+from idios.ledger.rows import ROWS, Row, SomeRow
 
 FORMAT = 3
 # The newest of the migrations, which a new ledger is at from its beginning.
-REVISION = "0004"
+REVISION = "0003"
 VERIFY = "run `idios ledger verify`"
 
 metadata = MetaData()
@@ -63,6 +61,14 @@ SCHEMA = Table(
     MetaData(),
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="idios_schema_pkc"),
+)
+
+# The proof of the derived rows, sealed with the end of the chain; see proof.py.
+merkle = Table(
+    "idios_merkle",
+    metadata,
+    Column("page", Integer, primary_key=True, autoincrement=False),
+    Column("content", LargeBinary, nullable=False),
 )
 
 # The keys that callers gave their requests; see idempotency.py.
@@ -121,60 +127,11 @@ def _derived(row: type[Row]) -> Table:
 TABLES: dict[type[Row], Table] = {row: _derived(row) for row in ROWS}
 
 
-def _this(row: type[Row]) -> Any:
-    return and_(*(TABLES[row].c[name] == bindparam(f"this_{name}") for name in row.identity))
-
-
 # Built once: building a statement takes SQLAlchemy about as long as running it takes SQLite.
 LOCK = select(chain.c.format).with_for_update()
 APPEND = insert(entries)
-_FIND = {row: select(TABLES[row]).where(_this(row)) for row in ROWS}
-_ADD = {row: insert(TABLES[row]) for row in ROWS}
-_CHANGE = {
-    row: update(TABLES[row])
-    .where(_this(row))
-    .values({name: bindparam(name) for name in fields_of(row) if name not in row.identity})
-    for row in ROWS
-    if len(fields_of(row)) > len(row.identity)
-}
 _NEWEST = select(entries).order_by(entries.c.sequence.desc()).limit(bindparam("count"))
 _NUMBERED = select(entries).where(entries.c.sequence.in_(bindparam("numbers", expanding=True)))
-
-
-class TableBook:
-    """Rows in the database, each read once: a transaction's view of the ledger does not change under it."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._seen: dict[tuple[type[Row], tuple[str, ...]], Row | None] = {}
-
-    def find(self, row: type[SomeRow], *identity: str) -> SomeRow | None:
-        """The row with this identity, if there is one."""
-        # What could not have been stored is not asked of the database: each driver fails in its own way.
-        if not all(isinstance(part, str) and part.isprintable() for part in identity):
-            return None
-        place = (row, identity)
-        if place not in self._seen:
-            found = self._connection.execute(_FIND[row], _where(row, identity)).mappings().one_or_none()
-            self._seen[place] = None if found is None else read_row(row, found)
-        seen = self._seen[place]
-        return seen if isinstance(seen, row) else None
-
-    def add(self, row: Row) -> None:
-        """Keep a row that was not there."""
-        self._connection.execute(_ADD[type(row)], to_plain(row))
-        self._seen[type(row), identity_of(row)] = row
-
-    def change(self, row: Row) -> None:
-        """Keep a row in place of the one with its identity."""
-        identity = identity_of(row)
-        values: dict[str, Plain] = {name: value for name, value in to_plain(row).items() if name not in row.identity}
-        self._connection.execute(_CHANGE[type(row)], values | _where(type(row), identity))
-        self._seen[type(row), identity] = row
-
-
-def _where(row: type[Row], identity: tuple[str, ...]) -> dict[str, Plain]:
-    return {f"this_{name}": value for name, value in zip(row.identity, identity, strict=True)}
 
 
 def read_row(row: type[SomeRow], columns: Any) -> SomeRow:
@@ -213,11 +170,3 @@ def _parts(numbers: list[int], size: int) -> Iterator[list[int]]:
     # Databases take a limited number of parameters in one statement.
     for start in range(0, len(numbers), size):
         yield numbers[start : start + size]
-
-
-def replace_rows(connection: Connection, rows: dict[type[Row], dict[tuple[str, ...], Row]]) -> None:
-    """Make the derived tables hold these rows and no others."""
-    for row, table in TABLES.items():
-        connection.execute(delete(table))
-        if rows[row]:
-            connection.execute(insert(table), [to_plain(one) for one in rows[row].values()])

@@ -7,15 +7,11 @@ import hmac
 import secrets
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection
-
-from idios.errors import InvalidInput, LedgerTampered, NotPermitted
-from idios.ledger.answers import checked_entry
+from idios.errors import InvalidInput, NotPermitted
 from idios.ledger.facts import ControllerTokenIssued, TokenIssued
 from idios.ledger.identity import Identity, Role
 from idios.ledger.names import checked_name, moment
 from idios.ledger.rows import Book, Token
-from idios.ledger.tables import VERIFY, numbered_entries
 
 LIFETIME = timedelta(days=90)
 _NAME = 16
@@ -41,8 +37,8 @@ def new_token(
     return secret, issued(digest[:_NAME], digest, name, moment(expires))
 
 
-def shown_token(book: Book, secret: str, now: datetime) -> Token:
-    """The token that somebody shows; one message for every token that is not valid."""
+def shown_token(book: Book, secret: str, now: datetime) -> Identity:
+    """Whoever shows this token; one message for every token that is not valid."""
     digest = _digest(secret)
     # The time of the lookup tells a stranger nothing: to come near a stored name he has to invert SHA-256.
     found = book.find(Token, digest[:_NAME])
@@ -50,31 +46,15 @@ def shown_token(book: Book, secret: str, now: datetime) -> Token:
     return _valid(found if same else None, now)
 
 
-def named_token(book: Book, name: str, now: datetime) -> Token:
-    """The token of this public name, refused like one that is shown."""
+def named_token(book: Book, name: str, now: datetime) -> Identity:
+    """Whoever holds the token of this public name, refused like one that is shown."""
     return _valid(book.find(Token, name), now)
 
 
-def _valid(found: Token | None, now: datetime) -> Token:
+def _valid(found: Token | None, now: datetime) -> Identity:
     if found is None or found.revoked is not None or found.expires <= moment(now):
         raise NotPermitted("the token is unknown, revoked or expired; ask the controller for a new one")
-    return found
-
-
-def holder(connection: Connection, key: bytes, token: Token) -> Identity:
-    """Whoever holds the token, as the entry that issued it says: nobody becomes a controller without a signature."""
-    entry = checked_entry(key, numbered_entries(connection, {token.issued, token.issued - 1}), token.issued)
-    signed: tuple[str, ...] | None
-    match entry.fact:
-        case TokenIssued() as fact:
-            signed = (fact.token, fact.digest, fact.analyst, Role.ANALYST, fact.expires)
-        case ControllerTokenIssued() as fact:
-            signed = (fact.token, fact.digest, fact.controller, Role.CONTROLLER, fact.expires)
-        case _:
-            signed = None
-    if signed != (token.token, token.digest, token.holder, token.role, token.expires):
-        raise LedgerTampered(f"the ledger's table of tokens disagrees with entry {token.issued}; {VERIFY}")
-    return Identity(token.holder, token.role, token.token)
+    return Identity(found.holder, found.role, found.token)
 
 
 def _digest(secret: str) -> str:

@@ -13,8 +13,9 @@ from sqlalchemy import Connection, inspect
 
 from idios.errors import LedgerTampered
 from idios.ledger import migrations
+from idios.ledger.book import replace_rows
 from idios.ledger.database import Database, format_of
-from idios.ledger.tables import FORMAT, SCHEMA, chain, replace_rows
+from idios.ledger.tables import FORMAT, SCHEMA, chain
 from idios.ledger.verification import replay
 
 
@@ -30,7 +31,7 @@ def upgrade(database: Database, key: bytes) -> bool:
                 f"the ledger {database.place} cannot be upgraded, as its chain is not good: entry {result.sequence} "
                 f"{result.problem}; nothing was changed"
             )
-        replace_rows(connection, result.book.rows)
+        replace_rows(connection, key, result.head, result.book.rows)
         return True
 
 

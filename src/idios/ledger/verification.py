@@ -9,6 +9,7 @@ from sqlalchemy import Connection, select
 
 from idios.ledger.chain import START, Anchor, Entry, fits
 from idios.ledger.codec import to_plain
+from idios.ledger.proof import compare_proof
 from idios.ledger.rows import MemoryBook, Row
 from idios.ledger.state import apply
 from idios.ledger.tables import TABLES, read_entries
@@ -104,6 +105,11 @@ def verify(connection: Connection, key: bytes, anchor: Anchor | None) -> Verific
     if result.problem is None:
         for row in TABLES:
             _compare(connection, result, row)
+    if result.problem is None:
+        rows = (one for some in result.book.rows.values() for one in some.values())
+        problem = compare_proof(connection, key, result.head, rows)
+        if problem is not None:
+            result.found(None, problem)
     return Verification(result.head.sequence, result.head, result.sequence, result.problem)
 
 

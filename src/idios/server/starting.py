@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
 import ssl
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from fastapi import FastAPI
 from idios.backends.memory import divided
 from idios.backends.temporary import TemporaryFolder
 from idios.config import Configuration, read_configuration
-from idios.errors import ConfigurationError, LedgerTampered
+from idios.errors import ConfigurationError, LedgerError
 from idios.ledger import Ledger, Role
 from idios.party import TrustedParty
 from idios.server import logs
@@ -27,17 +30,39 @@ from idios.server.service import Service
 from idios.settings import PREFIX, Settings
 
 CONFIG = "IDIOS_CONFIG"
+ATTEMPTS = 12
+
+log = logging.getLogger("idios.server")
 
 
 def checked(config: Path) -> Configuration:
-    """The configuration, if it may be served: its levels, and a ledger that is what was signed."""
+    """The configuration, if it may be served: its levels, and a ledger whose end and permissions are what was signed.
+
+    Its whole chain is verified by each process, while that answers already: every row that it goes by has its proof.
+    """
     configuration = read_configuration(config)
     check_levels(configuration.datasets.values())
     with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
-        verified = ledger.verify()
-    if not verified.ok:
-        raise LedgerTampered(f"the server does not start on a ledger that is not what was signed: {verified}")
+        ledger.check()
     return configuration
+
+
+def verify(ledger: Ledger, wait: float = 5) -> None:
+    """Verify the whole chain, and let the ledger answer nothing more if it is not what was signed."""
+    log.info("verifying the ledger")
+    for _ in range(ATTEMPTS):
+        try:
+            found = ledger.verify()
+        except LedgerError as error:
+            log.warning("the ledger cannot be verified yet", extra={"fields": {"problem": str(error)}})
+            time.sleep(wait)
+            continue
+        if found.ok:
+            log.info("verified the ledger", extra={"fields": {"entries": found.entries, "head": str(found.head)}})
+        else:
+            ledger.distrust(str(found))
+        return
+    ledger.distrust("the ledger could not be verified")
 
 
 def hints(configuration: Configuration) -> list[str]:
@@ -58,6 +83,7 @@ def application(config: Path | None = None) -> FastAPI:
     configuration = read_configuration(path)
     with divided(configuration.server.workers):
         party = TrustedParty.from_config(path, retired=False)
+    threading.Thread(target=verify, args=(party.ledger,), name="verification", daemon=True).start()
     return create_app(Service.start(party, configuration.datasets, configuration.server))
 
 

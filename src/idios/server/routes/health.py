@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from fastapi import APIRouter, Response
 
 from idios.errors import DataChanged, LedgerError
@@ -9,6 +11,8 @@ from idios.server.identity import Controller, Served
 from idios.server.problems import Refused, problem
 from idios.server.routes.documented import errors
 from idios.server.schemas import Health
+
+log = logging.getLogger("idios.server")
 
 router = APIRouter(tags=["health"])
 
@@ -21,14 +25,19 @@ async def healthz() -> Health:
 
 @router.get("/readyz", responses=errors(), summary="Questions can be answered")
 def readyz(service: Served) -> Health:
-    """Says ready if the ledger can be read and every file is the one that was opened; touches no data."""
+    """Says ready if the ledger can be written and is what was signed, and every file is the one that was opened.
+
+    It says verifying while the whole chain is being read, and questions are answered meanwhile. It touches no data.
+    """
+    ledger = service.party.ledger
     try:
-        service.party.ledger.head()
+        ledger.check()
         for holding in service.party.holdings.values():
             holding.check()
     except (LedgerError, DataChanged) as error:
+        log.error("not ready", extra={"fields": {"problem": str(error)}})
         raise Refused(problem(error)) from None
-    return Health(status="ready")
+    return Health(status="verifying" if ledger.verifying else "ready")
 
 
 @router.get("/metrics", responses=errors(), summary="Metrics for Prometheus", response_class=Response)

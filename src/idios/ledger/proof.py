@@ -1,0 +1,302 @@
+"""Rows are believed only with proof: whoever writes the database without the key is refused, whatever they write.
+
+Rules:
+
+1. Every derived row is in a Merkle tree (merkle.py), by its table and identity, with a digest of all it says. A row
+   that was changed, added or removed does not agree with the tree.
+2. The tree's root is sealed together with the end of the chain, in the transaction that appends there. An older tree is
+   not the one of this end, so that rows that were true once cannot be put back.
+3. A process remembers the newest end that it has seen, and follows the chain from there by its signatures. An end that
+   lies before it or beside it is refused: that is how a whole older state is found, such as a restored copy.
+
+What is left is a whole older state in front of a process that has seen nothing newer; an anchor finds that.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, select, text
+
+from idios.errors import LedgerTampered
+from idios.ledger.chain import BEGINNING, START, Anchor, fits
+from idios.ledger.codec import Plain, canonical, fields_of, to_plain
+from idios.ledger.key import derive
+from idios.ledger.merkle import DIGEST, EMPTY, PLACE, TAG, TOP, Tree
+from idios.ledger.rows import ROWS, Row, SomeRow, identity_of
+from idios.ledger.tables import VERIFY, entries, last_entries, merkle, read_entries, read_row
+
+PAGE = 1000
+CACHED = 8192
+ENDS = 64
+_COUNT = 8
+_SEAL = 32
+_ROOT = len(EMPTY) + _COUNT * len(ROWS)
+
+_last = select(entries).order_by(entries.c.sequence.desc()).limit(1).subquery()
+_END = select(
+    select(merkle.c.content).where(merkle.c.page == TOP).scalar_subquery(),
+    select(_last.c.sequence).scalar_subquery(),
+    select(_last.c.mac).scalar_subquery(),
+)
+_FETCH = select(merkle.c.content).where(merkle.c.page == bindparam("number"))
+_WRITE = text(
+    f"INSERT INTO {merkle.name} (page, content) VALUES (:page, :content) "
+    "ON CONFLICT (page) DO UPDATE SET content = excluded.content"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The tree's root and how many rows each table has."""
+
+    digests: bytes = EMPTY
+    counts: tuple[int, ...] = (0,) * len(ROWS)
+
+    @property
+    def content(self) -> bytes:
+        """The root as it is sealed."""
+        return self.digests + b"".join(count.to_bytes(_COUNT) for count in self.counts)
+
+    @classmethod
+    def read(cls, content: bytes) -> Root:
+        """The root behind its content, whatever follows it."""
+        counts = (content[at : at + _COUNT] for at in range(len(EMPTY), _ROOT, _COUNT))
+        return cls(content[: len(EMPTY)], tuple(int.from_bytes(count) for count in counts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    columns: tuple[Plain, ...]
+    row: Row
+    digest: bytes
+
+
+class Memory:
+    """What one process knows for certain: the key, the newest end of the chain it has seen with its root, and pages."""
+
+    def __init__(self, key: bytes) -> None:
+        self.key = key
+        self.secret = derive(key, "rows")
+        self.pages: dict[bytes, bytes] = {}
+        # Rows by their place, with the columns and the digest that were proved; parsing and hashing cost most.
+        self.rows: dict[tuple[type[Row], tuple[str, ...]], _Known] = {}
+        self._tags: dict[tuple[type[Row], tuple[str, ...]], bytes] = {}
+        self.known: Anchor | None = None
+        # The last ends that this process has read or written, with the root that each was sealed with.
+        self._roots: dict[Anchor, Root] = {}
+        self._lock = Lock()
+
+    def tag(self, row: type[Row], identity: tuple[str, ...]) -> bytes:
+        """Where the row stands in the tree."""
+        known = self._tags.get((row, identity))
+        if known is None:
+            known = self._tags[row, identity] = _tag(self.secret, row, identity)
+        return known
+
+    def root_of(self, head: Anchor) -> Root | None:
+        """The root that was sealed with this end of the chain, if this process knows it."""
+        return self._roots.get(head)
+
+    def keep(self, head: Anchor, root: Root) -> None:
+        """Keep the root of an end, which may be about to be committed: others read it at once."""
+        with self._lock:
+            self._roots[head] = root
+            if len(self._roots) > ENDS:
+                del self._roots[next(iter(self._roots))]
+            for cache in (self.pages, self.rows, self._tags):
+                if len(cache) > CACHED:
+                    cache.clear()
+
+    def learn(self, head: Anchor) -> None:
+        """Remember an end that was committed; another thread may have come further meanwhile."""
+        with self._lock:
+            if self.known is None or self.known.sequence < head.sequence:
+                self.known = head
+
+
+class Proof:
+    """What one transaction may believe. `known` is what the process knew before the transaction began."""
+
+    def __init__(self, connection: Connection, memory: Memory, known: Anchor | None) -> None:
+        self._connection = connection
+        self._memory = memory
+        self._sealed: Any
+        self._sealed, sequence, mac = connection.execute(_END).one()
+        self.head = START if sequence is None else Anchor(sequence, mac)
+        self._root = memory.root_of(self.head)
+        if self.head != known and (self._root is None or (known is not None and self.head.sequence <= known.sequence)):
+            _follow(connection, memory.key, known, self.head)
+        self._tree: Tree | None = None
+
+    @property
+    def root(self) -> Root:
+        """The root that is sealed with this end of the chain."""
+        if self._root is None:
+            self.check_seal()
+            self._root = Root.read(self._sealed)
+            self._memory.keep(self.head, self._root)
+        return self._root
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the stored root is the one of this end of the chain."""
+        found = self._sealed
+        if not isinstance(found, bytes) or len(found) != _ROOT + _SEAL:
+            return False
+        return hmac.compare_digest(_sealed(self._memory.secret, self.head, Root.read(found)), found)
+
+    def check_seal(self) -> None:
+        """Refuse a stored root that is not the one of this end of the chain, also where the process remembers it."""
+        if not self.sealed:
+            raise LedgerTampered(
+                f"the proof of the ledger's tables is not the one of entry {self.head.sequence}, its last: the tables "
+                f"are older or newer than the chain, or were changed; {VERIFY}"
+            )
+
+    def read(self, row: type[SomeRow], identity: tuple[str, ...], found: Sequence[Plain] | None) -> SomeRow | None:
+        """The row behind the columns that were found in its table, or None; refused unless that is what was signed."""
+        expected = self._rows.get(self._memory.tag(row, identity))
+        if found is None:
+            if expected is None:
+                return None
+            raise _unproved(row, identity, "lacks one that was signed")
+        known = self._memory.rows.get((row, identity))
+        if known is not None and known.digest == expected and known.columns == tuple(found):
+            assert isinstance(known.row, row)
+            return known.row
+        read = read_row(row, dict(zip(fields_of(row), found, strict=True)))
+        if expected is None:
+            raise _unproved(row, identity, "has one that nobody signed")
+        if not hmac.compare_digest(_digest(self._memory.secret, row, found), expected):
+            raise _unproved(row, identity, "has one that is not what was signed")
+        self._memory.rows[row, identity] = _Known(tuple(found), read, expected)
+        return read
+
+    def check_count(self, row: type[Row], found: int) -> None:
+        """Refuse a table of which rows were removed; those that are there were checked."""
+        expected = self.root.counts[ROWS.index(row)]
+        if found != expected:
+            raise LedgerTampered(f"the ledger's table of {row.table} has {found} rows of {expected}; {VERIFY}")
+
+    def put(self, row: Row, columns: Sequence[Plain], *, added: bool) -> None:
+        """Let the tree follow a row that is added or changed; `write` makes it durable."""
+        identity, digest = identity_of(row), _digest(self._memory.secret, type(row), columns)
+        self._rows.put(self._memory.tag(type(row), identity), digest)
+        self._memory.rows[type(row), identity] = _Known(tuple(columns), row, digest)
+        if added:
+            self._root = _counted(self.root, type(row))
+
+    def write(self, head: Anchor) -> None:
+        """Seal the tree as it is now with a new end of the chain."""
+        pages = self._rows.flush()
+        self.head, self._root = head, Root(self._rows.root, self.root.counts)
+        pages[TOP] = _sealed(self._memory.secret, self.head, self._root)
+        _write(self._connection, pages)
+        self._memory.keep(self.head, self._root)
+
+    def learn(self) -> None:
+        """Let the process remember this end, once the transaction is over."""
+        self._memory.learn(self.head)
+
+    @property
+    def _rows(self) -> Tree:
+        if self._tree is None:
+            self._tree = Tree(self._memory.secret, self.root.digests, self._fetch, self._memory.pages)
+        return self._tree
+
+    def _fetch(self, number: int) -> bytes | None:
+        content = self._connection.scalar(_FETCH, {"number": number})
+        return content if isinstance(content, bytes) else None  # SQLite keeps a text in a column of bytes
+
+
+def write_proof(connection: Connection, key: bytes, head: Anchor, rows: Iterable[Row]) -> None:
+    """Make the whole proof anew, for rows that were made from the chain up to this end."""
+    connection.execute(delete(merkle))
+    _write(connection, _pages(key, head, rows))
+
+
+def compare_proof(connection: Connection, key: bytes, head: Anchor, rows: Iterable[Row]) -> str | None:
+    """What is wrong with the stored proof of these rows, if anything is."""
+    expected = _pages(key, head, rows)
+    found = {row.page: row.content for row in connection.execute(select(merkle))}
+    differing = [page for page in sorted(expected.keys() | found.keys()) if expected.get(page) != found.get(page)]
+    if not differing:
+        return None
+    if differing == [TOP]:
+        return (
+            "the proof of the tables is not the one of this end of the chain: entries were cut off, or it was changed"
+        )
+    return f"the proof of the tables is not what the chain says, from page {differing[0]} on"
+
+
+def _pages(key: bytes, head: Anchor, rows: Iterable[Row]) -> dict[int, bytes]:
+    secret, counts = derive(key, "rows"), dict.fromkeys(ROWS, 0)
+    tree = Tree(secret, EMPTY, lambda _: None, {})
+    for row in rows:
+        columns = tuple(to_plain(row).values())
+        tree.put(_tag(secret, type(row), identity_of(row)), _digest(secret, type(row), columns))
+        counts[type(row)] += 1
+    pages = tree.flush()
+    return pages | {TOP: _sealed(secret, head, Root(tree.root, tuple(counts.values())))}
+
+
+def _write(connection: Connection, pages: dict[int, bytes]) -> None:
+    connection.execute(_WRITE, [{"page": number, "content": content} for number, content in pages.items()])
+
+
+def _tag(secret: bytes, row: type[Row], identity: tuple[str, ...]) -> bytes:
+    # A question and the payments for it, which are written together, share a leaf.
+    leaf = hmac.digest(secret, b"leaf " + identity[0].encode("utf-8", "surrogatepass"), "sha256")[:PLACE]
+    own = hmac.digest(secret, b"row " + canonical([row.table, *identity]).encode("ascii"), "sha256")
+    return leaf + own[: TAG - PLACE]
+
+
+def _digest(secret: bytes, row: type[Row], columns: Sequence[Plain]) -> bytes:
+    said = canonical([row.table, *columns])
+    return hmac.digest(secret, b"is " + said.encode("ascii"), "sha256")[:DIGEST]
+
+
+def _unproved(row: type[Row], identity: tuple[str, ...], problem: str) -> LedgerTampered:
+    named = " ".join(part[:64] for part in identity)
+    return LedgerTampered(f"the ledger's table of {row.table} {problem}: {named}; {VERIFY}")
+
+
+def _sealed(secret: bytes, head: Anchor, root: Root) -> bytes:
+    content = root.content
+    return content + hmac.digest(secret, b"root of %s " % str(head).encode("ascii") + content, "sha256")
+
+
+def _counted(root: Root, row: type[Row]) -> Root:
+    place = ROWS.index(row)
+    counts = (*root.counts[:place], root.counts[place] + 1, *root.counts[place + 1 :])
+    return Root(root.digests, counts)
+
+
+def _follow(connection: Connection, key: bytes, known: Anchor | None, head: Anchor) -> None:
+    """Refuse an end of the chain that is not signed with the key or does not follow from one that was seen."""
+    if known is None:
+        last = last_entries(connection, 2)
+        if last and not fits(key, last[1].mac if len(last) > 1 else BEGINNING, last[0]):
+            raise LedgerTampered(
+                f"entry {head.sequence}, the ledger's last, is not signed with this key: it was changed, or "
+                f"written with another key; {VERIFY}"
+            )
+        return
+    if head.sequence <= known.sequence:
+        raise LedgerTampered(
+            f"the ledger ends at entry {head.sequence} and lacks the entry {known.sequence} that was there "
+            "before: it was cut off or replaced by an older copy; restore the newest one"
+        )
+    while page := read_entries(connection, after=known.sequence, limit=PAGE):
+        for entry in page:
+            if entry.sequence != known.sequence + 1 or not fits(key, known.mac, entry):
+                raise LedgerTampered(
+                    f"entry {entry.sequence} of the ledger is not signed as the one after entry {known.sequence} that "
+                    f"was there before: it was changed, or the ledger was replaced by another copy; {VERIFY}"
+                )
+            known = Anchor(entry.sequence, entry.mac)
