@@ -71,6 +71,7 @@ def test_two_processes_may_end_a_session_at_the_same_moment(place: Place, monkey
 def test_a_ledger_without_the_table_is_upgraded(place: Place) -> None:
     place.open().close()
     place.execute("DROP TABLE idios_ended_sessions")
+    place.execute("DROP TABLE idios_merkle")
     place.execute("UPDATE idios_chain SET format = 2")
     place.execute("UPDATE idios_schema SET version_num = '0002'")
     assert Ledger.upgrade(place.url, place.key_file) is True
