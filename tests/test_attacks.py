@@ -5,18 +5,21 @@ The tables of docs/limits.md are made here: with these seeds every row must stan
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from attacker import GAP, SURE, Floats, Window, ask_singly, ask_together
 from idios.core.sampling import SeededSource
-from idios.errors import BudgetExceeded, InvalidInput
+from idios.errors import AnswerFailed, BudgetExceeded, InvalidInput
 from idios.party import TrustedParty
 
 SIZE = 1000
@@ -201,3 +204,26 @@ def test_no_budget_buys_more_fitted_values_than_its_least_epsilon_does(width: in
         assert (plan.fitted, plan.epsilon) == (values, values * LEAST)
         with pytest.raises(InvalidInput, match="or more"):
             party.plan(sql, values * LEAST * Fraction(99, 100))
+
+
+def test_nobody_is_found_by_what_fails() -> None:
+    """One value that is too large for a product of decimals, searched for by halves: every question is answered."""
+    draw = random.Random(4)
+    victim, people = draw.randrange(3000), 3000
+    values = [Decimal(draw.randrange(10**8)).scaleb(-6) for _ in range(people)]
+    values[victim] = Decimal(1_000_000)
+    table = pa.table({"id": list(range(people)), "x": pa.array(values, pa.decimal128(18, 6))})
+    columns = {
+        "id": {"type": "integer", "bounds": [0, people], "nullable": False},
+        "x": {"type": "decimal", "decimals": 6, "bounds": [0, 10**7]},
+    }
+    first, last = 0, people
+    with TrustedParty.open(table, name="t", columns=columns, protection="differential", budget=10) as party:
+        while last - first > 1:
+            middle = (first + last) // 2
+            try:
+                party.query(f"SELECT MEDIAN(x) FROM t WHERE id >= {first} AND id < {middle}", "0.05")
+                first = middle
+            except AnswerFailed:
+                last = middle
+    assert last == people, "the search was told nothing"
