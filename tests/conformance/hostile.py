@@ -84,15 +84,18 @@ def _placed(n: int, scale: int) -> str:
     return "-" * (n < 0) + digits[: len(digits) - scale] + "." + digits[len(digits) - scale :]
 
 
-def moments(type: str, least: int, greatest: int, literal: str, unit: int = 1) -> Hostile:
+def moments(type: str, least: int, greatest: int, literal: Callable[[int], str], unit: int = 1) -> Hostile:
     """Timestamps by their number of units since 1970; a ``unit`` is so many microseconds, below 0 so many to one."""
     found = {n for n in (*sizes(63), least, greatest) if least <= n <= greatest}
 
     def meaning(n: int) -> Callable[[Kind], Meaning]:
-        us = n * unit if unit > 0 else n // -unit
-        return lambda kind: us // DAY if kind is Kind.DATE else us
+        return _moment(n * unit if unit > 0 else n // -unit)
 
-    return Hostile(type, [(literal.format(n), meaning(n)) for n in sorted(found)], (Kind.TIMESTAMP, Kind.DATE))
+    return Hostile(type, [(literal(n), meaning(n)) for n in sorted(found)], (Kind.TIMESTAMP, Kind.DATE))
+
+
+def _moment(microseconds: int) -> Callable[[Kind], Meaning]:
+    return lambda kind: microseconds // DAY if kind is Kind.DATE else microseconds
 
 
 def days(type: str, least: int, greatest: int, literal: str) -> Hostile:
@@ -136,15 +139,24 @@ DUCKDB = [
     floats("DOUBLE", "<d"),
     *(decimals(p, s) for p, s in [*DECIMALS, (38, 20), (38, 38), (37, 36)]),
     # DuckDB's own ends of a type are its infinities
-    moments("TIMESTAMP", -9223372022400000000, 2**63 - 2, "make_timestamp({})"),
-    moments("TIMESTAMPTZ", -92 * 10**17, 92 * 10**17, "(make_timestamp({}) AT TIME ZONE 'UTC')"),
-    moments("TIMESTAMP_NS", -(2**63) + 2, 2**63 - 2, "make_timestamp_ns({})", -1000),
+    moments("TIMESTAMP", -9223372022400000000, 2**63 - 2, "make_timestamp({})".format),
+    moments("TIMESTAMPTZ", -92 * 10**17, 92 * 10**17, "(make_timestamp({}) AT TIME ZONE 'UTC')".format),
+    moments("TIMESTAMP_NS", -(2**63) + 2, 2**63 - 2, "make_timestamp_ns({})".format, -1000),
     days("DATE", -(2**31) + 2, 2**31 - 2, "(DATE '1970-01-01' + CAST({} AS INTEGER))"),
     *(endless(type, "infinity", "-infinity")
       for type in ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_S", "TIMESTAMP_MS")),
     BOOLEANS,
     texts("VARCHAR"),
 ]  # fmt: skip
+
+
+def _postgresql_moment(n: int) -> str:
+    """Put together from whole days, seconds and microseconds: a multiple of an interval is computed with doubles."""
+    day, rest = divmod(n, DAY)
+    seconds, micros = divmod(rest, 10**6)
+    midnight = f"CAST(DATE '1970-01-01' + ({day}) AS timestamp)"
+    return f"({midnight} + {seconds} * INTERVAL '1 second' + {micros} * INTERVAL '1 microsecond')"
+
 
 POSTGRESQL = [
     integers("smallint", -(2**15), 2**15 - 1),
@@ -166,10 +178,11 @@ POSTGRESQL = [
         ],
         NUMBERS,
     ),
-    moments("timestamp", -210866803200000000, 9224318015999999999,
-            "(TIMESTAMP '2000-01-01' + ({} - 946684800000000) * INTERVAL '1 microsecond')"),
-    moments("timestamptz", -210866803200000000, 9224318015999999999,
-            "((TIMESTAMP '2000-01-01' + ({} - 946684800000000) * INTERVAL '1 microsecond') AT TIME ZONE 'UTC')"),
+    moments("timestamp", -210866803200000000, 2**63 - 1, _postgresql_moment),
+    moments("timestamptz", -210866803200000000, 2**63 - 1, lambda n: f"({_postgresql_moment(n)} AT TIME ZONE 'UTC')"),
+    # beyond 2⁶³ microseconds PostgreSQL's EXTRACT rounds: to it, the last moment that it has is the next midnight
+    *(Hostile(type, [(f"CAST('294276-12-31 23:59:59.999999' AS {type})", _moment(9224318016 * 10**9))],
+              (Kind.TIMESTAMP, Kind.DATE)) for type in ("timestamp", "timestamptz")),
     days("date", -2440588, 2145031948, "(DATE '1970-01-01' + ({}))"),
     *(endless(type, "infinity", "-infinity") for type in ("date", "timestamp", "timestamptz")),
     BOOLEANS,
@@ -182,8 +195,9 @@ SPARK = [
     floats("FLOAT", "<f"),
     floats("DOUBLE", "<d"),
     *(decimals(p, s) for p, s in DECIMALS[:4] + DECIMALS[8:9] + DECIMALS[12::3]),
-    moments("TIMESTAMP", -(2**63), 2**63 - 1, "timestamp_micros(CAST('{}' AS BIGINT))"),
-    moments("TIMESTAMP_NTZ", -(2**63), 2**63 - 1, "CAST(timestamp_micros(CAST('{}' AS BIGINT)) AS TIMESTAMP_NTZ)"),
+    moments("TIMESTAMP", -(2**63), 2**63 - 1, "timestamp_micros(CAST('{}' AS BIGINT))".format),
+    moments("TIMESTAMP_NTZ", -(2**63), 2**63 - 1,
+            "CAST(timestamp_micros(CAST('{}' AS BIGINT)) AS TIMESTAMP_NTZ)".format),
     days("DATE", -(2**31), 2**31 - 1, "date_from_unix_date(CAST('{}' AS INT))"),
     BOOLEANS,
     texts("STRING"),

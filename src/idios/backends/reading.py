@@ -151,7 +151,8 @@ class _Grid:
         """Rule 2 for whole numbers of some unit, none of which is further from 0 than ``greatest``."""
         step = self.domain.step / unit
         if step == 1:
-            return self._ended(f"CAST({x} AS BIGINT)", x, LIMIT if greatest > LIMIT else None, str)
+            read = f"CAST({x} AS BIGINT)"  # which fails beyond 2⁶³, so that it is compared first where it can lie there
+            return self._ended(read, read if greatest <= 2**63 else x, LIMIT if greatest > LIMIT else None, str)
         return self._scaled(f"CAST({x} AS {self.dialect.wide})", step.denominator, step.numerator, greatest)
 
     def of_decimal(self, x: str, precision: int | None, scale: int | None) -> _Point:
