@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import idios.backends.csv as reader
 from idios.backends.base import CsvFormat, describe_source, open_source
 from idios.backends.csv import read_names, read_records
 from idios.backends.csv_proposal import propose_format
@@ -59,6 +60,24 @@ def test_every_record_comes_back_as_it_was_written(folder: Path, records: list[l
         # an empty line that does not end is no line
         path.write_bytes((text if final or width == 1 else text.removesuffix(ending)).encode())
         assert read(path) == [tuple(field or None for field in record) for record in records]
+
+
+def test_where_a_block_ends_makes_no_difference(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quotes, ends of lines and characters of several bytes on both sides of it, and blocks in which no record ends."""
+    draw, path, refused = random.Random(24), folder / "blocks.csv", 0
+    for _ in range(600):
+        monkeypatch.setattr(reader, "BLOCK", draw.randrange(24, 60))
+        width = draw.randrange(1, 3)
+        fields = [["".join(draw.choice([*SPICES, "a"]) for _ in range(draw.randrange(8))) for _ in range(width)]]
+        fields += [[draw.choice(["a", "b\r\nc", "", "日本"]) for _ in range(width)] for _ in range(draw.randrange(12))]
+        draw.shuffle(fields)
+        names = [f"c{i}" for i in range(width)]
+        path.write_bytes(written([names, *fields], draw.choice(["\r\n", "\n"])).encode())
+        try:
+            assert read(path) == [tuple(field or None for field in record) for record in fields]
+        except SourceError:  # a record longer than a block
+            refused += 1
+    assert refused < 300
 
 
 SPICES = [
@@ -116,7 +135,8 @@ MALFORMED = {
     "half a character at the end": ("n,x,c\n1,2,é".encode()[:-1], "not utf-8"),
     "nothing": ("", "is empty"),
     "two columns of one name": ("n,x,c,c\n1,2,a,b\n", "has 2 columns 'c'"),
-    "a column that is not there": ("n,x\n1,2\n", "has no column 'c'"),
+    "a column that is not there": ("n,x\n1,2\n", "has no column 'c' among its 2"),
+    "a record where a header should be": ("secret,4711\n1,2\n", "if the file has no header"),
     "an endless record": ('n,x,c\n1,2,"' + "secret\n" * 3_000_000, "longer than 16,777,216 bytes"),
 }
 
@@ -171,6 +191,10 @@ REFUSED = [
     ({"delimiter": "::"}, "delimiter must be one ASCII character"),
     ({"quote": "«"}, "quote must be one ASCII character"),
     ({"escape": "\n"}, "escape must be one ASCII character"),
+    ({"delimiter": "\0"}, "delimiter must be one ASCII character"),
+    ({"delimiter": "a"}, "no letter, digit or end of line"),
+    ({"escape": "7"}, "no letter, digit or end of line"),
+    ({"encoding": "undefined"}, "no text encoding"),
     ({"delimiter": '"'}, "must differ"),
     ({"decimal": ";"}, "decimal must be"),
     ({"header": "yes"}, "header must be true or false"),
@@ -237,6 +261,32 @@ def test_a_first_line_that_may_be_a_record_is_asked_about(tmp_path: Path) -> Non
     assert "Ada" not in str(raised.value)
     format = propose_format(path, header=False)
     assert [name for name, *_ in describe_source(path, format)] == ["column1", "column2"]
+
+
+def test_columns_that_differ_in_their_capitals(tmp_path: Path) -> None:
+    path = tmp_path / "capitals.csv"
+    path.write_text("a,A\n1,20\n3,40\n")
+    data = dataset(whole("a"), whole("A"))
+    with open_source(path, data) as backend:
+        same(
+            backend, plan(data, (KthSmallest(1), "a"), (KthSmallest(1), "A"), distance=2), {"a": [1, 3], "A": [20, 40]}
+        )
+
+
+@pytest.mark.parametrize("content", ["n", "n\n", "n\r\n", "\ufeffn"])
+def test_a_header_alone(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "header.csv"
+    path.write_text(content, newline="")
+    with open_source(path, dataset(whole("n"))) as backend:
+        assert backend.rows() == 0
+
+
+def test_a_proposal_looks_at_whole_records(tmp_path: Path) -> None:
+    """The last one that is read may be cut off; and only CR and LF end a line."""
+    path = tmp_path / "cut.csv"
+    path.write_text("n,t\n" + '1,"a\nb\u2028c\x0b"\n' * 20_000)
+    assert propose_format(path).delimiter == ","
+    assert describe_source(path)[0] == ("n", Kind.INTEGER, 0)
 
 
 def test_a_proposal_of_another_encoding(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ REFUSED = {
     "not a Parquet file": ("{broken}", "cannot be read as a .parquet file"),
     "a number": (5, "got int"),
     "columns of different lengths": ({"n": [1], "x": [1.0, 2.0], "c": ["a"]}, "equally long"),
-    "mixed types": ({"n": [1, "secret"], "x": [1.0], "c": ["a"]}, "of one type"),
+    "mixed types": ({"n": [1, "secret"], "x": [1.0], "c": ["a"]}, "mixes the types int and str"),
     "an absent column": ({"n": [1], "x": [1.0]}, "has no column 'c'; it has 'n', 'x'"),
     "text for a number": (
         {"n": ["1"], "x": [1.0], "c": ["a"]},
@@ -390,3 +390,10 @@ def test_a_missing_driver_is_named(source: str, extra: str, monkeypatch: pytest.
 def test_names_that_are_none(written: str) -> None:
     with pytest.raises(SourceError, match="a table is written as"):
         table_name(written)
+
+
+@pytest.mark.parametrize("values", [[1, 1.5], [datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 5)], ["a", 1]])
+def test_a_list_has_one_type(values: list[object]) -> None:
+    """Otherwise one element would decide what the others are read as."""
+    with pytest.raises(SourceError, match="mixes the types"):
+        open_source({"n": values}, dataset(whole("n")))

@@ -24,6 +24,7 @@ from idios.core.statistics import (
     InterquartileRange,
     KthLargest,
     KthSmallest,
+    Maximum,
     Mean,
     Median,
     Quantile,
@@ -106,6 +107,15 @@ def test_what_is_not_a_number_is_not_the_greatest(engine: Engine) -> None:
     data = dataset(number("x", "0.01"))
     with engine.open(pa.table(table), data) as backend:
         same(backend, plan(data, (KthLargest(2), "x"), (KthSmallest(2), "x"), (Median(), "x")), table)
+
+
+def test_ends_of_a_column_that_misses_what_it_cannot(engine: Engine) -> None:
+    """What stands in for a missing value is in the middle of the order, where the source has nothing."""
+    table: Table = {"x": [math.nan if i == 5 else None if i == 7 else float(i - 900) for i in range(N)]}
+    data = dataset(number("x", 1, (-500, 10**9), nullable=False))
+    with engine.open(pa.table(table), data) as backend:
+        same(backend, plan(data, (Maximum(), "x"), (KthSmallest(2), "x")), table)
+        same(backend, plan(data, (Maximum(), "x"), (Median(), "x")), table)
 
 
 @pytest.mark.parametrize("rows", [300, N])

@@ -66,8 +66,10 @@ class CsvFormat:
         for key in ("delimiter", "quote", "escape"):
             mark = given.get(key, ",")
             least = 1 if key == "delimiter" else 0
-            if not isinstance(mark, str) or not least <= len(mark) <= 1 or not mark.isascii() or mark in ("\r", "\n"):
-                raise InvalidInput(f"csv: {key} must be one ASCII character, got {mark!r}")
+            if not isinstance(mark, str) or not least <= len(mark) <= 1 or mark not in MARKS:
+                raise InvalidInput(
+                    f"csv: {key} must be one ASCII character that is no letter, digit or end of line, got {mark!r}"
+                )
         if given.get("decimal", ".") not in (".", ","):
             raise InvalidInput(f'csv: decimal must be "." or ",", got {given["decimal"]!r}')
         if not isinstance(given.get("header", True), bool):
@@ -77,7 +79,7 @@ class CsvFormat:
             raise InvalidInput(f'csv: nulls must be a list of texts such as ["NA", "."], got {nulls!r}')
         try:
             "a".encode(codecs.lookup(str(given.get("encoding", "utf-8"))).name)
-        except (LookupError, TypeError):
+        except (LookupError, TypeError, UnicodeError):
             raise InvalidInput(f"csv: there is no text encoding {given['encoding']!r}") from None
         declared = cls(**{**given, "nulls": tuple(nulls)})
         marks = [mark for mark in (declared.delimiter, declared.quote, declared.escape) if mark]
@@ -86,6 +88,8 @@ class CsvFormat:
         return replace(declared, quote=declared.quote or None, escape=declared.escape or None)
 
 
+MARKS = "\t" + "".join(mark for mark in map(chr, range(32, 127)) if not mark.isalnum())
+"""What may stand between and around fields."""
 CSV_KEYS = tuple(CsvFormat.__dataclass_fields__)
 
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -133,7 +137,7 @@ def read_names(path: Path, format: CsvFormat) -> list[str]:
 def read_records(
     path: Path, format: CsvFormat, names: Sequence[str], wanted: Sequence[str], progress: Progress = silent
 ) -> Iterator[pa.Table]:
-    """The text of some columns, in pieces; the file is right if they come to their end.
+    """The text of some columns as field0, field1, …, in pieces; the file is right if they come to their end.
 
     A record made up here follows the last one. If it is read as it was written, no quote was left open.
     """
@@ -145,10 +149,12 @@ def read_records(
         reader = _open(text, format, names, wanted)
         while (piece := _next(reader)) is not None:
             progress("reading the file", min(1.0, file.tell() / size))
+            if not piece.num_rows:
+                continue  # a block in which no record ends
             if held is not None:
                 yield held
-            if piece.num_rows:
-                held = pa.Table.from_batches([piece])
+            # by number: DuckDB does not tell names apart that differ in their capitals
+            held = pa.Table.from_batches([piece]).rename_columns([f"field{i}" for i in range(len(wanted))])
     if held is None or set(held.slice(held.num_rows - 1).to_pylist()[0].values()) != {mark}:
         raise SourceError("a quote of the csv file is never closed: mend the file, or declare its quote and escape")
     yield held.slice(0, held.num_rows - 1)
@@ -164,29 +170,43 @@ class _Text:
         self._decoder = codecs.getincrementaldecoder(format.encoding)(errors="strict")
         self._encoding = format.encoding
         self._ending = ending
-        self._last = ""
+        self._last: str | None = None
+        self._buffer = b""
+        self._ended = False
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes; as many as there are at hand."""
-        while not self.closed:
-            raw = self._file.read(BLOCK if size < 0 else size)
-            try:
-                text = self._decoder.decode(raw, final=not raw)
-            except UnicodeDecodeError:
-                raise SourceError(
-                    f"the csv file is not {self._encoding}: declare its encoding, such as "
-                    'csv = { encoding = "latin-1" }'
-                ) from None
-            if not self._last:
+        """The next bytes: so many, or as many as there are left.
+
+        If a CR is the last of them, it is kept for the next time: pyarrow drops an LF that begins a block after one, in
+        quotes too.
+        """
+        wanted = BLOCK if size < 0 else size
+        while not self._ended and len(self._buffer) <= wanted:
+            self._buffer += self._decoded(self._file.read(BLOCK))
+        end = wanted - 1 if wanted > 1 and self._buffer[wanted - 1 : wanted] == b"\r" else wanted
+        content, self._buffer = self._buffer[:end], self._buffer[end:]
+        return content
+
+    def _decoded(self, raw: bytes) -> bytes:
+        try:
+            text = self._decoder.decode(raw, final=not raw)
+            if self._last is None:
                 text = text.removeprefix("\ufeff")
             if not raw:
-                self.closed = True
-                separator = "" if self._last in ("", "\r", "\n") else "\n"
-                text += "" if self._ending is None else f"{separator}{self._ending}\n"
-            if text:
-                self._last = text[-1]
-                return text.encode()
-        return b""
+                self._ended = True
+                text += self._final(text)
+            self._last = text[-1:] or self._last
+            return text.encode()
+        except UnicodeError:
+            raise SourceError(
+                f'the csv file is not {self._encoding}: declare its encoding, such as csv = {{ encoding = "latin-1" }}'
+            ) from None
+
+    def _final(self, text: str) -> str:
+        """The end of the last line, if it has none, and the line of our own."""
+        last = text[-1:] or self._last
+        end = "" if last in (None, "\r", "\n") else "\n"
+        return end if self._ending is None else f"{end}{self._ending}\n"
 
     def close(self) -> None:
         self.closed = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,7 +31,7 @@ def propose_format(path: Path, header: bool | None = None) -> CsvFormat:
     with path.open("rb") as file:
         raw = file.read(LOOKED_AT)
     encoding = _encoding(raw)
-    format, records = _divided(_decoded(raw, encoding), encoding)
+    format, records = _divided(raw, encoding)
     if header is None:
         header = _has_header(records, format)
     if header is None:
@@ -49,8 +50,7 @@ def propose_columns(path: Path, format: CsvFormat) -> list[tuple[str, Kind, int]
     """The names of a file's columns, and the kinds that the fields at its beginning can be read as."""
     names = read_names(path, format)
     with path.open("rb") as file:
-        text = _decoded(file.read(LOOKED_AT), format.encoding)
-    records = _records(text, format)
+        records = _records(file.read(LOOKED_AT), format)
     columns = _columns(records[1:] if format.header else records)
     columns += [[] for _ in range(len(names) - len(columns))]
     return [(name, _kind(column, format), 0) for name, column in zip(names, columns, strict=False)]
@@ -66,23 +66,16 @@ def _encoding(raw: bytes) -> str:
         return "latin-1"
 
 
-def _decoded(raw: bytes, encoding: str) -> str:
-    """The text of whole lines; the last one may be cut off."""
-    text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(raw).removeprefix("\ufeff")
-    whole = max(text.rfind("\n"), text.rfind("\r")) + 1
-    return text[:whole] if len(raw) == LOOKED_AT and whole else text
-
-
-def _divided(text: str, encoding: str) -> tuple[CsvFormat, list[list[str]]]:
+def _divided(raw: bytes, encoding: str) -> tuple[CsvFormat, list[list[str]]]:
     """The delimiter that divides every record into the same number of fields, most of them."""
     found = []
     for delimiter in DELIMITERS:
         format = CsvFormat(delimiter=delimiter, encoding=encoding)
-        records = _records(text, format)
+        records = _records(raw, format)
         widths = {len(record) for record in records}
         found.append((len(widths) == 1, max(widths, default=0), format, records))
     even, width, format, records = max(found, key=lambda one: one[:2])
-    if not even or (width == 1 and set(text) & set(DELIMITERS)):
+    if not even or (width == 1 and any(mark in record[0] for record in records for mark in DELIMITERS)):
         raise SourceError(
             "the lines of the csv file have different numbers of fields, whatever divides them: mend it, or declare "
             "its csv format in idios.toml"
@@ -90,21 +83,23 @@ def _divided(text: str, encoding: str) -> tuple[CsvFormat, list[list[str]]]:
     return format, records
 
 
-def _records(text: str, format: CsvFormat) -> list[list[str]]:
-    lines = text.splitlines(keepends=True)
-    quote = format.quote or ""
-    options = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+def _records(raw: bytes, format: CsvFormat) -> list[list[str]]:
+    """The records at the beginning of a file; the last one may be cut off, and is left out then."""
+    text = codecs.getincrementaldecoder(format.encoding)(errors="replace").decode(raw).removeprefix("\ufeff")
+    options = {"quotechar": format.quote} if format.quote else {"quoting": csv.QUOTE_NONE}
+    lines = io.StringIO(text, newline="")
     try:
         read = csv.reader(lines, delimiter=format.delimiter, escapechar=format.escape, **options)
-        return [record for record in read if record]
+        records = [record for record in read if record]
     except csv.Error:
         return []
+    return records[:-1] if len(raw) == LOOKED_AT else records
 
 
 def _columns(records: Sequence[Sequence[str]]) -> list[list[str]]:
     """The fields of each column that are not empty."""
     width = max(map(len, records), default=0)
-    return [[r[i].strip() for r in records if i < len(r) and r[i].strip()] for i in range(width)]
+    return [[r[i].strip(" ") for r in records if i < len(r) and r[i].strip(" ")] for i in range(width)]
 
 
 def _kind(fields: Sequence[str], format: CsvFormat) -> Kind:
@@ -122,7 +117,7 @@ def _has_header(records: Sequence[Sequence[str]], format: CsvFormat) -> bool | N
     """Whether the first record is one of names; None if it cannot be told."""
     if not records:
         return None
-    first = [field.strip() for field in records[0]]
+    first = [field.strip(" ") for field in records[0]]
     both = replace(format, decimal="," if format.delimiter != "," else ".")
     if not all(first) or len(set(first)) < len(first) or any(_kind([f], both) is not Kind.CATEGORY for f in first):
         return False

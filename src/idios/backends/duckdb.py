@@ -25,7 +25,7 @@ from idios.backends.memory import limit_memory
 from idios.backends.progress import Progress, silent
 from idios.backends.reading import Reading, read_column
 from idios.backends.search import Sample
-from idios.backends.source import described, readings, refuse_absent, table_name
+from idios.backends.source import described, readings, table_name
 from idios.backends.statements import Statement
 from idios.backends.temporary import TemporaryFolder
 from idios.core.domain import Kind
@@ -206,13 +206,19 @@ def _load_csv(
 ) -> dict[str, Reading]:
     """Parse a csv file into a table of grid points, beside whether a field holds anything and whether it was cut."""
     names = read_names(path, format)
-    refuse_absent(dataset, names)
+    absent = [name for name in dataset.columns if name not in names]
+    if absent:
+        # what the file has is not listed: without a header, its first line would be a record
+        raise SourceError(
+            f"the source of {dataset.name!r} has no column {', '.join(map(repr, absent))} among its {len(names)}; if "
+            "the file has no header, declare csv = { header = false } and name its columns column1, column2, …"
+        )
     twice = [name for name in dataset.columns if names.count(name) > 1]
     if twice:
         raise SourceError(f"the csv file has {names.count(twice[0])} columns {twice[0]!r}: rename all but one")
     fields, points, found = [], [], {}
     for i, (name, column) in enumerate(dataset.columns.items()):
-        field, value, given, beyond = (DIALECT.identifier(text) for text in (name, f"x{i}", f"given{i}", f"beyond{i}"))
+        field, value, given, beyond = f"field{i}", f"x{i}", f"given{i}", f"beyond{i}"
         text, held = parse_field(column.kind, field, format)
         reading = read_column(column, value, held, DIALECT)
         fields.append(f"{text} AS {value}, {field} IS NOT NULL AS {given}")
@@ -235,23 +241,24 @@ def _load_csv(
 def _open_parquet(attached: _Attached, file: str, found: Mapping[str, Reading]) -> None:
     """Make a view of the declared columns, and read once what DuckDB may fail to decode, so that no question does.
 
-    That is text which is no UTF-8, and a timestamp too far away. In a view of all columns, the statistics of one that
-    nobody asks about are enough to make DuckDB fail.
+    That is text which is no UTF-8, a timestamp too far away, a decimal with more digits than its type. In a view of all
+    columns, the statistics of one that nobody asks about are enough to make DuckDB fail.
     """
     held, connection = attached.held(), attached.cursors[0]
     listed = [reading.held for reading in found.values()] + [NUMBER] * attached.place.numbered
     points = [
         f"COUNT({reading.point})"
         for name, reading in found.items()
-        if held[name].is_string() or held[name].is_timestamp()
+        if held[name].is_string() or held[name].is_timestamp() or held[name].is_decimal()
     ]
     try:
         connection.execute(f"CREATE OR REPLACE VIEW file AS SELECT {', '.join(listed)} FROM {file}")
         connection.execute(f"SELECT {', '.join(['COUNT(*)', *points])} FROM file").fetchall()
     except duckdb.Error as error:
         raise SourceError(
-            "DuckDB cannot decode every text and timestamp of the Parquet file (text that is not UTF-8, or a timestamp "
-            "too far away for microseconds): mend the file, or leave these columns out"
+            "DuckDB cannot decode every text, timestamp and decimal of the Parquet file (text that is not UTF-8, a "
+            "timestamp too far away for microseconds, a decimal longer than its type): mend the file, or leave these "
+            "columns out"
         ) from error
 
 
@@ -344,6 +351,12 @@ def _arrow(source: object) -> pa.Table:
             f"a source must be {FILES}, a database, an Arrow table, a pandas or polars frame or a dict of lists, "
             f"got {type(source).__name__}"
         )
+    if isinstance(source, Mapping):
+        for name, values in source.items():
+            types = {type(value).__name__ for value in values if value is not None} if isinstance(values, list) else ()
+            if len(types) > 1:
+                # one element would decide what all others are read as
+                raise SourceError(f"the list {name!r} mixes the types {' and '.join(sorted(types))}: give it one type")
     try:
         frame = pa.table(dict(source) if isinstance(source, Mapping) else source)
         frame.validate(full=True)  # text that is no UTF-8, say, is found now and not by a question

@@ -102,6 +102,8 @@ class Search:
 
     def _guess(self, sample: Sample, only: Iterable[Key] | None = None) -> dict[Key, tuple[Bracket, ...]]:
         """Where the wanted ranks should lie, by a sample; of some columns in some cells ``only``."""
+        if not self._inner:
+            return {}  # ends alone, which the source could not give in order: sorting finds them
         places = {rank / NOMINAL for runs in self._inner.values() for run in runs for rank in run}
         sampled = replace(self.queries, source=sample.source)
         sketches = sampled.sketches(sorted(self._inner), shares_near(places), sample.share)
