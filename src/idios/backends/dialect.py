@@ -54,7 +54,7 @@ class Dialect:
     even_sample: str
     """A condition that each record passes independently with probability {share}."""
     unscaled: Callable[[str, int, int], str] | None
-    """x·10^scale as a whole number, for a decimal x with so many digits and so many of them decimal places (1 or more).
+    """x·10^scale as a whole number, for a decimal x of a given precision and scale (1 or more).
 
     None: decimals stay as they are."""
     dictionaries: bool = False

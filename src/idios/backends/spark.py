@@ -137,7 +137,7 @@ AS_WRITTEN = (
     "spark.sql.parquet.int96RebaseModeInRead",
     "spark.sql.avro.datetimeRebaseModeInRead",
 )
-"""Dates before 1582 in files of other programs mean what stands there; unless told so, Spark 3 raises for one."""
+"""Read dates before 1582 in files of other programs as they stand there; without this, Spark 3 raises for one."""
 
 
 class SparkBackend(SqlBackend):

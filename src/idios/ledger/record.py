@@ -176,7 +176,7 @@ class Record:
         return found
 
     def check(self) -> None:
-        """Refuse a ledger that cannot be written or where anything is wrong that can be told without the whole chain.
+        """Refuse a ledger that cannot be written, or with any fault that can be found without reading the whole chain.
 
         It checks the end of the chain, that this follows from the last one seen, the proof, and every permission.
         What was found good is written and read again only after a while, so that a client who asks often cannot keep

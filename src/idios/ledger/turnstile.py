@@ -48,7 +48,7 @@ class Turnstile:
         try:
             opened = gate.acquire(timeout=timeout)
         finally:
-            # Also when a signal's exception ends the wait: a turn already given must go to the next in line.
+            # Also when a signal's exception ends the wait: a turn already given must go to the next waiter.
             with self._guard:
                 given = gate not in self._waiting
                 if not given:
