@@ -65,7 +65,7 @@ class Asked:
     weights: dict[str, str] | None = None
 
     def affordable(self) -> Asked:
-        """The question itself, unless the server would have to work too long for it."""
+        """The question itself, refused if the server would have to work too long for it."""
         if exact(self.epsilon, "epsilon") > MOST_EPSILON:
             raise InvalidInput(
                 f"epsilon must be at most {MOST_EPSILON:,} here, which already protects no record; ask with less"
@@ -75,7 +75,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a question is that outlasted its request; step and share only where they may be told."""
+    """The progress of a question that outlasted its request; step and share only where they may be told."""
 
     id: str
     state: str
@@ -138,7 +138,7 @@ class _Question:
 
 
 class Desk:
-    """Takes questions in and gives answers out."""
+    """The queue of one server process: it charges questions, computes them and gives their answers."""
 
     def __init__(
         self,
@@ -235,7 +235,7 @@ class Desk:
         self._closing = True
         for question in self._work.values():
             if question.cancelled:
-                question.moment.set()  # its place goes to no other question any more
+                question.moment.set()  # its place goes to no new question, so the time tells nothing
         waited: set[asyncio.Task[Any]] = {*self._work, *self._followers}
         if waited:
             log.info("closing", extra={"fields": {"questions": self._taken}})

@@ -113,7 +113,7 @@ class _Passage:
         return message
 
     def _refuse(self, problem: Problem) -> Refused:
-        """Remember the problem as well as raise it: the reader of a body may take any error for invalid JSON."""
+        """The exception to raise; the problem is remembered, as a reader of the body may take it for invalid JSON."""
         self._refused = problem
         return Refused(problem)
 
