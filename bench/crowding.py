@@ -3,7 +3,7 @@
     python -m bench.crowding
 
 1. 45 quotes at once, each as expensive to plan as was known when planning was not counted; meanwhile another analyst
-   asks for a budget, and somebody for /readyz and /healthz.
+   asks for a budget, and a monitor for /readyz and /healthz.
 2. 2,000 connections that say nothing, to a server that may open 1,024 files; meanwhile an analyst asks for a budget.
 """
 

@@ -2,7 +2,7 @@
 
     python -m bench.server [SECONDS]
 
-Every analyst asks new questions, now and then one of his old ones, and half of them run out of budget on the way.
+Every analyst asks new questions, now and then one of their old ones, and half of them run out of budget on the way.
 Afterwards the ledger is held against what the clients saw: nothing overspent, no answer lost, the chain intact, memory
 flat. The peer of a ratio is the same server's /healthz under the same clients: what HTTP alone costs on this machine.
 """

@@ -1,4 +1,4 @@
-"""Nobody can install a dependency with a hole that was known when this was written."""
+"""No dependency can be installed with a vulnerability that was known when this was written."""
 
 from __future__ import annotations
 

@@ -482,7 +482,7 @@ def test_without_a_cap_the_data_set_is_what_remains(party: TrustedParty) -> None
     quoted = party.quote(sql, 1, analyst="ada")
     assert (quoted.cost, quoted.remaining_before, quoted.remaining_after) == (1, 10, 9)
     assert party.query(sql, 1, analyst="ada").remaining == 9
-    # The data set pays for a question once, so it costs bo nothing of what limits him.
+    # The data set pays for a question once, so it costs bo nothing of what limits them.
     quoted = party.quote(sql, 1, analyst="bo")
     assert (quoted.cost, quoted.remaining_before, quoted.remaining_after, quoted.affordable) == (1, 9, 9, True)
     assert party.query(sql, 1, analyst="bo").remaining == 9
@@ -536,7 +536,7 @@ def test_the_noise_is_what_the_inspection_says() -> None:
 def test_a_column_declared_not_nullable_that_misses_values_is_answered_all_the_same(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What is missing reads as a public point, so that nobody sees a difference but the controller."""
+    """What is missing reads as a public point, so that only the controller sees a difference."""
     columns = {
         "income": {"type": "integer", "nullable": False},
         "only": {"type": "category", "values": ["a"], "nullable": False},

@@ -1,7 +1,7 @@
 """What the party gives back: an answer, a quote; values that print themselves.
 
-An answer is stored once, cell by cell in the plan's own order, and shown under the names of whatever question asks
-for it again. Numbers are stored exactly, as text.
+An answer is stored once, cell by cell in the plan's own order, and shown under the labels of each question that
+asks for it. Numbers are stored exactly, as text.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Answer:
     """Released values, what they cost and what they promise.
 
     ``rows`` holds plain Python values, ``exact_rows`` the same as exact text. ``remaining`` is the ε that is left to
-    whoever asked: of his own cap, or of the data set's budget where he has none. ``margin`` is the 95 % half-width of
-    the noise where its scale is public, else None, and ``margin_reason`` says why; with several statistics it is a
+    the analyst: of their own cap, or of the data set's budget where they have none. ``margin`` is the 95 % half-width
+    of the noise where its scale is public, else None, and ``margin_reason`` says why; with several statistics it is a
     table.
     ``types`` is the kind of each column: integer, number, date, timestamp or category; what it does not name is read
     off the values, and a column of NULL alone stays without. ``sandbox`` says that the data behind it was invented.
@@ -345,7 +345,7 @@ def _kind(values: list[Any]) -> str | None:
 
 
 def _read(stored: Any, kind: str | None, column: str) -> Any:
-    """A stored value as Python's own, from a source that may not be believed."""
+    """A stored value as Python's own, from a source that is not trusted."""
     if stored is None:
         return None
     if kind not in PYTHON_TYPES:

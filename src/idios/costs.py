@@ -1,4 +1,4 @@
-"""The cost of protection: how far off one question's answers would be at each level; for the controller's eyes.
+"""The cost of protection: how far off one question's answers would be at each level; for the controller alone.
 
 Expected errors follow from the true values and the sensitivities at the actual data. They are no statistics that may be
 shown to analysts, and looking at them is recorded as an inspection.

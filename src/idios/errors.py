@@ -6,7 +6,7 @@
     ├── QuestionRefused         the text of a question asks for something that is not offered
     ├── Unanswerable            well formed, but no mechanism at this level can answer it
     ├── BudgetExceeded          the data set's or the analyst's budget does not allow the question
-    ├── KeyReused               a request's own key was used before, with another question
+    ├── KeyReused               an idempotency key was used before, with another question
     ├── NotPermitted            an unknown or retired data set, an unknown analyst, no grant, no valid token
     ├── AnswerFailed            charged, and then no answer could be computed; always the same message
     ├── SourceError             the data cannot be read as declared: a missing file, table, column, …
@@ -125,7 +125,7 @@ class BudgetExceeded(IdiosError):
 
 
 class KeyReused(IdiosError):
-    """A caller's key for his request was used before with another question; nothing was charged."""
+    """The caller used an idempotency key before with another question; nothing was charged."""
 
 
 class NotPermitted(IdiosError):

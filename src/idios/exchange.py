@@ -1,4 +1,4 @@
-"""Values as JSON and back: exact numbers are text, and what is read is checked before it is believed."""
+"""Values as JSON and back: exact numbers are text, and what is read is checked before it is used."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Private statistics of an array, one function each: ``idios.median(values, epsilon=0.5)``.
 
 Every function reads a list or a numpy, pandas, polars or Arrow column, spends ``epsilon`` and returns a plain number
-(or None where the selection is too small for an answer). Nothing is remembered between calls: whoever calls
-twice has spent twice. The trusted party keeps the account.
+(or None where the selection is too small for an answer). Nothing is remembered between calls: a caller
+who calls twice has spent twice. The trusted party keeps the account.
 
 All of them take, beside their own parameter:
 
@@ -231,7 +231,7 @@ def histogram(
 ) -> list[int]:
     """Count each of the declared categories, or the values in each bin, all for one ε; always differentially private.
 
-    ``bins`` are the public edges of intervals, each from its lower edge to below its upper one, the last with both. A
+    ``bins`` are the public edges of intervals, half-open [lower, upper), the last one closed. A
     value is counted where its grid point is (``step``), and not at all outside.
 
     >>> histogram(["a"] * 90 + ["b"] * 10, ["a", "b", "c"], epsilon=20)

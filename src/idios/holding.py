@@ -113,9 +113,9 @@ def _warn_of_sharing(sources: Mapping[str, str], balances: Mapping[str, Balance]
 
 
 def _version(file: OpenedFile | None, ledger: Ledger) -> str:
-    """Another one whenever a file's size or time is, never its content; a table in memory has no version of its own.
+    """A version that changes with a file's size or time, never its content; a table in memory has none of its own.
 
-    Versions are shown to analysts, and a size tells about the records: it is told under the ledger's key only.
+    Versions are shown to analysts, and a size tells about the records: it is hashed under the ledger's key.
     """
     if file is None:
         return "as opened"

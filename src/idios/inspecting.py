@@ -18,7 +18,7 @@ from idios.releasing import Seen, calibrated
 
 @dataclass(frozen=True)
 class InspectedCell:
-    """The truth about one cell, exact and in the column's units: for the controller's eyes.
+    """The truth about one cell, exact and in the column's units: for the controller alone.
 
     ``expected_error`` is the mean distance between the true value and an answer (a float, for people to read).
     """
@@ -72,7 +72,7 @@ class Inspection:
 
 
 def reaching(plan: Plan, distance: int) -> Plan:
-    """The plan with every envelope known at least so far."""
+    """The plan with every envelope known at least out to ``distance``."""
     return replace(plan, aggregates=tuple(_further(aggregate, distance) for aggregate in plan.aggregates))
 
 

@@ -64,12 +64,12 @@ class Charged:
 
     @property
     def key(self) -> str:
-        """What makes it this question and no other."""
+        """The digest that identifies the question."""
         return self.outcome.key
 
     @property
     def id(self) -> str:
-        """What the answer is called."""
+        """The id of the answer."""
         return self.key[:16]
 
     @property
@@ -85,7 +85,7 @@ class Charged:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What came of computing a charged question, known to nobody yet: an answer, or why there is none."""
+    """The result of computing a charged question, not released yet: an answer, or why there is none."""
 
     content: str = ""
     error: Exception | None = None
@@ -165,7 +165,7 @@ class TrustedParty:
         return cls(hold(configuration.datasets.values(), ledger, progress, retired=retired), ledger)
 
     def close(self) -> None:
-        """Let go of the data and the ledger."""
+        """Close the data and the ledger."""
         for holding in self.holdings.values():
             holding.backend.close()
         self.sandbox.twins.close()
@@ -178,7 +178,7 @@ class TrustedParty:
         self.close()
 
     def limited_to(self, names: Collection[str]) -> TrustedParty:
-        """The party as somebody sees it for whom only these data sets exist; what is to be closed is the whole one."""
+        """A view of the party with only these data sets; close the party, not the view."""
         kept = {name: holding for name, holding in self.holdings.items() if name in names}
         return TrustedParty(kept, self.ledger, self.source, self.sandbox.twins)
 
@@ -196,8 +196,8 @@ class TrustedParty:
     ) -> Answer:
         """Answer a question for ``epsilon``, charged to the data set and to the analyst (None: the controller).
 
-        ``once`` is a key of the caller's own: sent again with the same question it is the same request, with another
-        it is refused. ``watch`` is told the steps and may stop them; the charge stays, and the same question asked
+        ``once`` is the caller's idempotency key: sent again with the same question it is the same request, with another
+        it is refused. ``watch`` reports the steps and may cancel them; the charge stays, and the same question asked
         again completes it.
         """
         return self.complete(self.charge(sql, epsilon, weights=weights, analyst=analyst, once=once), watch)
@@ -230,7 +230,7 @@ class TrustedParty:
         return self.release(charged, self.compute(charged, watch), watch)
 
     def compute(self, charged: Charged, watch: Watch | None = None) -> Drawn:
-        """The first half of ``complete``: read the data and draw. Nothing that anybody can see follows from it."""
+        """The first half of ``complete``: read the data and draw. It has no visible effect."""
         plan = charged.plan
         holding = self.holdings[plan.dataset.name]
         try:
@@ -241,7 +241,7 @@ class TrustedParty:
             return Drawn(error=error)
 
     def release(self, charged: Charged, drawn: Drawn, watch: Watch | None = None) -> Answer:
-        """The second half of ``complete``: put what was drawn on record and give it; or say that it failed.
+        """The second half of ``complete``: record and return what was drawn; or say that it failed.
 
         A question that was stopped by now fails, whether it was computed in time or not: that would tell how long it
         took.
@@ -261,7 +261,7 @@ class TrustedParty:
         return self._answer(charged, released)
 
     def key(self, plan: Plan) -> str:
-        """What makes it this question and no other, as the data set is declared now; touches no data."""
+        """The digest that identifies the question, as the data set is declared now; touches no data."""
         return _request(plan, None).key
 
     def quote(self, sql: str, epsilon: Number, *, weights: Weights = None, analyst: str | None = None) -> Quote:
@@ -274,7 +274,7 @@ class TrustedParty:
         balance = self.ledger.balance(plan.dataset.name, analyst)
         charged = price.charges_dataset if analyst is None else price.charges_analyst
         cost, delta = (plan.epsilon, plan.delta) if charged else (Fraction(0), Fraction(0))
-        # Without a cap of his own an analyst is limited by the data set, which pays for a question once.
+        # Without a cap of their own an analyst is limited by the data set, which pays for a question once.
         taken = cost if price.charges_dataset or balance.epsilon.budget is not None else Fraction(0)
         standing = showing.Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
         return showing.quote(plan, standing)
@@ -296,7 +296,7 @@ class TrustedParty:
     def costs(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Costs:
         """Show the controller how far off the answers would be at each level of protection; is recorded.
 
-        For the controller's eyes: expected errors follow from the data. Charges nothing.
+        For the controller alone: expected errors follow from the data. Charges nothing.
         """
         question = self._read(sql)
         holding = self.holdings[question.dataset]

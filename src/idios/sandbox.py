@@ -1,7 +1,7 @@
-"""A place to try questions for free: tables made up from what is public, and the very code that answers real ones.
+"""A sandbox to try questions for free: tables generated from public facts, and the code that answers real questions.
 
 Every data set has a twin, generated from its declared columns alone. An answer about it has real noise, costs nothing
-and says nothing about anybody: no data, no ledger and nothing stored is touched.
+and says nothing about any record: no data, no ledger and nothing stored is touched.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from idios.releasing import compute
 
 ROWS = 1000
 PARTS = 64
-"""A twin gets one of so many parts of the memory: it is small, and real data needs the rest."""
+"""A twin gets one of this many parts of the memory: it is small, and real data needs the rest."""
 MISSING = 20
-"""One of so many values is missing, where any may be."""
+"""In a nullable column, one of this many values is missing."""
 HALF = 1000
-"""Values of a column without bounds lie between −HALF and HALF, or so many steps if a step is greater than 1."""
+"""Values of a column without bounds lie between −HALF and HALF; in steps, if a step is greater than 1."""
 TEN_YEARS = 3652
-"""And dates so many days around the beginning of 2000."""
+"""Dates lie at most this many days from the beginning of 2000."""
 FURTHEST = 2**61
 """No value is further from 0, in steps: a column's bounds may be, but what is read may not."""
 
@@ -61,7 +61,7 @@ class Twins:
             return self._made[dataset.name]
 
     def close(self) -> None:
-        """Forget them; the next question would make them anew."""
+        """Close the twins; the next question would make them anew."""
         with self._making:
             while self._made:
                 self._made.popitem()[1].close()
@@ -87,7 +87,7 @@ def twin(columns: Mapping[str, Column]) -> pa.Table:
 
 
 def _values(column: Column) -> pa.Array:
-    # not noise: whoever knows the declaration may know these values
+    # not noise: an analyst who knows the declaration may know these values
     declared = repr((column.name, column.kind.value, column.domain, column.nullable))
     random = np.random.default_rng(list(hashlib.sha256(declared.encode()).digest()))
     missing = np.zeros(ROWS, bool)
@@ -132,6 +132,6 @@ def _uniform(random: np.random.Generator, low: int, high: int) -> int:
 
 
 def _moment(count: Fraction, unit: timedelta) -> datetime:
-    """So many units after 1970, or where the calendar ends."""
+    """``count`` units after 1970, clamped to the ends of the calendar."""
     first, last = ((end - EPOCH) // unit for end in (datetime.min, datetime.max))
     return EPOCH + min(max(int(count // 1), first), last) * unit

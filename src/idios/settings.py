@@ -23,7 +23,7 @@ LEDGER_VARIABLES = {"url": "IDIOS_LEDGER_URL", "key_file": "IDIOS_LEDGER_KEY_FIL
 
 @dataclass(frozen=True)
 class Settings:
-    """How the server listens, and how much of it anybody may use."""
+    """How the server listens, and how much of it each caller may use."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -62,12 +62,12 @@ class Settings:
 
     @property
     def proxies(self) -> list[str]:
-        """The addresses and networks that are believed about whom they forward."""
+        """The addresses and networks whose X-Forwarded headers are believed."""
         return [written.strip() for written in self.behind_proxy.split(",")] if self.behind_proxy else []
 
     @property
     def believes_anybody(self) -> bool:
-        """Whether so many addresses are believed that they are not proxies of somebody's own."""
+        """Whether the believed networks are too large to be the operator's own proxies."""
         return any(
             written == EVERYBODY or ("/" in written and ip_network(written).prefixlen < NARROWEST[":" in written])
             for written in self.proxies
@@ -75,7 +75,7 @@ class Settings:
 
 
 def _is_proxy(written: str) -> bool:
-    """Whether it is what uvicorn understands; a name it would compare with addresses, in vain."""
+    """Whether uvicorn can match it: an address or a network, as a host name would match no address."""
     try:
         return written == EVERYBODY or bool(ip_network(written) if "/" in written else ip_address(written))
     except ValueError:

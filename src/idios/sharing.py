@@ -62,6 +62,6 @@ def _table(written: str, usual: str) -> tuple[str, ...]:
     """A table by its schema and name; the schema is left out where it is the usual one."""
     try:
         parts = table_name(written)[-2:]
-    except SourceError:  # which is said when the source is opened
+    except SourceError:  # raised when the source is opened
         return (written,)
     return parts[1:] if len(parts) == 2 and parts[0] == usual else parts

@@ -16,7 +16,7 @@ from idios.releasing import public_margin
 
 @dataclass(frozen=True)
 class Standing:
-    """How a question stands with the account: what it costs whoever asks, what is left, what is too little for it.
+    """How a question stands with the account: what it costs the caller, what is left, what is too little for it.
 
     ``taken`` is what the question would take from what is left.
     """

@@ -28,7 +28,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place for temporary folders that nobody else uses, for child processes too."""
+    """A place for temporary folders that no other test uses, for child processes too."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     return tmp_path

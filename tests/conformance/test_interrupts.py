@@ -1,4 +1,4 @@
-"""Every engine: a running statement is stopped, and nobody else's is."""
+"""Every engine: a running statement is stopped, and no other caller's is."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ income = {{ type = "integer", nullable = false }}
 
 @dataclass(frozen=True)
 class Served:
-    """A running server and whoever may come in: ada may ask, bob was granted nothing, grace oversees."""
+    """A running server and its callers: ada may ask, bob was granted nothing, grace oversees."""
 
     address: str
     service: Service

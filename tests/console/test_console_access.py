@@ -1,4 +1,4 @@
-"""Who gets what: every address of the console for nobody, an analyst and a controller; and forms without a token."""
+"""Who gets what: each page of the console without a session, as analyst, as controller; and forms without a token."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_weights_are_offered_and_quoted(seen: Watched, running: Served) -> None:
 
 
 def test_offered_weights_are_not_sent(seen: Watched) -> None:
-    """Whoever opens the field, then changes the question and is quicker than the quote, is not refused for it."""
+    """A visitor who opens the field, then changes the question faster than the quote comes, is not refused for it."""
     seen.sign_in("ada")
     seen.open("/console/ask")
     seen.write("SELECT MEDIAN(income), AVG(age) FROM people")

@@ -1,4 +1,4 @@
-"""A session that ends while somebody writes takes nothing with it; and what was written is nobody else's business."""
+"""A session that ends while its holder writes takes nothing with it; and no other visitor sees what was written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _end_session(seen: Watched) -> None:
 
 
 def _sign_in_here(seen: Watched, token: str) -> None:
-    """Sign in on the page that asks for it, as somebody does who was sent there."""
+    """Sign in on the page that asks for it, as a visitor does who was redirected there."""
     seen.page.get_by_label("Your token").fill(token)
     seen.press("Sign in")
 

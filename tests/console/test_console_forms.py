@@ -35,7 +35,7 @@ def test_a_form_is_charged_once(own_office: Office) -> None:
     assert own_office.ledger.balance("people").epsilon.spent == Fraction(1, 2)
     assert "it is the same answer" in second.text
     other = _ask(ada, MEDIAN, once="a")
-    assert other.status_code == 200, "whoever goes back and changes the question is not refused"
+    assert other.status_code == 200, "a visitor who goes back and changes the question is not refused"
     assert own_office.ledger.balance("people").epsilon.spent == 1
 
 
@@ -139,7 +139,7 @@ def test_what_cannot_be_done_changes_nothing(office: Office, path: str, fields: 
     assert answer.status_code in (403, 422)
     assert alert
     assert told in alert[1]
-    assert "Ask the controller" not in alert[1], "he is the controller"
+    assert "Ask the controller" not in alert[1], "they are the controller"
     assert office.ledger.head() == head
 
 

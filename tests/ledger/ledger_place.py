@@ -31,7 +31,7 @@ class Place:
         return Ledger.open(self.url, self.key_file, **options)
 
     def execute(self, statement: str, **parameters: Any) -> list[Any]:
-        """Run SQL without the ledger, as somebody with access to its database could."""
+        """Run SQL without the ledger, as an intruder with access to its database could."""
         with self._raw().begin() as connection:
             result = connection.execute(text(statement), parameters)
             return list(result) if result.returns_rows else []
@@ -43,7 +43,7 @@ class Place:
             return {name: [dict(row) for row in connection.execute(_everything(name)).mappings()] for name in names}
 
     def put_back(self, copy: dict[str, list[dict[str, Any]]]) -> None:
-        """Make the tables what they were, as somebody could who has kept an old copy and has no key."""
+        """Make the tables what they were, as an intruder could who has kept an old copy and has no key."""
         with self._raw().begin() as connection:
             for name, rows in copy.items():
                 connection.execute(metadata.tables[name].delete())

@@ -109,7 +109,7 @@ def test_a_backup_while_others_write(sqlite_place: Place, tmp_path: Path) -> Non
         for number in range(8):
             anchors.append(ledger.backup(tmp_path / f"copy{number}.db").head)
             while ledger.head() == anchors[-1] and not failures:
-                pass  # somebody writes between any two copies
+                pass  # another process writes between any two copies
         stop.set()
         for writer in writers:
             writer.join()
@@ -279,7 +279,7 @@ def test_nothing_is_restored_while_the_ledger_is_open(sqlite_place: Place, tmp_p
     with sqlite_place.open() as ledger:
         fill(ledger)
         ledger.backup(copy)
-        moved_away(sqlite_place)  # by whoever does not know that the server still writes it
+        moved_away(sqlite_place)  # by an operator who does not know that the server still writes it
         with pytest.raises(LedgerUnavailable, match=r"has the ledger open whose key is .*; stop it first"):
             restore(sqlite_place.url, sqlite_place.key_file, copy)
         assert not (tmp_path / "ledger.db").exists()

@@ -117,7 +117,7 @@ def test_a_grant_can_shrink_but_what_is_spent_stays_spent(ledger: Ledger) -> Non
     assert (balance.epsilon.spent, balance.epsilon.remaining) == (Fraction(1, 4), 0)
     with pytest.raises(BudgetExceeded):
         ledger.reserve(ask("count(age)", "1/100", analyst="bob"))
-    assert isinstance(ledger.reserve(ask(analyst="bob")), StoredAnswer)  # what he paid for is his
+    assert isinstance(ledger.reserve(ask(analyst="bob")), StoredAnswer)  # what they paid for is theirs
 
 
 def test_an_open_reservation_is_joined_without_a_new_charge(ledger: Ledger) -> None:
@@ -365,7 +365,7 @@ def test_without_a_cap_what_remains_is_the_data_set_s(ledger: Ledger) -> None:
     ada, bob = (ledger.balance("people", analyst) for analyst in ("ada", "bob"))
     assert (ada.epsilon.budget, ada.epsilon.spent, ada.epsilon.remaining) == (None, 0, Fraction(1, 4))
     assert (ada.delta.remaining, bob.delta.remaining) == (Fraction(9, 1000), Fraction(9, 1000))
-    assert bob.epsilon.remaining == Fraction(1, 2), "his own cap"
+    assert bob.epsilon.remaining == Fraction(1, 2), "their own cap"
     assert ledger.grants() == [ada, bob]
     assert ledger.grants("ada") == [ada]
     assert ledger.grant("bob", "people").epsilon.remaining == Fraction(1, 4)

@@ -181,7 +181,7 @@ def test_a_thread_that_waits_too_long_is_told(place: Place) -> None:
 
 
 def test_what_needs_no_writing_does_not_wait_for_writers(sqlite_place: Place) -> None:
-    """A refusal and an answer that is paid for come while somebody else holds the ledger's lock."""
+    """A refusal and an answer that is paid for come while another transaction holds the ledger's lock."""
     with sqlite_place.open() as ledger:
         ledger.declare(people())
         known = Request("people", "1", None, "known", Fraction(1, 4))

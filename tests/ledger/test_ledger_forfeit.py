@@ -19,7 +19,7 @@ def test_what_is_forfeited_is_spent(ledger: Ledger) -> None:
     with pytest.raises(BudgetExceeded):
         ledger.reserve(ask(epsilon="1/2"))
     ledger.reserve(ask(epsilon="1/4"))
-    assert ledger.balance("people", "bob").epsilon.spent == 0  # nobody knows whose question it was
+    assert ledger.balance("people", "bob").epsilon.spent == 0  # whose question it was is unknown
     (entry,) = ledger.entries(kinds=("forfeited",))
     assert json.loads(entry.payload) == {
         "dataset": "people",

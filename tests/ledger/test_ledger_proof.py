@@ -1,4 +1,4 @@
-"""Rows are believed only with proof: whoever writes the database without the key is refused at the next question."""
+"""Rows are trusted only with proof: an intruder who writes the database without the key is refused at once."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def test_proofs_are_believed_only_as_signed(office: Office, edit: str) -> None:
 
 
 def test_a_cut_chain_is_found_without_an_anchor(office: Office) -> None:
-    # The entries alone: without the key nobody can sign the proof that would go with them.
+    # The entries alone: without the key an intruder cannot sign the proof that would go with them.
     anchor = office.ledger.head()
     office.place.execute(f"DELETE FROM idios_entries WHERE sequence = {anchor.sequence}")
     with office.place.open() as another:

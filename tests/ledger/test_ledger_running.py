@@ -123,7 +123,7 @@ def test_what_nobody_began(ledger: Ledger) -> None:
     for id in ("q9", "", "\x00", "\ud800", "x" * 5000):
         assert ledger.running.find(id) is None
         assert ledger.running.cancel(id) is False
-    assert ledger.running.leave("q9") is True  # nobody can have cancelled it
+    assert ledger.running.leave("q9") is True  # no caller can have cancelled it
     assert ledger.running.report("q9", "step", 0.5) is False
     ledger.running.end("q9", "failed")
     assert ledger.running.find("q9") is None

@@ -24,7 +24,7 @@ def test_charges_count_for_whoever_asked_first(ledger: Ledger, monkeypatch: pyte
     ledger.declare(Declaration("animals", "1", Fraction(1)))
     for question, epsilon, analyst in (
         ("one", "1/4", "ada"),
-        ("one", "1/4", "bob"),  # charged to his own budget only
+        ("one", "1/4", "bob"),  # charged to their own budget only
         ("two", "1/7", None),
         ("three", "1/9", "ada"),
         ("four", "1/11", "bob"),

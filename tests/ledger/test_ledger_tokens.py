@@ -180,7 +180,7 @@ def test_a_forged_token_is_not_accepted(place: Place, ledger: Ledger) -> None:
         f"INSERT INTO idios_tokens (token, digest, holder, role, expires, issued) SELECT '{forged[:16]}', "
         f"'{forged}', holder, role, expires, issued FROM idios_tokens"
     )
-    with pytest.raises(LedgerTampered, match="tokens has one that nobody signed"):
+    with pytest.raises(LedgerTampered, match="tokens has one that was not signed"):
         ledger.authenticate("chosen by a stranger")
 
 

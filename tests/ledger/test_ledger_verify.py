@@ -311,7 +311,7 @@ def test_facts_are_read_strictly(kind: str, payload: str) -> None:
 
 
 def test_a_second_answer_to_one_charge_would_be_found(place: Place, ledger: Ledger) -> None:
-    # Somebody who has the key can sign nonsense; it is still nonsense.
+    # A holder of the key can sign nonsense; it is still nonsense.
     forged = next_entry(
         place.key_file.read_bytes(),
         ledger.head(),

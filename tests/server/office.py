@@ -99,7 +99,7 @@ class Tokens:
 
 
 def let_in(ledger: Ledger, cap: Fraction | None = Fraction(4)) -> Tokens:
-    """Make everybody known."""
+    """Add the analysts, their grants and all tokens."""
     for name in ("ada", "bob"):
         ledger.add_analyst(name)
     ledger.grant("ada", "people", epsilon=cap)
@@ -122,7 +122,7 @@ class Office:
         return self.service.party.ledger
 
     def call(self, method: str, path: str, who: str | None = "ada", **options: Any) -> Any:
-        """One request as somebody; None is nobody."""
+        """One request with a caller's token; None is without one."""
         headers = dict(options.pop("headers", {}))
         if who is not None:
             headers["Authorization"] = f"Bearer {getattr(self.tokens, who, who)}"

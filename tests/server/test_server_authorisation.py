@@ -90,7 +90,7 @@ def test_an_analyst_reaches_no_controller_route(office: Office, method: str, pat
 
 @pytest.mark.parametrize(("method", "path"), sorted(CONTROLLER))
 def test_the_controller_reaches_every_controller_route(office: Office, method: str, path: str) -> None:
-    """Otherwise the test above would pass on routes that refuse everybody."""
+    """Otherwise the test above would pass on routes that refuse every caller."""
     answered = office.call(method, filled(path), "grace", json=CONTROLLER[method, path])
     assert answered.status_code in (200, 201) or "token" in path, answered.text
 
@@ -98,7 +98,7 @@ def test_the_controller_reaches_every_controller_route(office: Office, method: s
 @pytest.mark.parametrize("path", ["/v1/quote", "/v1/query", "/v1/sandbox"])
 @pytest.mark.parametrize("who", ["ada", "bob"])
 def test_a_data_set_that_was_not_granted_does_not_exist(office: Office, path: str, who: str) -> None:
-    """Neither its name nor its columns can be told from those of a data set that nobody declared."""
+    """Neither its name nor its columns can be told from those of a data set that does not exist."""
     before = office.ledger.head()
     texts = []
     for name in ("patients", "nothings"):

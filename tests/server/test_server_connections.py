@@ -1,4 +1,4 @@
-"""Connections that say nothing, or too slowly, or do not listen, keep nobody out."""
+"""Connections that send nothing, or too slowly, or do not read, keep no other client out."""
 
 from __future__ import annotations
 

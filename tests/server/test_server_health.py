@@ -27,7 +27,7 @@ Edit = Callable[[str], None]
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Office, Edit]]:
-    """An office, and what somebody does who can write its ledger's database without the key."""
+    """An office, and what an intruder does who can write its ledger's database without the key."""
     if request.param == "sqlite":
         address = "sqlite:///ledger.db"
         engine = create_engine(f"sqlite:///{tmp_path / 'ledger.db'}")

@@ -66,5 +66,5 @@ def test_nothing_is_lost_but_budget(engine: str, tmp_path: Path, request: pytest
 
 
 def question(client: int, number: int) -> str:
-    """A question that nobody else asks."""
+    """A question that no other caller asks."""
     return f"SELECT MEDIAN(age) FROM people WHERE income >= {client} AND age < {60 + number}"

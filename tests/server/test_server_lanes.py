@@ -1,4 +1,4 @@
-"""Callers take turns: nobody's work waits behind all that somebody else has asked for."""
+"""Callers take turns: no caller's work waits behind all the work of another."""
 
 from __future__ import annotations
 
@@ -132,4 +132,4 @@ def test_a_flood_of_slow_plans_keeps_nobody_out(office: Office, monkeypatch: pyt
             thread.join()
     other.join()
     assert statuses == [200] * 46
-    assert begun[1] == MEDIAN + " WHERE age > 1", "somebody else's question waits behind one plan, not behind all"
+    assert begun[1] == MEDIAN + " WHERE age > 1", "another caller's question waits behind one plan, not behind all"

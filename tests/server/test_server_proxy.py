@@ -22,7 +22,7 @@ from services.serving import Serving
 
 
 class Place:
-    """A server behind its proxy, and whoever may come in."""
+    """A server behind its proxy, and its callers."""
 
     def __init__(self, nginx: Nginx, serving: Serving, tokens: Tokens) -> None:
         self.nginx = nginx
@@ -30,7 +30,7 @@ class Place:
         self.tokens = tokens
 
     def client(self, address: str = "127.0.0.1", **options: object) -> httpx2.Client:
-        """Somebody who comes from an address of this machine."""
+        """A client that comes from an address of this machine."""
         transport = httpx2.HTTPTransport(verify=self.nginx.trust, local_address=address)
         return httpx2.Client(base_url=self.nginx.url, transport=transport, timeout=None, **options)  # type: ignore[arg-type]
 
@@ -159,7 +159,7 @@ def test_metrics_are_denied_to_other_machines(place: Place) -> None:
 
 
 def test_a_forged_address_is_not_believed(open_place: Open) -> None:
-    """Whoever invents addresses stays one caller for the limits; whoever comes from another is another."""
+    """A client who invents addresses stays one caller for the limits; one who comes from another is another."""
     place = open_place({"IDIOS_REQUESTS_PER_MINUTE_ADDRESS": "8"})
     statuses = []
     with place.client("127.0.0.3") as forger:

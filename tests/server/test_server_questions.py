@@ -101,7 +101,7 @@ def test_a_stopped_question_stays_charged_and_completes_free(office: Office, gat
 def test_a_stopped_question_keeps_its_place_until_a_public_moment(
     tmp_path: Path, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever found the place free earlier would know when the computation ended. A server that ends waits for none."""
+    """A caller who found the place free earlier would know when the computation ended. A shutdown waits for none."""
     office = open_office(write_office(tmp_path, release="60"))
     gate.open.set()
     with office.client:
@@ -133,7 +133,7 @@ def test_too_many_questions_are_refused_before_they_are_charged(tmp_path: Path, 
         assert refused.headers["Retry-After"]
         assert refused.json()["error"]["code"] == "busy"
         assert office.ledger.balance("people").epsilon.spent * 10 == 3
-        # What cannot be asked is said at once, whoever is waiting.
+        # What cannot be asked is refused at once, however many questions wait.
         gate.open.set()
 
 

@@ -1,4 +1,4 @@
-"""Nothing that anybody can look at tells when a padded question was computed; and looking costs nothing."""
+"""Nothing that an analyst can look at tells when a padded question was computed; and looking costs nothing."""
 
 from __future__ import annotations
 

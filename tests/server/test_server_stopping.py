@@ -137,7 +137,7 @@ def test_nothing_leaves_while_it_is_written_down(office: Office, monkeypatch: py
 
 
 def test_what_leaves_already_is_waited_for(office: Office) -> None:
-    """Nobody could stop it, so it gets no row that could say that it was stopped."""
+    """No caller could stop it, so it gets no row that could say that it was stopped."""
     party, at = office.service.party, office.service.desk
 
     async def outlasts() -> tuple[object, object]:
@@ -152,7 +152,7 @@ def test_what_leaves_already_is_waited_for(office: Office) -> None:
 
 
 def test_a_question_that_cannot_leave_has_failed(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows whether it was stopped, so nothing leaves; the controller finds the reason."""
+    """Whether it was stopped is unknown, so nothing leaves; the controller finds the reason."""
 
     def broken(*_: object) -> bool:
         raise LedgerUnavailable("the ledger is locked")

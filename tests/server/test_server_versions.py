@@ -1,4 +1,4 @@
-"""A version that nobody declared tells a change of the file, and nothing about its records."""
+"""A version that is not declared tells a change of the file, and nothing about its records."""
 
 from __future__ import annotations
 

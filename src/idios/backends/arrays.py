@@ -147,7 +147,7 @@ def read_bins(
     bounds: Sequence[object] | None = None,
     nullable: bool | None = None,
 ) -> CategoryColumn:
-    """Count the values of a column between public edges: [a, b), [b, c), … and the last one with both its ends.
+    """Count the values of a column in half-open public bins [a, b), [b, c), …, of which the last is closed.
 
     A value is where its grid point is. What lies outside counts as missing, which any record can become.
     """
@@ -202,7 +202,7 @@ def to_grid(raw: Array, domain: Domain) -> Array:
         return _one_by_one(raw, domain)
     p, q = domain.step.numerator, domain.step.denominator
     if domain.lower is not None or domain.upper is not None:
-        # a step beyond the bounds reads as the bound, and so does whatever is cut off there
+        # a step beyond the bounds reads as the bound, and so does every value that is cut off there
         low, high = (None if b is None else (b + way) * p // q for b, way in ((domain.lower, -1), (domain.upper, 2)))
         limits = np.iinfo(raw.dtype)
         low = limits.min if low is None else min(max(low, limits.min), limits.max)
@@ -259,7 +259,7 @@ def _clamped(points: Array, domain: Domain) -> Array:
 
 
 def _narrow(domain: Domain) -> bool:
-    """Whether the bounds, as far as there are any, fit 64 bits with room to spare."""
+    """Whether the bounds, if there are any, fit 64 bits with room to spare."""
     return all(bound is None or abs(bound) < _SAFE for bound in (domain.lower, domain.upper))
 
 

@@ -18,7 +18,7 @@ NOMINAL = 10**9
 
 @dataclass(frozen=True)
 class Asked:
-    """A plan over a table of so many rows."""
+    """A plan over a table with a given number of rows."""
 
     plan: Plan
     selection: Selection
@@ -36,7 +36,7 @@ class Asked:
 
     @cached_property
     def nominal(self) -> dict[str, list[Run]]:
-        """The runs of ranks that each column would be asked for, had it the nominal size."""
+        """The runs of ranks that the plan would read of each column if it had the nominal size."""
         found: dict[str, list[Run]] = {}
         for aggregate in self.ranked:
             found.setdefault(self.name(aggregate), []).extend(self.runs(aggregate, NOMINAL))
@@ -72,7 +72,7 @@ class Asked:
         return Moves(neighbours, size, max(0, self.rows - size))
 
     def runs(self, aggregate: Aggregate, size: int) -> list[Run]:
-        """The ranks that an aggregate reads of so many values, as far as there are such."""
+        """The ranks that an aggregate reads of ``size`` values, as far as they exist."""
         if isinstance(aggregate.statistic, Mode):
             return []
         runs = aggregate.statistic.ranks(self.moves(aggregate, size), distance(aggregate))

@@ -1,4 +1,4 @@
-"""What a party asks of the place where its data lives.
+"""The interface of a backend, and how a source is opened.
 
 A source is one of
 
@@ -35,12 +35,12 @@ __all__ = ["Backend", "CsvFormat", "Found", "Progress", "Report", "Stopped", "Wa
 class Backend(ABC):
     """One data set where it lives. Only what a plan asks for leaves it.
 
-    A few calls from several threads run beside each other, more wait for their turn.
+    A few calls from several threads run concurrently, more wait for their turn.
     """
 
     dataset: Dataset
     progress: Progress
-    """Told what is being done by a call that brings no watch of its own."""
+    """Called with the steps of a call that brings no watch of its own."""
 
     @abstractmethod
     def rows(self) -> int:
@@ -50,7 +50,7 @@ class Backend(ABC):
     def summarise(self, plan: Plan, watch: Watch | None = None) -> list[list[Found]]:
         """For every cell of the plan, what each of its aggregates needs: every cell, whether or not the data has it.
 
-        The watch is told the steps; stopped, it ends the call with ``Stopped``.
+        The watch reports the steps; when it is stopped, the call ends with ``Stopped``.
         """
 
     @abstractmethod
@@ -59,7 +59,7 @@ class Backend(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
     def __enter__(self) -> Self:
         return self
@@ -71,7 +71,7 @@ class Backend(ABC):
 
 
 class Engine(Protocol):
-    """What each engine's module has."""
+    """The functions of each engine's module."""
 
     def connect(self, source: object, dataset: Dataset, progress: Progress | None, csv_format: CsvFormat) -> Backend:
         """Open a declared data set."""
@@ -87,7 +87,7 @@ EXTRAS = {"postgresql": "postgres", "spark": "spark"}
 def open_source(
     source: object, dataset: Dataset, progress: Progress | None = None, csv_format: CsvFormat | None = None
 ) -> Backend:
-    """Open the data of a declared data set; what does not fit the declaration is said now, not later.
+    """Open the data of a declared data set; what does not fit the declaration is refused now, not later.
 
     ``progress`` is called with the name of each step of a slow call and the share of the work done. A csv file is read
     as ``csv_format`` says, or RFC 4180.

@@ -22,7 +22,7 @@ from idios.core.domain import LIMIT
 from idios.core.summary import Window
 
 ENOUGH = 300
-"""Fewer sampled values than this say too little."""
+"""A sketch of fewer sampled values than this is not used."""
 
 DEVIATIONS = 4
 """How many standard deviations a bracket allows for: one in 15,000 misses."""

@@ -18,13 +18,13 @@ from idios.errors import SourceError
 AT_ONCE = 4
 """How many questions a data set answers at a time.
 
-One long question then holds up nobody, while each still has a fair part of the machine's cores and memory, and a
-database gives no more than so many of its connections (PostgreSQL has 100) to each process that reads from it.
+One long question then holds up no other, while each still has a fair part of the machine's cores and memory, and a
+database gives no more than this many of its connections (PostgreSQL has 100) to each process that reads from it.
 """
 
 
 class Channel(ABC):
-    """One connection, used by one caller at a time: what runs on it can be stopped by his watch."""
+    """One connection, used by one caller at a time: their watch can cancel what runs on it."""
 
     dialect: Dialect
 
@@ -33,7 +33,7 @@ class Channel(ABC):
         self.watch = Watch()
 
     def fetch(self, statement: Statement) -> pa.Table:
-        """Run a statement and bring its result."""
+        """Run a statement and return its result, unless the watch cancels it."""
         with self.watch.interruptible(self.interrupt):
             return self.run(statement)
 
@@ -55,7 +55,7 @@ class Channel(ABC):
 
 
 class Gate:
-    """Lets a few callers in at a time; those who wait can be stopped."""
+    """A semaphore whose waiting callers can be cancelled."""
 
     def __init__(self, places: int) -> None:
         self._places = self._free = places
@@ -63,7 +63,7 @@ class Gate:
 
     @contextmanager
     def entered(self, watch: Watch) -> Iterator[None]:
-        """Wait for a place, and have it."""
+        """Hold a place; wait until one is free."""
         taken = False
         try:
             with watch.interruptible(self._wake), self._changed:
@@ -79,7 +79,7 @@ class Gate:
                     self._changed.notify_all()  # one of them may have been stopped just now
 
     def wait_until_empty(self) -> None:
-        """Wait until everybody has left."""
+        """Wait until all places are free."""
         with self._changed:
             self._changed.wait_for(lambda: self._free == self._places)
 
@@ -89,7 +89,7 @@ class Gate:
 
 
 class Pool:
-    """At most so many channels to one source, each opened when it is first needed."""
+    """At most ``at_once`` channels to one source, each opened when it is first needed."""
 
     def __init__(self, opened: Callable[[], Channel], at_once: int = AT_ONCE) -> None:
         self._opened = opened
@@ -114,7 +114,7 @@ class Pool:
                 self._idle.append(channel)
 
     def close(self) -> None:
-        """Let nobody in any more, wait for those inside, and disconnect."""
+        """Refuse new callers, wait for those that read, and disconnect."""
         self._closed = True
         self._gate.wait_until_empty()
         while self._idle:

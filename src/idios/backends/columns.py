@@ -3,7 +3,7 @@
 Rules:
 
 1. The kind, the step and whether values can be missing follow from the type of the column. One record must never
-   decide them, or it would be told by the shape of the answer. A list has the type of its elements, which must be one
+   decide them, or the shape of the answer would tell of it. A list has the type of its elements, which must be one
    type; a list that mixes whole numbers and floats is refused unless a step is declared.
 2. Nothing here raises an error that quotes a value.
 """

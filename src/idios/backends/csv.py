@@ -137,9 +137,9 @@ def read_names(path: Path, format: CsvFormat) -> list[str]:
 def read_records(
     path: Path, format: CsvFormat, names: Sequence[str], wanted: Sequence[str], progress: Progress = silent
 ) -> Iterator[pa.Table]:
-    """The text of some columns as field0, field1, …, in pieces; the file is right if they come to their end.
+    """The text of some columns as field0, field1, …, in pieces; the file is well-formed if the last piece is reached.
 
-    A record made up here follows the last one. If it is read as it was written, no quote was left open.
+    A sentinel record is appended to the file. If it is read as it was written, no quote was left open.
     """
     mark = secrets.token_hex(16)
     size = max(1, path.stat().st_size)

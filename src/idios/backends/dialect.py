@@ -30,7 +30,7 @@ class Dialect:
     widest: int | None
     """The greatest number of that type; None if there is none."""
     text: str
-    """{x} as text that is compared byte by byte."""
+    """{x} as text with a binary collation."""
     array: str
     """An array of {items}."""
     integers: str
@@ -50,23 +50,23 @@ class Dialect:
 
     NULL for an infinite one, anything beyond ±2⁶² for one that does not fit 64 bits. 6 stands for all others."""
     quantiles: str
-    """The values of {x} at an array of {shares}, as discrete quantiles; near enough is good enough."""
+    """The values of {x} at an array of {shares}, as discrete quantiles; an approximation is enough."""
     even_sample: str
-    """A condition that each record passes by itself with probability {share}."""
+    """A condition that each record passes independently with probability {share}."""
     unscaled: Callable[[str, int, int], str] | None
-    """x·10^scale as a whole number, for a decimal x with so many digits and so many of them decimal places (1 or more).
+    """x·10^scale as a whole number, for a decimal x of a given precision and scale (1 or more).
 
     None: decimals stay as they are."""
     dictionaries: bool = False
     """Whether functions of a text column are computed once for each different text."""
     fence: str = ""
-    """What ends a subquery whose columns are to be computed once and not wherever they are named."""
+    """An optimisation fence: the end of a subquery whose columns are computed once, not wherever they are named."""
     sum_as: str | None = None
     """The type to add in, for Ibis, where the engine's own sum of 64-bit numbers could overflow."""
     greatest_scale: int = 38
     """The most decimal places that ``unscaled`` can read."""
     substituted: str | None = None
-    """What the engine takes for the beginning of a variable's name, wherever in a statement it stands."""
+    """The start of a variable that the engine substitutes anywhere in a statement, even in a literal."""
     finite_decimal: str | None = None
     """Whether the decimal {x} is a number, where decimals can be something else."""
 
@@ -77,7 +77,7 @@ class Dialect:
         return ".".join(sge.to_identifier(part, quoted=True).sql(dialect=self.name) for part in parts)
 
     def string(self, text: str) -> str:
-        """A string literal; what would be substituted is cut in two, which are read as one."""
+        """A string literal; the start of a variable is split into two adjacent literals, which are read as one."""
         literal = sge.Literal.string(text).sql(dialect=self.name)
         start = self.substituted
         return literal.replace(start, f"{start[0]}' '{start[1:]}") if start else literal

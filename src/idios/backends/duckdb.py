@@ -142,7 +142,7 @@ class _Attached:
         return {name: _type(text) for name, text, *_ in columns if not (self.place.numbered and name == NUMBER)}
 
     def close(self) -> None:
-        """Let go of everything, spilled data included."""
+        """Close the connection, and remove spilled data."""
         for cursor in reversed(self.cursors):
             cursor.close()
         self.directory.cleanup()
@@ -242,7 +242,7 @@ def _open_parquet(attached: _Attached, file: str, found: Mapping[str, Reading]) 
     """Make a view of the declared columns, and read once what DuckDB may fail to decode, so that no question does.
 
     That is text which is no UTF-8, a timestamp too far away, a decimal with more digits than its type. In a view of all
-    columns, the statistics of one that nobody asks about are enough to make DuckDB fail.
+    columns, the statistics of an undeclared one are enough to make DuckDB fail.
     """
     held, connection = attached.held(), attached.cursors[0]
     listed = [reading.held for reading in found.values()] + [NUMBER] * attached.place.numbered
@@ -303,7 +303,7 @@ def _find(cursors: Sequence[duckdb.DuckDBPyConnection], source: object, director
     if suffix == ".csv":
         return _Place("points", text=path)
     if set(str(path)) & set("*?["):
-        # DuckDB takes such a name for a pattern of many files, so it is given another name
+        # DuckDB reads such a name as a glob pattern, so it is given another name
         link = Path(directory) / f"source{suffix}"
         link.symlink_to(path)
         path = link
@@ -369,7 +369,7 @@ def _arrow(source: object) -> pa.Table:
 
 
 def _without_zones(frame: pa.Table) -> pa.Table:
-    """Timestamps in UTC without saying so: with a zone DuckDB has microseconds only, and may fail to make them."""
+    """Timestamps in UTC without a time zone: with one DuckDB has microseconds only, and may fail to convert."""
     for i, field in enumerate(frame.schema):
         if pa.types.is_timestamp(field.type) and field.type.tz and field.type.unit != "us":
             plain = frame.column(i).cast(pa.int64()).cast(pa.timestamp(field.type.unit))

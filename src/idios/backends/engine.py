@@ -1,4 +1,4 @@
-"""One implementation of a backend over Ibis; what an engine does differently it says in its own module."""
+"""One implementation of a backend over Ibis; each engine's module holds what it does differently."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SqlBackend(Backend):
         """Quick ways to take a sample of about that share; it need not be even."""
 
     def try_reading(self) -> None:
-        """Let the engine look at what will be asked of it, without reading a record."""
+        """Let the engine compile the columns that will be read, without reading a record."""
         names = [f"point{i}" for i in range(len(self.readings))]
         points = (reading.point for reading in self.readings.values())
         columns = ", ".join(f"{point} AS {name}" for point, name in zip(points, names, strict=True))
@@ -114,7 +114,7 @@ class SqlBackend(Backend):
 
     @contextmanager
     def _reading(self, watch: Watch | None = None, failed: str | None = None) -> Iterator[Channel]:
-        """Data is read: on a channel of one's own, all queries at one state, and drivers' errors made ours."""
+        """A channel of its own for a reader: all queries see one snapshot, and drivers' errors become ours."""
         try:
             with self.channels.channel(watch or Watch(self.progress)) as channel, channel.snapshot():
                 yield channel

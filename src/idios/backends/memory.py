@@ -1,7 +1,7 @@
 """How much memory each engine in this process may take, so that all of them together fit the machine.
 
-DuckDB takes up to four fifths of the machine unless told otherwise, each connection for itself. Whoever opens several
-says so, and each gets its part; what does not fit is spilled to disk.
+DuckDB takes up to four fifths of the machine unless told otherwise, each connection for itself. A caller that opens
+several divides the memory among them; what does not fit is spilled to disk.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNITS = {"bytes": 2**-20, "KiB": 2**-10, "MiB": 1.0, "GiB": 2.0**10, "TiB": 2.0
 
 @contextmanager
 def divided(parts: int) -> Iterator[None]:
-    """Give whatever is opened inside one of so many parts of the memory it would have had."""
+    """Give each connection that is opened inside 1/``parts`` of the memory it would have had."""
     token = _PARTS.set(_PARTS.get() * max(1, parts))
     try:
         yield

@@ -50,7 +50,7 @@ def since_1970(values: Array) -> Array:
 
 
 def ticks_to_microseconds(ticks: Array, unit: str, times: int = 1) -> Array:
-    """Microseconds from ticks of so many units, rounded down."""
+    """Microseconds from ticks of ``times`` units, rounded down."""
     if unit in _PER_MICROSECOND:
         return _times(ticks, times) // _PER_MICROSECOND[unit]
     return _times(ticks, times * _MICROSECONDS[unit])

@@ -1,6 +1,6 @@
 """PostgreSQL (14 or newer): a table, a view or a materialised view, read where it lives.
 
-Every call reads one snapshot of the database, in a transaction that cannot write. A few calls run beside each other,
+Every call reads one snapshot of the database, in a transaction that cannot write. A few calls run concurrently,
 each on a connection of its own. A connection that was lost is opened again by the next call.
 """
 
@@ -55,7 +55,7 @@ OLDEST = 140000
 """From here on EXTRACT is exact, and decimals can be infinite."""
 
 PATIENCE = 5.0
-"""Seconds to reach the server with the wish to cancel a statement, before it is tried again."""
+"""Timeout of a request to cancel a statement, in seconds, after which it is sent again."""
 
 SAMPLED_KINDS = "rmp"
 """What TABLESAMPLE takes: tables, materialised views and partitioned tables, but no views."""
@@ -105,7 +105,7 @@ class PostgresqlChannel(Channel):
         return pa.Table.from_arrays(columns, schema=statement.schema)
 
     def interrupt(self) -> None:
-        """Ask the server to cancel the statement, and wait until it has been told."""
+        """Send the server a cancel request for the statement, and wait until it has arrived."""
         self.connection.con.cancel_safe(timeout=PATIENCE)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a backend tells while it works, and how it is stopped.
+"""Progress and cancellation of a backend's work.
 
 Two threads hold a watch: one computes, the other may stop it. Rules:
 
@@ -19,19 +19,19 @@ Progress: TypeAlias = Callable[[str, float], None]
 """Is called with the name of each step as it begins, and the share of the work that lies behind, from 0 to 1."""
 
 AGAIN = 0.05
-"""Seconds until something that still runs is interrupted once more."""
+"""Seconds after which a statement that still runs is interrupted once more."""
 
 
 class Stopped(Exception):
-    """The question was stopped while it was being computed; the party makes of it what an analyst sees."""
+    """The question was stopped while it was being computed; the party turns it into what an analyst sees."""
 
 
 def silent(step: str, share: float) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 class Watch:
-    """One question's progress, and the way to stop it from another thread.
+    """One question's progress and cancellation token: another thread can stop it.
 
     >>> watch = Watch()
     >>> watch.stop()
@@ -48,16 +48,16 @@ class Watch:
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody has stopped the question."""
+        """Whether the question was stopped."""
         return self._stopped
 
     def check(self) -> None:
-        """Go no further if the question was stopped."""
+        """Raise ``Stopped`` if the question was stopped."""
         if self._stopped:
             raise Stopped("the question was stopped")
 
     def step(self, name: str, share: float) -> None:
-        """Tell that a step begins; whoever is told may stop the question."""
+        """Report that a step begins; the callback may stop the question."""
         self.check()
         self._told(name, share)
         self.check()
@@ -73,7 +73,7 @@ class Watch:
 
     @contextmanager
     def interruptible(self, action: Callable[[], None]) -> Iterator[None]:
-        """While inside, ``stop`` calls the action; whatever comes of that is ``Stopped``."""
+        """While inside, ``stop`` calls the action; every error that follows is raised as ``Stopped``."""
         with self._changed:
             self.check()
             self._action = action

@@ -50,7 +50,7 @@ class Queries:
     source: str
 
     def ask(self, inquiry: Inquiry, *arguments: Hashable, constants: Constants | None = None) -> pa.Table:
-        """What an inquiry finds out about the selected records, which get columns of numbers for it."""
+        """The result of an inquiry about the selected records, to which ``constants`` are added as columns."""
         relation = self.selection.relation(self.source, constants)
         return self.engine.fetch(statement(inquiry, relation, self.engine.dialect, *arguments))
 
@@ -76,18 +76,18 @@ class Queries:
         }
 
     def bottom(self, name: str, number: int) -> Piece:
-        """The so many least values of an ungrouped selection."""
+        """The ``number`` least values of an ungrouped selection."""
         return Piece(0, inside=self._end(name, number, "ASC"))
 
     def top(self, name: str, number: int, size: int, total: int) -> Piece:
-        """The so many greatest of ``size`` values whose sum is ``total``."""
+        """The ``number`` greatest of ``size`` values whose sum is ``total``."""
         inside = self._end(name, number, "DESC")
         return Piece(size - len(inside), below=total - exact_sum(inside), inside=inside)
 
     def _end(self, name: str, number: int, order: str) -> NDArray[np.int64]:
-        """The first so many values in ascending or descending order.
+        """The first ``number`` values in ascending or descending order.
 
-        Sorted is what the source holds: the order is the same, there may be an index or statistics for it, and only
+        The source's own values are sorted: the order is the same, there may be an index or statistics for it, and only
         those few have to be read onto the grid. What cannot be read is left out only if it is among them.
         """
         reading = self.selection.reading(name)
@@ -126,7 +126,7 @@ class Queries:
         return found
 
     def rarest(self, name: str, number: int) -> dict[int, tuple[int, tuple[int, ...]]]:
-        """How many different values there are, and how often the so many rarest occur."""
+        """How many different values there are, and how often the ``number`` rarest occur."""
         found: dict[int, tuple[int, tuple[int, ...]]] = {
             cell: (row["distinct"], ()) for cell, row in rows(self.ask(_distinct, name))
         }

@@ -51,7 +51,7 @@ class Reading:
     given: str
     point: str
     readable: str
-    """Whether there is a point, in words that are quick to check."""
+    """Whether there is a point, as a condition that is quick to check."""
     beyond: str = NEVER
     """Whether the point lay beyond ±2⁶²."""
     place: str | None = None

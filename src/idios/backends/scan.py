@@ -71,7 +71,7 @@ class _Asked:
     need: Need
     ends: tuple[str, ...]
     flagged: bool
-    """Whether it is quicker to tell that a value can be read than as what."""
+    """Whether the condition that a value can be read is quicker than reading it."""
     nullable: bool
 
 

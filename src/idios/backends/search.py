@@ -24,10 +24,10 @@ from idios.core.summary import Window
 from idios.query.predicate import ALWAYS
 
 SMALL = 50_000
-"""Up to so many records sorting is as fast as anything else."""
+"""Up to this many records, sorting is as fast as any other way."""
 
 FEW = 5_000
-"""So many values at either end are had by asking for them in order."""
+"""Up to this many values at either end are fetched with ORDER BY and LIMIT."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Sample:
 
 @dataclass
 class Search:
-    """One run of a plan as far as its counts, sums and order statistics go."""
+    """The counts, sums and order statistics of one run of a plan."""
 
     asked: Asked
     queries: Queries

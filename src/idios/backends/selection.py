@@ -83,7 +83,7 @@ class Selection:
     def points(self, source: str, arrays: Mapping[str, Sequence[int | None]] | None = None) -> str:
         """Every record as grid points, with its cell and what ``arrays`` hold for it.
 
-        A layer computes a thing once, and the next one names it.
+        Each layer (a nested SELECT) computes expressions once, and the next one names them.
         """
         quoted = self.dialect.identifier
         points, values = [] if self.readings else [f"1 AS {quoted('one')}"], []
@@ -157,7 +157,7 @@ class Selection:
             (max(base + i * width, first), min(base + (i + 1) * width - 1, last)) == interval
             for i, interval in enumerate(intervals)
         )
-        # so far from the limits of 64 bits that a difference of two points fits
+        # far enough from the limits of 64 bits that a difference of two points fits
         if regular and max(-first, last) < 2**61:
             offset = f"({value} - {base})" if base else value
             index = offset if width == 1 else self.dialect.quotient.format(n=offset, d=width)
@@ -191,7 +191,7 @@ def _wide(intervals: Sequence[Interval]) -> int:
 
 
 def _among(value: str, leaf: Among) -> str:
-    """NULL is in no interval; said outright, so that the answer is never "unknown"."""
+    """Whether a value is among the leaf's; NULL is tested explicitly, so that the result is never "unknown"."""
     if not leaf.intervals:
         return f"{value} IS NULL" if leaf.nulls else "FALSE"
     hull = (leaf.intervals[0][0], leaf.intervals[-1][1])

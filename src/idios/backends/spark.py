@@ -111,11 +111,11 @@ class SparkChannel(Channel):
             self._context.cancelJobGroup(self._jobs)
 
     def close(self) -> None:
-        """Leave the session to whoever made it."""
+        """Leave the session open: it is the caller's."""
 
     @contextmanager
     def _grouped(self) -> Iterator[None]:
-        """The group is a property of the calling thread, which gets its own back."""
+        """The job group is a property of the calling thread, restored in the end."""
         if self._context is None:
             yield
             return
@@ -137,7 +137,7 @@ AS_WRITTEN = (
     "spark.sql.parquet.int96RebaseModeInRead",
     "spark.sql.avro.datetimeRebaseModeInRead",
 )
-"""Dates before 1582 in files of other programs mean what stands there; unless told so, Spark 3 raises for one."""
+"""Read dates before 1582 in files of other programs as they stand there; without this, Spark 3 raises for one."""
 
 
 class SparkBackend(SqlBackend):

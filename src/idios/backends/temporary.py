@@ -1,7 +1,7 @@
-"""Temporary folders that outlive nobody: one whose process was killed is removed when the next one starts.
+"""Temporary folders that do not outlive their process: one whose process was killed is removed at the next start.
 
 A folder holds a file that its process keeps locked. The system gives the lock up when the process ends, however it
-ends, so whoever gets the lock knows that the folder is abandoned. Folders without such a file are left alone. Where
+ends, so a process that gets it knows that the folder is abandoned. Folders without such a file are left alone. Where
 there are no such locks (Windows), nothing is removed.
 """
 
@@ -29,7 +29,7 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
         self._lock = -1
         if sys.platform == "win32":
             return
-        # Under another name first: nobody may find the file before it is locked.
+        # Under another name first: no other process may find the file before it is locked.
         draft = Path(self.name) / f"{LOCK}-draft"
         self._lock = os.open(draft, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)

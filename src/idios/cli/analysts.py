@@ -32,7 +32,7 @@ def opened_ledger(config: Path) -> Iterator[Ledger]:
 
 @app.command()
 def add(name: str, config: Config = DEFAULT) -> None:
-    """Make an analyst known; before a grant he may ask nothing."""
+    """Make an analyst known; before a grant they may ask nothing."""
     with opened_ledger(config) as ledger:
         ledger.add_analyst(name)
     show.out.print(f"{name} is known. Next: idios analyst grant {name} DATASET --epsilon 1", highlight=False)
@@ -42,11 +42,11 @@ def add(name: str, config: Config = DEFAULT) -> None:
 def grant(
     name: str,
     dataset: str,
-    epsilon: Annotated[str | None, typer.Option(help="His own cap; without one, the data set's budget.")] = None,
-    delta: Annotated[str | None, typer.Option(help="His own cap on δ.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Their own cap; without one, the data set's budget.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Their own cap on δ.")] = None,
     config: Config = DEFAULT,
 ) -> None:
-    """Let an analyst ask about a data set, up to a cap of his own; a second grant replaces the cap."""
+    """Let an analyst ask about a data set, up to a cap of their own; a second grant replaces the cap."""
     with opened_ledger(config) as ledger:
         balance = ledger.grant(
             name,
@@ -60,7 +60,7 @@ def grant(
 
 @app.command()
 def withdraw(name: str, dataset: str, config: Config = DEFAULT) -> None:
-    """End an analyst's grant on a data set; what he has spent stays spent, should he get a new one."""
+    """End an analyst's grant on a data set; what they have spent stays spent, should they get a new one."""
     with opened_ledger(config) as ledger:
         ledger.withdraw(name, dataset)
     show.out.print(f"{name} may no longer ask about {dataset}", highlight=False)

@@ -1,4 +1,4 @@
-"""``idios reproduce`` and ``idios compare``: the paper's evaluation, and the same on one's own data."""
+"""``idios reproduce`` and ``idios compare``: the paper's evaluation, and the same on the controller's own data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from idios.evaluation.comparison import Comparison
     from idios.evaluation.content import Figure
 
-# Plotly takes a second to import, so that only these commands do, and when they run.
+# Plotly takes a second to import, so only these commands import it, when they run.
 
 
 def reproduce(

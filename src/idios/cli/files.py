@@ -34,14 +34,14 @@ LEVELS = """\
 # The level of protection (docs/limits.md); choose one.
 # individual, group: noise fitted to the actual data. Whatever ε, one MEDIAN of a column of 0s and 1000s shows on
 #   which side of a threshold the data lies; so a server needs analysts = "trusted" beside them.
-# differential: holds whatever the data, for anybody. Statistics need bounds; medians and the like can do with a
-#   delta instead, which every question that uses it spends.
+# differential: holds whatever the data, against any attacker. Statistics need bounds; medians and the like can do with
+#   a delta instead, which every question that uses it spends.
 protection = "individual"
 # protection = "group"         # the same for up to `group` records together
 # group = 5
 # protection = "differential"
 # delta = 1e-6
-# analysts = "trusted"         # nobody who asks will try to find out about single records
+# analysts = "trusted"         # no analyst will try to find out about single records
 # release_seconds = 0.25  # on a server: answers leave at 0.25, 0.5, 1, 2, … seconds, so that time tells nothing; \
 default at "differential\""""
 """What a controller chooses between, with its consequences."""
@@ -140,7 +140,7 @@ def dataset_name(source: str) -> str:
 
 
 def ledger_text() -> str:
-    """The part of a configuration that says where the account is kept."""
+    """The part of a configuration that says where the ledger is."""
     return """# The trusted party's configuration: everything in it is public.
 
 [ledger]

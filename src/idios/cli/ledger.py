@@ -19,7 +19,7 @@ from idios.core.exact import exact, text
 from idios.errors import InvalidInput
 from idios.ledger import Anchor, Ledger, StoredAnswer, back_up_ledger, restore
 
-app = typer.Typer(help="The account: balances, entries, verification, export.", no_args_is_help=True)
+app = typer.Typer(help="The ledger: balances, entries, verification, export.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
 
@@ -110,7 +110,7 @@ def rebuild(
     anchor: Annotated[str | None, typer.Option(help="A line that `idios ledger head` printed earlier.")] = None,
     config: Config = DEFAULT,
 ) -> None:
-    """Make tables that were changed anew from the signed entries, which must all be good."""
+    """Rebuild tables that were changed from the signed entries, which must all be good."""
     with opened_ledger(config) as ledger:
         ledger.rebuild(None if anchor is None else Anchor.parse(anchor))
         show.out.print(f"Rebuilt: {ledger.verify()}", highlight=False)
@@ -184,7 +184,7 @@ def put_back(
 _LOST = (
     "Answers given since the backup are unknown to the ledger. What they cost is not counted, and the same questions "
     "would be answered again with new noise. Count it as spent with `idios ledger forfeit DATASET --epsilon ... "
-    "--reason ...` (all that remains, if nobody knows how much it was), or retire the data set with `idios ledger "
+    "--reason ...` (all that remains, if you do not know how much it was), or retire the data set with `idios ledger "
     "retire`. Tokens that were revoked and grants that were withdrawn since the backup are valid again: revoke and "
     "withdraw them anew."
 )

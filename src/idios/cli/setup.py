@@ -1,4 +1,4 @@
-"""``idios init`` and ``idios check``: declare a data set, and hold the data against what was declared."""
+"""``idios init`` and ``idios check``: declare a data set, and compare the data with its declaration."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def check(
     config: Annotated[Path, typer.Option(help="The configuration file.")] = Path("idios.toml"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Hold the data against its declaration, and the ledger against its signatures; for the controller."""
+    """Compare the data with its declaration, and the ledger with its signatures; for the controller."""
     with show.patience() as progress, TrustedParty.from_config(config, progress=progress) as party:
         reports = {name: holding.backend.check() for name, holding in party.holdings.items()}
         verified = party.ledger.verify()

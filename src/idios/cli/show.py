@@ -33,7 +33,7 @@ def as_json(content: Any) -> None:
 def patience() -> Iterator[Callable[[str, float], None]]:
     """Show a progress bar on the error stream once something takes longer than two seconds.
 
-    Gives what is to be called with the name of each step and the share of the work that is done.
+    It yields a callback that takes the name of each step and the share of the work that is done.
     """
     progress = Progress(
         SpinnerColumn(),

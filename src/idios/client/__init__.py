@@ -1,4 +1,4 @@
-"""What an analyst imports: a trusted party that is somewhere else.
+"""What an analyst imports: a trusted party on a server.
 
 ``idios.connect`` gives a ``RemoteParty``; its answers, quotes and errors are those of a party on this machine.
 """

@@ -1,4 +1,4 @@
-"""What is sent to a server and what comes back, as values."""
+"""A request to a server and its reply, as values."""
 
 from __future__ import annotations
 

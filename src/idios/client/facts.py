@@ -275,7 +275,7 @@ def datasets_listing(given: Fields) -> Listing[DatasetFacts]:
 
 
 def accounts_listing(given: Fields) -> Listing[Account]:
-    """The budgets that one may see."""
+    """The budgets that the caller may see."""
     found = [Account.read(one) for one in given.objects("budgets")]
     lines = [
         (
@@ -292,7 +292,7 @@ def accounts_listing(given: Fields) -> Listing[Account]:
 
 
 def _exactly(count: int, found: Any, what: str) -> list[Any]:
-    """A list of so many values, each a text, a number or null."""
+    """A list of ``count`` values, each a text, a number or null."""
     if not isinstance(found, list) or len(found) != count:
         raise InvalidInput(f"{what} must be a list of {count}, got {shorten(found)}")
     return found

@@ -106,5 +106,5 @@ _OWN: dict[str, Callable[[str, Fields, str, Fraction], IdiosError]] = {
 
 
 def printable(message: str) -> str:
-    """A message from elsewhere without what a terminal would obey."""
+    """A message of a server without the control characters that a terminal would obey."""
     return "".join(c if c.isprintable() or c == "\n" else " " for c in message[:4000])

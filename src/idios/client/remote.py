@@ -1,9 +1,9 @@
-"""A trusted party that is somewhere else: the questions of ``TrustedParty``, over HTTP.
+"""A trusted party on a server: the questions of ``TrustedParty``, over HTTP.
 
     POST /v1/query ─ 200 ─▶ Answer
                    ─ 202 ─▶ GET /v1/questions/ID, again and again ─▶ Answer
 
-Every question carries a key of its own, so that trying again after a lost connection is charged once.
+Every question carries an idempotency key, so that a retry after a lost connection is charged once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Progress = Callable[[str | None, float | None], None]
 PAGE = 100
 LONGEST_WAIT = 60
 FIRST_LOOK, LAST_LOOK, SHORTEST_LOOK = 0.5, 5.0, 0.1
-"""Seconds between two looks at a running question: at first, at last, and whatever the server asks for."""
+"""Seconds between two polls of a running question: at first, at last, and at least, whatever the server asks for."""
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class RemoteParty:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._wire.close()
 
     def datasets(self) -> Listing[DatasetFacts]:
@@ -88,7 +88,7 @@ class RemoteParty:
     ) -> Answer:
         """Answer a question for ``epsilon``; an interrupt from the keyboard stops it, and it stays charged.
 
-        ``wait`` is how many seconds, up to 60, the server holds the request before it is asked for news instead.
+        ``wait`` is how many seconds, up to 60, the server holds the request before the client polls instead.
         """
         call = self._call("/v1/query", sql, epsilon, weights, wait)
         return self._answered(replace(call, key=secrets.token_hex(16)), progress)
@@ -142,7 +142,7 @@ class RemoteParty:
                 content = self._followed(call, reply, progress)
                 break
             except ServerError as error:
-                # The server lost sight of it, after a restart perhaps: the same question with the same key finds it.
+                # The server lost the id, perhaps by a restart: the same question with the same key finds it.
                 if error.status != 404 or attempt == 2:
                     raise
         return self._read(content, lambda given: Answer.from_dict(given.content))
@@ -182,7 +182,7 @@ class RemoteParty:
         return self._wire.send(Call("GET", path, self._wire.deadline(), params=params)).content
 
     def _read(self, content: Any, read: Callable[[Fields], T]) -> T:
-        """What the server sent, read; a server that sends something else is not one of ours."""
+        """What the server sent, read; a server that sends something else is not an Idios server."""
         try:
             return read(Fields(content, "the reply"))
         except InvalidInput as error:

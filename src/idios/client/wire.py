@@ -1,10 +1,10 @@
-"""Requests and replies: one connection, patient where that is safe, silent about the token.
+"""The HTTP transport: one connection, with retries where they are safe, that never shows the token.
 
-1. A lost connection and the statuses 408, 429, 502, 503 and 504 are tried again; what was refused never is.
-2. Everything that is tried again is harmless to repeat: a question carries a key that is charged once.
+1. A lost connection and the statuses 408, 429, 502, 503 and 504 are retried; a refusal never is.
+2. Every request that is retried is idempotent: a question carries an idempotency key, which is charged once.
 3. No redirect is followed: the token goes to the address it was given for and nowhere else.
-4. A server that has never been reached is not waited for: its address is probably wrong.
-5. A call ends by its deadline and a reply by its size, whatever the other side does: no reply is unpacked, and a
+4. A server that has never been reached is not retried: its address is probably wrong.
+5. A call ends by its deadline and a reply by its size, whatever the server does: no reply is decompressed, and a
    connection that is still busy at the deadline is cut.
 """
 
@@ -33,7 +33,7 @@ from idios.client.refusals import NOT_IDIOS, ServerError, printable, refusal
 from idios.errors import IdiosError, InvalidInput
 
 PASSING = frozenset({408, 429, 502, 503, 504})
-"""The statuses that may be gone a moment later."""
+"""The transient statuses, which are retried."""
 
 PATIENCE = 120.0
 """Seconds after the first failure of a call at which it gives up."""
@@ -56,7 +56,7 @@ def open_http(
         headers={
             "Authorization": f"Bearer {token}",
             "Accept": "application/json",
-            "Accept-Encoding": "identity",  # a few packed bytes can be any number of unpacked ones
+            "Accept-Encoding": "identity",  # a few compressed bytes can be any number of decompressed ones
             "User-Agent": "idios-client",
         },
         follow_redirects=False,
@@ -91,16 +91,16 @@ def _is_loopback(host: str) -> bool:
 
 
 class Sockets:
-    """The sockets that a client has opened, so that what waits for one of them can be ended from outside.
+    """The sockets that a client has opened, so that another thread can end a wait for one of them.
 
-    The timeout of a read counts from the byte before; one byte now and then would keep a call waiting for ever.
+    The timeout of a read starts anew with each byte; a slow server could keep a call waiting for ever.
     """
 
     def __init__(self) -> None:
         self._opened: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     def note(self, event: str, facts: Mapping[str, Any]) -> None:
-        """Keep the socket of a new connection; httpx2 tells of each step of a request."""
+        """Keep the socket of a new connection; httpx2 calls this at each step of a request."""
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             opened = facts["return_value"].get_extra_info("socket")
             if isinstance(opened, socket.socket):
@@ -108,7 +108,7 @@ class Sockets:
 
     @contextlib.contextmanager
     def cut_after(self, seconds: float) -> Iterator[None]:
-        """Cut every connection if what is done takes longer."""
+        """Cut every connection if the block takes longer."""
         timer = threading.Timer(seconds, self._cut)
         timer.daemon = True
         timer.start()
@@ -124,7 +124,7 @@ class Sockets:
 
 
 class Wire:
-    """Sends calls and tries again where that is safe."""
+    """Sends calls, with retries where they are safe."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Wire:
 
     @property
     def address(self) -> str:
-        """Where the server is."""
+        """The address of the server."""
         return str(self._http.base_url).rstrip("/")
 
     def deadline(self) -> float:
@@ -155,11 +155,11 @@ class Wire:
         return self.clock() + self._timeout
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._http.close()
 
     def send(self, call: Call) -> Reply:
-        """Send a call, again and again where that helps, until it is answered or refused."""
+        """Send a call, with retries of transient failures, until it is answered or refused."""
         if self._http.is_closed:
             raise ServerError("this connection was closed; call idios.connect again")
         give_up = call.deadline
@@ -170,23 +170,23 @@ class Wire:
             trouble, after = outcome
             if attempt == 0:
                 give_up = min(give_up, self.clock() + PATIENCE)
-            # By chance, because clients that failed together must not come back together.
+            # Jitter: clients that failed together must not retry together.
             backoff = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(attempt, 10)) * (0.5 + self._chance() / 2)
             pause = backoff if after is None else after + self._chance()
             if self.clock() + pause >= give_up:
                 if after:
-                    trouble.add_note(f"the server asks to be left alone for {after:.0f} seconds")
+                    trouble.add_note(f"the server asks not to be called again for {after:.0f} seconds")
                 raise trouble
             self.sleep(pause)
         raise AssertionError("unreachable")
 
     def send_once(self, call: Call) -> None:
-        """Send a call and care about nothing that comes back."""
+        """Send a call once and ignore the reply and any failure."""
         with contextlib.suppress(IdiosError):
             self._once(call)
 
     def _once(self, call: Call) -> Reply | tuple[ServerError, float | None]:
-        """A reply, or what went wrong for the moment; raises what trying again does not change."""
+        """A reply, or a transient failure; raises what a retry does not change."""
         headers = {} if call.key is None else {"Idempotency-Key": call.key}
         left = max(0.1, call.deadline - self.clock())
         try:
@@ -231,9 +231,9 @@ class Wire:
         return raised, after
 
     def _body(self, response: httpx2.Response, deadline: float) -> bytes:
-        """The reply's bytes, as long as they are neither packed nor too many nor too late."""
+        """The reply's bytes, refused if they are compressed, too many or too late."""
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise ServerError(f"{self.address} sends a packed reply, which was not asked for; {NOT_IDIOS}")
+            raise ServerError(f"{self.address} sends a compressed reply, which was not asked for; {NOT_IDIOS}")
         parts: list[bytes] = []
         length = 0
         for part in response.iter_bytes():
@@ -255,7 +255,7 @@ class Wire:
         return refusal(status, _without(content, self.clean), call.sql, call.epsilon)
 
     def _unreachable(self, error: httpx2.RequestError) -> ServerError:
-        """What to do about a connection that failed; raised at once if trying again would change nothing."""
+        """What to do about a connection that failed; raised at once if a retry would change nothing."""
         reason = self.clean(str(error)) or type(error).__name__
         found = _ssl_error(error)
         if found is not None and isinstance(error, httpx2.ConnectError):
@@ -273,7 +273,7 @@ class Wire:
         return trouble
 
     def clean(self, said: str) -> str:
-        """A text from elsewhere without the token and without what a terminal would obey."""
+        """A text of the server without the token and the control characters that a terminal would obey."""
         return self._hidden(printable(said))
 
 

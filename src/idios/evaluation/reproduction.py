@@ -27,7 +27,7 @@ QUICK = Effort(median=1_000, extremes=500)
 
 
 def reproduce(effort: Effort = FULL, progress: Progress | None = None) -> tuple[Section, ...]:
-    """Compute every section; ``progress`` is told each step and the share of the work done before it."""
+    """Compute every section; ``progress`` is called with each step and the share of the work done before it."""
     tell = progress or (lambda step, share: None)
     tell("noise", 0.0)
     first = noise.section()

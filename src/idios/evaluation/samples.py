@@ -1,7 +1,7 @@
 """The data sets of the experiments: drawn, never read.
 
 The generator is numpy's, seeded, so that every run gives the same figures. Nothing here is ever released; noise that
-protects somebody comes from ``idios.core.sampling`` alone.
+protects a person comes from ``idios.core.sampling`` alone.
 """
 
 from __future__ import annotations

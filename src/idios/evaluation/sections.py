@@ -174,8 +174,8 @@ def maximum(sweeps: Sequence[Sweep]) -> Section:
         "Records from N(0, 1) with public bounds, ε = 1. The maximum can jump to the bound by one record at every data "
         "set, so even local sensitivity pays for the domain. The second largest cannot: its noise is that of the gaps "
         "beside it, and no bounds are needed. It is another question, though: the distance between the two values is "
-        "drawn as well. And it is the outlier that pays: whoever stands far above the rest widens the noise of the "
-        "second largest, and only the third is free of him.",
+        "drawn as well. And it is the outlier that pays: a person far above the rest widens the noise of the "
+        "second largest, and only the third is free of them.",
         (
             Figure(
                 "maximum",

@@ -31,7 +31,7 @@ def amount(name: str, value: Fraction | int) -> Fraction:
     >>> amount("epsilon", Fraction("0.05"))
     Fraction(1, 20)
     """
-    # A bool is an int to Python; nobody means it as an ε.
+    # A bool is an int to Python, but never an ε.
     if isinstance(value, bool) or not isinstance(value, (Fraction, int)):
         raise InvalidInput(f"{name} must be an exact Fraction, not {value!r}: write Fraction('0.1'), not 0.1")
     exact = Fraction(value)
@@ -91,6 +91,6 @@ def shown(value: Fraction) -> str:
 
 
 def _abridged(value: Fraction) -> str:
-    # Python refuses to print integers of more than a few thousand digits, and nobody reads forty.
+    # Python refuses to print integers of more than a few thousand digits, and no reader wants forty.
     bits = value.numerator.bit_length() + value.denominator.bit_length()
     return str(value) if bits < 400 else f"a fraction of {bits} bits"

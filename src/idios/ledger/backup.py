@@ -3,8 +3,8 @@
 Rules:
 
 1. A copy is one consistent state of the ledger, and it is verified with the key before it gets its name.
-2. Nothing is ever overwritten, and nothing is put back while somebody uses what was there.
-3. The key is not part of a copy: whoever finds one can neither sign nor forge entries.
+2. Nothing is ever overwritten, and nothing is put back while a process has the ledger open.
+3. The key is not part of a copy: a finder of one can neither sign nor forge entries.
 4. A copy that is put back lacks what was recorded since. Its chain is good all the same, so only an anchor can
    tell, and what was spent since has to be counted by hand.
 """
@@ -51,7 +51,7 @@ def back_up_ledger(url: str, key_file: str | Path | None, path: str | Path) -> V
 
 
 def back_up(database: Database, key: bytes, path: Path) -> Verification:
-    """Copy the ledger into a new file while others write it; what the copy was found to hold."""
+    """Copy the ledger into a new file while others write it, and return the verification of the copy."""
     url = database.writer.url
     if database.writer.dialect.name != "sqlite":
         command = _command("pg_dump", url, "--table=idios_*", f"--file={path}")
@@ -91,7 +91,7 @@ def restore(url: str, key_file: str | Path | None, source: str | Path, anchor: A
         raise WrongLedgerKey(f"the ledger's key file {secret} is missing; restore it first, it is not in the backup")
     if not source.is_file():
         raise InvalidInput(f"there is no backup {source}")
-    # Also one whose file was moved away is still written by whoever has it open.
+    # A process that has the ledger open still writes it, even where its file was moved away.
     with held(secret), _draft(target, "the ledger") as draft:
         with closing(_read_only(source)) as opened:
             _copy(opened, draft, f"the backup {source}")
@@ -124,7 +124,7 @@ def _examined(path: Path, key: bytes, anchor: Anchor | None, place: str) -> tupl
 
 @contextmanager
 def _draft(path: Path, what: str) -> Iterator[Path]:
-    """A file that gets the name `path` in the end, and is gone if that was not to be."""
+    """A temporary file that is renamed to `path` on success, and removed otherwise."""
     if path.exists():
         raise InvalidInput(f"{path} exists already and is not overwritten; name another file")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -149,7 +149,7 @@ def _draft(path: Path, what: str) -> Iterator[Path]:
 def _copy(source: sqlite3.Connection, draft: Path, what: str) -> None:
     try:
         with closing(sqlite3.connect(draft)) as target:
-            # All pages in one step: a backup in several begins anew whenever somebody writes in between.
+            # All pages in one step: a backup in several starts again whenever another process writes in between.
             source.backup(target, pages=-1)
             # The copy is one file, without a write-ahead log beside it.
             target.execute("PRAGMA journal_mode = DELETE")

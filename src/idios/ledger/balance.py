@@ -13,7 +13,7 @@ from idios.ledger.amounts import shown
 class Account:
     """One quantity, ε or δ: its budget (None: no limit of its own), what is spent, and what remains.
 
-    `shared` is what is left of the data set's budget, which is the limit of an analyst without one of his own.
+    `shared` is what is left of the data set's budget, which is the limit of an analyst without one of their own.
 
     >>> Account(budget=Fraction(1), spent=Fraction(1, 4)).remaining
     Fraction(3, 4)

@@ -1,4 +1,4 @@
-"""The derived rows in the database, none of which is believed without its proof."""
+"""The derived rows in the database, none of which is trusted without its proof."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TableBook:
         columns = dict(zip(fields_of(row), found, strict=True))
         identity = tuple(columns[name] for name in row.identity)
         if not all(isinstance(part, str) for part in identity):
-            return read_row(row, columns)  # which refuses it: SQLite keeps in a column whatever it is given
+            return read_row(row, columns)  # which refuses it: SQLite stores any type in a column
         read = self.proof.read(row, identity, found)
         assert read is not None
         return read

@@ -2,8 +2,8 @@
 
     MAC_0 = 0…0,   MAC_n = HMAC-SHA256(key, MAC_{n-1} ‖ canonical JSON of [n, time, kind, payload])
 
-So a changed, inserted, removed or reordered entry breaks its own signature or the next one's, and nobody
-without the key can mend it. What the chain alone cannot show is that its newest entries were cut off: an
+So a changed, inserted, removed or reordered entry breaks its own signature or the next one's, and only
+the key can mend it. What the chain alone cannot show is that its newest entries were cut off: an
 anchor kept elsewhere can.
 """
 
@@ -83,4 +83,4 @@ def fits(key: bytes, previous: str, entry: Entry) -> bool:
         expected = sign(key, previous, entry.sequence, entry.time, entry.kind, entry.payload)
         return hmac.compare_digest(expected, entry.mac)
     except (TypeError, ValueError):
-        return False  # a column that somebody filled with something else than the ledger's text
+        return False  # a column was overwritten with something else than the ledger's text

@@ -48,7 +48,7 @@ def to_plain(record: Any) -> dict[str, Plain]:
 def _plain(value: Any) -> Plain:
     if isinstance(value, Fraction):
         return stored(value)
-    # Drivers have their own ideas of what a member of an enumeration is; all agree on a text.
+    # Drivers convert members of an enumeration differently; all store a plain text unchanged.
     return value.value if isinstance(value, StrEnum) else value
 
 
@@ -71,7 +71,7 @@ def from_plain(record: type[Record], plain: Mapping[str, Any]) -> Record:
 
 
 def canonical(value: Any) -> str:
-    """The value as JSON in one way only: keys sorted, no spaces, and pure ASCII, which every database keeps.
+    """The value as canonical JSON: keys sorted, no spaces, and pure ASCII, which every database keeps.
 
     >>> canonical({"b": 1, "a": "ε"})
     '{"a":"\\\\u03b5","b":1}'

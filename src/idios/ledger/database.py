@@ -39,7 +39,7 @@ class DatabaseFile:
         self._opened = self._identity()
 
     def check(self) -> None:
-        """Refuse to go on when another file has its name now: what is written here would be seen by nobody."""
+        """Refuse to go on when another file has its name now: no other process would see what is written here."""
         if self._identity() != self._opened:
             raise LedgerUnavailable(
                 f"the ledger's file {self._path} was moved or replaced while this process had it open; restart it; "
@@ -71,9 +71,9 @@ class Database:
     notes: Engine
     turnstile: Turnstile
     timeout: float
-    # One connection serves everybody in memory, so its readers have to stand in line as well.
+    # In memory all threads share one connection, so readers have to queue as well.
     readers_wait: bool = False
-    # Where a note locks the whole database, it stands in line with the writers instead of polling.
+    # Where a note locks the whole database, it queues with the writers instead of polling.
     notes_wait: bool = False
     # Where a writing transaction does not lock the whole database when it begins, it locks the chain's row.
     row_lock: bool = True
@@ -91,7 +91,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """The ledger's lock, a view nobody else can change, and a durable commit at the end."""
+        """The ledger's lock, a view that no other transaction can change, and a durable commit at the end."""
         with self._in_line(True), self._translated(), self.writer.begin() as connection:
             if self.row_lock:
                 connection.execute(LOCK)
@@ -99,7 +99,7 @@ class Database:
 
     @contextmanager
     def changing(self) -> Iterator[Connection]:
-        """The ledger's lock and the right to change its tables: nobody else makes, changes or writes them."""
+        """The ledger's lock and the right to change its tables: no other process makes, changes or writes them."""
         with self._in_line(True), self._translated(), self.writer.begin() as connection:
             self._lock_creation(connection)
             connection.execute(LOCK)

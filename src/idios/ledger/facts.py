@@ -93,7 +93,7 @@ class AnalystAdded(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Granted(Fact):
-    """The analyst may ask about the data set, up to these totals of his own (None: the data set's budget)."""
+    """The analyst may ask about the data set, up to these totals of their own (None: the data set's budget)."""
 
     kind: ClassVar[str] = "granted"
     analyst: str
@@ -104,7 +104,7 @@ class Granted(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn(Fact):
-    """The analyst may no longer ask about the data set; what he has spent stays spent."""
+    """The analyst may no longer ask about the data set; what they have spent stays spent."""
 
     kind: ClassVar[str] = "withdrawn"
     analyst: str
@@ -166,7 +166,7 @@ class Released(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Shared(Fact):
-    """Another analyst learns the answer to a charged question and pays for it out of his own cap."""
+    """Another analyst learns the answer to a charged question and pays for it out of their own cap."""
 
     kind: ClassVar[str] = "shared"
     key: str

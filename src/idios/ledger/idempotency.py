@@ -1,7 +1,7 @@
-"""A caller's own key for a request: sent twice, it is one request; sent with another question, an error.
+"""Idempotency keys: a request sent twice with one key is one request; the key with another question is an error.
 
 The row is written in the transaction that charges the question, so that there is never one without the other.
-The rows are not in the chain: losing one charges nobody twice, as a question is charged once in any case.
+The rows are not in the chain: losing one charges no caller twice, as a question is charged once in any case.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORGET = delete(requests).where(requests.c.time < bindparam("oldest"))
 
 
 def caller_of(request: Request) -> str:
-    """Whose keys they are: no two analysts share any, nor does an analyst called "controller" with the controller."""
+    """The namespace of a caller's keys; an analyst called "controller" does not share the controller's."""
     return "controller" if request.analyst is None else f"analyst:{request.analyst}"
 
 
@@ -48,7 +48,7 @@ def seen_before(connection: Connection, request: Request, key: str) -> bool:
 
 
 def remember(connection: Connection, request: Request, key: str, now: datetime) -> None:
-    """Keep the key, and forget those that are older than anybody repeats a request."""
+    """Keep the key, and delete those that are so old that no client repeats their request."""
     connection.execute(_FORGET, {"oldest": moment(now - KEPT)})
     row = {"caller": caller_of(request), "request_key": key, "question_key": request.key, "time": moment(now)}
     connection.execute(_ADD, row)

@@ -1,4 +1,4 @@
-"""Who somebody is who shows a token: a name, a role, and the token that says so."""
+"""The identity that a token proves: a name, a role, and the token's public name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a token's holder is to the server."""
+    """The role of a token's holder."""
 
     ANALYST = "analyst"
     CONTROLLER = "controller"

@@ -90,9 +90,9 @@ def sync_directory(path: Path) -> None:
 
 
 class Hold:
-    """A hold on a ledger by its key file: shared by all who use it, exclusive for whoever puts another in its place.
+    """A hold on a ledger by its key file: shared by processes that use it, exclusive for one that restores it.
 
-    It is not the ledger's own file that is locked: that one may be moved away while somebody still writes it.
+    The ledger's own file is not locked: it may be moved away while a process still writes it.
     """
 
     def __init__(self, path: Path, *, exclusive: bool = False) -> None:
@@ -116,7 +116,7 @@ class Hold:
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Nobody else uses the ledger of this key meanwhile; refused while somebody does."""
+    """Hold the ledger of this key exclusively; refused while another process has it open."""
     hold = Hold(path, exclusive=True)
     try:
         yield

@@ -5,8 +5,8 @@ Rules:
 1. A charge is on disk before `reserve` returns, an answer before `release` does: a crash can lose budget,
    never privacy.
 2. A question is charged to its data set once, and to each analyst who learns its answer once.
-3. One answer is ever sent for a charge: the first that is released. Whoever comes later gets that one.
-4. Nothing is ever taken back or altered: facts are appended, and `verify` finds whoever did otherwise.
+3. One answer is ever sent for a charge: the first that is released. Later callers get that one.
+4. Nothing is ever taken back or altered: facts are appended, and `verify` finds any other change.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Ledger(Record):
             writer.append(rules.retire(writer.book, dataset))
 
     def add_analyst(self, analyst: str) -> None:
-        """Make an analyst known; he may ask nothing before a grant."""
+        """Make an analyst known; they may ask nothing before a grant."""
         checked_name("analyst", analyst)
         with self._writing() as writer:
             writer.append(rules.add_analyst(writer.book, analyst))
@@ -158,9 +158,9 @@ class Ledger(Record):
     def grant(
         self, analyst: str, dataset: str, *, epsilon: Fraction | None = None, delta: Fraction | None = None
     ) -> Balance:
-        """Let an analyst ask about a data set, up to totals of his own; None: up to the data set's budget.
+        """Let an analyst ask about a data set, up to totals of their own; None: up to the data set's budget.
 
-        A second grant replaces the totals, also after a withdrawal; what he has spent stays spent.
+        A second grant replaces the totals, also after a withdrawal; what they have spent stays spent.
         """
         epsilon, delta = optional_amount("epsilon", epsilon), optional_amount("delta", delta)
         with self._writing() as writer:
@@ -168,10 +168,10 @@ class Ledger(Record):
             return rules.balance(writer.book, dataset, analyst)
 
     def withdraw(self, analyst: str, dataset: str) -> None:
-        """End an analyst's grant: from here on he gets nothing about the data set, not even what is stored.
+        """End an analyst's grant: from here on they get nothing about the data set, not even what is stored.
 
-        A question that is charged already is still answered, and the answers he paid for are still listed by
-        `answers(analyst=...)`: he knows them already.
+        A question that is charged already is still answered, and the answers they paid for are still listed by
+        `answers(analyst=...)`: they know them already.
         """
         with self._writing() as writer:
             writer.append(rules.withdraw(writer.book, analyst, dataset))
@@ -196,7 +196,7 @@ class Ledger(Record):
     # What a question does.
 
     def price(self, request: Request) -> Price:
-        """Say whom the request would charge, and charge nobody."""
+        """Say whom the request would charge, without charging."""
         with self._reading() as book:
             price = rules.price(book, request)
             try:
@@ -208,9 +208,9 @@ class Ledger(Record):
     def reserve(self, request: Request, *, once: str | None = None) -> Reservation | StoredAnswer:
         """Charge the request, durably, and allow the data to be read; or give the answer that is stored.
 
-        An analyst who has not paid for an answer that is stored or being computed is charged on his cap only.
-        BudgetExceeded, and no charge, if a budget does not allow it. `once` is the caller's own key for this
-        request: KeyReused, and no charge, if he used it in the last 30 days for another question.
+        An analyst who has not paid for an answer that is stored or being computed is charged on their cap only.
+        BudgetExceeded, and no charge, if a budget does not allow it. `once` is the idempotency key of this
+        request: KeyReused, and no charge, if the caller used it in the last 30 days for another question.
         """
         if once is not None:
             checked_request_key(once)
@@ -221,7 +221,7 @@ class Ledger(Record):
             repeated = once is not None and seen_before(writer.connection, request, once)
             fact = rules.reserve(writer.book, request)
             writer.append(fact)
-            # Only what was charged: whoever repeats a question for nothing could fill the table with new keys.
+            # Only keys of charged requests: a caller who repeats a question, free, could fill the table with new keys.
             if once is not None and fact is not None and not repeated:
                 remember(writer.connection, request, once, self._clock())
             question = self._question(writer, request.key)
@@ -230,7 +230,7 @@ class Ledger(Record):
             return Reservation(request, request.key, question.reserved, joined=not isinstance(fact, Reserved))
 
     def _settled(self, request: Request, once: str | None) -> StoredAnswer | None:
-        """What needs no writing, and so no waiting for those who write: a refusal, or an answer that is paid for."""
+        """What needs no write, and so no wait for the writers' lock: a refusal, or an answer that is paid for."""
         with self._reading() as book:
             if once is not None:
                 seen_before(book.connection, request, once)
@@ -277,7 +277,7 @@ class Ledger(Record):
             return shown_token(book, secret, self._clock())
 
     def identify(self, token: str) -> Identity:
-        """Say who holds the token of this public name, for whoever has shown the token itself before."""
+        """Say who holds the token of this public name, for a caller who has shown the token itself before."""
         with self._reading() as book:
             return named_token(book, token, self._clock())
 

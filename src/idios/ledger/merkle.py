@@ -1,10 +1,10 @@
-"""A Merkle tree of two levels: what is stored under a tag, provable from one short root, and so is that nothing is.
+"""A Merkle tree of two levels: one short root proves what is stored under a tag, and that nothing is.
 
     root = 64 digests,  node = 64 digests,  leaf = (tag, value) pairs in the order of their tags
 
 A tag says in its first bits which leaf it belongs to. A page that is not there has the digest 0…0. Digests are keyed,
-so nobody without the key can tell where a tag goes or make another page for a digest. The tree is a function of what is
-in it: the order in which that came makes no difference. With a million tags a leaf has six kilobytes.
+so only a holder of the key can tell where a tag goes or make another page for a digest. The tree is a function of its
+content, whatever the order of insertion. With a million tags a leaf has six kilobytes.
 """
 
 from __future__ import annotations

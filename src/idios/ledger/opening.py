@@ -39,7 +39,7 @@ class Opened:
     hold: Hold | None
 
     def close(self) -> None:
-        """Close every connection and let go."""
+        """Close every connection and release the hold."""
         self.database.close()
         if self.hold is not None:
             self.hold.release()
@@ -60,7 +60,7 @@ def open_ledger(
     """
     address = ledger_address(url)
     path, volatile = key_path(address, key_file), in_memory(address)
-    # The key first: whoever makes a ledger makes its file before its key.
+    # The key first: a process that makes a ledger makes its file before its key.
     if create and begun is None and not volatile and path is not None and path.exists() and _lacks_file(address):
         raise _lost(path, str(file_of(address)))
     database = _open_database(address, timeout=timeout, create=create)

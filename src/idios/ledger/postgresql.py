@@ -24,7 +24,7 @@ def open_postgresql(url: URL, timeout: float) -> Database:
     """The database at an address such as postgresql://user:password@host/name."""
     if find_spec("psycopg") is None:
         raise InvalidInput("a ledger in PostgreSQL needs the psycopg driver: install idios[postgres]")
-    # A server that vanishes from the network without a word is given up after a minute, not after hours.
+    # A server that vanishes from the network without closing is given up after a minute, not after hours.
     patience = {
         "connect_timeout": max(2, math.ceil(timeout)),
         "tcp_user_timeout": 60_000,
@@ -67,7 +67,7 @@ def open_postgresql(url: URL, timeout: float) -> Database:
 
 
 def check_unused(url: URL) -> None:
-    """Refuse a ledger that somebody has open, on whichever machine."""
+    """Refuse a ledger that a process has open, on any machine."""
     engine = create_engine(url.set(drivername="postgresql+psycopg"), poolclass=NullPool, hide_parameters=True)
     try:
         with engine.begin() as connection:

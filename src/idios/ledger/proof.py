@@ -1,4 +1,4 @@
-"""Rows are believed only with proof: whoever writes the database without the key is refused, whatever they write.
+"""Rows are trusted only with proof: a writer of the database without the key is refused, whatever they write.
 
 Rules:
 
@@ -9,7 +9,7 @@ Rules:
 3. A process remembers the newest end that it has seen, and follows the chain from there by its signatures. An end that
    lies before it or beside it is refused: that is how a whole older state is found, such as a restored copy.
 
-What is left is a whole older state in front of a process that has seen nothing newer; an anchor finds that.
+One case is left, a whole older state before a process that has seen nothing newer; an anchor finds that.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Memory:
 
 
 class Proof:
-    """What one transaction may believe. `known` is what the process knew before the transaction began."""
+    """What one transaction may trust. `known` is what the process knew before the transaction began."""
 
     def __init__(self, connection: Connection, memory: Memory, known: Anchor | None) -> None:
         self._connection = connection
@@ -171,7 +171,7 @@ class Proof:
             return known.row
         read = read_row(row, dict(zip(fields_of(row), found, strict=True)))
         if expected is None:
-            raise _unproved(row, identity, "has one that nobody signed")
+            raise _unproved(row, identity, "has one that was not signed")
         if not hmac.compare_digest(_digest(self._memory.secret, row, found), expected):
             raise _unproved(row, identity, "has one that is not what was signed")
         self._memory.rows[row, identity] = _Known(tuple(found), read, expected)

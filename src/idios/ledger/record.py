@@ -1,4 +1,4 @@
-"""What is on record, for whoever may read it: balances, permissions, answers, entries; nothing here writes."""
+"""The read-only half of the ledger: balances, permissions, answers, entries."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from idios.ledger.tables import read_entries
 from idios.ledger.verification import Verification, verify
 
 log = logging.getLogger("idios.ledger")
-# Where nobody has set up logs, an error is what is raised, and nothing is printed besides.
+# Where logging is not set up, errors are raised and nothing is printed besides.
 log.addHandler(logging.NullHandler())
 
 LONGEST_PAGE = 1000
 PERMISSIONS: tuple[type[Row], ...] = (Dataset, Analyst, Grant, Token)
-"""The tables that say who may do what, short enough to be checked while others wait."""
+"""The tables of permissions, short enough to be checked while others wait."""
 PAUSE = 1.0
 SHARE = 20
 """They are checked again after this many seconds, or after this many times as long as it took."""
@@ -69,7 +69,7 @@ class Record:
         return [row.analyst for row in self._rows(Analyst)]
 
     def grants(self, analyst: str | None = None) -> list[Balance]:
-        """List every analyst's balance, or one's, on every data set he may ask about."""
+        """List every analyst's balance, or one analyst's, on every data set they may ask about."""
         with self._reading() as book:
             granted = [row for row in book.every(Grant, analyst=analyst) if row.withdrawn is None]
             whole = {row.dataset: row.balance for row in book.every(Dataset)}
@@ -99,8 +99,8 @@ class Record:
         """List the released answers in their order: of a data set, or those an analyst has paid for.
 
         `after`, or `before` when the newest come first, is the `sequence` of the last answer already seen. What
-        an analyst has paid for stays listed when his grant is withdrawn or the data set retired, as he knows it
-        already.
+        an analyst has paid for stays listed when their grant is withdrawn or the data set retired, as they know
+        it already.
         """
         for what, name in (("data set", dataset), ("analyst", analyst)):
             if name is not None:
@@ -176,11 +176,11 @@ class Record:
         return found
 
     def check(self) -> None:
-        """Refuse a ledger that cannot be written or where anything is wrong that can be told without the whole chain.
+        """Refuse a ledger that cannot be written, or with any fault that can be found without reading the whole chain.
 
-        That is the end of the chain, whether it follows from the last one seen, the proof, and every row that says who
-        may do what. What was found good is written and read again only after a while, so that whoever asks often
-        cannot keep the ledger busy.
+        It checks the end of the chain, that this follows from the last one seen, the proof, and every permission.
+        What was found good is written and read again only after a while, so that a client who asks often cannot keep
+        the ledger busy.
         """
         began = time.monotonic()
         due = began >= self._check_again

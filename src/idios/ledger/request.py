@@ -56,7 +56,7 @@ class Request:
 
     @property
     def key(self) -> str:
-        """What makes two requests one question: data set, version, normal form, ε and δ, but not who asks."""
+        """The digest of what makes two requests one question: data set, version, normal form, ε, δ; not who asks."""
         facts = [self.dataset, self.version, self.question, stored(self.epsilon), stored(self.delta)]
         return hashlib.sha256(canonical(facts).encode("ascii")).hexdigest()
 

@@ -1,6 +1,6 @@
 """The derived tables' rows, and the book that keeps them.
 
-The chain is the truth; a row is what the chain amounts to (state.py), kept for speed.
+The chain is the truth; a row is derived from it (state.py) and kept for speed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Analyst(Row):
 
 @dataclass(frozen=True, slots=True)
 class Grant(Row):
-    """What an analyst may spend on a data set (None: no limit of his own), and has spent.
+    """What an analyst may spend on a data set (None: no limit of their own), and has spent.
 
     A grant that was withdrawn is kept for what was spent under it, and allows nothing.
     """
@@ -90,9 +90,9 @@ class Grant(Row):
 
 @dataclass(frozen=True, slots=True)
 class Token(Row):
-    """A token by its public name; `digest` is the SHA-256 of the secret, which nobody but its holder has.
+    """A token by its public name; `digest` is the SHA-256 of the secret, which only its holder has.
 
-    `issued` is the signed entry that says all this: a row alone makes nobody a controller.
+    `issued` is the signed entry that says all this: a row alone makes no one a controller.
     """
 
     table: ClassVar[str] = "tokens"
@@ -120,7 +120,7 @@ class Question(Row):
 
 @dataclass(frozen=True, slots=True)
 class Payment(Row):
-    """An analyst paid for a question and may see its answer as often as he likes."""
+    """An analyst paid for a question and may see its answer as often as they like."""
 
     table: ClassVar[str] = "payments"
     identity: ClassVar[tuple[str, ...]] = ("key", "analyst")

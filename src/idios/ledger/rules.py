@@ -150,7 +150,7 @@ def add_analyst(book: Book, name: str) -> AnalystAdded:
 
 
 def grant(book: Book, analyst: str, dataset: str, epsilon: Fraction | None, delta: Fraction | None) -> Granted | None:
-    """An analyst may ask about a data set, up to caps of his own."""
+    """An analyst may ask about a data set, up to caps of their own."""
     known_analyst(book, analyst)
     live_dataset(book, dataset)
     known = book.find(Grant, analyst, dataset)
@@ -182,7 +182,7 @@ def revoke_token(book: Book, name: str) -> TokenRevoked | None:
 
 
 def price(book: Book, request: Request) -> Price:
-    """Whom the request would charge: nobody twice for one question."""
+    """Whom the request would charge: no analyst twice for one question."""
     live_dataset(book, request.dataset)
     question = book.find(Question, request.key)
     paid = True
@@ -197,7 +197,7 @@ def price(book: Book, request: Request) -> Price:
 
 
 def reserve(book: Book, request: Request) -> Reserved | Shared | None:
-    """A question is charged to whom it has not been charged yet, if their budgets allow it."""
+    """A question is charged to the data set and the analyst if they have not paid yet and their budgets allow it."""
     cost = price(book, request)
     if cost.charges_dataset:
         known_dataset(book, request.dataset).balance.require(request.epsilon, request.delta)

@@ -5,7 +5,7 @@ Rules:
 1. What is kept here is about work in progress. No charge and no permission depends on it, and of an answer only
    whether it was stopped; it is not in the chain, and `verify` and `rebuild` leave it alone.
 2. A report is one short transaction that does not lock the chain.
-3. Whoever reports is alive: a question whose heartbeat is old was being computed by a process that is gone.
+3. A report is a heartbeat: where it is old, the process that computed the question is gone.
 4. A question is cancelled or it leaves, never both: each is one conditional update of its row, and the first counts,
    whichever process makes it.
 """
@@ -28,7 +28,7 @@ KEPT = timedelta(days=30)
 RUNNING = "running"
 LEAVING = "leaving"
 LIVE = (RUNNING, LEAVING)
-"""The states of a question that has not ended: it can still be cancelled, or what came of it is on its way out."""
+"""The states of a question that has not ended: it can still be cancelled, or its result is on its way out."""
 ENDS = ("answered", "failed", "cancelled")
 
 _ADD = insert(running)
@@ -45,7 +45,7 @@ _LEAVE = _THIS.where(running.c.state == RUNNING, running.c.cancel.is_(False)).va
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A question that was begun: who asked, how far it is, and whether somebody wants it to stop."""
+    """A question that was begun: who asked, how far it is, and whether it was cancelled."""
 
     id: str
     caller: str
@@ -83,7 +83,7 @@ class RunningQuestions:
                 raise InvalidInput(f"a running question has an id of its own; {id!r} is taken") from None
 
     def report(self, id: str, step: str, share: float) -> bool:
-        """Say how far a question is and that its process is alive; True if somebody asked to cancel it."""
+        """Say how far a question is and that its process is alive; True if a caller cancelled it."""
         checked_name("step", step)
         if not (math.isfinite(share) and 0 <= share <= 1):
             raise InvalidInput(f"the share of the work that is done is between 0 and 1, not {share!r}")
@@ -102,7 +102,7 @@ class RunningQuestions:
     def cancel(self, id: str) -> bool:
         """Stop a question, if it is not leaving yet: True if it is cancelled, now or before, and will not leave.
 
-        Whoever computes it hears of it at his next report, or when he wants to let it leave.
+        The computing process learns of it at its next report, or when it asks whether the question may leave.
         """
         if self.find(id) is None:
             return False  # the id may come from anywhere, and each driver refuses strange texts in its own way
@@ -111,7 +111,7 @@ class RunningQuestions:
             return bool(connection.scalar(_CANCELLED, {"this": id}))
 
     def leave(self, id: str) -> bool:
-        """Ask whether what came of a question may leave; from then on it cannot be cancelled. False if it was."""
+        """Ask whether a question's result may leave; if so it can no longer be cancelled. False if it was."""
         with self._database.noting() as connection:
             connection.execute(_LEAVE, {"this": id})
             return not connection.scalar(_CANCELLED, {"this": id})

@@ -52,10 +52,10 @@ def find_entries(
 
 
 def _contains(text: str) -> ColumnElement[bool]:
-    """Whether kind or payload contain the text, in small letters or capitals.
+    """Whether kind or payload contain the text, ignoring case.
 
-    A payload is ASCII: "é" stands in it as "\\u00e9" and "É" as "\\u00c9". So letters beyond ASCII are looked for
-    as they were given, all small and all capital.
+    A payload is ASCII: "é" stands in it as "\\u00e9" and "É" as "\\u00c9". So letters beyond ASCII are searched for
+    as given, in lower case and in upper case.
     """
     patterns = {_pattern(variant) for variant in (text, text.lower(), text.upper())}
     columns = (entries.c.kind, func.lower(entries.c.payload))
@@ -63,7 +63,7 @@ def _contains(text: str) -> ColumnElement[bool]:
 
 
 def _pattern(text: str) -> str:
-    """The text as a payload writes it, in small letters, for LIKE.
+    """The text as a payload writes it, in lower case, for LIKE.
 
     >>> print(_pattern("100% É"))
     %100!% \\u00c9%
@@ -77,7 +77,7 @@ def _pattern(text: str) -> str:
 def _says(connection: Connection, field: str, name: str) -> ColumnElement[bool]:
     # A payload is written in one way only, and quotes inside its texts are escaped: this is the field itself.
     needle = f"{canonical(field)}:{canonical(name)}"
-    # LIKE would not do: SQLite's takes small letters for capitals.
+    # LIKE would not do: SQLite's ignores case.
     position: Any = func.instr if connection.dialect.name == "sqlite" else func.strpos
     found: ColumnElement[bool] = position(entries.c.payload, needle) > 0
     return found

@@ -1,7 +1,7 @@
 """Console sessions that were signed out, remembered until they would have expired, for every process of a server.
 
-What is kept here is operational, like the questions that are running: it is not in the chain, and losing a row gives
-back no more than what a token could still do.
+What is kept here is operational, like the questions that are running: it is not in the chain, and losing a row
+allows no more than the session's token does.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What was charged to a data set: in steps from its first charge on, and in all by whoever asked first.
+    """What was charged to a data set: in steps from its first charge on, and in all by the analyst who asked first.
 
-    None asked is the controller, or what was forfeited.
+    The analyst None is the controller, or what was forfeited.
     """
 
     began: str | None = None

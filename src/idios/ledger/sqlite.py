@@ -64,7 +64,7 @@ def open_sqlite(url: URL, timeout: float, create: bool) -> Database:
 
 
 def _create_file(path: Path) -> None:
-    # SQLite would let the umask decide who can read it; the files beside it get the rights that this one has.
+    # SQLite would let the umask decide who can read it; the files beside it get the permissions of this one.
     try:
         os.close(create_private(path))
     except FileExistsError:
@@ -87,7 +87,7 @@ def _file_engine(path: Path, timeout: float) -> Engine:
 
 
 def _connect(timeout: float) -> dict[str, Any]:
-    # No isolation level: Python's own idea of when a transaction begins is too late for a consistent read.
+    # No isolation level: Python begins a transaction too late for a consistent read.
     return {"timeout": timeout, "isolation_level": None, "check_same_thread": False}
 
 
@@ -105,7 +105,7 @@ def _listen(engine: Engine, timeout: float, synchronous: str = "FULL") -> None:
 
 
 def _write_ahead(connection: sqlite3.Connection, timeout: float) -> None:
-    # The mode stays with the file. While one process sets it, SQLite tells others "locked" without waiting.
+    # The mode stays with the file. While one process sets it, SQLite fails others with "locked" without waiting.
     deadline = time.monotonic() + timeout
     while True:
         try:

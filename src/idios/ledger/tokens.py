@@ -38,16 +38,16 @@ def new_token(
 
 
 def shown_token(book: Book, secret: str, now: datetime) -> Identity:
-    """Whoever shows this token; one message for every token that is not valid."""
+    """The holder of this token; one message for every token that is not valid."""
     digest = _digest(secret)
-    # The time of the lookup tells a stranger nothing: to come near a stored name he has to invert SHA-256.
+    # The time of the lookup tells an attacker nothing: to come near a stored name they have to invert SHA-256.
     found = book.find(Token, digest[:_NAME])
     same = hmac.compare_digest(digest, digest[::-1] if found is None else found.digest)
     return _valid(found if same else None, now)
 
 
 def named_token(book: Book, name: str, now: datetime) -> Identity:
-    """Whoever holds the token of this public name, refused like one that is shown."""
+    """The holder of the token of this public name, refused like one that is shown."""
     return _valid(book.find(Token, name), now)
 
 

@@ -1,7 +1,7 @@
-"""A lock that serves threads in the order they came.
+"""A fair lock: it serves threads in the order they came.
 
 SQLite lets waiting writers sleep and poll, so that of sixteen busy threads some wait for seconds while others
-pass them again and again. One turnstile per database and process puts them in line before they reach it.
+pass them again and again. One turnstile per database and process queues them before they reach it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 
 class Turnstile:
-    """At most one thread is inside; the others follow in order.
+    """A fair (first in, first out) lock for threads.
 
     >>> with Turnstile().turn(timeout=1) as entered:
     ...     entered
@@ -28,7 +28,7 @@ class Turnstile:
 
     @contextmanager
     def turn(self, timeout: float) -> Iterator[bool]:
-        """Wait in line for at most `timeout` seconds; False if that was not enough."""
+        """Hold the lock; False if it was not free within `timeout` seconds."""
         entered = self._enter(timeout)
         try:
             yield entered
@@ -48,7 +48,7 @@ class Turnstile:
         try:
             opened = gate.acquire(timeout=timeout)
         finally:
-            # Also when a signal's exception ends the wait: a turn already given must go to the next in line.
+            # Also when a signal's exception ends the wait: a turn already given must go to the next waiter.
             with self._guard:
                 given = gate not in self._waiting
                 if not given:

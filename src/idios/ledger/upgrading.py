@@ -1,7 +1,7 @@
 """An older ledger brought to this version: its tables by migrations, its derived rows from its chain.
 
 All in one transaction, which both kinds of database allow for tables as for rows: on any failure the ledger is as
-it was. Alembic is imported when it is needed only, as that takes longer than opening a ledger.
+it was. Alembic is imported only when it is needed, as that takes longer than opening a ledger.
 """
 
 from __future__ import annotations

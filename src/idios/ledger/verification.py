@@ -90,7 +90,7 @@ def _follow(result: Replay, key: bytes, entry: Entry, anchor: Anchor | None) -> 
             "is not signed as it stands: it was changed, inserted or moved, or one before it was removed",
         )
     if anchor is not None and anchor.sequence == expected and anchor.mac != entry.mac:
-        return result.found(expected, "is not the anchored one: the chain was rewritten by somebody who has the key")
+        return result.found(expected, "is not the anchored one: the chain was rewritten by a holder of the key")
     try:
         apply(result.book, expected, entry.fact)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""One writing transaction: the book as it is, and a pen that appends to the chain."""
+"""One writing transaction: the derived rows, and a writer that appends to the chain."""
 
 from __future__ import annotations
 

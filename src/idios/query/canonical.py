@@ -1,4 +1,4 @@
-"""One form for all predicates that mean the same, so that rewording a question does not buy a second sample.
+"""The canonical form of a predicate, so that rewording a question does not buy a second sample.
 
 The form is an ordered decision diagram with many-valued nodes. The columns are asked in the order of their names. A
 node divides what its column can be (the points of the declared domain, and NULL if it is nullable) into runs, and
@@ -14,8 +14,8 @@ the runs of such a node would lead to equal diagrams, and is a predicate of the 
 it leaves, for each value of c₁, a predicate of the others, which determines its diagram; the runs are by 1 the longest
 stretches of points with one diagram, so the node is determined too. ∎
 
-A diagram can be exponentially larger than a formula. What is made of diagrams and how often they are walked through is
-counted (``work``), and the limit is public.
+A diagram can be exponentially larger than a formula. Making nodes and traversing them is counted (``work``), and the
+limit is public.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Diagrams:
         return self._make(a.level, runs, null)
 
     def onto(self, root: int, kept: Collection[str]) -> int:
-        """The diagram of "there are values of the other columns with which it holds"."""
+        """The projection onto some columns: "there are values of the other columns with which it holds"."""
         found = {FALSE: FALSE, TRUE: TRUE}
         for index in sorted(self.reached(root), key=self._level, reverse=True):
             node = self.node(index)
@@ -177,7 +177,7 @@ class Diagrams:
         return self._known[node]
 
     def text(self, root: int) -> str:
-        """The diagram of a root in writing."""
+        """The diagram of a root as JSON text."""
         if root not in self._texts:
             written = json.dumps(self._form(root), separators=(",", ":"))
             self.work.spend(len(written) // CHARACTERS)
@@ -185,7 +185,7 @@ class Diagrams:
         return self._texts[root]
 
     def quoted_text(self, root: int) -> str:
-        """The diagram of a root in writing, as a JSON string."""
+        """The JSON text of a root's diagram, quoted as a JSON string."""
         if root not in self._quoted:
             self._quoted[root] = json.dumps(self.text(root))
         return self._quoted[root]
@@ -329,12 +329,12 @@ class Diagram:
 
     @property
     def never(self) -> bool:
-        """Whether no record is, whatever it holds."""
+        """Whether no record is selected, whatever it holds."""
         return self.root == FALSE
 
     @property
     def text(self) -> str:
-        """The diagram in writing: equal if and only if the meaning is."""
+        """The diagram as JSON text: equal if and only if the meaning is."""
         return self.within.text(self.root)
 
     @property
@@ -353,7 +353,7 @@ class Diagram:
         return self.within.possible(self.root, column)
 
     def onto(self, *columns: str) -> Diagram:
-        """What can be said of some columns alone: they have values with which, given suitable others, it holds."""
+        """The projection onto some columns: their values with which, given suitable others, the predicate holds."""
         return Diagram(self.within, self.within.onto(self.root, columns))
 
     def combinations(self, divisions: Sequence[Division]) -> tuple[tuple[int, ...], ...]:
@@ -370,7 +370,7 @@ def _ends_before(interval: Interval, first: int | None) -> bool:
 
 
 def _aligned(one: Runs, other: Runs) -> Iterable[tuple[int | None, int, int]]:
-    """Two divisions of one domain made one: (last point, what it leads to in each)."""
+    """The common refinement of two divisions of one domain: (last point, what it leads to in each)."""
     i = j = 0
     while i < len(one) and j < len(other):
         (a, x), (b, y) = one[i], other[j]

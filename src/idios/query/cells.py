@@ -66,7 +66,7 @@ def _count(question: Question, key: Key, column: Column, selection: Diagram) -> 
                 question.source,
                 key.offset,
             )
-        # a bin that the previous run has reached already is not another one
+        # a bin that the previous run has reached already is not counted again
         counted += last // size - int(max(first // size - 1, counted_to))
         counted_to = last // size
     return counted

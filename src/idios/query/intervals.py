@@ -1,4 +1,4 @@
-"""Sets of grid points as runs: disjoint, ascending, never touching, so that equal sets are equal tuples.
+"""Sets of grid points as intervals: disjoint, ascending, not adjacent, so that equal sets are equal tuples.
 
 An end that is None is unlimited.
 """

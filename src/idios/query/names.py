@@ -1,4 +1,4 @@
-"""Names: letter case does not matter unless a name is quoted.
+"""Names: case-insensitive unless a name is quoted.
 
 Only the letters A to Z have a case here. Folding the others would let two different declared names meet.
 """
@@ -21,7 +21,7 @@ _MOST_LISTED = 12
 
 
 def fold(name: str) -> str:
-    """A name without regard to letter case."""
+    """A name folded for case-insensitive comparison."""
     return name.translate(_FOLD)
 
 

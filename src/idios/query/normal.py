@@ -21,7 +21,7 @@ from idios.query.schema import Column, Dataset
 
 
 def identity(statistic: Statistic | Mode, column: str | None, selection: Diagram) -> tuple[str, str]:
-    """One statistic of one selection in writing; a count is of the selection, whichever column it was written with.
+    """One statistic of one selection as text; a count is of the selection, whichever column it was written with.
 
     The order of these pairs is the order in which statistics are released, so it must never change.
     """

@@ -1,4 +1,4 @@
-"""What may be asked of a column: the public parameter sets, and what to ask instead of what has no answer.
+"""What may be asked of a column: the public parameter sets, and what to ask instead of the unanswerable.
 
 A rank, an order or a share that an analyst can choose freely is a knob to aim an answer at a single record (an attack
 in the literature walks a quantile along a threshold). The sets are declared beforehand; MEDIAN, MIN, MAX and AVG name

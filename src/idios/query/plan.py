@@ -71,8 +71,8 @@ class Plan:
     """One question, ready to be charged and answered.
 
     ``cells`` lists the groups answered, as indices into each key's values; one empty tuple without GROUP BY.
-    ``normal_form`` is equal for questions that mean the same. Groups, cells and aggregates are in an order of the
-    plan's own, which does not depend on the wording either, so that a stored answer, cell by cell, serves every
+    ``normal_form`` is equal for questions that mean the same. Groups, cells and aggregates are in a canonical
+    order, which does not depend on the wording either, so that a stored answer, cell by cell, serves every
     question of the same normal form; ``outputs`` says how this question wants it shown.
     """
 
@@ -96,8 +96,8 @@ class Plan:
     def least_epsilon(self) -> Fraction:
         """The ε from which on this question is answered.
 
-        It leaves the data set's least ε to every released value, and pays it in full for every fitted one: cells
-        beside each other share ε, but each of them tells a threshold of its own.
+        It leaves the data set's least ε to every released value, and pays it in full for every fitted one: disjoint
+        cells share ε, but each of them tells a threshold of its own.
         """
         least = self.dataset.min_epsilon
         shares = [aggregate.epsilon for aggregate in self.aggregates if aggregate.epsilon]

@@ -154,7 +154,7 @@ def _target(
 def _aggregates(
     targets: Sequence[Target], weights: Sequence[Fraction], dataset: Dataset, total: Fraction, cells: int
 ) -> tuple[Aggregate, ...]:
-    # Whether a statistic is free or needs δ does not depend on its share, so the most generous one tells.
+    # Whether a statistic is free or needs δ does not depend on its share, so the largest share tells.
     first = [_choice(target, dataset, dataset.protection, total) for target in targets]
     epsilons = _divided(total, weights, [choice is None or choice.method is not Method.EXACT for choice in first])
     needy = [choice is not None and choice.method is Method.REFUSING for choice in first]
@@ -182,7 +182,7 @@ def _aggregates(
 
 
 def _divided(whole: Fraction, weights: Sequence[Fraction], takers: Sequence[bool]) -> list[Fraction]:
-    """The shares of those who take, in proportion to their weights; 0 for the others."""
+    """The shares of the takers, in proportion to their weights; 0 for the others."""
     taken = sum(weight for weight, takes in zip(weights, takers, strict=True) if takes)
     return [whole * weight / taken if takes else Fraction(0) for weight, takes in zip(weights, takers, strict=True)]
 
@@ -227,7 +227,7 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
 
 
 def _guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) -> Guarantee:
-    """What the whole answer promises: the statistics of a cell one after the other, the cells beside each other."""
+    """What the whole answer promises: sequential composition over the statistics of a cell, parallel over the cells."""
     cell = sequential(_promise(aggregate, dataset) for aggregate in aggregates)
     return cell if cells == 1 else parallel([cell] * cells)
 

@@ -1,4 +1,4 @@
-"""The text of a question, cut into words and signs before any parser sees it.
+"""The lexer: the text of a question, cut into tokens before any parser sees it.
 
 Rules:
 
@@ -210,7 +210,7 @@ def _tokens(source: str) -> list[Token]:
 
 
 def _glued(one: Token, other: Token) -> bool:
-    """Whether two words or literals touch: 0x1F, 1_000, E'a', 'a'"b" mean different things to different readers."""
+    """Whether two words or literals touch: 0x1F, 1_000, E'a', 'a'"b" mean different things to different lexers."""
     return one.end == other.start and Sort.SIGN not in (one.sort, other.sort)
 
 

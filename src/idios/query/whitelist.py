@@ -71,7 +71,7 @@ def parse(text: Text) -> exp.Select:
     except ParseError as error:
         raise _misread(text, error) from None
     except Exception:
-        # Hostile text: whatever a parser of so large a language stumbles over is a refusal, never a failure.
+        # Hostile text: every error of a parser of so large a language is a refusal, never a failure.
         raise text.refuse(f"the text cannot be read. {SHAPE}") from None
     found = [statement for statement in statements if statement is not None]
     if len(found) != 1 or type(found[0]) is not exp.Select:

@@ -1,7 +1,7 @@
 """How much work planning one question may take: one counter that every step of it charges, before it does the work.
 
-A unit is about a microsecond. What a caller can write is long at most (``text``); what can be made of it by planning is
-not, so whatever loops over runs, groups, cells or characters says how often it will.
+A unit is about a microsecond. The length of a question is limited (``text``), but not what planning makes of it, so
+each loop over runs, groups, cells or characters charges its iterations beforehand.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from idios.errors import QuestionRefused
 MAX_WORK = 600_000
 """Units that planning one question may take: about half a second."""
 RUN = 4
-"""Units for a run of a diagram that is made; one that is only looked at takes one."""
+"""Units for making a run of a diagram; reading one takes one unit."""
 CHARACTERS = 4
 """How many characters of a normal form are written, compared and stored for one unit."""
 

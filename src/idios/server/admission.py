@@ -16,9 +16,9 @@ ATTACK = (
     "the data lies, whatever ε."
 )
 REMEDY = (
-    'Declare protection = "differential", which holds against anybody: it answers everything whose columns have public '
-    "bounds, and with a declared delta also medians and other robust statistics of columns without bounds. Or, if "
-    'everybody who asks would be trusted with the data itself, declare analysts = "trusted".'
+    'Declare protection = "differential", which holds against any attacker: it answers everything whose columns have '
+    "public bounds, and with a declared delta also medians and other robust statistics of columns without bounds. Or, "
+    'if every analyst would be trusted with the data itself, declare analysts = "trusted".'
 )
 
 
@@ -34,7 +34,7 @@ def check_levels(datasets: Iterable[Declared]) -> None:
 
 
 def check_source(source: Source | None) -> None:
-    """Refuse noise that somebody could predict."""
+    """Refuse a seeded source of noise, which a caller could predict."""
     if source is not None and not source.secure:
         raise ConfigurationError("a seeded source of noise is for tests; a server draws from the operating system")
 
@@ -59,7 +59,7 @@ def warnings(declared: Declared) -> list[str]:
         if unbounded:
             found.append(
                 f"extremes (MIN, MAX, KTH_LARGEST, KTH_SMALLEST) of {', '.join(unbounded)}: their noise follows the "
-                "gap between the largest records, so that repeated questions show whether somebody stands out."
+                "gap between the largest records, so that repeated questions show whether one record stands out."
             )
     if dataset.min_epsilon < LEAST_EPSILON:
         found.append(

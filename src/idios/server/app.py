@@ -1,4 +1,4 @@
-"""The application: routes, the doorway, one shape for errors, and an orderly end."""
+"""The application: routes, the doorway (middleware), one shape for errors, and a graceful shutdown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def create_app(service: Service) -> FastAPI:
         version=version("idios"),
         description=DESCRIPTION,
         lifespan=life,
-        # The usual pages load their scripts from elsewhere.
+        # FastAPI's own documentation pages load their scripts from another host.
         docs_url=None,
         redoc_url=None,
         # A redirect to the path without its slash would lead to whatever host the request names.
@@ -59,7 +59,7 @@ def create_app(service: Service) -> FastAPI:
 
 
 def _sent(request: Request, found: Problem) -> Response:
-    """A problem as JSON; whoever looks at the console gets a page."""
+    """A problem as JSON, or as a page in the console."""
     request.scope["idios.counted"] = found.counted
     if request.url.path == "/" or request.url.path.startswith("/console"):
         return console.error_page(request, found)

@@ -1,13 +1,13 @@
-"""Connections: how many there are, how long one may say nothing, and how long one may not listen.
+"""Connections: how many there are, how long one may be idle, and how long its client may not read.
 
 Rules:
 
 1. A connection without a request on its way is idle. It has HEADER_SECONDS from its first byte, or from its beginning,
-   to say all of its headers; between two requests it has the server's keep-alive time.
-2. There are at most so many connections as half of the files that the process may open; the other half is for the
-   ledger, the data and replies. One more takes the place of the connection that has been idle longest, so that whoever
-   says something at once is heard; if none is idle, it is closed itself.
-3. A client who does not read a reply for WRITE_SECONDS is left.
+   to send all of its headers; between two requests it has the server's keep-alive time.
+2. There are at most half as many connections as files that the process may open; the other half is for the
+   ledger, the data and replies. One more takes the place of the connection that has been idle longest, so that a client
+   who sends a request at once is served; if none is idle, the new one is closed.
+3. A client who does not read a reply for WRITE_SECONDS is disconnected.
 
 A TLS connection counts here once its handshake is done, for which it has HEADER_SECONDS too.
 """
@@ -32,7 +32,7 @@ BACKLOG = 64
 MOST, LEAST = 4096, 16
 
 _IDLE: WeakKeyDictionary[ServerState, OrderedDict[GuardedProtocol, None]] = WeakKeyDictionary()
-"""The idle connections of each server, the one that has been so longest first."""
+"""The idle connections of each server, the longest idle first."""
 
 
 def most_connections() -> int:
@@ -42,7 +42,7 @@ def most_connections() -> int:
 
 
 class _Timer:
-    """Does something after a while, unless it is stopped; one that runs is not started again."""
+    """Calls an action after a delay, unless it is stopped; starting one that runs changes nothing."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -59,7 +59,7 @@ class _Timer:
 
 
 class EventLoop(asyncio.SelectorEventLoop):
-    """The usual event loop, with less patience for TLS handshakes than the usual minute."""
+    """asyncio's event loop, with a shorter timeout of TLS handshakes than its minute."""
 
     async def create_server(self, *given: Any, **options: Any) -> asyncio.Server:
         """Listen."""
@@ -77,7 +77,7 @@ class GuardedProtocol(H11Protocol):
         self._header_timer, self._write_timer = _Timer(self.loop), _Timer(self.loop)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a place, somebody else's if there is none left."""
+        """Take a place, or the place of the connection that has been idle longest if none is left."""
         super().connection_made(transport)
         if len(self.connections) > most_connections():
             if not self._idle:
@@ -88,7 +88,7 @@ class GuardedProtocol(H11Protocol):
         self._header_timer.start(HEADER_SECONDS, self._cut)
 
     def data_received(self, data: bytes) -> None:
-        """Read, and see whether a request is on its way now."""
+        """Read, and note whether a request is on its way now."""
         super().data_received(data)
         self._look()
         if not self._at_work and not self.transport.is_closing():
@@ -100,12 +100,12 @@ class GuardedProtocol(H11Protocol):
         self._look()
 
     def pause_writing(self) -> None:
-        """Begin to wait for the client to read."""
+        """Start the timeout of a client who does not read."""
         super().pause_writing()
         self._write_timer.start(WRITE_SECONDS, self._cut)
 
     def resume_writing(self) -> None:
-        """See that the client has read."""
+        """Stop that timeout: the client has read."""
         super().resume_writing()
         self._write_timer.stop()
 
@@ -127,7 +127,7 @@ class GuardedProtocol(H11Protocol):
 
     def _cut(self) -> None:
         self._forget()
-        self.connections.discard(self)  # at once: the transport tells of its end only later
+        self.connections.discard(self)  # at once: the transport calls connection_lost only later
         self.transport.abort()
 
     def _forget(self) -> None:

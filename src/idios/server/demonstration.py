@@ -33,7 +33,7 @@ region = { type = "category", values = ["north", "south", "east", "west"] }
 
 @contextmanager
 def prepared() -> Iterator[tuple[Path, list[str]]]:
-    """A configuration that can be served at once, and what to tell whoever tries it."""
+    """A configuration that can be served at once, and what to tell the person who tries it."""
     with TemporaryFolder("demo") as folder:
         config = Path(folder) / "idios.toml"
         config.write_text(CONFIGURATION, encoding="utf-8")

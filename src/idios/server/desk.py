@@ -1,14 +1,14 @@
-"""Where questions wait, run and are watched, off the event loop.
+"""The queue where questions wait and run, off the event loop, and where their progress is followed.
 
 Rules:
 
 1. A question is refused before it is charged if too many are waiting. A refusal needs no place in the queue, so that
    its time tells nothing about the questions before it.
-2. Once charged, a question is computed to its end even if nobody waits for it any more: the answer is in the ledger,
+2. Once charged, a question is computed to its end even if its client has gone: the answer is in the ledger,
    and asking again gives it.
 3. Answers and failures leave at public moments (padding.py) and are put on record no earlier: until then a question is
-   running, whoever looks and wherever, and whoever stops it gets no answer from it. One that leaves already is stopped
-   no more, and whoever tries is not told that it was; the ledger's table of running questions decides which came first.
+   running for every caller at every process, and one that is cancelled gives no answer. One that leaves already cannot
+   be cancelled, nor is a caller told that it was; the ledger's table of running questions decides which came first.
 4. A question that outlasts its request is written down (the ledger's table of running questions), so that every
    process of the server can show it and stop it. Stopped or not, it stays charged.
 """
@@ -49,11 +49,11 @@ T = TypeVar("T")
 MOST_EPSILON = 1000
 """Exact arithmetic with e^ε takes time and memory in proportion to ε, before any budget is looked at."""
 UNTOLD = "running"
-"""The step of a question whose steps are nobody's business."""
+"""The step that is reported where a question's real step may not be told."""
 HEARTBEAT = 1.0
-"""Seconds between two signs of life of a question that outlasts its request."""
+"""Seconds between two heartbeats of a question that outlasts its request."""
 LOST = 30.0
-"""Seconds without a sign of life after which a question's process is taken to be gone."""
+"""Seconds without a heartbeat after which a question's process is taken to be gone."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,17 @@ class Asked:
     weights: dict[str, str] | None = None
 
     def affordable(self) -> Asked:
-        """The question itself, unless the server would have to work too long for it."""
+        """The question itself, refused if the server would have to work too long for it."""
         if exact(self.epsilon, "epsilon") > MOST_EPSILON:
             raise InvalidInput(
-                f"epsilon must be at most {MOST_EPSILON:,} here, which already protects nobody; ask with a smaller one"
+                f"epsilon must be at most {MOST_EPSILON:,} here, which already protects no record; ask with less"
             )
         return self
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a question is that outlasted its request; step and share only where they may be told."""
+    """The progress of a question that outlasted its request; step and share only where they may be told."""
 
     id: str
     state: str
@@ -116,9 +116,9 @@ class _Question:
     moment: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is no other public moment to wait for."""
     id: str | None = None
-    """What it is called where every process sees it, once it has outlasted its request."""
+    """Its id in the ledger's table of running questions, once it has outlasted its request."""
     leaving: bool = False
-    """Whether what came of it is on its way out: nothing stops it any more."""
+    """Whether its answer or failure is on its way out: it cannot be cancelled any more."""
     door: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while ``id`` or ``leaving`` is decided."""
 
@@ -126,9 +126,9 @@ class _Question:
         self.watch = Watch(self._told)
 
     def cancel(self) -> None:
-        """Stop it because its asker wishes so.
+        """Cancel it for its caller.
 
-        Its place it keeps until a public moment: when the computation ended would tell how long it took.
+        It keeps its place until a public moment: a place that is free earlier would tell how long it took.
         """
         self.cancelled = True
         self.watch.stop()
@@ -138,7 +138,7 @@ class _Question:
 
 
 class Desk:
-    """Takes questions in and gives answers out."""
+    """The queue of one server process: it charges questions, computes them and gives their answers."""
 
     def __init__(
         self,
@@ -155,10 +155,10 @@ class Desk:
         self._release = release_seconds
         self._threads = ThreadPoolExecutor(settings.concurrent_questions, "question")
         self._most = settings.concurrent_questions + settings.waiting_questions
-        # Nobody takes the last places, so that there is one for somebody else.
+        # One caller cannot take the last places, so that there is one for another.
         self._each = self._most - self._most // 4
         self._of: Counter[str] = Counter()
-        # Nor all threads at a time, however many of his questions wait.
+        # Nor all threads at a time, however many of their questions wait.
         self._running_each = max(1, settings.concurrent_questions * 3 // 4)
         self._lanes: dict[str, asyncio.Semaphore] = {}
         self._work: dict[asyncio.Task[Answer], _Question] = {}
@@ -235,7 +235,7 @@ class Desk:
         self._closing = True
         for question in self._work.values():
             if question.cancelled:
-                question.moment.set()  # nobody gets its place any more
+                question.moment.set()  # its place goes to no new question, so the time tells nothing
         waited: set[asyncio.Task[Any]] = {*self._work, *self._followers}
         if waited:
             log.info("closing", extra={"fields": {"questions": self._taken}})
@@ -251,7 +251,7 @@ class Desk:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _answer(self, question: _Question) -> Answer:
-        """Compute in a thread, wait for the next public moment, and only then put on record what came of it."""
+        """Compute in a thread, wait for the next public moment, and only then record the answer or failure."""
         party, charged, watch = question.party, question.charged, question.watch
         try:
             drawn = Drawn() if charged.stored else await self._drawn(question)
@@ -267,12 +267,12 @@ class Desk:
             )
             raise
         except Exception as error:
-            # Whatever it is, it came after the charge, so it is told in the one way that tells nothing.
+            # Any error after the charge is reported as the one constant message, which tells nothing.
             log.error("unforeseen", extra={"fields": {"question": charged.id, "error": type(error).__name__}})
             raise AnswerFailed from None
 
     async def _drawn(self, question: _Question) -> Drawn:
-        """Compute in a thread, and keep what came of it until the next public moment."""
+        """Compute in a thread, and keep the result until the next public moment."""
         loop = asyncio.get_running_loop()
         limit = loop.call_later(self._settings.question_seconds, question.watch.stop)
         try:
@@ -287,7 +287,7 @@ class Desk:
         return drawn
 
     async def _leave(self, question: _Question) -> None:
-        """Let the question leave, unless somebody stopped it at any process of the server."""
+        """Let the question leave, unless it was cancelled at any process of the server."""
         async with question.door:
             id = question.id
             if id is not None and not await run_sync(lambda: self._running.leave(id)):
@@ -313,12 +313,12 @@ class Desk:
         self._take(self._work[task].asker, -1)
         del self._work[task]
         if not task.cancelled():
-            task.exception()  # looked at, so that nobody who still waits for it is needed
+            task.exception()  # retrieve the exception to silence asyncio's warning
 
     async def _follow(
         self, task: asyncio.Task[Answer], question: _Question, asked: Asked, identity: Identity
     ) -> Answer | Progress:
-        """Write down a question that outlasts its request, and keep what is written true until it ends."""
+        """Record a question that outlasts its request, and keep that record up to date until it ends."""
         id = secrets.token_hex(16)
         request = json.dumps({"asked": asdict(asked), "key": question.charged.key}, ensure_ascii=True)
         async with question.door:
@@ -326,7 +326,7 @@ class Desk:
                 await run_sync(lambda: self._running.begin(id, caller(identity), question.charged.dataset, request))
                 question.id = id
         if question.id is None:
-            await asyncio.wait({task})  # for the ledger alone: nobody could stop it, so nobody need follow it
+            await asyncio.wait({task})  # only for its write to the ledger: it cannot be cancelled, so it needs no id
             return task.result()
         self._here[id] = question
         follower = asyncio.create_task(self._heartbeat(id, task, question))
@@ -352,11 +352,11 @@ class Desk:
             del self._here[id]
 
     async def _noted(self, note: Callable[..., T], *said: Any) -> T | None:
-        """What a note gives; None if it could not be made, for which a question is not given up."""
+        """The result of a note in the ledger; None if it could not be written, which does not end the question."""
         try:
             return await run_sync(note, *said)
         except IdiosError as error:
-            # The answer itself is safe; whoever finds the question lost asks again, free.
+            # The answer itself is safe; a caller who finds the question lost asks again, free.
             log.error("progress not recorded", extra={"fields": {"error": type(error).__name__}})
             return None
 
@@ -388,10 +388,10 @@ def _stored(party: TrustedParty, plan: Plan, key: str, identity: Identity) -> An
 
 
 def analyst(identity: Identity) -> str | None:
-    """Who is charged beside the data set: the analyst, or nobody for the controller."""
+    """The analyst who is charged beside the data set; None for the controller."""
     return None if identity.role is Role.CONTROLLER else identity.name
 
 
 def caller(identity: Identity) -> str:
-    """How a caller is written down."""
+    """The caller as the ledger's table of running questions names them."""
     return f"{identity.role}:{identity.name}"

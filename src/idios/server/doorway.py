@@ -1,7 +1,7 @@
-"""What every request passes on its way in and out: limits, headers, one line in the log.
+"""The outermost middleware: limits, headers, one line in the log for every request.
 
 Order: an id, the limit of its address, the size and the time of its body, the application, the headers of the
-response, the count and the line. Whatever escapes the application is one constant error.
+response, the count and the line. An exception that escapes the application becomes one constant error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Doorway:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or answer it at the door."""
+        """Pass a request on to the application, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -68,7 +68,7 @@ class Doorway:
 
 
 class _Passage:
-    """One request on its way."""
+    """One request and its response."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.id = secrets.token_hex(8)
@@ -84,7 +84,7 @@ class _Passage:
         self._refused: Problem | None = None
 
     def limited(self) -> Problem | None:
-        """Why the request is turned away at the door."""
+        """Why the request is refused before the application sees it, if it is."""
         address = (self._scope.get("client") or ("unknown",))[0]
         if self._scope["path"] not in UNLIMITED:
             seconds = self._service.by_address.wait(address)
@@ -99,7 +99,7 @@ class _Passage:
     async def receive(self) -> Message:
         """A part of the body, as long as it is neither too long nor too late."""
         if self._whole:
-            return await self._receive()  # now it waits for the client to leave, which may take for ever
+            return await self._receive()  # now it waits for the client to disconnect, which has no deadline
         left = BODY_SECONDS - (time.monotonic() - self._came)
         try:
             message = await asyncio.wait_for(self._receive(), max(0.001, left))
@@ -113,7 +113,7 @@ class _Passage:
         return message
 
     def _refuse(self, problem: Problem) -> Refused:
-        """Remembered as well as raised: whoever reads a body may take any error in it for a body that is no JSON."""
+        """The exception to raise; the problem is remembered, as a reader of the body may take it for invalid JSON."""
         self._refused = problem
         return Refused(problem)
 
@@ -168,5 +168,5 @@ class _Passage:
 
 
 def route_of(scope: MutableMapping[str, Any]) -> str:
-    """The route's pattern, never the path itself: what nobody declared has no place in counts and logs."""
+    """The route's pattern, never the path itself: a path that is no route has no place in counts and logs."""
     return str(getattr(scope.get("route"), "path", "unknown"))

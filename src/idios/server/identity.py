@@ -38,7 +38,7 @@ def service_of(request: Request) -> Service:
 
 
 def session_of(request: Request) -> Session | None:
-    """The console session of a request, if its cookie is one that nobody has signed out."""
+    """The console session of a request, if its cookie is valid and was not signed out."""
     service = service_of(request)
     cookie = request.cookies.get(cookie_name(request))
     session = None if cookie is None else service.sessions.read(cookie)
@@ -51,7 +51,7 @@ def cookie_name(request: Request) -> str:
 
 
 def caller(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)] = None) -> Identity:
-    """Whoever holds the token or the session; refused unless it is valid now."""
+    """The holder of the token or the session; refused unless it is valid now."""
     service = service_of(request)
     address = request.client.host if request.client else "unknown"
     session = None if given is not None else session_of(request)
@@ -76,7 +76,7 @@ def caller(request: Request, given: Annotated[HTTPAuthorizationCredentials | Non
 
 
 def controller(identity: Annotated[Identity, Depends(caller)]) -> Identity:
-    """Whoever holds a controller's token."""
+    """The holder of a controller's token."""
     if identity.role is not Role.CONTROLLER:
         raise Refused(FOR_CONTROLLERS)
     return identity

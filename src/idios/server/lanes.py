@@ -1,8 +1,7 @@
-"""Threads that callers take turns at: one caller's work waits behind their own, never in front of somebody else's.
+"""Threads that callers take turns at: one caller's work waits behind their own, never in front of another caller's.
 
-Every request needs one of the process's threads to be let in at all, so work that takes long has threads of its own.
-Each caller has a lane: their work is done in the order in which it came, so much of it at a time; the lanes are served
-in turn.
+Every request needs one of the process's shared threads to be authenticated, so long work has threads of its own.
+Each caller has a lane (a FIFO queue), of which a limited number runs at a time; the lanes are served round-robin.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ T = TypeVar("T")
 
 
 class Lanes:
-    """Runs work in a few threads: of each caller so much at a time, and so much running or waiting."""
+    """Runs work in a few threads, with limits for each caller on what runs and on what runs or waits."""
 
     def __init__(self, threads: int, each: int, full: Problem, at_once: int = 1) -> None:
         self._threads = self._free = threads
@@ -71,7 +70,7 @@ class Lanes:
         if not self._running[caller]:
             del self._running[caller]
         if caller in self._waiting:
-            self._waiting.move_to_end(caller)  # they had their turn, even if nobody else waited when it came
+            self._waiting.move_to_end(caller)  # they had their turn, even if no other caller waited then
         self._call()
 
     def _call(self) -> None:

@@ -1,4 +1,4 @@
-"""How often somebody may ask: a bucket for each token and each address, refilled evenly.
+"""Rate limits: a token bucket for each caller's token and each address.
 
 Each process of the server counts for itself, so with several workers a limit is reached a little later.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from threading import Lock
 
 MOST = 10_000
-"""How many callers are remembered; whoever was silent longest is forgotten first, which only helps them."""
+"""How many callers are remembered; the least recent is forgotten first, which only helps them."""
 
 
 class Limiter:

@@ -1,10 +1,10 @@
 """Logs as lines of JSON, without a question's text and without answers.
 
-Messages of engines and databases can quote literals or data, so that of an exception nobody foresaw only its class and
-where it was raised are written. Why a charged question failed is in the ledger, for the controller.
+Messages of engines and databases can quote literals or data, so of an unexpected exception only its class and where it
+was raised are written. Why a charged question failed is in the ledger, for the controller.
 
 A line that repeats is written a few times a minute; the next one says how many were left out. Lines of requests are
-all written, except those of requests that were turned away unread: anybody can cause these as fast as they like.
+all written, except those of requests that were turned away unread: any client can cause these as fast as they like.
 """
 
 from __future__ import annotations

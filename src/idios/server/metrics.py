@@ -1,7 +1,7 @@
 """Prometheus metrics: what was asked and spent, nothing that the data decides.
 
 No durations of questions, no failures apart from answers, no sizes: what is counted follows from requests and from
-charges, which are public facts. With several workers the counts are kept in files and added up by whoever is asked.
+charges, which are public facts. With several workers the counts are kept in files, and the one asked adds them up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from idios.party import Charged
 
 FILES = "PROMETHEUS_MULTIPROC_DIR"
 
-# When a counter began is the moment of somebody's request, and nobody's business.
+# The time at which a counter began is the time of an analyst's request, which is private.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 

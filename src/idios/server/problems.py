@@ -2,8 +2,8 @@
 
     {"error": {"code", "message", "where", "fix", "request", …}}
 
-What is refused before a charge says exactly why. After a charge there is one constant message, and an error nobody
-foresaw is one constant message too: neither may depend on the data.
+What is refused before a charge says exactly why. After a charge there is one constant message, and an unexpected
+error is one constant message too: neither may depend on the data.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ UNREADABLE = Problem(
 INTERNAL = Problem(
     500,
     "internal_error",
-    "something went wrong that nobody foresaw",
+    "an unexpected error happened",
     "send the request again with the same Idempotency-Key; tell the controller the id of the request",
 )
 
@@ -162,7 +162,7 @@ def problem(error: IdiosError | Refused) -> Problem:
             return Problem(422, "invalid_request", str(error), "change the request as the message says", place("body"))
         case LedgerError():
             # What the ledger says names places and entries, which are the controller's.
-            message = "the account cannot be written or read at the moment"
+            message = "the ledger cannot be written or read at the moment"
             fix = "send the same request again, with the same Idempotency-Key; tell the controller if it lasts"
             return Problem(503, "ledger_unavailable", message, fix, headers={"Retry-After": "2"})
         case DataChanged():

@@ -1,7 +1,7 @@
-"""Replies as they are sent, made in a thread: a long one would keep the event loop, and so everybody, waiting.
+"""Replies as they are sent, encoded in a thread: a long one would block the event loop, and so all callers.
 
-A thread alone is not enough where there can be many of them, since Python runs one at a time, and reading or writing
-JSON is one step that nothing interrupts. So what is stored as JSON is sent as it is stored.
+A thread alone is not enough where there can be many of them, since Python runs one at a time and never switches in
+the middle of reading or writing JSON. So what is stored as JSON is sent as it is stored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import BaseModel
 MOST = 1_000_000
 """Characters after which a page of a list ends, whatever was asked for: the rest is on the next one."""
 STEP = 10
-"""How many items are read at a time; a page is longer than MOST by so many at most."""
+"""How many items are read at a time; a page exceeds MOST by at most this many."""
 
 
 def encoded(content: BaseModel) -> Response:
@@ -53,9 +53,9 @@ T = TypeVar("T", bound=Numbered)
 def page(
     read: Callable[[int | None, int], Sequence[T]], size: Callable[[T], int], before: int | None, limit: int
 ) -> tuple[list[T], int | None]:
-    """Up to so many items, fewer if they are long, and before which number the next page begins.
+    """A page of up to ``limit`` items, fewer if they are long, and the number before which the next page begins.
 
-    ``read`` gives so many items before a number.
+    ``read(before, count)`` gives up to ``count`` items whose numbers are below ``before``.
     """
     found: list[T] = []
     used = 0

@@ -1,4 +1,4 @@
-"""What every request needs, made once: the party, who may come in, and where questions are answered."""
+"""What every request needs, made once: the party, authentication, limits and the queue of questions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Service:
         return self.party.limited_to(granted)
 
     async def run_beside(self, identity: Identity, work: Callable[[], T]) -> T:
-        """Do free work that may take seconds, when it is the caller's turn."""
+        """Run free work that may take seconds, when it is the caller's turn."""
         return await self.side_work.run(caller(identity), work)
 
     async def sandbox(self, identity: Identity, asked: Asked, shown: Callable[[Answer], T]) -> T:
@@ -83,4 +83,4 @@ class Service:
 
 
 STRANGERS = 60
-"""Failed sign-ins a minute from one address: 256 random bits are not guessed, but nobody need try."""
+"""Failed sign-ins a minute from one address: 256 random bits cannot be guessed, but trying costs work."""

@@ -73,5 +73,5 @@ class Sessions:
 
 
 def same(given: str, expected: str) -> bool:
-    """Whether two secrets are the same, in a time that does not tell where they differ."""
+    """Compare two secrets in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())

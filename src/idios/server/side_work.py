@@ -1,6 +1,6 @@
 """Work beside the questions that costs no budget: planning, which takes little, and what may take seconds.
 
-Whatever is free can be asked for without end. So it is done in lanes (``lanes``): the sandbox, inspections,
+A caller can ask for free work without end. So it is done in lanes (``lanes``): the sandbox, inspections,
 comparisons and verifications in one set of them, the planning of quotes and of questions that will be paid for in
 another, so that neither keeps the other waiting.
 """
@@ -29,7 +29,7 @@ TOO_MUCH = Problem(
 )
 
 LONGEST = 20.0
-"""Seconds after which what can be stopped is stopped."""
+"""Seconds after which work that can be cancelled is cancelled."""
 TOO_LONG = Problem(
     422,
     "invalid_request",
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 def planning_lanes(settings: Settings) -> Lanes:
-    """Where questions are planned, one at a time: Python would not plan two of them faster side by side."""
+    """Where questions are planned, one at a time: Python would not plan two faster in parallel."""
     most = settings.concurrent_questions + settings.waiting_questions
     return Lanes(1, most, BUSY)
 
@@ -53,7 +53,7 @@ class SideWork(Lanes):
         super().__init__(AT_ONCE, EACH, TOO_MUCH)
 
     async def stoppable(self, caller: str, work: Callable[[Watch], T]) -> T:
-        """Do the work, for a limited time once it has begun."""
+        """Run the work with a deadline that starts when it begins."""
         watch = Watch()
 
         def limited() -> T:

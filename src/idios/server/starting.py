@@ -38,7 +38,7 @@ log = logging.getLogger("idios.server")
 def checked(config: Path) -> Configuration:
     """The configuration, if it may be served: its levels, and a ledger whose end and permissions are what was signed.
 
-    Its whole chain is verified by each process, while that answers already: every row that it goes by has its proof.
+    Each process verifies the whole chain while it already answers: every row that it relies on has its proof.
     """
     configuration = read_configuration(config)
     check_levels(configuration.datasets.values())
@@ -66,11 +66,11 @@ def verify(ledger: Ledger, wait: float = 5) -> None:
 
 
 def hints(configuration: Configuration) -> list[str]:
-    """What a controller still has to do before anybody can sign in."""
+    """What a controller still has to do before they or an analyst can sign in."""
     with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
         roles = {token.role for token in ledger.tokens() if token.revoked is None}
     needed = {
-        Role.CONTROLLER: "Nobody can sign in as controller yet: idios analyst token NAME --controller",
+        Role.CONTROLLER: "No controller has a token yet: idios analyst token NAME --controller",
         Role.ANALYST: "No analyst has a token yet: idios analyst add NAME, then grant NAME DATASET, then token NAME",
     }
     return [told for role, told in needed.items() if role not in roles]
@@ -99,7 +99,7 @@ def run(config: Path, settings: Settings) -> None:
         "log_config": None,
         "access_log": False,
         "server_header": False,
-        "workers": settings.workers,  # said in any case: else uvicorn looks into an environment variable of its own
+        "workers": settings.workers,  # always given: else uvicorn reads an environment variable of its own
         "proxy_headers": bool(settings.behind_proxy),
         "forwarded_allow_ips": settings.proxies or None,
         "http": GuardedProtocol,
@@ -107,13 +107,13 @@ def run(config: Path, settings: Settings) -> None:
         "loop": "idios.server.connections:EventLoop",
         "backlog": BACKLOG,
         "timeout_keep_alive": KEEP_ALIVE_SECONDS,
-        # Running questions get their time from the desk; a little more lets it finish its own work.
+        # The desk gives running questions their time; a little more lets it finish its own work.
         "timeout_graceful_shutdown": settings.shutdown_seconds + 10,
         "h11_max_incomplete_event_size": 32_768,
     }
     if settings.tls_cert:
         options |= {"ssl_certfile": settings.tls_cert, "ssl_keyfile": settings.tls_key}
-    # uvicorn stops in good order and then passes the signal on; this makes it an ordinary end, which clears up.
+    # uvicorn shuts down gracefully and then raises the signal again; this makes it an ordinary exit, with clean-up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     os.environ |= {CONFIG: str(config.resolve()), **_environment(settings)}
     if settings.workers == 1:
@@ -132,14 +132,14 @@ def place_risks(settings: Settings) -> list[str]:
         found.append("Tokens travel in the clear: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy")
     if settings.believes_anybody:
         found.append(
-            f"--behind-proxy {settings.behind_proxy} believes anybody about their address, so that no limit by address "
-            "holds, not even on failed sign-ins: name the address of the proxy alone"
+            f"--behind-proxy {settings.behind_proxy} believes any client about their address, so that no limit by "
+            "address holds, not even on failed sign-ins: name the address of the proxy alone"
         )
     return found
 
 
 def check_place(settings: Settings) -> None:
-    """Say in one line that an address or a certificate cannot be had, before anything is opened for it."""
+    """Refuse an address or a certificate that cannot be used, in one line and before anything is opened."""
     if settings.tls_cert:
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key or None)

@@ -3,7 +3,7 @@
 Rules:
 
 1. Nothing is loaded from elsewhere, and nothing is written into a page but text: no inline script, no inline style.
-2. Whatever changes something is a form with the session's CSRF token. Asking twice by reloading is impossible.
+2. Every change is a form with the session's CSRF token. Reloading a page never asks a question twice.
 3. Everything works without script, except completion, the live quote and copying.
 """
 

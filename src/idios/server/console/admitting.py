@@ -1,4 +1,4 @@
-"""Analysts, their grants and everybody's tokens."""
+"""Analysts, their grants, and the tokens of analysts and controllers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add(visit: Deciding) -> Response:
 
 @router.post(HERE + "/grant")
 def grant(visit: Deciding) -> Response:
-    """Let an analyst ask, up to totals of his own."""
+    """Let an analyst ask, up to totals of their own."""
 
     def change() -> None:
         epsilon, delta = (total(visit, quantity) for quantity in ("epsilon", "delta"))

@@ -1,6 +1,6 @@
 """The page where questions are asked: free on made-up data, or charged on the real one.
 
-A question that takes longer than a page should is shown on a page of its own, which looks again by itself.
+A question that takes longer than a page should is shown on a page of its own, which reloads itself.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def ask_page(
 
 @router.post("/console/ask")
 async def ask(visit: Sender) -> Response:
-    """Quote, try or ask what the form says, and show what came of it; or only fill it in, to go on writing."""
+    """Quote, try or ask what the form says, and show the result; or only fill it in, to go on writing."""
     asked = Asked(visit.sent("sql"), visit.sent("epsilon"))
     action = visit.form.get("action", "quote")
     if action == "write":
@@ -115,7 +115,7 @@ async def _asked(visit: Visit, asked: Asked) -> Answer | Progress:
 
 
 def _once(visit: Visit, asked: Asked) -> str:
-    """One key for each form and question: a reload repeats it, and whoever changes the text gets another."""
+    """The idempotency key of a form and its question: a reload repeats it, and a changed text gets another."""
     facts = json.dumps([visit.sent("once"), asked.sql, asked.epsilon, asked.weights])
     return "console-" + hashlib.sha256(facts.encode()).hexdigest()
 

@@ -37,7 +37,7 @@ _BY_ADDRESS = {asset.address: asset for asset in ASSETS.values()}
 
 @router.get("/console/assets/{name}")
 async def asset(name: str) -> Response:
-    """One file, for whoever asks: nothing in it is about anybody."""
+    """One file, for every caller: it holds nothing private."""
     found = _BY_ADDRESS.get(f"/console/assets/{name}")
     if found is None:
         raise Refused(NO_SUCH_PAGE)

@@ -1,4 +1,4 @@
-"""The budget meters that stand on every page where somebody asks."""
+"""The budget meters on every page where questions are asked."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def drawn(balance: Balance) -> Budget:
     left, whole = balance.epsilon.remaining, balance.epsilon.budget
     shown = quantity(left)
     if left is None or whole is None:
-        # What limits him is shared with others, so there is no whole of his own to draw it against.
+        # The analyst is limited by the data set's budget, which is shared: there is no total of their own to draw.
         return Budget(balance.dataset, f"{shown} left of the data set's budget", "", Markup(""))
     total = amount(whole)
     share = float(left / whole) if whole else 0.0

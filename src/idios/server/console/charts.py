@@ -127,14 +127,14 @@ def rectangle(x: float, y: float, width: float, height: float, style: str) -> Ma
 
 
 def circle(x: float, y: float, radius: float, style: str, told: str) -> Markup:
-    """A dot that tells what it is on pointing at it."""
+    """A dot with a tooltip that says what it is."""
     return Markup('<circle class="{}" cx="{}" cy="{}" r="{}"><title>{}</title></circle>').format(
         style, x, y, radius, told.strip()
     )
 
 
 def label(x: float, y: float, text: str, anchor: str, style: str = "label", most: int = 18) -> Markup:
-    """A short text; what does not fit is told on pointing at it."""
+    """A short text; a tooltip has all of one that does not fit."""
     short = text if len(text) <= most else text[: most - 1] + "…"
     whole = Markup("<title>{}</title>").format(text) if short != text else ""
     return Markup('<text class="{}" x="{}" y="{}" text-anchor="{}" dy="0.35em">{}{}</text>').format(

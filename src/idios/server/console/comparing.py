@@ -1,4 +1,4 @@
-"""What protection costs: the expected error of one question at every level, for the controller's eyes."""
+"""What protection costs: the expected error of one question at every level, for the controller alone."""
 
 from __future__ import annotations
 

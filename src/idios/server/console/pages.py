@@ -65,7 +65,7 @@ templates.filters |= {
 
 
 def show(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Response:
-    """A page for somebody who has signed in; ``problem`` is what went wrong on it, if something did."""
+    """A page for a visitor who has signed in; ``problem`` is what went wrong on it, if something did."""
     wrong: Problem | None = values.get("problem")
 
     def kept(action: str, field: str, usual: str = "") -> str:
@@ -81,13 +81,13 @@ def show(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Re
 
 
 def show_open(template: str, *, status: int = 200, headers: dict[str, str] | None = None, **values: Any) -> Response:
-    """A page for anybody."""
+    """A page that needs no session."""
     shown = {"problem": None, "done": None, **values, "identity": None, "links": (), "csrf": ""}
     return HTMLResponse(templates.get_template(template).render(shown), status, headers=HEADERS | (headers or {}))
 
 
 def for_people(problem: Problem, oversees: bool = False) -> Problem:
-    """A problem with advice for somebody who looks at a page; a controller is not sent to himself."""
+    """A problem with advice for the reader of a page; a controller is not told to ask the controller."""
     usual = "" if oversees and problem.code == "not_permitted" else problem.fix
     return replace(problem, fix=FOR_PEOPLE.get(problem.code, usual))
 
@@ -98,7 +98,7 @@ def back(address: str) -> Response:
 
 
 def error_page(request: Request, problem: Problem) -> Response:
-    """The page for a request that ended with a problem; whoever is not signed in is asked to."""
+    """The page for a request that ended with a problem; a visitor who is not signed in is asked to sign in."""
     if problem.status == 401:
         ended = cookie_name(request) in request.cookies
         gone = back("/console/sign-in?ended=1" if ended else "/console/sign-in")

@@ -19,5 +19,5 @@ for part in PARTS:
 
 @router.get("/console/{path:path}")
 def nothing(visit: Visitor, path: str) -> Response:
-    """Any other address: a page that says so, for whoever has signed in."""
+    """Any other address: a page that says so, for visitors who have signed in."""
     raise Refused(NO_SUCH_PAGE)

@@ -29,13 +29,13 @@ WRONG = Problem(
 @router.get("/console")
 @router.get("/console/")
 def begin(visit: Visitor) -> Response:
-    """Where somebody of this role begins."""
+    """Redirect to the first page of the visitor's role."""
     return back("/console/overview" if visit.identity.role is Role.CONTROLLER else "/console/datasets")
 
 
 @router.get("/console/sign-in")
 def sign_in_page(request: Request, ended: str = "", left: str = "") -> Response:
-    """The form that asks for a token; whoever has signed in goes on."""
+    """The form that asks for a token; a visitor who has signed in is redirected to the console."""
     try:
         visitor(request)
     except Refused:
@@ -46,7 +46,7 @@ def sign_in_page(request: Request, ended: str = "", left: str = "") -> Response:
 
 @router.post("/console/sign-in")
 async def sign_in(request: Request) -> Response:
-    """Open a session for whoever holds the token."""
+    """Open a session for the holder of the token."""
     if not _own(request):
         raise Refused(STALE)
     service = service_of(request)

@@ -1,4 +1,4 @@
-"""Who looks at a page: a session's holder, looked up anew at every request; forms must carry the session's token."""
+"""Who opens a page: a session's holder, looked up anew at every request; forms carry the session's CSRF token."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STALE = Problem(
 
 @dataclass(frozen=True)
 class Visit:
-    """One request of somebody who has signed in, with the fields of the form he sent, if he did."""
+    """One request of a visitor who has signed in, with the fields of their form, if they sent one."""
 
     request: Request
     service: Service
@@ -40,32 +40,32 @@ class Visit:
 
     @property
     def csrf(self) -> str:
-        """What his forms must carry."""
+        """The CSRF token that the visitor's forms must carry."""
         return self.session.csrf
 
     @property
     def ledger(self) -> Ledger:
-        """The account."""
+        """The ledger."""
         return self.service.party.ledger
 
     @property
     def party(self) -> TrustedParty:
-        """The party as he may see it."""
+        """The party with the data sets that the visitor may see."""
         return self.service.party_for(self.identity)
 
     @property
     def oversees(self) -> bool:
-        """Whether he is a controller."""
+        """Whether the visitor is a controller."""
         return self.identity.role is Role.CONTROLLER
 
     def sent(self, name: str) -> str:
-        """A field of his form without the blanks around it, empty if it is not there."""
-        # Forms send the ends of lines in the way of the telegraph.
+        """A field of the form, stripped of blanks around it; empty if it is not there."""
+        # Browsers send line breaks as CRLF.
         return self.form.get(name, "").replace("\r\n", "\n").strip()
 
 
 def visitor(request: Request) -> Visit:
-    """Whoever the session's token belongs to; one that was revoked or has expired ends the session here."""
+    """The holder of the session's token; a token that was revoked or has expired ends the session here."""
     service, session = service_of(request), session_of(request)
     if session is None:
         raise Refused(NOT_AUTHENTICATED)
@@ -82,7 +82,7 @@ def visitor(request: Request) -> Visit:
 
 
 async def sender(request: Request) -> Visit:
-    """Whoever sends a form that belongs to his session."""
+    """A visitor who sends a form with the CSRF token of their session."""
     visit = await run_sync(visitor, request)
     form = await read_form(request)
     if not same(form.get(FIELD, ""), visit.csrf):
@@ -91,7 +91,7 @@ async def sender(request: Request) -> Visit:
 
 
 def overseer(visit: Annotated[Visit, Depends(visitor)]) -> Visit:
-    """A controller who looks at a page."""
+    """A controller who opens a page."""
     return _controller(visit)
 
 

@@ -14,8 +14,8 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _FRACTION = re.compile(r"-?[0-9]+/[0-9]+")
 
 LEVELS = {
-    "differential": "Holds against anybody, whatever they know or ask and whatever the data: a change of one record "
-    "hardly changes the probability of any answer.",
+    "differential": "Holds against any attacker, whatever they know or ask and whatever the data: a change of one "
+    "record hardly changes the probability of any answer.",
     "group": "Protects groups of up to {group} records of the actual data. How the noise was fitted to the data is not "
     "covered, so this level is for analysts who are trusted.",
     "individual": "Protects each single record of the actual data. How the noise was fitted to the data is not "
@@ -116,5 +116,5 @@ def level(described: dict[str, Any]) -> str:
 
 
 def neighbours(described: dict[str, Any]) -> str:
-    """Between which data sets nobody shall be able to tell."""
+    """Between which data sets an analyst must not be able to tell."""
     return NEIGHBOURS[str(described["neighbours"])]

@@ -145,7 +145,7 @@ def answers(
 
 @router.post("/sandbox", response_model=SandboxAnswer, responses=errors(), summary="Try a question on made-up data")
 async def sandbox(body: QuestionBody, identity: Caller, service: Served) -> Response:
-    """Answer about a table generated from the declared schema alone: free, and good for nothing but debugging."""
+    """Answer about a table generated from the declared schema alone: free, and only good for debugging."""
 
     def shown(answer: Answer) -> Response:
         return encoded(SandboxAnswer.model_validate({**answer.to_dict(), "sandbox": True}))

@@ -111,21 +111,21 @@ def analysts(_: Controller, service: Served) -> Analysts:
 
 @router.post("/analysts", responses=errors(), status_code=201, summary="Make an analyst known")
 def add_analyst(body: AnalystBody, _: Controller, service: Served) -> Done:
-    """Before a grant he may ask nothing."""
+    """Before a grant they may ask nothing."""
     service.party.ledger.add_analyst(body.name)
     return Done()
 
 
 @router.put("/analysts/{name}/grants/{dataset}", responses=errors(), summary="Let an analyst ask")
 def grant(name: NamePath, dataset: NamePath, body: AmountBody, _: Controller, service: Served) -> BudgetShown:
-    """Up to totals of his own; without them, up to the data set's budget."""
+    """Up to totals of their own; without them, up to the data set's budget."""
     balance = service.party.ledger.grant(name, dataset, **_amounts(body))
     return BudgetShown.model_validate(shown_balance(balance))
 
 
 @router.delete("/analysts/{name}/grants/{dataset}", responses=errors(), summary="Let an analyst ask no longer")
 def withdraw(name: NamePath, dataset: NamePath, _: Controller, service: Served) -> Done:
-    """What he has spent stays spent."""
+    """What they have spent stays spent."""
     service.party.ledger.withdraw(name, dataset)
     return Done()
 

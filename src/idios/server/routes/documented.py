@@ -18,8 +18,8 @@ _MEANING = {
     413: "The request is too large.",
     422: "The request says something that is not offered; nothing was charged.",
     429: "Too many requests.",
-    500: "Charged, and no answer could be computed; or an error nobody foresaw.",
-    503: "Busy, shutting down, or the account cannot be reached; send it again.",
+    500: "Charged, and no answer could be computed; or an unexpected error.",
+    503: "Busy, shutting down, or the ledger cannot be reached; send it again.",
 }
 _ALWAYS = (400, 401, 403, 408, 413, 422, 429, 500, 503)
 

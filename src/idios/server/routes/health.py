@@ -1,4 +1,4 @@
-"""Whether the server lives and can work; for whoever watches over it, without a token."""
+"""Liveness and readiness, for monitoring without a token; metrics, for the controller."""
 
 from __future__ import annotations
 

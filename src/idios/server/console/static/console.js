@@ -52,12 +52,12 @@ function readWeights(text) {
   return pairs.length ? Object.fromEntries(pairs) : null;
 }
 
-// What somebody wrote into that field himself; even weights that were offered to be changed do not count.
+// What the visitor wrote into that field; even weights that the page offered do not count.
 function ownWeights(field) {
   return field.value === field.dataset.offered ? "" : field.value.trim();
 }
 
-// What is being written, kept in this tab alone, for its writer alone, until it was asked or he signs out.
+// What is being written, kept in this tab alone, for its writer alone, until they ask it or sign out.
 // A session that ends meanwhile takes nothing with it.
 class Draft {
   static KEY = "idios.draft";
@@ -287,7 +287,7 @@ class Quote {
     if (field.value.trim()) this.ask();
   }
 
-  // The names of the statistics with even weights, to be changed; not while somebody writes there himself.
+  // The names of the statistics with even weights, to be changed; not while the visitor writes there.
   offer() {
     if (!this.divide.open || ownWeights(this.weights) || !this.names) return;
     if (document.activeElement === this.weights) return;
