@@ -9,7 +9,7 @@ import numpy as np
 import idios
 from bench.timing import Row, best_of
 from idios.core.sampling import discrete_laplace
-from idios.core.smooth import median_smooth_sensitivity
+from idios.evaluation.smooth import median_smooth_sensitivity
 
 
 def rows() -> Iterator[Row]:

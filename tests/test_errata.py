@@ -14,16 +14,18 @@ import numpy as np
 import pytest
 
 import oracle
-from idios.core import smooth
 from idios.core.accounting import parallel
 from idios.core.calibration import Added, Level, Protection, calibrate, choose
-from idios.core.distributions import Admissible, DiscreteLaplace, Laplace, paper_pair
+from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.smooth import median_smooth_sensitivity
 from idios.core.statistics import FINENESS, Histogram, Median, RangeCount
 from idios.errors import InvalidInput
+from idios.evaluation import smooth
+from idios.evaluation.admissible import Admissible, paper_pair
+from idios.evaluation.laplace import Laplace
+from idios.evaluation.smooth import median_smooth_sensitivity
 from oracle import Space, Table
 from summaries import summarise
 

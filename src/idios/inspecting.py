@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from idios.core.calibration import Added, Mechanism, Method, Silent
+from idios.core.calibration import Added, Mechanism, Method, expected_error
 from idios.core.domain import Categories
 from idios.core.exact import Extended, text
 from idios.core.statistics import Mode
@@ -106,7 +106,7 @@ def inspected(plan: Plan, number: int, seen: Seen, group: Mapping[str, Any], rea
         local_sensitivity=_scaled(envelope.local_sensitivity, step),
         noise=_noise(mechanism, aggregate, step),
         level=protection.level.value,
-        expected_error=_expected_error(mechanism, envelope.value, step),
+        expected_error=expected_error(mechanism, envelope.value, step),
     )
 
 
@@ -117,15 +117,6 @@ def _noise(mechanism: Mechanism, aggregate: Aggregate, step: Fraction) -> dict[s
     elif aggregate.choice is not None and aggregate.choice.method in (Method.INVERSE, Method.REFUSING):
         noise |= {"distribution": aggregate.choice.method.value}
     return noise
-
-
-def _expected_error(mechanism: Mechanism, value: int | None, step: Fraction) -> float | None:
-    """E|answer − value| in the column's units, of an answer if there is one."""
-    if isinstance(mechanism, Added):
-        return mechanism.noise.expected_absolute * float(step)
-    if value is None or isinstance(mechanism, Silent):
-        return None
-    return mechanism.expected_absolute(value) * float(step)
 
 
 def _scaled(value: Extended, step: Fraction) -> Extended:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.core.exact import floor_half_up
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics import Mode, RangeCount
+from idios.core.statistics import Mode
 from idios.core.summary import Summary
 from idios.query.plan import Aggregate, Plan
 from idios.query.predicate import ALWAYS, All, Among, Predicate
@@ -111,7 +111,4 @@ def _found(aggregate: Aggregate, values: list[int], rows: int, plan: Plan) -> Su
     if isinstance(domain, Categories):
         domain = Domain(Fraction(1), 0, len(domain.values) - 1)
     assert aggregate.choice is not None
-    if isinstance(aggregate.statistic, RangeCount):
-        inside = sum(aggregate.statistic.first <= v <= aggregate.statistic.last for v in values)
-        return Summary(domain, aggregate.statistic.moves(moves, domain, inside))
     return summarise(values, aggregate.statistic, domain, moves, aggregate.choice.distance)

@@ -28,7 +28,6 @@ from idios.core.statistics import (
     Minimum,
     Mode,
     Quantile,
-    RangeCount,
     StandardDeviation,
     Statistic,
     Sum,
@@ -44,7 +43,6 @@ from idios.query.schema import Dataset
 ROBUST: list[Statistic] = [
     Count(),
     DistinctCount(),
-    RangeCount(-3, 40),
     Median(),
     Quantile(Fraction(1, 3)),
     DiscreteQuantile(Fraction(9, 10)),

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from idios.core.accounting import parallel, post_process, random_choice, sequential, share_of_parts
+from idios.core.accounting import parallel, random_choice, sequential, share_of_parts
 from idios.core.calibration import Level
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
@@ -33,8 +33,7 @@ def test_parallel_pays_twice_under_replace() -> None:
     assert share_of_parts(one, REPLACE, 1) == one
 
 
-def test_post_processing_and_choice() -> None:
-    assert post_process(idp("1")) == idp("1")
+def test_a_choice_costs_the_greatest() -> None:
     assert random_choice([idp("1"), idp("2")]) == idp("2")
 
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from idios.core.statistics import Median
 from idios.errors import InvalidInput
 from idios.evaluation import compare, compare_frame
 from idios.evaluation.statistics import named
+from idios.party import TrustedParty
 from services.chromium import opened
 
 INCOMES = np.round(np.random.default_rng(5).lognormal(10, 1, 1001)).astype(np.int64)
@@ -65,6 +67,27 @@ def test_with_bounds() -> None:
     assert median["DP, Laplace at the global sensitivity"] == 2_000_000
     assert errors(found, "mean")["DP, Laplace at the global sensitivity"] == pytest.approx(2_000_000 / 1001)
     assert found.bounds == ("0", "1000000")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [
+        ("individual", {"protection": "individual"}),
+        ("group of 5", {"protection": "group", "group": 5}),
+        ("differential, with bounds", {"protection": "differential"}),
+    ],
+)
+def test_a_level_costs_what_an_inspection_at_that_level_says(mechanism: str, options: dict[str, Any]) -> None:
+    compared = compare(INCOMES, statistics=["median", "kth_largest 2", "mean"], bounds=(0, 1_000_000), nullable=False)
+    columns = {"income": {"type": "integer", "bounds": [0, 1_000_000], "nullable": False}}
+    with TrustedParty.open({"income": INCOMES}, name="people", columns=columns, budget=10, **options) as party:
+        for statistic, sql in (
+            ("median", "MEDIAN(income)"),
+            ("kth_largest 2", "KTH_LARGEST(income, 2)"),
+            ("mean", "AVG(income)"),
+        ):
+            inspected = party.inspect(f"SELECT {sql} FROM people", 1)
+            assert errors(compared, statistic)[mechanism] == inspected.expected_error > 0
 
 
 def test_values_beyond_the_bounds_read_as_the_bounds() -> None:

@@ -10,10 +10,10 @@ import pytest
 from idios.backends.arrays import read_numbers
 from idios.core.calibration import Protection, calibrate, choose
 from idios.core.neighbours import Neighbours
-from idios.core.smooth import maximum_smooth_sensitivity
 from idios.core.statistics import KthLargest
 from idios.evaluation import counts, errata, extremes
 from idios.evaluation.samples import EXPONENTIAL, NORMAL, UNIFORM, generator, top_ranks
+from idios.evaluation.smooth import maximum_smooth_sensitivity
 
 
 @pytest.fixture(scope="module")

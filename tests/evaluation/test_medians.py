@@ -11,9 +11,8 @@ import pytest
 
 from idios.backends.arrays import read_numbers
 from idios.core.calibration import Protection, calibrate, choose
-from idios.core.distributions import InverseSensitivity, Staircase
+from idios.core.distributions import InverseSensitivity
 from idios.core.neighbours import Neighbours
-from idios.core.smooth import median_smooth_sensitivity
 from idios.core.statistics import Median
 from idios.evaluation import noise
 from idios.evaluation.baselines import exponential_median
@@ -21,6 +20,8 @@ from idios.evaluation.medians import Medians
 from idios.evaluation.panels import SIZES, Measured, measure
 from idios.evaluation.reproduction import FULL
 from idios.evaluation.samples import NORMAL, SHAPES, UNIFORM, generator, sorted_sets
+from idios.evaluation.smooth import median_smooth_sensitivity
+from idios.evaluation.staircase import Staircase
 
 # Mean absolute errors at ε = 1 for n = 10, 100, 1000, worked out apart from this package, by sampling too. One of them,
 # 0.00131, lies 4.9 % above its closed form 1.25/1001, so within 5 % of it is a near thing: 20,000 data sets miss it by

@@ -9,7 +9,7 @@ from idios.backends.queries import Run
 from idios.backends.scan import Need
 from idios.backends.selection import Selection
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics import Count, Mode, RangeCount
+from idios.core.statistics import Count, Mode
 from idios.query.plan import Aggregate, Plan
 
 NOMINAL = 10**9
@@ -56,9 +56,7 @@ class Asked:
                 continue
             name, statistic = self.name(aggregate), aggregate.statistic
             need = needs.get(name, Need())
-            if isinstance(statistic, RangeCount):
-                need = replace(need, ranges=(*need.ranges, (statistic.first, statistic.last)))
-            elif not isinstance(statistic, Count | Mode):
+            if not isinstance(statistic, Count | Mode):
                 total, squares = need.total or statistic.needs_sums, need.squares or statistic.needs_squares
                 need = replace(need, total=total, squares=squares)
             needs[name] = need

@@ -11,7 +11,7 @@ in the end by sorting. So a bad sample costs time and nothing else.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import sqrt
 
@@ -164,7 +164,6 @@ class Known:
     squares: int = 0
     unread: int = 0
     """How many of the values stand in for what could not be read, in a column that cannot miss values."""
-    ranges: Mapping[tuple[int, int], int] = field(default_factory=dict)
     pieces: tuple[Piece, ...] = ()
 
     def holds(self, first: int, last: int) -> bool:

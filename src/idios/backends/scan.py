@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from idios.backends.brackets import Bracket, Known, Piece
 from idios.backends.dialect import Dialect
-from idios.backends.queries import WIDE, Key, Queries, Run, added, aggregated, summed
+from idios.backends.queries import WIDE, Key, Queries, added, aggregated, summed
 from idios.backends.selection import CELL, ONLY
 
 HALF = 31
@@ -25,8 +25,6 @@ class Need:
 
     total: bool = False
     squares: bool = False
-    ranges: tuple[Run, ...] = ()
-    """The intervals of points that are counted."""
 
 
 def scan(
@@ -95,8 +93,6 @@ def _totals(relation: ir.Table, dialect: Dialect, asked: _Asked) -> dict[str, ir
         high, low = value >> HALF, value & (2**HALF - 1)
         for part, product in (("hh", high * high), ("hl", high * low), ("ll", low * low)):
             aggregates[f"{name}_{part}"] = summed(product, dialect).cast(WIDE)
-    for k, (first, last) in enumerate(need.ranges):
-        aggregates[f"{name}_range_{k}"] = value.count(where=value.between(first, last))
     return aggregates
 
 
@@ -147,7 +143,6 @@ def _known(row: Mapping[str, Any], name: str, need: Need, pieces: tuple[Piece, .
         total=added(row[f"{name}_sum"], size) if need.total else 0,
         squares=squares,
         unread=size - read,
-        ranges={run: row[f"{name}_range_{k}"] for k, run in enumerate(need.ranges)},
         pieces=pieces,
     )
 

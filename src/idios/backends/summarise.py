@@ -16,7 +16,7 @@ from idios.backends.search import Sample, Search
 from idios.core.calibration import Method
 from idios.core.domain import Categories, Domain
 from idios.core.neighbours import Moves
-from idios.core.statistics import Mode, RangeCount, Statistic
+from idios.core.statistics import Mode, Statistic
 from idios.core.summary import Summary
 from idios.errors import SourceError
 from idios.query.plan import Aggregate
@@ -79,10 +79,6 @@ class _Column:
         name = asked.name(aggregate)
         known = {cell: search.of(cell, name) for cell in asked.cells}
         moves = {cell: asked.moves(aggregate, known[cell].size) for cell in asked.cells}
-        if isinstance(statistic, RangeCount):
-            run = (statistic.first, statistic.last)
-            inside = {cell: known[cell].ranges.get(run, 0) for cell in asked.cells}
-            return [Summary(grid, statistic.moves(moves[cell], grid, inside[cell])) for cell in asked.cells]
         beside = self._beside(statistic, grid, known, moves)
         multiplicities: Mapping[int, tuple[int, tuple[int, ...]]] = {}
         if statistic.needs_distinct:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as text
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,13 +13,13 @@ import typer
 from rich.table import Table
 
 from idios.cli import show
-from idios.errors import InvalidInput, SourceError
+from idios.errors import ConfigurationError, InvalidInput, SourceError
 
 if TYPE_CHECKING:
     from idios.evaluation.comparison import Comparison
     from idios.evaluation.content import Figure
 
-# Plotly takes a second to import, so only these commands import it, when they run.
+# plotly is slow to import, and an extra: only what draws figures imports it, when it runs.
 
 
 def reproduce(
@@ -34,6 +35,7 @@ def reproduce(
 
     Writes report.html, which needs no network, numbers.json, and PNGs of the figures if Chromium is found.
     """
+    _require_extra("idios reproduce", "scipy", "plotly")
     from idios.evaluation import page
     from idios.evaluation.reproduction import FULL, QUICK, numbers
     from idios.evaluation.reproduction import reproduce as run
@@ -77,6 +79,8 @@ def compare(
     html: Annotated[Path | None, typer.Option(help="Also write a page with the table and a plot.")] = None,
 ) -> None:
     """Show what each level of protection would cost on your data, beside plain DP. For the controller's eyes only."""
+    if html is not None:
+        _require_extra("the page of --html", "plotly")
     from idios.evaluation.comparison import compare_column
     from idios.evaluation.reading import read_column
     from idios.evaluation.statistics import DEFAULT
@@ -144,6 +148,15 @@ def _print(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) ->
     for row in rows:
         table.add_row(*(shown(value) for value in row))
     show.out.print(table)
+
+
+def _require_extra(what: str, *packages: str) -> None:
+    """Refuse what needs packages of the extra that are not installed, before anything is computed."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"{what} needs {' and '.join(missing)}, not installed here: pip install 'idios[evaluation]'"
+        )
 
 
 def _folder(out: Path) -> None:

@@ -55,11 +55,6 @@ def share_of_parts(epsilon: Fraction, neighbours: Neighbours, parts: int) -> Fra
     return epsilon / 2 if neighbours is Neighbours.REPLACE and parts > 1 else epsilon
 
 
-def post_process(guarantee: Guarantee) -> Guarantee:
-    """Whatever is computed from an answer, without the data, promises what the answer did."""
-    return guarantee
-
-
 def random_choice(guarantees: Iterable[Guarantee]) -> Guarantee:
     """What a mechanism picked at random promises: the weakest of what could have been picked."""
     return _combine(list(guarantees), max)

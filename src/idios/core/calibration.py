@@ -236,6 +236,19 @@ def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection
     return Added(envelope.value, DiscreteLaplace(sensitivity / choice.epsilon))
 
 
+def expected_error(mechanism: Mechanism, value: int | None, step: Fraction) -> float | None:
+    """E|answer − value| in the units of ``step``, given that there is an answer; None where there is none to expect.
+
+    >>> round(expected_error(Added(7, DiscreteLaplace(Fraction(10))), 7, Fraction(1, 2)), 6)
+    4.991676
+    """
+    if isinstance(mechanism, Added):
+        return mechanism.noise.expected_absolute * float(step)
+    if value is None or isinstance(mechanism, Silent):
+        return None
+    return mechanism.expected_absolute(value) * float(step)
+
+
 def floor(statistic: Statistic, protection: Protection) -> Fraction:
     """The least sensitivity that noise is calibrated to, in steps of the answer's grid.
 

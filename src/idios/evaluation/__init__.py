@@ -1,6 +1,9 @@
-"""The paper's evaluation, run again and made fair; and the same comparison on a controller's own data."""
+"""The paper's evaluation, run again and made fair; and the same comparison on a controller's own data.
+
+A comparison runs with the library alone. What draws data sets or figures (``reproduction``, ``page``) needs scipy and
+plotly, which come with the extra ``evaluation``; so do the probabilities of the admissible noise.
+"""
 
 from idios.evaluation.comparison import Comparison, Row, compare, compare_frame
-from idios.evaluation.reproduction import FULL, QUICK, Effort, reproduce
 
-__all__ = ["FULL", "QUICK", "Comparison", "Effort", "Row", "compare", "compare_frame", "reproduce"]
+__all__ = ["Comparison", "Row", "compare", "compare_frame"]

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from idios.core.distributions import Admissible, paper_pair, tight_pair
-from idios.core.smooth import maximum_smooth_sensitivity, median_smooth_sensitivity
 from idios.core.statistics import (
     InterquartileRange,
     KthLargest,
@@ -32,7 +30,8 @@ from idios.core.statistics import (
     Variance,
     WinsorizedMean,
 )
-from idios.evaluation.samples import Floats
+from idios.evaluation.admissible import Admissible, paper_pair, tight_pair
+from idios.evaluation.smooth import Floats, maximum_smooth_sensitivity, median_smooth_sensitivity
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from idios.backends.arrays import NumberColumn, read_numbers, to_grid
-from idios.core.calibration import Added, Mechanism, Protection, Silent, calibrate, choose
+from idios.core.calibration import Mechanism, Protection, Silent, calibrate, choose, expected_error
 from idios.core.distributions import InverseSensitivity
 from idios.core.domain import Domain
 from idios.core.exact import Number, positive, text
@@ -24,7 +24,6 @@ from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, Unanswerable
 from idios.evaluation.baselines import baselines
 from idios.evaluation.content import plain
-from idios.evaluation.samples import Floats
 from idios.evaluation.statistics import DEFAULT, named
 
 DELTA = "1e-6"
@@ -168,22 +167,18 @@ def _level(statistic: Statistic, column: NumberColumn, protection: Protection, e
     value = statistic.envelope(summary, 0, protection.fineness).value
     if value is None:
         return {"refusal": 1.0, "note": "undefined on so few values"}
-    return _cost(mechanism, value, float(statistic.answer_step(column.domain, protection.fineness)))
+    return _cost(mechanism, value, statistic.answer_step(column.domain, protection.fineness))
 
 
-def _cost(mechanism: Mechanism, value: int, grid: float) -> dict[str, Any]:
+def _cost(mechanism: Mechanism, value: int, step: Fraction) -> dict[str, Any]:
     """The expected error, the probability of a refusal, and what there is to say."""
     if isinstance(mechanism, Silent):
         return {"refusal": 1.0, "note": "no answer: too few values for a finite envelope"}
-    if isinstance(mechanism, Added):
-        return {"error": mechanism.noise.expected_absolute * grid}
-    if not isinstance(mechanism, InverseSensitivity):
-        raise AssertionError("a mechanism without an expected error")
-    refusal = mechanism.refusal_probability
+    refusal = mechanism.refusal_probability if isinstance(mechanism, InverseSensitivity) else 0.0
     if refusal > LIKELY:
         return {"refusal": refusal, "note": f"refuses with probability {refusal:.3g}: too few values"}
     note = f"refuses with probability {refusal:.1g}" if refusal > RARE else ""
-    return {"error": mechanism.expected_absolute(value) * grid, "refusal": refusal, "note": note}
+    return {"error": expected_error(mechanism, value, step), "refusal": refusal, "note": note}
 
 
 def _baselines(
@@ -191,7 +186,7 @@ def _baselines(
 ) -> list[Row]:
     """The textbook mechanisms; all need bounds, and take the number of values for public."""
     rows = []
-    values: Floats = np.asarray(column.raw, dtype=np.float64) * float(column.domain.step)
+    values = np.asarray(column.raw, dtype=np.float64) * float(column.domain.step)
     low, high = (float(end * column.domain.step) for end in (column.domain.low, column.domain.high))
     for baseline in baselines(statistic):
         row = Row(label, value, baseline.name, "ε-DP", math.inf, note="infinite: needs bounds", style=baseline.style)

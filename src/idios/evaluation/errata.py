@@ -12,13 +12,14 @@ import numpy as np
 from idios.backends.arrays import read_numbers
 from idios.core.accounting import parallel
 from idios.core.calibration import Level, Protection, calibrate, choose
-from idios.core.distributions import Admissible, DiscreteLaplace, paper_pair
+from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.smooth import median_smooth_sensitivity
 from idios.core.statistics import FINENESS, Histogram, Median, RangeCount
+from idios.evaluation.admissible import Admissible, paper_pair
 from idios.evaluation.content import Section, Table
+from idios.evaluation.smooth import median_smooth_sensitivity
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from idios.core.distributions import Admissible, paper_pair, tight_pair
-from idios.evaluation.samples import NORMAL, Floats, generator, top_ranks
+from idios.evaluation.admissible import Admissible, paper_pair, tight_pair
+from idios.evaluation.samples import NORMAL, generator, top_ranks
+from idios.evaluation.smooth import Floats
 
 EPSILON = 1.0
 DEPTH = 200

@@ -23,9 +23,9 @@ from functools import cached_property
 import numpy as np
 
 from idios.core.calibration import WIDTH
-from idios.core.distributions import Admissible
 from idios.core.statistics import FINENESS
-from idios.evaluation.samples import Floats
+from idios.evaluation.admissible import Admissible
+from idios.evaluation.smooth import Floats
 
 REACH = 300
 """Ranks on each side of the middle that are looked at: what lies beyond weighs less than e^(−75) at ε = 0.5."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from idios.core.distributions import Admissible, Laplace, Staircase, paper_pair, tight_pair
-from idios.core.distributions.symmetric import Symmetric
+from idios.evaluation.admissible import Admissible, paper_pair, tight_pair
 from idios.evaluation.content import Figure, Panel, Section, Series, Table
+from idios.evaluation.laplace import Laplace
+from idios.evaluation.staircase import Staircase
+from idios.evaluation.symmetric import Symmetric
 
 EPSILON = 1.0
 SHARE = 0.95

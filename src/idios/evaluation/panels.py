@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from idios.core.distributions import Admissible, paper_pair, tight_pair
+from idios.evaluation.admissible import Admissible, paper_pair, tight_pair
 from idios.evaluation.medians import Medians
-from idios.evaluation.samples import SHAPES, Floats, Shape, generator, sorted_sets
+from idios.evaluation.samples import SHAPES, Shape, generator, sorted_sets
+from idios.evaluation.smooth import Floats
 
 SIZES = (10, 100, 1000)
 EPSILONS = tuple(round(0.5 + 0.05 * i, 2) for i in range(11))

@@ -44,10 +44,6 @@ class QueryBody(QuestionBody):
     )
 
 
-class Empty(Body):
-    """Nothing."""
-
-
 class VerifyBody(Body):
     """What the chain is held against."""
 

@@ -8,20 +8,41 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idios.core import sampling
-from idios.core.distributions.symmetric import Reals, number_or_array, probabilities
 from idios.core.exact import exact, whole
 from idios.errors import InvalidInput
 
+Reals: TypeAlias = NDArray[np.float64]
 Wholes = NDArray[Any]
 """An array of integers: int64, or Python's own."""
 
 _SMALLEST = Fraction(1, 10**300)  # at scales below it X is 0 as far as floats can tell
+
+
+def probabilities(p: float | Reals) -> Reals:
+    """Read probabilities strictly between 0 and 1.
+
+    >>> float(probabilities(0.5))
+    0.5
+    """
+    array = np.asarray(p, dtype=np.float64)
+    if not np.all((array > 0) & (array < 1)):
+        raise InvalidInput(f"p must lie strictly between 0 and 1, got {p}")
+    return array
+
+
+def number_or_array(values: Reals) -> float | Reals:
+    """Give what was computed for a number as a float, and for an array as it is.
+
+    >>> number_or_array(np.array(0.5)), number_or_array(np.array([0.5]))
+    (0.5, array([0.5]))
+    """
+    return float(values) if values.ndim == 0 else values
 
 
 @dataclass(frozen=True)

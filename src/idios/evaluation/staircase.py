@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from idios.core.distributions.symmetric import Reals, Symmetric, positive_real
+from idios.core.distributions.discrete_laplace import Reals
 from idios.errors import InvalidInput
+from idios.evaluation.symmetric import Symmetric, positive_real
 
 _LARGEST_EPSILON = 700  # e^ε must be a float
 

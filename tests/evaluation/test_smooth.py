@@ -12,8 +12,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from idios.core.smooth import maximum_smooth_sensitivity, median_smooth_sensitivity
 from idios.errors import InvalidInput
+from idios.evaluation.smooth import maximum_smooth_sensitivity, median_smooth_sensitivity
 
 LOW, HIGH = 0, 4
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from idios.core.distributions import Laplace, Staircase
+from idios.evaluation.laplace import Laplace
+from idios.evaluation.staircase import Staircase
 
 CASES = [Staircase(1, 0.1), Staircase(1, 1), Staircase(3, 2), Staircase(0.2, 8)]
 

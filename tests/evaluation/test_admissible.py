@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from idios.core.distributions import Admissible, paper_pair, tight_pair
 from idios.errors import InvalidInput
+from idios.evaluation.admissible import Admissible, paper_pair, tight_pair
 
 
 def test_gamma_two_is_the_cauchy_distribution() -> None:

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from idios.core.distributions import Admissible, Laplace, Staircase
-from idios.core.distributions.symmetric import Symmetric
 from idios.errors import InvalidInput
+from idios.evaluation.admissible import Admissible
+from idios.evaluation.laplace import Laplace
+from idios.evaluation.staircase import Staircase
+from idios.evaluation.symmetric import Symmetric
 
 NOISES = [
     Laplace(1),

@@ -3,23 +3,20 @@
 Everything follows from the upper tail T(x) = Pr(X > x), x ≥ 0, and its inverse. Working with the tail rather
 than with the distribution function keeps small probabilities accurate.
 
-These are reference distributions, for comparison and evaluation: what is released is always drawn from a
-discrete distribution on the grid.
+These are yardsticks: what is released is always drawn from a discrete distribution on the grid.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TypeAlias, overload
+from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from idios.core.distributions.discrete_laplace import Reals, number_or_array, probabilities
 from idios.core.exact import positive
 from idios.errors import InvalidInput
-
-Reals: TypeAlias = NDArray[np.float64]
 
 
 def positive_real(value: object, name: str) -> float:
@@ -35,27 +32,6 @@ def positive_real(value: object, name: str) -> float:
     if not 0 < real < math.inf:
         raise InvalidInput(f"{name} must be within the range of floats, got {value!r}")
     return real
-
-
-def probabilities(p: float | Reals) -> Reals:
-    """Read probabilities strictly between 0 and 1.
-
-    >>> float(probabilities(0.5))
-    0.5
-    """
-    array = np.asarray(p, dtype=np.float64)
-    if not np.all((array > 0) & (array < 1)):
-        raise InvalidInput(f"p must lie strictly between 0 and 1, got {p}")
-    return array
-
-
-def number_or_array(values: Reals) -> float | Reals:
-    """Give what was computed for a number as a float, and for an array as it is.
-
-    >>> number_or_array(np.array(0.5)), number_or_array(np.array([0.5]))
-    (0.5, array([0.5]))
-    """
-    return float(values) if values.ndim == 0 else values
 
 
 class Symmetric(ABC):

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from idios.core.distributions.symmetric import Reals, Symmetric, positive_real
+from idios.core.distributions.discrete_laplace import Reals
+from idios.evaluation.symmetric import Symmetric, positive_real
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 Nissim, Raskhodnikova, Smith, *Smooth sensitivity and sampling in private data analysis*, 2007. A value with
 β-smooth sensitivity S is released as value + (S/α)·N, where N has the density below with scale 1 and (α, β)
 is an admissible pair: moving N by α and stretching it by e^β changes no probability by more than e^ε.
+
+scipy is imported by the two functions that need it, so that a comparison, which needs E|N| alone, runs without it.
 """
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
-from idios.core.distributions.symmetric import Reals, Symmetric, positive_real
+from idios.core.distributions.discrete_laplace import Reals
 from idios.errors import InvalidInput
+from idios.evaluation.symmetric import Symmetric, positive_real
 
 _FLAT = 1e-17  # 1/(1+t) is 1 for every smaller t, so there the density is flat
 
@@ -54,6 +56,8 @@ class Admissible(Symmetric):
         return density
 
     def _tail(self, x: Reals) -> Reals:
+        from scipy import special
+
         z, inverse = x / self.scale, 1 / self.gamma
         with np.errstate(over="ignore"):
             t = z**self.gamma
@@ -64,6 +68,8 @@ class Admissible(Symmetric):
         return np.where(t < 1, 1 - inner, outer) / 2
 
     def _tail_point(self, probability: Reals) -> Reals:
+        from scipy import special
+
         inverse, inner, outer = 1 / self.gamma, 1 - 2 * probability, 2 * probability
         flat = inner / (2 * self._peak)
         near = special.betaincinv(inverse, 1 - inverse, inner)  # t/(1+t)
