@@ -69,6 +69,25 @@ def test_a_full_lane_refuses_and_other_lanes_do_not() -> None:
     asyncio.run(main())
 
 
+def test_a_request_that_is_cancelled_while_a_thread_becomes_free() -> None:
+    """A cancelled request has not left its lane yet when the thread is given to the next one."""
+
+    async def main() -> None:
+        lanes = Lanes(1, 10, BUSY)
+        await lanes._turn("ada")  # has the only thread
+        gone = asyncio.create_task(lanes.run("bob", lambda: "never"))
+        next_one = asyncio.create_task(lanes.run("eve", lambda: "served"))
+        await asyncio.sleep(0)
+        gone.cancel()
+        lanes._leave("ada")
+        assert await asyncio.wait_for(next_one, 10) == "served"
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        assert await asyncio.wait_for(lanes.run("bob", lambda: "again"), 10) == "again"
+
+    asyncio.run(main())
+
+
 def test_whoever_gives_up_leaves_the_lane() -> None:
     async def main() -> None:
         lanes = Lanes(1, 2, BUSY)

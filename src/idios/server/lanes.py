@@ -79,6 +79,8 @@ class Lanes:
             lane = self._waiting[caller]
             if not self._free:
                 return
+            while lane and lane[0].cancelled():
+                lane.popleft()  # its request is gone, and has not come to remove it yet
             if lane and self._running[caller] < self._at_once:
                 self._free -= 1
                 self._running[caller] += 1
