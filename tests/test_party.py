@@ -173,7 +173,7 @@ def test_a_quote_tells_what_fitted_values_cost_at_least(party: TrustedParty) -> 
 
 def test_fitted_values_that_are_too_cheap_are_refused_before_anything_is_charged(party: TrustedParty) -> None:
     sql, before = "SELECT BIN(age, 10), MEDIAN(income) FROM people GROUP BY BIN(age, 10)", party.ledger.head()
-    for ask in (party.query, party.inspect, party.sandbox.query):
+    for ask in (party.query, party.inspect, party.sandbox):
         with pytest.raises(InvalidInput, match="fitted to the data"):
             ask(sql, "0.1")
     assert party.ledger.head() == before

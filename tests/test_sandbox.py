@@ -84,9 +84,11 @@ def test_whatever_the_party_would_answer_is_answered_without_data_or_account(
                 plan = party.plan(sql, 1)
             except IdiosError as refusal:
                 with pytest.raises(type(refusal)):
-                    party.sandbox.query(sql, 1)
+                    party.sandbox(sql, 1)
                 continue
-            answer = party.sandbox.query(sql, 1)
+            answer = party.sandbox(sql, 1)
+            assert answer.sandbox
+            assert "free, invented data" in str(answer)
             answered += 1
             assert (answer.epsilon, answer.guarantee) == (plan.epsilon, plan.guarantee)
             assert answer.remaining is None
@@ -95,7 +97,7 @@ def test_whatever_the_party_would_answer_is_answered_without_data_or_account(
             if statistic.startswith(("COUNT", "MODE", "MEDIAN(age")):
                 assert answer.value is not None
         assert answered > 50
-        groups = party.sandbox.query("SELECT region, COUNT(*) FROM people WHERE age > 30 GROUP BY region", 1)
+        groups = party.sandbox("SELECT region, COUNT(*) FROM people WHERE age > 30 GROUP BY region", 1)
         assert [row["region"] for row in groups.rows] == ["north", "south", "east"]
         assert party.ledger.head() == before
         assert party.ledger.balance("people").epsilon.spent == 0
@@ -104,12 +106,12 @@ def test_whatever_the_party_would_answer_is_answered_without_data_or_account(
 
 def test_refusals_are_the_same() -> None:
     with opened() as party, pytest.raises(Unanswerable, match="KTH_LARGEST"):
-        party.sandbox.query("SELECT MAX(income) FROM people", 1)
+        party.sandbox("SELECT MAX(income) FROM people", 1)
 
 
 def test_the_noise_is_real_and_nothing_is_kept() -> None:
     with opened() as party:
-        drawn = {party.sandbox.query("SELECT MEDIAN(income) FROM people", "0.1").value for _ in range(8)}
+        drawn = {party.sandbox("SELECT MEDIAN(income) FROM people", "0.1").value for _ in range(8)}
     assert len(drawn) > 1
 
 
@@ -118,7 +120,7 @@ def test_the_twin_follows_from_the_declaration_alone() -> None:
     tables = []
     for rows in (10, 99):
         with opened(rows) as party:
-            party.sandbox.query(sql, 1)
+            party.sandbox(sql, 1)
             backend = party.sandbox.twins.of(party.holdings["people"].dataset)
             tables.append([backend.points(name).to_pylist() for name in COLUMNS])  # type: ignore[attr-defined]
             assert backend.rows() == ROWS
@@ -181,7 +183,7 @@ def test_odd_declarations_have_twins(declared: dict[str, Any]) -> None:
     source = {"x": table["x"]}  # fits whatever is declared
     with TrustedParty.open(pa.table(source), name="t", columns=dataset, budget=1) as party:
         statistic = "MODE(x)" if declared["type"] == "category" else "MEDIAN(x)"
-        answer = party.sandbox.query(f"SELECT {statistic} FROM t", 1)
+        answer = party.sandbox(f"SELECT {statistic} FROM t", 1)
         assert answer.value is not None
         if declared.get("bounds") == [5, 5]:
             assert answer.value == 5
@@ -202,18 +204,18 @@ def test_a_twin_is_made_once_and_only_when_asked(monkeypatch: pytest.MonkeyPatch
     with opened() as party:
         assert not made
         with pytest.raises(IdiosError):
-            party.sandbox.query("SELECT MEDIAN(nothing) FROM people", 1)
+            party.sandbox("SELECT MEDIAN(nothing) FROM people", 1)
         assert not made
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda i: party.sandbox.query(f"SELECT COUNT(*) FROM people WHERE age > {i}", 1), range(24)))
+            list(pool.map(lambda i: party.sandbox(f"SELECT COUNT(*) FROM people WHERE age > {i}", 1), range(24)))
         assert len(made) == 1
 
 
 def test_a_limited_party_has_no_sandbox_for_the_rest() -> None:
     with opened() as party:
-        party.sandbox.query("SELECT COUNT(*) FROM people", 1)
+        party.sandbox("SELECT COUNT(*) FROM people", 1)
         limited = party.limited_to(["people"])
         assert limited.sandbox.twins is party.sandbox.twins
-        assert limited.sandbox.query("SELECT COUNT(*) FROM people", 1).value == ROWS
+        assert limited.sandbox("SELECT COUNT(*) FROM people", 1).value == ROWS
         with pytest.raises(IdiosError):
-            party.limited_to([]).sandbox.query("SELECT COUNT(*) FROM people", 1)
+            party.limited_to([]).sandbox("SELECT COUNT(*) FROM people", 1)

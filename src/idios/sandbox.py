@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from threading import Lock
@@ -74,11 +74,11 @@ class Sandbox:
     twins: Twins
     plan: Callable[[str, Number, Weights], Plan]
 
-    def query(self, sql: str, epsilon: Number, *, weights: Weights = None, watch: Watch | None = None) -> Answer:
+    def __call__(self, sql: str, epsilon: Number, weights: Weights = None, *, watch: Watch | None = None) -> Answer:
         """Answer a question about made-up data, as it would be answered about the real; ``Stopped`` if that is."""
         plan = self.plan(sql, epsilon, weights)
         content = compute(plan, self.twins.of(plan.dataset), watch)
-        return showing.answer(plan, content, id="sandbox", remaining=None, stored=False)
+        return replace(showing.answer(plan, content, id="sandbox", remaining=None, stored=False), sandbox=True)
 
 
 def twin(columns: Mapping[str, Column]) -> pa.Table:

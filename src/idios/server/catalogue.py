@@ -13,6 +13,7 @@ from idios.errors import IdiosError, Unanswerable
 from idios.party import TrustedParty
 from idios.query.functions import FUNCTIONS
 from idios.query.schema import Column, Dataset
+from idios.query.text import KEYWORDS
 
 TWINS = ("VAR_POP", "STDDEV_POP")
 """Second spellings, which a list need not repeat."""
@@ -94,8 +95,8 @@ def _functions(party: TrustedParty, dataset: Dataset, column: Column) -> Iterato
 def identifier(name: str) -> str:
     """A name as SQL text.
 
-    >>> identifier("income"), identifier("odd name")
-    ('income', '"odd name"')
+    >>> identifier("income"), identifier("odd name"), identifier("limit")
+    ('income', '"odd name"', '"limit"')
     """
-    plain = name.isascii() and name.isidentifier() and name.upper() not in FUNCTIONS
+    plain = name.isascii() and name.isidentifier() and name.upper() not in FUNCTIONS and name.upper() not in KEYWORDS
     return name if plain else '"' + name.replace('"', '""') + '"'
