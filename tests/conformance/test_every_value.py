@@ -136,7 +136,8 @@ def asked(engine: str, case: Hostile) -> Iterator[tuple[Column, list[Plan]]]:
 def test_no_value_decides_whether_a_question_is_answered(engine: Engine, place: int) -> None:
     case = hostile.ENGINES[str(engine)][place]
     # every other type of DuckDB as a file, which is read in another way
-    source, answered = keep(engine, case, parquet=str(engine) == "duckdb" and place % 2 == 1), 0
+    file = str(engine) == "duckdb" and place % 2 == 1 and case.type not in NOT_IN_PARQUET
+    source, answered = keep(engine, case, parquet=file), 0
     for column, every in asked(str(engine), case):
         table = meant(case, column.kind)
         try:
@@ -178,6 +179,7 @@ def test_no_value_decides_on_the_ways_of_large_tables(
                     assert backend.summarise(one) == reference(one, meant(case, kind)), (column, one.aggregates)
 
 
+NOT_IN_PARQUET = ("HUGEINT", "TIMESTAMP_S", "TIMESTAMP_MS")
 REFUSED_BY_TYPE = ("DECIMAL(38, 38)", "DECIMAL(37, 36)")
 """Cannot be read exactly in steps as large as the declared ones."""
 
