@@ -65,7 +65,8 @@ class Reading:
     def value(self, point: str) -> str:
         """The point that counts, within bounds and never NULL where it cannot be; ``point`` names ``self.point``."""
         if self.place is not None:
-            return point if self.default is None else f"COALESCE({point}, {self.default})"
+            # NULL is no argument to GREATEST; COALESCE would lose what DuckDB knows of a text column's dictionary
+            return point if self.default is None else f"GREATEST({point}, {self.default})"
         low, high = self.column.grid.lower, self.column.grid.upper
         cases = "" if self.default is None else f"WHEN {point} IS NULL THEN {self.default} "
         cases += "" if low is None else f"WHEN {point} < {low} THEN {low} "

@@ -83,9 +83,11 @@ def _counted(relation: ir.Table, dialect: Dialect, asked: tuple[_Asked, ...]) ->
 def _totals(relation: ir.Table, dialect: Dialect, asked: _Asked) -> dict[str, ir.Value]:
     name, need, value = asked.name, asked.need, relation[asked.name]
     only_counted = need == Need() and not asked.ends
-    # of a column that cannot miss values, those that it has and not those that stand in for what cannot be read
-    flag = not asked.nullable or (only_counted and asked.flagged)
-    read = relation.count(where=relation[f"has_{name}"]) if flag else value.count()
+    if asked.flagged and (only_counted or not asked.nullable):
+        read = relation.count(where=relation[f"has_{name}"])
+    else:
+        # of a column that cannot miss values, those before what cannot be read was replaced
+        read = (value if asked.nullable else relation[f"p{name[1:]}"]).count()
     aggregates: dict[str, ir.Value] = {f"{name}_read": read}
     if need.total:
         aggregates[f"{name}_sum"] = summed(value, dialect).cast(WIDE)

@@ -77,7 +77,9 @@ class Selection:
         if conditions:
             text += f" WHERE {' AND '.join(conditions)}"
         names = [f"v{i}" for i in range(len(self.readings))] or ["one"]
-        numbers = dict.fromkeys([*names, *[CELL] * bool(groups), *given], "int64")
+        columns = enumerate(self.readings.values())
+        raw = [f"p{i}" for i, reading in columns if reading.place is None and reading.default is not None]
+        numbers = dict.fromkeys([*names, *raw, *[CELL] * bool(groups), *given], "int64")
         return Relation(text, (*numbers.items(), *((f"has_v{i}", "boolean") for i in range(len(self.readings)))))
 
     def points(self, source: str, arrays: Mapping[str, Sequence[int | None]] | None = None) -> str:
@@ -129,7 +131,7 @@ class Selection:
         every = tuple((i, i) for i in range(len(domain.values))) if isinstance(domain, Categories) else ()
         if group.intervals != every:
             return None
-        return reading.place if reading.default is None else f"COALESCE({reading.place}, {reading.default + 1})"
+        return reading.place if reading.default is None else f"GREATEST({reading.place}, {reading.default + 1})"
 
     def _code(self) -> str:
         code = ""
