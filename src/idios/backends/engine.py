@@ -80,10 +80,11 @@ class SqlBackend(Backend):
             if number and name not in self._told:
                 self._told.add(name)
                 log.warning(
-                    "column %r of %r is declared not nullable and has values that are missing or cannot be read: they "
-                    "read as a public point; `idios check` counts them",
+                    "column %r of %r is declared not nullable, and %d of the values that a question selected are "
+                    "missing or cannot be read: they read as a public point; `idios check` counts them all",
                     name,
                     self.dataset.name,
+                    number,
                 )
         return found.cells
 
