@@ -274,6 +274,8 @@ _BEFORE_A_LIST = {"(", ",", "SELECT", "BY", "DISTINCT"}
 _NO_NAMES = "SELECT FROM WHERE GROUP BY ORDER AS DISTINCT AND OR NOT IN IS BETWEEN NULL TRUE FALSE"
 KEYWORDS = frozenset(_NO_NAMES.split())
 """The words that are no names unless quoted."""
+RESERVED = KEYWORDS | _CLAUSES.keys()
+"""The words that are better quoted as names: those, and the ones that begin what is not supported."""
 
 
 def _is_name(words: tuple[Token, ...]) -> bool:

@@ -13,7 +13,7 @@ from idios.errors import IdiosError, Unanswerable
 from idios.party import TrustedParty
 from idios.query.functions import FUNCTIONS
 from idios.query.schema import Column, Dataset
-from idios.query.text import KEYWORDS
+from idios.query.text import RESERVED
 
 TWINS = ("VAR_POP", "STDDEV_POP")
 """Second spellings, which a list need not repeat."""
@@ -98,5 +98,5 @@ def identifier(name: str) -> str:
     >>> identifier("income"), identifier("odd name"), identifier("limit")
     ('income', '"odd name"', '"limit"')
     """
-    plain = name.isascii() and name.isidentifier() and name.upper() not in FUNCTIONS and name.upper() not in KEYWORDS
+    plain = name.isascii() and name.isidentifier() and name.upper() not in FUNCTIONS and name.upper() not in RESERVED
     return name if plain else '"' + name.replace('"', '""') + '"'
