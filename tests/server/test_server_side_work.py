@@ -16,13 +16,13 @@ from idios.server.side_work import EACH
 
 def test_a_flood_of_sandbox_questions_keeps_nobody_out(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = threading.Event()
-    original = Sandbox.query
+    original = Sandbox.__call__
 
     def held(*given: Any, **named: Any) -> Any:
         opened.wait(20)
         return original(*given, **named)
 
-    monkeypatch.setattr(Sandbox, "query", held)
+    monkeypatch.setattr(Sandbox, "__call__", held)
     statuses: list[int] = []
 
     def flood() -> None:
