@@ -22,9 +22,7 @@ from pathlib import Path
 from bench.server import Connection
 from idios.demo import people
 from idios.party import TrustedParty
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from services.serving import Serving
+from tests.services.serving import Serving
 
 QUOTES = 45
 IDLE = 2000

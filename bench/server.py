@@ -26,10 +26,8 @@ from idios.config import read_configuration
 from idios.demo import people
 from idios.ledger import Ledger
 from idios.party import TrustedParty
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from services.postgresql import PostgresqlServer
-from services.serving import Serving
+from tests.services.postgresql import PostgresqlServer
+from tests.services.serving import Serving
 
 ANALYSTS = 64
 SECONDS = 60.0

@@ -1,16 +1,12 @@
-"""Puts the test tree's own modules (oracle, summaries, services) on the path, and offers the services."""
+"""The services that tests ask for."""
 
 import os
-import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from services.postgresql import NotInstalled, PostgresqlServer
+from tests.services.postgresql import NotInstalled, PostgresqlServer
 
 
 def unavailable(reason: str) -> None:

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attacker import GAP, SURE, Floats, Window, ask_singly, ask_together
 from idios.core.sampling import SeededSource
 from idios.errors import AnswerFailed, BudgetExceeded, InvalidInput
 from idios.party import TrustedParty
+from tests.attacker import GAP, SURE, Floats, Window, ask_singly, ask_together
 
 SIZE = 1000
 BITS = np.random.default_rng(0).integers(0, 2, SIZE)

@@ -13,7 +13,6 @@ from itertools import combinations_with_replacement, pairwise, product
 import numpy as np
 import pytest
 
-import oracle
 from idios.core.accounting import parallel
 from idios.core.calibration import Added, Level, Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
@@ -26,8 +25,9 @@ from idios.evaluation import smooth
 from idios.evaluation.admissible import Admissible, paper_pair
 from idios.evaluation.laplace import Laplace
 from idios.evaluation.smooth import median_smooth_sensitivity
-from oracle import Space, Table
-from summaries import summarise
+from tests import oracle
+from tests.oracle import Space, Table
+from tests.summaries import summarise
 
 Values = tuple[int, ...]
 

@@ -7,15 +7,15 @@ from fractions import Fraction
 import pytest
 
 import idios
-import oracle
 from idios.core.calibration import Added, Level, Protection, calibrate, choose
 from idios.core.domain import Domain
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import FINENESS, KthLargest, Maximum, Median, Statistic
 from idios.evaluation.admissible import Admissible, paper_pair
 from idios.evaluation.laplace import Laplace
-from oracle import Space, Table
-from summaries import summarise
+from tests import oracle
+from tests.oracle import Space, Table
+from tests.summaries import summarise
 
 Values = tuple[int, ...]
 EPSILON = Fraction(1, 2)

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-import oracle
 from idios.party import TrustedParty
+from tests import oracle
 
 Record = tuple[int | None, int, str | None]
 X, Y, G = (None, 0, 1, 2, 3), (0, 1), (None, "a", "b")

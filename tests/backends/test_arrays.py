@@ -32,7 +32,7 @@ from idios.core.statistics import (
     WinsorizedMean,
 )
 from idios.errors import InvalidInput
-from summaries import summarise
+from tests.summaries import summarise
 
 ODD = ["text", b"bytes", 1j, np.complex64(1), datetime.time(3), datetime.timedelta(3), np.timedelta64(3, "s")]
 ODD += [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,9 @@ from idios.backends.csv_proposal import propose_format
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Mode
 from idios.errors import InvalidInput, SourceError
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
-
-from plans import category, dataset, number, of_kind, plan, whole
-from reference import Table
-from test_statistics import same
+from tests.conformance.plans import category, dataset, number, of_kind, plan, whole
+from tests.conformance.reference import Table
+from tests.conformance.test_statistics import same
 
 
 def written(records: list[list[str]], ending: str = "\r\n") -> str:

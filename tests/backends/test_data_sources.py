@@ -24,12 +24,9 @@ from idios.backends.source import table_name
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Median, Mode, TrimmedMean
 from idios.errors import SourceError
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
-
-from plans import by, category, dataset, number, of_kind, plan, whole
-from reference import Table
-from test_statistics import same
+from tests.conformance.plans import by, category, dataset, number, of_kind, plan, whole
+from tests.conformance.reference import Table
+from tests.conformance.test_statistics import same
 
 TABLE: Table = {"n": [3, 1, None, 2], "x": [0.5, 1.5, None, -2.25], "c": ["a", "b", "a", None]}
 COLUMNS = (whole("n"), number("x", "0.25"), category("c", "b", "a"))

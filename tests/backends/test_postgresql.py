@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
-
-from plans import by, category, dataset, number, of_kind, plan, whole
-from reference import Table
-from test_statistics import same
 
 from idios.backends.base import open_source
 from idios.backends.postgresql import PostgresqlChannel
@@ -21,7 +13,10 @@ from idios.backends.progress import Watch
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Median, Mode
 from idios.errors import SourceError
-from services.postgresql import NotInstalled, PostgresqlServer
+from tests.conformance.plans import by, category, dataset, number, of_kind, plan, whole
+from tests.conformance.reference import Table
+from tests.conformance.test_statistics import same
+from tests.services.postgresql import NotInstalled, PostgresqlServer
 
 psycopg = pytest.importorskip("psycopg")
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -19,10 +17,7 @@ from idios.backends.statements import Statement, _compiled
 from idios.core.statistics import Median
 from idios.core.summary import Summary
 from idios.query.predicate import All, Among, Any, Interval, Predicate, holds
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
-
-from plans import by, category, dataset, plan, whole
+from tests.conformance.plans import by, category, dataset, plan, whole
 
 REGION = category("region", "north", "south")
 DATA = dataset(whole("a"), whole("b"), REGION)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,10 +17,7 @@ from idios.backends.duckdb import DuckDbChannel
 from idios.backends.progress import Stopped, Watch
 from idios.core.statistics import Median
 from idios.errors import SourceError
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
-
-from plans import dataset, plan, whole
+from tests.conformance.plans import dataset, plan, whole
 
 SLOW = "SELECT sum(i % 7) FROM range(1000000000000) AS r(i)"
 WAIT = 20.0

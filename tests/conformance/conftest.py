@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from engines import SPARK, DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
-
-from services.spark import NotInstalled, session
+from tests.conformance.engines import SPARK, DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
+from tests.services.spark import NotInstalled, session
 
 
 @pytest.fixture(scope="session")

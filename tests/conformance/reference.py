@@ -16,7 +16,7 @@ from idios.core.summary import Summary
 from idios.query.plan import Aggregate, Plan
 from idios.query.predicate import ALWAYS, All, Among, Predicate
 from idios.query.schema import Column
-from summaries import summarise
+from tests.summaries import summarise
 
 EPOCH = datetime.datetime(1970, 1, 1)
 Table = Mapping[str, Sequence[object]]

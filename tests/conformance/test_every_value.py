@@ -18,14 +18,10 @@ from typing import Any
 from urllib.parse import quote
 
 import duckdb
-import hostile
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines import SPARK, DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
-from hostile import Hostile, Meaning
-from reference import reference
 
 import idios.backends.engine as engine_module
 from idios.backends import brackets, search
@@ -38,6 +34,10 @@ from idios.query.planner import plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset
 from idios.releasing import release
+from tests.conformance import hostile
+from tests.conformance.engines import SPARK, DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
+from tests.conformance.hostile import Hostile, Meaning
+from tests.conformance.reference import reference
 
 HARMLESS = 12
 """So many records hold nothing, or a value from the middle of the type."""

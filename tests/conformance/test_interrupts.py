@@ -10,8 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from engines import Engine
-from plans import by, category, dataset, number, plan, whole
 
 from idios.backends.channel import AT_ONCE, Channel
 from idios.backends.engine import SqlBackend
@@ -19,6 +17,8 @@ from idios.backends.progress import Stopped, Watch
 from idios.backends.statements import Statement
 from idios.core.statistics import Count, DistinctCount, KthLargest, Mean, Median, Mode, TrimmedMean
 from idios.query.predicate import Among
+from tests.conformance.engines import Engine
+from tests.conformance.plans import by, category, dataset, number, plan, whole
 
 SLOW = {
     "duckdb": "SELECT sum(i % 7) AS s FROM range(1000000000000) AS r(i)",

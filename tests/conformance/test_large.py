@@ -8,10 +8,6 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
-from engines import DuckdbEngine, Engine
-from plans import by, category, dataset, number, plan, whole
-from reference import Table, reference
-from test_statistics import same
 
 from idios.backends import engine as engines
 from idios.backends.channel import Channel
@@ -34,6 +30,10 @@ from idios.core.statistics import (
     Variance,
 )
 from idios.query.predicate import Among
+from tests.conformance.engines import DuckdbEngine, Engine
+from tests.conformance.plans import by, category, dataset, number, plan, whole
+from tests.conformance.reference import Table, reference
+from tests.conformance.test_statistics import same
 
 N = 100_000
 draw = random.Random(7)

@@ -6,13 +6,13 @@ import datetime
 
 import pyarrow as pa
 import pytest
-from engines import Engine
-from plans import category, dataset, number, of_kind, whole
 
 from idios.backends.base import describe_source, open_source
 from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Column
+from tests.conformance.engines import Engine
+from tests.conformance.plans import category, dataset, number, of_kind, whole
 
 TABLE = pa.table(
     {

@@ -9,9 +9,6 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
-from engines import Engine
-from plans import by, category, dataset, number, plan, whole
-from reference import Table, reference
 
 from idios.backends.base import Backend
 from idios.core.calibration import Choice, Method
@@ -39,6 +36,9 @@ from idios.core.summary import Summary
 from idios.query.plan import Plan
 from idios.query.predicate import NEVER, All, Among, Any
 from idios.query.schema import Dataset
+from tests.conformance.engines import Engine
+from tests.conformance.plans import by, category, dataset, number, plan, whole
+from tests.conformance.reference import Table, reference
 
 ROBUST: list[Statistic] = [
     Count(),

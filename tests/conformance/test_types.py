@@ -10,10 +10,6 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
-from engines import Engine
-from plans import by, category, dataset, number, of_kind, plan, whole
-from reference import Table
-from test_statistics import same
 
 from idios.backends.base import open_source
 from idios.core.domain import LIMIT, Kind
@@ -21,6 +17,10 @@ from idios.core.statistics import Count, DistinctCount, KthLargest, KthSmallest,
 from idios.errors import SourceError
 from idios.query.predicate import Among, Interval
 from idios.query.schema import Column
+from tests.conformance.engines import Engine
+from tests.conformance.plans import by, category, dataset, number, of_kind, plan, whole
+from tests.conformance.reference import Table
+from tests.conformance.test_statistics import same
 
 EVERY_POINT: list[Statistic] = [KthSmallest(1), DistinctCount()]
 """With a distance as long as the table, the window of the least value is all points in order."""

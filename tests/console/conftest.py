@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_office import Office, open_office, write_office
-from running import Served, Watched, browser, served, window
+
+from tests.console.console_office import Office, open_office, write_office
+from tests.console.running import Served, Watched, browser, served, window
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 
 from fastapi.testclient import TestClient
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
-
-from office import BY_REGION, MEDIAN, Office, open_office, write_office
+from tests.server.office import BY_REGION, MEDIAN, Office, open_office, write_office
 
 
 def sign_in(office: Office, token: str) -> TestClient:

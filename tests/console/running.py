@@ -20,7 +20,7 @@ from idios.ledger import Ledger, Role
 from idios.party import TrustedParty
 from idios.server.app import create_app
 from idios.server.service import Service
-from services.chromium import program
+from tests.services.chromium import program
 
 SLOW = 3
 """Seconds after which answers about surveys leave; those about the archive take longer than any test."""

@@ -6,7 +6,7 @@ import pytest
 
 from idios.core.neighbours import Exchange, Moves, Neighbours
 from idios.errors import InvalidInput
-from oracle import Space, Table, small_tables
+from tests.oracle import Space, Table, small_tables
 
 
 def test_names() -> None:

@@ -10,7 +10,6 @@ from functools import cache
 
 import pytest
 
-import oracle
 from idios.core import calibration
 from idios.core.calibration import Added, Level, Mechanism, Method, Protection, Silent, calibrate, choose
 from idios.core.certified import exp_minus
@@ -35,8 +34,9 @@ from idios.core.statistics import (
     Variance,
     WinsorizedMean,
 )
-from oracle import Space, Table, small_tables
-from summaries import summarise
+from tests import oracle
+from tests.oracle import Space, Table, small_tables
+from tests.summaries import summarise
 
 FIFTH = Fraction(1, 5)
 BITS = 400

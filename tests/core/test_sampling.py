@@ -16,7 +16,7 @@ from scipy import stats
 from idios.core import sampling
 from idios.core.sampling import SeededSource, Source, discrete_laplace
 from idios.errors import InvalidInput
-from randomness import FALSE_ALARM, Scripted, chi_square, more, words
+from tests.randomness import FALSE_ALARM, Scripted, chi_square, more, words
 
 SCALES = [Fraction(1, 7), Fraction(1), Fraction(10), Fraction(1000), Fraction(10**9)]
 EXTREMES = [Fraction(10**30), Fraction(3, 10**6), Fraction(22, 7)]

@@ -10,7 +10,7 @@ import pytest
 
 from idios.core import sampling
 from idios.core.sampling import SeededSource, Source, SystemSource, discrete_laplace
-from randomness import FALSE_ALARM, chi_square
+from tests.randomness import FALSE_ALARM, chi_square
 
 
 def test_sources_say_whether_they_are_secure() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from idios.core import sampling
 from idios.core.sampling import SeededSource, Source, uniform_below, weighted_index
 from idios.errors import InvalidInput
-from randomness import FALSE_ALARM, Scripted, chi_square, more
+from tests.randomness import FALSE_ALARM, Scripted, chi_square, more
 
 # ------------------------------------------------------------------------------------------- uniform numbers
 

@@ -19,7 +19,7 @@ from idios.errors import InvalidInput
 from idios.evaluation import compare, compare_frame
 from idios.evaluation.statistics import named
 from idios.party import TrustedParty
-from services.chromium import opened
+from tests.services.chromium import opened
 
 INCOMES = np.round(np.random.default_rng(5).lognormal(10, 1, 1001)).astype(np.int64)
 ALL = ("median", "kth_largest 2", "trimmed_mean 0.05", "iqr", "mean", "maximum", "minimum", "total", "variance")

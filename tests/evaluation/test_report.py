@@ -12,7 +12,7 @@ from idios.cli.main import app
 from idios.evaluation import browser, drawing, page, reproduction
 from idios.evaluation.content import Figure, Panel, Section, Series, Table
 from idios.evaluation.reproduction import Effort, reproduce
-from services.chromium import opened, program
+from tests.services.chromium import opened, program
 
 FIGURES = {"densities", "panels", "fair", "levels", "maximum", "counts"}
 

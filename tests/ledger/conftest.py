@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ledger_place import Place, people
 from sqlalchemy import Engine, create_engine, make_url, text
 
 from idios.ledger import Ledger
+from tests.ledger.ledger_place import Place, people
 
 _numbers = itertools.count()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from fractions import Fraction
 
-from ledger_place import Place
 from sqlalchemy import Engine, NullPool, create_engine, event, make_url, text
 
 from idios.ledger.chain import START, Anchor, next_entry
@@ -26,6 +25,7 @@ from idios.ledger.facts import (
 )
 from idios.ledger.request import Request
 from idios.ledger.upgrading import migrate
+from tests.ledger.ledger_place import Place
 
 KEY = b"0123456789abcdef" * 2
 SECRET, REVOKED = "a token of ada", "a token of bob"

@@ -5,10 +5,8 @@ import random
 from collections import defaultdict
 
 import pytest
-from declared import SMALL, dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wording import reworded, said
 
 from idios.core.domain import Domain, Kind
 from idios.errors import QuestionRefused
@@ -16,6 +14,8 @@ from idios.query.canonical import Diagrams
 from idios.query.predicate import ALWAYS, NEVER, All, Among, Any, holds
 from idios.query.reader import read
 from idios.query.schema import Column
+from tests.query.declared import SMALL, dataset
+from tests.query.wording import reworded, said
 
 RECORDS = [
     dict(zip("abcd", row, strict=True))

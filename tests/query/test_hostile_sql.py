@@ -5,12 +5,12 @@ import string
 import time
 
 import pytest
-from declared import PEOPLE, planned, protected
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idios.errors import IdiosError
 from idios.query.simplify import names
+from tests.query.declared import PEOPLE, planned, protected
 
 ANY = ["COUNT({})", "COUNT(DISTINCT {})"]
 ORDERED = [

@@ -5,13 +5,13 @@ import random
 from dataclasses import replace
 
 import pytest
-from declared import PEOPLE, SMALL, declared, planned, protected
-from wording import reworded, said
 
 from idios.core.domain import Domain, Kind
 from idios.core.neighbours import Neighbours
 from idios.errors import QuestionRefused
 from idios.query.schema import Column
+from tests.query.declared import PEOPLE, SMALL, declared, planned, protected
+from tests.query.wording import reworded, said
 
 SAME = [
     [

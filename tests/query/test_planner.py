@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 import pytest
-from declared import PEOPLE, dataset, declared, planned, protected
 
 from idios.core.calibration import Level, Method, Protection
 from idios.core.domain import Categories, Domain, Kind
@@ -16,6 +15,7 @@ from idios.query.planner import plan
 from idios.query.predicate import ALWAYS, Among
 from idios.query.reader import read
 from idios.query.schema import Column, Parameters
+from tests.query.declared import PEOPLE, dataset, declared, planned, protected
 
 F = Fraction
 

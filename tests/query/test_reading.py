@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 import pytest
-from declared import PEOPLE, dataset
 
 from idios.core.domain import Domain, Kind
 from idios.core.statistics import (
@@ -30,6 +29,7 @@ from idios.query.predicate import ALWAYS, NEVER, All, Among, Any
 from idios.query.question import Key, Measure, Question
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset
+from tests.query.declared import PEOPLE, dataset
 
 QUARTER = Fraction(1, 4)
 

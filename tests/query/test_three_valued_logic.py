@@ -6,8 +6,6 @@ import sqlite3
 from datetime import date, datetime
 
 import pytest
-from declared import SMALL, dataset
-from wording import said
 
 from idios.core.domain import Domain, Kind
 from idios.query.predicate import holds
@@ -15,6 +13,8 @@ from idios.query.reader import read
 from idios.query.schema import Column
 from idios.query.simplify import simplified
 from idios.query.work import Work
+from tests.query.declared import SMALL, dataset
+from tests.query.wording import said
 
 ROWS = list(itertools.product([None, 0, 1, 2, 3], [-2, 0, 1], [None, 0, 1, 2], [None, 0, 1]))
 RECORDS = [dict(zip("abcd", row, strict=True)) for row in ROWS]

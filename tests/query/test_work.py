@@ -4,7 +4,6 @@ import sys
 from fractions import Fraction
 
 import pytest
-from declared import dataset, declared
 
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
@@ -14,6 +13,7 @@ from idios.query.reader import read
 from idios.query.schema import Column, Parameters
 from idios.query.text import MAX_LENGTH
 from idios.query.work import MAX_WORK, Work
+from tests.query.declared import dataset, declared
 
 WIDE = declared(
     dataset(

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from office import Office, open_office, write_office
 from sqlalchemy import create_engine, make_url, text
+
+from tests.server.office import Office, open_office, write_office
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from services.postgresql import free_port
+from tests.services.postgresql import free_port
 
 SHIPPED = Path(__file__).parents[2] / "deploy" / "nginx.conf"
 

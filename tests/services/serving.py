@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx2
 
-from services.postgresql import free_port
+from tests.services.postgresql import free_port
 
 
 class Serving:

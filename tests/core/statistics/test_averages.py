@@ -13,7 +13,7 @@ from idios.core.domain import Domain
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.ranks import Ranks
 from idios.core.statistics import Mean, Statistic, TrimmedMean, WinsorizedMean
-from summaries import summarise
+from tests.summaries import summarise
 
 FAR = 2**61
 values = st.one_of(

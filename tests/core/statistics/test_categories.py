@@ -11,7 +11,7 @@ import pytest
 
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Histogram, Mode
-from oracle import Space, Table
+from tests.oracle import Space, Table
 
 
 def counts_of(table: Table, cells: int) -> tuple[int, ...]:

@@ -10,7 +10,6 @@ from functools import cache
 
 import pytest
 
-import oracle
 from idios.core.domain import Domain
 from idios.core.exact import Extended
 from idios.core.neighbours import Moves, Neighbours
@@ -33,8 +32,9 @@ from idios.core.statistics import (
     Variance,
     WinsorizedMean,
 )
-from oracle import Space, Table, small_tables
-from summaries import summarise
+from tests import oracle
+from tests.oracle import Space, Table, small_tables
+from tests.summaries import summarise
 
 REACH = 3
 TENTH, QUARTER, THIRD, FIFTH = Fraction(1, 10), Fraction(1, 4), Fraction(1, 3), Fraction(1, 5)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oracle
 from idios.core.domain import Domain
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import (
@@ -25,8 +24,9 @@ from idios.core.statistics import (
     Variance,
     WinsorizedMean,
 )
-from oracle import Space, Table
-from summaries import summarise
+from tests import oracle
+from tests.oracle import Space, Table
+from tests.summaries import summarise
 
 LOW, HIGH = -6, 6
 

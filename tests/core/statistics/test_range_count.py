@@ -10,7 +10,7 @@ from idios.core.domain import Domain
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import RangeCount
 from idios.core.summary import Summary
-from oracle import Space, small_tables
+from tests.oracle import Space, small_tables
 
 LOW, HIGH, REACH = -1, 2, 3
 

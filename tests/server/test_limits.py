@@ -1,0 +1,58 @@
+"""How often, how much and how slowly one may ask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from idios.server.limits import MOST, Limiter
+from tests.server.office import MEDIAN, Office, open_office, write_office
+
+QUESTION = {"sql": MEDIAN, "epsilon": "0.1"}
+
+
+def test_a_token_has_a_limit_of_its_own(tmp_path: Path) -> None:
+    office = open_office(write_office(tmp_path), requests_per_minute=40)
+    with office.client:
+        statuses = [office.call("GET", "/v1/me").status_code for _ in range(12)]
+        assert statuses == [200] * 10 + [429] * 2
+        turned_away = office.call("GET", "/v1/me")
+        assert int(turned_away.headers["Retry-After"]) >= 1
+        assert turned_away.json()["error"]["code"] == "too_many_requests"
+        assert office.call("GET", "/v1/me", "bob").status_code == 200
+        before = office.ledger.head()
+        assert office.ask().status_code == 429
+        assert office.ledger.head() == before
+
+
+def test_an_address_has_a_limit_and_health_has_none(tmp_path: Path) -> None:
+    office = open_office(write_office(tmp_path), requests_per_minute_address=40)
+    with office.client:
+        assert [office.call("GET", "/v1/me").status_code for _ in range(11)][-1] == 429
+        assert office.call("GET", "/v1/me", "bob").status_code == 429
+        assert office.call("GET", "/healthz", None).status_code == 200
+
+
+def test_guessing_tokens_is_slowed_down(office: Office) -> None:
+    statuses = [office.call("GET", "/v1/me", f"guess {i}").status_code for i in range(20)]
+    assert statuses[0] == 401
+    assert statuses[-1] == 429
+    assert office.call("GET", "/v1/me").status_code == 200
+
+
+def test_a_body_without_a_length_is_cut_off(office: Office) -> None:
+    def endless() -> object:
+        for _ in range(100):
+            yield b"x" * 4096
+
+    answered = office.call("POST", "/v1/quote", content=endless())
+    assert answered.status_code == 413
+
+
+def test_whoever_was_silent_longest_is_forgotten() -> None:
+    now = 0.0
+    limiter = Limiter(4, clock=lambda: now)
+    assert [limiter.wait("first"), limiter.wait("first")] == [0, 15]
+    for i in range(MOST):
+        limiter.wait(str(i))
+    assert limiter.wait("first") == 0
+    assert len(limiter._seen) == MOST
