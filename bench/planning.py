@@ -19,10 +19,10 @@ from idios import showing
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.errors import IdiosError
-from idios.query.planner import plan
+from idios.query.lexer import MAX_LENGTH
+from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset, Parameters
-from idios.query.text import MAX_LENGTH
 
 EXPECTED = 1.0
 """Seconds of CPU that no question may take."""
@@ -133,7 +133,7 @@ def measured(sql: str) -> tuple[float, str]:
     """Seconds of CPU that a question takes before it is charged or refused, and what came of it."""
     began = time.thread_time()
     try:
-        planned = plan(read(sql, {"t": DATASET}), DATASET, 1000)
+        planned = make_plan(read(sql, {"t": DATASET}), DATASET, 1000)
         free = showing.Standing(planned.epsilon, planned.delta, None, Fraction(0), None, False)
         showing.quote(planned, free)
         found = "planned"

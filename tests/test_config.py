@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from idios.config import DATASET_KEYS, read_column, read_configuration, read_parameters, since_1970
+from idios.config import DATASET_KEYS, read_column, read_configuration, read_parameters
 from idios.core.calibration import Level
 from idios.core.domain import Domain, Kind
 from idios.errors import ConfigurationError, InvalidInput
+from idios.query.calendar import since_1970
 
 WHOLE = """
 [ledger]

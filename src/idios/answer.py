@@ -21,12 +21,9 @@ from idios.core.guarantee import Guarantee
 from idios.core.statistics import Mode
 from idios.errors import InvalidInput
 from idios.exchange import Fields, guarantee_to_dict, number, read_guarantee
+from idios.query.calendar import to_datetime
 from idios.query.plan import Aggregate, Plan
 from idios.tables import amount, shown
-
-EPOCH = datetime.datetime(1970, 1, 1)
-_MICROSECOND = datetime.timedelta(microseconds=1)
-_FIRST, _LAST = ((moment - EPOCH) // _MICROSECOND for moment in (datetime.datetime.min, datetime.datetime.max))
 
 UNKNOWN_MARGIN = {
     Method.LOCAL: "the noise is fitted to the data, so its scale is for the controller alone",
@@ -60,9 +57,8 @@ def written(value: Fraction, kind: str, column_kind: Kind | None) -> str:
     """One released number as it is stored: exact, or a date in ISO form."""
     if kind not in ("date", "timestamp"):
         return str(text(value))
-    microseconds = value * 86_400_000_000 if column_kind is Kind.DATE else value
     # What noise carries beyond the calendar is put at its end; that is post-processing.
-    moment = EPOCH + _MICROSECOND * min(max(int(microseconds // 1), _FIRST), _LAST)
+    moment = to_datetime(value, Kind.DATE if column_kind is Kind.DATE else Kind.TIMESTAMP)
     return moment.date().isoformat() if kind == "date" else moment.isoformat()
 
 

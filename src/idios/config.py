@@ -8,7 +8,6 @@ Rules:
 
 from __future__ import annotations
 
-import datetime
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -18,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from idios.backends.csv import CsvFormat
-from idios.backends.moments import microseconds
 from idios.core.calibration import Level, Protection
 from idios.core.domain import Categories, Domain, Kind, default_step
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
 from idios.errors import ConfigurationError, InvalidInput
+from idios.query.calendar import since_1970
 from idios.query.schema import Column, Dataset, Parameters
 from idios.settings import LEDGER_VARIABLES, Settings, read_settings
 from idios.sharing import sharing
@@ -245,25 +244,16 @@ def _domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
     if bounds is not None and kind in (Kind.DATE, Kind.TIMESTAMP):
         if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
             raise InvalidInput(f"bounds must be a pair (lower, upper), got {bounds!r}")
-        bounds = tuple(None if b is None else since_1970(b, kind) for b in bounds)
+        bounds = tuple(None if b is None else _read_bound(b, kind) for b in bounds)
     return Domain.declare(step=step, bounds=bounds)
 
 
-def since_1970(moment: Any, kind: Kind) -> Fraction:
-    """Days (of a date) or microseconds (of a timestamp, UTC) since 1970-01-01.
-
-    >>> since_1970("1970-01-03", Kind.DATE), since_1970("1970-01-01T00:00:01", Kind.TIMESTAMP)
-    (Fraction(2, 1), Fraction(1000000, 1))
-    """
+def _read_bound(moment: Any, kind: Kind) -> Fraction:
+    """A bound of a date or timestamp column as a number."""
     try:
-        if isinstance(moment, str):
-            moment = datetime.datetime.fromisoformat(moment)
-        if not isinstance(moment, datetime.datetime):
-            moment = datetime.datetime(moment.year, moment.month, moment.day)
-    except (ValueError, AttributeError):
+        return since_1970(moment, kind)
+    except ValueError:
         raise InvalidInput(f"a bound must be a date such as 2026-01-31, got {moment!r}") from None
-    found = microseconds(moment)
-    return Fraction(found, 86_400_000_000) if kind is Kind.DATE else Fraction(found)
 
 
 def read_parameters(given: Any) -> Parameters:

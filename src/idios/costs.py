@@ -20,10 +20,10 @@ from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
 from idios.inspecting import inspected, reaching
 from idios.query.plan import Plan
-from idios.query.planner import plan as make_plan
+from idios.query.planner import make_plan
 from idios.query.question import Question
 from idios.query.schema import Dataset
-from idios.query.shares import Weights
+from idios.query.split import Split
 from idios.releasing import calibrated
 
 GROUP = 5
@@ -94,7 +94,7 @@ class Plans:
         return reaching(self.some, max(distances, default=0))
 
 
-def at_every_level(question: Question, dataset: Dataset, epsilon: Number, weights: Weights = None) -> Plans:
+def at_every_level(question: Question, dataset: Dataset, epsilon: Number, weights: Split = None) -> Plans:
     """Plan a question at every level; public facts only."""
     found: dict[str, Plan | str] = {}
     refusals: list[InvalidInput | Unanswerable] = []

@@ -43,11 +43,11 @@ from idios.holding import Holding, hold
 from idios.inspecting import Inspection, inspected, reaching
 from idios.ledger import Ledger, Request, Reservation, StoredAnswer
 from idios.query.plan import Plan
-from idios.query.planner import plan as make_plan
+from idios.query.planner import make_plan
 from idios.query.question import Question
 from idios.query.reader import read
 from idios.query.schema import Dataset, Parameters
-from idios.query.shares import Weights
+from idios.query.split import Split
 from idios.releasing import compute
 from idios.sandbox import Sandbox, Twins
 
@@ -189,7 +189,7 @@ class TrustedParty:
         sql: str,
         epsilon: Number,
         *,
-        weights: Weights = None,
+        weights: Split = None,
         analyst: str | None = None,
         once: str | None = None,
         watch: Watch | None = None,
@@ -207,7 +207,7 @@ class TrustedParty:
         sql: str,
         epsilon: Number,
         *,
-        weights: Weights = None,
+        weights: Split = None,
         analyst: str | None = None,
         once: str | None = None,
     ) -> Charged:
@@ -264,7 +264,7 @@ class TrustedParty:
         """The digest that identifies the question, as the data set is declared now; touches no data."""
         return _request(plan, None).key
 
-    def quote(self, sql: str, epsilon: Number, *, weights: Weights = None, analyst: str | None = None) -> Quote:
+    def quote(self, sql: str, epsilon: Number, *, weights: Split = None, analyst: str | None = None) -> Quote:
         """Say what a question would cost and promise; touches no data."""
         return self.price(self.plan(sql, epsilon, weights), analyst=analyst)
 
@@ -279,7 +279,7 @@ class TrustedParty:
         standing = showing.Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
         return showing.quote(plan, standing)
 
-    def inspect(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Inspection:
+    def inspect(self, sql: str, epsilon: Number, *, weights: Split = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
         plan = self.plan(sql, epsilon, weights)
         holding = self.holdings[plan.dataset.name]
@@ -293,7 +293,7 @@ class TrustedParty:
             cells += [inspected(plan, number, seen, group, reach) for number, seen in enumerate(found)]
         return Inspection(tuple(cells))
 
-    def costs(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Costs:
+    def costs(self, sql: str, epsilon: Number, *, weights: Split = None) -> Costs:
         """Show the controller how far off the answers would be at each level of protection; is recorded.
 
         For the controller alone: expected errors follow from the data. Charges nothing.
@@ -305,7 +305,7 @@ class TrustedParty:
         self.ledger.inspected(_request(plans.some, None))
         return costs(plans, holding.backend.summarise(plans.furthest))
 
-    def plan(self, sql: str, epsilon: Number, weights: Weights = None) -> Plan:
+    def plan(self, sql: str, epsilon: Number, weights: Split = None) -> Plan:
         """Read and plan a question: public facts only."""
         question = self._read(sql)
         return make_plan(question, self.holdings[question.dataset].dataset, epsilon, weights)

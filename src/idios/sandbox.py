@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from fractions import Fraction
 from threading import Lock
 
@@ -17,14 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from idios import showing
-from idios.answer import EPOCH, Answer
+from idios.answer import Answer
 from idios.backends.base import Backend, Watch, open_source
 from idios.backends.memory import divided
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import Number
+from idios.query.calendar import DAY, UNITS, since_1970, to_datetime
 from idios.query.plan import Plan
 from idios.query.schema import Column, Dataset
-from idios.query.shares import Weights
+from idios.query.split import Split
 from idios.releasing import compute
 
 ROWS = 1000
@@ -39,10 +39,7 @@ TEN_YEARS = 3652
 FURTHEST = 2**61
 """No value is further from 0, in steps: a column's bounds may be, but what is read may not."""
 
-_DAY = timedelta(days=1)
-_MICROSECOND = timedelta(microseconds=1)
-_UNITS = {Kind.DATE: _DAY, Kind.TIMESTAMP: _MICROSECOND}
-_MIDDLE = datetime(2000, 1, 1)
+_MIDDLE = "2000-01-01"
 
 
 class Twins:
@@ -72,9 +69,9 @@ class Sandbox:
     """Answers about twins; ``plan`` reads and plans a question about the data sets that the caller may ask about."""
 
     twins: Twins
-    plan: Callable[[str, Number, Weights], Plan]
+    plan: Callable[[str, Number, Split], Plan]
 
-    def __call__(self, sql: str, epsilon: Number, weights: Weights = None, *, watch: Watch | None = None) -> Answer:
+    def __call__(self, sql: str, epsilon: Number, weights: Split = None, *, watch: Watch | None = None) -> Answer:
         """Answer a question about made-up data, as it would be answered about the real; ``Stopped`` if that is."""
         plan = self.plan(sql, epsilon, weights)
         content = compute(plan, self.twins.of(plan.dataset), watch)
@@ -100,9 +97,9 @@ def _values(column: Column) -> pa.Array:
     points = (_uniform(random, low, high) for _ in range(ROWS))
     values = [point * column.domain.step for point in points]
     if column.kind is Kind.DATE:
-        return pa.array([_moment(value, _DAY).date() for value in values], pa.date32(), mask=missing)
+        return pa.array([to_datetime(value, Kind.DATE).date() for value in values], pa.date32(), mask=missing)
     if column.kind is Kind.TIMESTAMP:
-        return pa.array([_moment(value, _MICROSECOND) for value in values], pa.timestamp("us"), mask=missing)
+        return pa.array([to_datetime(value, Kind.TIMESTAMP) for value in values], pa.timestamp("us"), mask=missing)
     # as floats, which are read onto any grid
     return pa.array([float(value) for value in values], pa.float64(), mask=missing)
 
@@ -110,8 +107,8 @@ def _values(column: Column) -> pa.Array:
 def _range(kind: Kind, domain: Domain) -> tuple[int, int]:
     """The first and the last point: the bounds, and where there is none a made-up one."""
     half, middle = max(Fraction(HALF), HALF * domain.step), Fraction(0)
-    if kind in _UNITS:
-        half, middle = (Fraction(span // _UNITS[kind]) for span in (TEN_YEARS * _DAY, _MIDDLE - EPOCH))
+    if kind in UNITS:
+        half, middle = Fraction(TEN_YEARS * DAY, UNITS[kind]), since_1970(_MIDDLE, kind)
     low, high = ((middle - half) // domain.step, (middle + half) // domain.step)
     width = high - low
     if domain.lower is not None:
@@ -129,9 +126,3 @@ def _near(point: int) -> int:
 def _uniform(random: np.random.Generator, low: int, high: int) -> int:
     # 128 bits, so that what the division leaves over does not show
     return low + int.from_bytes(random.bytes(16), "big") % (high - low + 1)
-
-
-def _moment(count: Fraction, unit: timedelta) -> datetime:
-    """``count`` units after 1970, clamped to the ends of the calendar."""
-    first, last = ((end - EPOCH) // unit for end in (datetime.min, datetime.max))
-    return EPOCH + min(max(int(count // 1), first), last) * unit

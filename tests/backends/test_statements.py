@@ -16,7 +16,8 @@ from idios.backends.selection import Selection
 from idios.backends.statements import Statement, _compiled
 from idios.core.statistics import Median
 from idios.core.summary import Summary
-from idios.query.predicate import All, Among, Any, Interval, Predicate, holds
+from idios.query.intervals import Interval
+from idios.query.predicates import All, Among, Any, Predicate, holds
 from tests.conformance.plans import by, category, dataset, plan, whole
 
 REGION = category("region", "north", "south")

@@ -12,7 +12,7 @@ from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Mode, Statistic
 from idios.query.plan import Aggregate, Group, Plan
-from idios.query.predicate import ALWAYS, Predicate
+from idios.query.predicates import ALWAYS, Predicate
 from idios.query.schema import Column, Dataset
 
 ONE = Fraction(1)

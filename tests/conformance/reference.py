@@ -14,7 +14,7 @@ from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Mode
 from idios.core.summary import Summary
 from idios.query.plan import Aggregate, Plan
-from idios.query.predicate import ALWAYS, All, Among, Predicate
+from idios.query.predicates import ALWAYS, All, Among, Predicate
 from idios.query.schema import Column
 from tests.summaries import summarise
 

@@ -30,7 +30,7 @@ from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.errors import IdiosError, SourceError, Unanswerable
 from idios.query.plan import Plan
-from idios.query.planner import plan
+from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset
 from idios.releasing import release
@@ -103,7 +103,7 @@ def plans(column: Column, protection: Protection) -> Iterator[Plan]:
     data = data_set(column, protection)
     for sql in questions(column):
         try:
-            yield plan(read(sql, {"t": data}), data, Fraction(100))
+            yield make_plan(read(sql, {"t": data}), data, Fraction(100))
         except (Unanswerable, IdiosError):
             continue  # by public facts alone
 

@@ -16,7 +16,7 @@ from idios.backends.engine import SqlBackend
 from idios.backends.progress import Stopped, Watch
 from idios.backends.statements import Statement
 from idios.core.statistics import Count, DistinctCount, KthLargest, Mean, Median, Mode, TrimmedMean
-from idios.query.predicate import Among
+from idios.query.predicates import Among
 from tests.conformance.engines import Engine
 from tests.conformance.plans import by, category, dataset, number, plan, whole
 

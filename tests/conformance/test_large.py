@@ -29,7 +29,7 @@ from idios.core.statistics import (
     TrimmedMean,
     Variance,
 )
-from idios.query.predicate import Among
+from idios.query.predicates import Among
 from tests.conformance.engines import DuckdbEngine, Engine
 from tests.conformance.plans import by, category, dataset, number, plan, whole
 from tests.conformance.reference import Table, reference

@@ -34,7 +34,7 @@ from idios.core.statistics import (
 )
 from idios.core.summary import Summary
 from idios.query.plan import Plan
-from idios.query.predicate import NEVER, All, Among, Any
+from idios.query.predicates import NEVER, All, Among, Any
 from idios.query.schema import Dataset
 from tests.conformance.engines import Engine
 from tests.conformance.plans import by, category, dataset, number, plan, whole

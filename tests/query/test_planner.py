@@ -11,8 +11,8 @@ from idios.core.neighbours import Neighbours
 from idios.core.statistics import Count, Maximum, Mean, Median, Minimum
 from idios.errors import IdiosError, InvalidInput, QuestionRefused, Unanswerable
 from idios.query.plan import Output
-from idios.query.planner import plan
-from idios.query.predicate import ALWAYS, Among
+from idios.query.planner import make_plan
+from idios.query.predicates import ALWAYS, Among
 from idios.query.reader import read
 from idios.query.schema import Column, Parameters
 from tests.query.declared import PEOPLE, dataset, declared, planned, protected
@@ -83,7 +83,7 @@ def test_epsilon_is_a_number_greater_than_0(epsilon):
 
 def test_a_question_is_planned_for_its_own_data_set():
     with pytest.raises(InvalidInput, match="about 'people', the data set given is 'other'"):
-        plan(read("SELECT COUNT(*) FROM people", {"people": PEOPLE}), declared(name="other"), 1)
+        make_plan(read("SELECT COUNT(*) FROM people", {"people": PEOPLE}), declared(name="other"), 1)
 
 
 def test_the_count_of_a_whole_table_is_free_under_replace():

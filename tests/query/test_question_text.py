@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from idios.errors import IdiosError, QuestionRefused
-from idios.query.text import MAX_LENGTH, MAX_NESTING, cut
+from idios.query.lexer import MAX_LENGTH, MAX_NESTING, tokenize
 
 REFUSED = [
     ("SELECT COUNT(*) FROM t -- all of it", "comments", (1, 24)),
@@ -90,7 +90,7 @@ REFUSED = [
 @pytest.mark.parametrize(("sql", "fragment", "position"), REFUSED)
 def test_refusals_name_the_place(sql, fragment, position):
     with pytest.raises(QuestionRefused) as caught:
-        cut(sql)
+        tokenize(sql)
     assert fragment in str(caught.value)
     assert caught.value.position == position
 
@@ -98,43 +98,43 @@ def test_refusals_name_the_place(sql, fragment, position):
 @pytest.mark.parametrize("thing", [None, 3, b"SELECT 1", ["SELECT"]])
 def test_only_text_is_a_question(thing):
     with pytest.raises(QuestionRefused, match="a question is text"):
-        cut(thing)
+        tokenize(thing)
 
 
 def test_length_and_nesting_are_capped():
     with pytest.raises(QuestionRefused, match="at most 20,000 characters"):
-        cut("SELECT " + " " * MAX_LENGTH)
+        tokenize("SELECT " + " " * MAX_LENGTH)
     for opened in ("(", "NOT ", "NOT (", "NOT NOT ("):
         weight = opened.count("(") + opened.count("NOT")
         deepest = MAX_NESTING // weight
         for times, allowed in ((deepest, True), (deepest + 1, False), (3000, False)):
             sql = f"SELECT COUNT(*) FROM t WHERE {opened * times} x > 1 {')' * opened.count('(') * times}"
             if allowed:
-                cut(sql)
+                tokenize(sql)
             else:
                 with pytest.raises(QuestionRefused, match=r"nest at most|at most 20,000"):
-                    cut(sql)
+                    tokenize(sql)
 
 
 def test_depth_is_counted_by_branch_not_in_total():
-    cut("SELECT COUNT(*) FROM t WHERE " + " AND ".join(["NOT (x > 1)"] * 500))
+    tokenize("SELECT COUNT(*) FROM t WHERE " + " AND ".join(["NOT (x > 1)"] * 500))
 
 
 def test_what_is_quoted_is_not_read():
-    words = cut("SELECT MAX(\"limit\") FROM t WHERE c = 'a -- b; SELECT *' AND d = 'it''s'").tokens
+    words = tokenize("SELECT MAX(\"limit\") FROM t WHERE c = 'a -- b; SELECT *' AND d = 'it''s'").tokens
     assert [word.text for word in words[-5:]][::2] == ["'a -- b; SELECT *'", "d", "'it''s'"]
 
 
 def test_a_refusal_shows_a_caret_under_the_place():
     with pytest.raises(QuestionRefused) as caught:
-        cut("SELECT COUNT(*)\n  FROM t\tJOIN u")
+        tokenize("SELECT COUNT(*)\n  FROM t\tJOIN u")
     assert str(caught.value).split("\n")[1:] == ["    FROM t JOIN u", "           ^"]
     assert isinstance(caught.value, IdiosError)
 
 
 def test_a_long_line_is_shown_in_part():
     with pytest.raises(QuestionRefused) as caught:
-        cut("SELECT COUNT(*) FROM t WHERE x IN (" + ", ".join(["1"] * 200) + ") LIMIT 3" + " " * 300)
+        tokenize("SELECT COUNT(*) FROM t WHERE x IN (" + ", ".join(["1"] * 200) + ") LIMIT 3" + " " * 300)
     _, shown, caret = str(caught.value).split("\n")
     assert len(shown) < 110
     assert shown[caret.index("^") :].startswith("LIMIT")
@@ -142,6 +142,6 @@ def test_a_long_line_is_shown_in_part():
 
 def test_a_refusal_survives_being_sent_between_processes():
     with pytest.raises(QuestionRefused) as caught:
-        cut("SELECT *")
+        tokenize("SELECT *")
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.position) == (str(caught.value), caught.value.position)

@@ -25,7 +25,7 @@ from idios.core.statistics import (
     WinsorizedMean,
 )
 from idios.errors import InvalidInput, QuestionRefused
-from idios.query.predicate import ALWAYS, NEVER, All, Among, Any
+from idios.query.predicates import ALWAYS, NEVER, All, Among, Any
 from idios.query.question import Key, Measure, Question
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset

@@ -7,7 +7,7 @@ from sqlglot.tokens import Tokenizer
 from idios.config import declare
 from idios.party import TrustedParty
 from idios.query.functions import FUNCTIONS
-from idios.query.text import RESERVED
+from idios.query.lexer import RESERVED
 from idios.server.catalogue import described
 
 

@@ -18,13 +18,13 @@ import numpy as np
 
 from idios.backends.columns import typed
 from idios.backends.labels import as_written, count_labels, read_declared, read_labels
-from idios.backends.moments import Array
 from idios.core.domain import Domain, Kind, default_step
 from idios.core.exact import exact
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary, Window
 from idios.errors import InvalidInput
+from idios.query.calendar import Array
 
 _SAFE = 2**62  # grid points beyond this are kept as Python integers, so that nothing wraps
 

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from idios.backends import moments
-from idios.backends.moments import NARROW, Array
 from idios.core.domain import Kind
 from idios.errors import InvalidInput
+from idios.query import calendar
+from idios.query.calendar import NARROW, Array
 
 _PLAIN = frozenset({str, int, bool})
 _NUMBERS = {Kind.INTEGER, Kind.NUMBER, Kind.DECIMAL}
@@ -102,12 +102,12 @@ def _arrow(values: Any) -> Typed:
     elif pa.types.is_floating(kind):
         values, found = values.cast(pa.float64()), Kind.NUMBER
     elif pa.types.is_date64(kind):  # milliseconds, of which Arrow would convert whole days only
-        return Typed(np.asarray(values.cast(pa.int64()).fill_null(0)) // 86_400_000, Kind.DATE, present)
+        return Typed(np.asarray(values.cast(pa.int64()).fill_null(0)) // (calendar.DAY // 1000), Kind.DATE, present)
     elif pa.types.is_date(kind):
         values, found = values.cast(pa.int32()), Kind.DATE
     elif pa.types.is_timestamp(kind):
         ticks = np.asarray(values.cast(pa.int64()).fill_null(0))
-        return Typed(moments.ticks_to_microseconds(ticks, kind.unit), Kind.TIMESTAMP, present)
+        return Typed(calendar.ticks_to_microseconds(ticks, kind.unit), Kind.TIMESTAMP, present)
     else:
         raise InvalidInput(f"values must be numbers, dates or timestamps, got a column of {kind}")
     array = np.asarray(values.fill_null(0))
@@ -129,8 +129,10 @@ def _numpy(values: Array, mixed: bool) -> Typed:
             values = np.clip(values, -sys.float_info.max, sys.float_info.max)
         found = Typed(values.astype(np.float64, copy=False), Kind.NUMBER, present)
     elif kind == "M":
-        present, unit = ~np.isnat(values), moments.kind_of_unit(values.dtype)
-        found = Typed(moments.since_1970(np.where(present, values, np.zeros(1, values.dtype))), unit, present)
+        present, unit = ~np.isnat(values), calendar.kind_of_unit(values.dtype)
+        found = Typed(
+            calendar.datetime64_to_numbers(np.where(present, values, np.zeros(1, values.dtype))), unit, present
+        )
     else:
         raise InvalidInput(f"values must be numbers, dates or timestamps, got an array of {values.dtype}")
     if hidden is None:
@@ -149,7 +151,7 @@ def _listed(values: list[Any], mixed: bool) -> Typed:
         names = " and ".join(sorted(str(kind) for kind in known))
         raise InvalidInput(f"the list mixes the types {names}: give it one type, or declare a step for numbers")
     kind = known.pop() if len(known) == 1 else Kind.DECIMAL
-    read = {Kind.DATE: moments.days, Kind.TIMESTAMP: moments.microseconds}.get(kind, plain_number)
+    read = {Kind.DATE: calendar.to_days, Kind.TIMESTAMP: calendar.to_microseconds}.get(kind, plain_number)
     numbers = [read(value) if there else 0 for value, there in zip(values, present, strict=True)]
     dtype: type = float if kind is Kind.NUMBER else object
     if kind not in (Kind.NUMBER, Kind.DECIMAL) and all(-NARROW < number < NARROW for number in numbers):
@@ -188,7 +190,7 @@ def kind_of(value: Any) -> Kind:
     if isinstance(value, Decimal | Fraction):
         return Kind.DECIMAL
     if isinstance(value, np.datetime64):
-        return moments.kind_of_unit(value.dtype)
+        return calendar.kind_of_unit(value.dtype)
     if isinstance(value, datetime.datetime):
         return Kind.TIMESTAMP
     if isinstance(value, datetime.date):

@@ -21,7 +21,7 @@ from idios.backends.queries import Key, Queries, Run
 from idios.backends.scan import Need, scan
 from idios.backends.selection import ONLY
 from idios.core.summary import Window
-from idios.query.predicate import ALWAYS
+from idios.query.predicates import ALWAYS
 
 SMALL = 50_000
 """Up to this many records, sorting is as fast as any other way."""

@@ -16,8 +16,9 @@ from idios.backends.dialect import Dialect
 from idios.backends.reading import Reading
 from idios.backends.statements import Relation
 from idios.core.domain import LIMIT, Categories, Kind
+from idios.query.intervals import Interval
 from idios.query.plan import Group, Plan
-from idios.query.predicate import All, Among, Interval, Predicate
+from idios.query.predicates import All, Among, Predicate
 
 CELL = "cell"
 

@@ -13,9 +13,9 @@ from fractions import Fraction
 from idios.core.domain import LIMIT, Categories
 from idios.core.exact import text
 from idios.errors import QuestionRefused
-from idios.query.canonical import Diagram
-from idios.query.intervals import Intervals, split
-from idios.query.literals import show
+from idios.query.calendar import format_value
+from idios.query.decision_diagram import Diagram
+from idios.query.intervals import Intervals, partition
 from idios.query.plan import Group
 from idios.query.question import Key, Question
 from idios.query.schema import Column, Dataset
@@ -50,7 +50,7 @@ def parts(group: Group, selection: Diagram) -> tuple[Intervals, ...]:
     """What each group can hold of what is selected: equal for equal partitions, however the bins were named."""
     possible, _ = selection.possible(group.column)
     selection.within.work.spend(RUN * (len(possible) + len(group.intervals)))
-    return split(possible, group.intervals)
+    return partition(possible, group.intervals)
 
 
 def _count(question: Question, key: Key, column: Column, selection: Diagram) -> int:
@@ -109,7 +109,7 @@ def _group(question: Question, key: Key, label: str, column: Column, selection: 
         if isinstance(column.domain, Categories):
             values.append(column.domain.values[index])
         else:
-            values.append(show(column, first * grid.step))
+            values.append(format_value(first * grid.step, column.kind))
     return Group(label, column.name, tuple(intervals), tuple(values))
 
 

@@ -6,11 +6,14 @@ An end that is None is unlimited.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from idios.core.exact import INFINITY
-from idios.query.predicate import Interval
 
-Intervals = tuple[Interval, ...]
+Interval: TypeAlias = tuple[int | None, int | None]
+"""Grid points first..last, both included; None is unlimited on that side."""
+
+Intervals: TypeAlias = tuple[Interval, ...]
 
 EVERYTHING: Intervals = ((None, None),)
 NOTHING: Intervals = ()
@@ -66,10 +69,10 @@ def intersection_of_all(sets: Sequence[Intervals]) -> Intervals:
     return complement(union(run for one in sets for run in complement(one)))
 
 
-def split(intervals: Intervals, parts: Sequence[Interval]) -> tuple[Intervals, ...]:
+def partition(intervals: Intervals, parts: Sequence[Interval]) -> tuple[Intervals, ...]:
     """The points of a set that lie in each of some disjoint intervals, which ascend.
 
-    >>> split(((1, 4), (6, 6)), [(0, 2), (3, 5), (7, 8)])
+    >>> partition(((1, 4), (6, 6)), [(0, 2), (3, 5), (7, 8)])
     (((1, 2),), ((3, 4),), ())
     """
     found: list[Intervals] = []

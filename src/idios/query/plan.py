@@ -9,7 +9,7 @@ from idios.core.calibration import Choice, Method
 from idios.core.domain import Categories, Domain
 from idios.core.guarantee import Guarantee
 from idios.core.statistics import Mode, Statistic
-from idios.query.predicate import Predicate
+from idios.query.predicates import Predicate
 from idios.query.schema import Dataset
 
 

@@ -25,17 +25,16 @@ from idios.core.guarantee import Guarantee
 from idios.core.statistics import Count, Mode, Statistic
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
 from idios.query import cells as partition
-from idios.query.canonical import Diagram, Diagrams
+from idios.query.decision_diagram import Diagram, DiagramManager
 from idios.query.functions import normal
 from idios.query.intervals import EVERYTHING, union
-from idios.query.normal import identity, normal_form
+from idios.query.normal_form import normal_form, statistic_key
 from idios.query.offers import alternatives, objection
 from idios.query.plan import Aggregate, Group, Output, Plan
-from idios.query.predicate import ALWAYS, All, Among, Predicate
+from idios.query.predicates import ALWAYS, All, Among, Predicate, simplify
 from idios.query.question import Key, Measure, Question
 from idios.query.schema import Dataset
-from idios.query.shares import Weights, weigh
-from idios.query.simplify import simplified
+from idios.query.split import Split, read_split
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Target:
     whole: bool
 
 
-def plan(question: Question, dataset: Dataset, epsilon: object, weights: Weights = None) -> Plan:
+def make_plan(question: Question, dataset: Dataset, epsilon: object, weights: Split = None) -> Plan:
     """Decide everything about a question that can be decided without data.
 
     >>> from idios.core.domain import Kind
@@ -58,7 +57,7 @@ def plan(question: Question, dataset: Dataset, epsilon: object, weights: Weights
     >>> from idios.query.schema import Column
     >>> people = Dataset("people", {"age": Column("age", Kind.INTEGER, Domain(lower=0, upper=120), nullable=False)})
     >>> question = read("SELECT COUNT(*), MEDIAN(age), AVG(age) FROM people WHERE age < 18", {"people": people})
-    >>> [(a.label, str(a.epsilon), a.domain.upper) for a in plan(question, people, "0.6").aggregates]
+    >>> [(a.label, str(a.epsilon), a.domain.upper) for a in make_plan(question, people, "0.6").aggregates]
     [('COUNT(*)', '1/5', None), ('AVG(age)', '1/5', 17), ('MEDIAN(age)', '1/5', 17)]
     """
     total = positive(epsilon, "epsilon")
@@ -73,13 +72,13 @@ def plan(question: Question, dataset: Dataset, epsilon: object, weights: Weights
         _target(question, measure, dataset, values, values == selection, len(cells))
         for measure, values in zip(question.measures, own, strict=True)
     ]
-    names = [identity(target.statistic, target.column, target.selection) for target in listed]
+    names = [statistic_key(target.statistic, target.column, target.selection) for target in listed]
     first = dict(zip(reversed(names), reversed(listed), strict=True))
     order = sorted(first)
     targets = [first[name] for name in order]
     places = {name: i for i, name in enumerate(order)}
     same = [places[name] for name in names]
-    aggregates = _aggregates(targets, weigh(question.measures, same, weights), dataset, total, len(cells))
+    aggregates = _aggregates(targets, read_split(question.measures, same, weights), dataset, total, len(cells))
     guarantee = _guarantee(aggregates, dataset, len(cells))
     released = [(target.selection, aggregate) for target, aggregate in zip(targets, aggregates, strict=True)]
     made = Plan(
@@ -100,7 +99,7 @@ def plan(question: Question, dataset: Dataset, epsilon: object, weights: Weights
 
 def _selection(question: Question, dataset: Dataset) -> Diagram:
     """The records that fulfil WHERE and are in a group: those without NULL in a key."""
-    selection = Diagrams(dataset.columns).of(question.filter)
+    selection = DiagramManager(dataset.columns).of(question.filter)
     if selection.never:
         raise QuestionRefused("no record can ever fulfil WHERE, given the declared columns: there is nothing to ask")
     for key in question.keys:
@@ -129,7 +128,7 @@ def _executed(question: Question, dataset: Dataset, groups: Sequence[Group], sel
     if selection.always:
         return ALWAYS
     grouped = (Among(group.column, union(group.intervals)) for group in groups)
-    return simplified(All((question.filter, *grouped)), dataset.columns, selection.within.work)
+    return simplify(All((question.filter, *grouped)), dataset.columns, selection.within.work)
 
 
 def _target(

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from idios.core.statistics import Mode, Statistic
 from idios.errors import InvalidInput
-from idios.query.predicate import ALWAYS, Predicate
+from idios.query.predicates import ALWAYS, Predicate
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from idios.core.exact import text
 from idios.errors import IdiosError, Unanswerable
 from idios.party import TrustedParty
 from idios.query.functions import FUNCTIONS
+from idios.query.lexer import RESERVED
 from idios.query.schema import Column, Dataset
-from idios.query.text import RESERVED
 
 TWINS = ("VAR_POP", "STDDEV_POP")
 """Second spellings, which a list need not repeat."""

@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
+from idios.query.normal_form import describe_selection
 from idios.server.catalogue import identifier
 from idios.server.console.budgets import budgets
-from idios.server.console.conditions import selected
 from idios.server.console.pages import show
 from idios.server.console.visiting import Visitor
 from idios.server.desk import analyst
@@ -32,7 +32,7 @@ def datasets(visit: Visitor) -> Response:
 def history(visit: Visitor, before: Annotated[int | None, Query(ge=1, le=2**53)] = None) -> Response:
     """The visitor's own answers, newest first; a controller sees all."""
     found = visit.ledger.answers(None, analyst(visit.identity), newest_first=True, before=before, limit=PAGE + 1)
-    page = [{**shown_answer(one), "selected": selected(one.question)} for one in found[:PAGE]]
+    page = [{**shown_answer(one), "selected": describe_selection(one.question)} for one in found[:PAGE]]
     older = found[PAGE - 1].sequence if len(found) > PAGE else None
     return show(visit, "history.html", answers=page, older=older, first=before is None, budgets=budgets(visit))
 

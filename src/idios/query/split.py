@@ -12,18 +12,18 @@ from idios.query.question import Measure
 MAX_BITS = 4_000
 """How long the common denominator of weights may be: shares are written out, and lengths of fractions add up."""
 
-Weights = Mapping[str, object] | Sequence[object] | None
+Split = Mapping[str, object] | Sequence[object] | None
 """A number for each label, or for each statistic in the order of the SELECT list."""
 
 
-def weigh(measures: Sequence[Measure], same: Sequence[int], weights: Weights) -> tuple[Fraction, ...]:
+def read_split(measures: Sequence[Measure], same: Sequence[int], weights: Split) -> tuple[Fraction, ...]:
     """The weight of each different statistic; ``same[i]`` says which of them the i-th measure is.
 
     A statistic listed twice has the weights of both.
 
     >>> from idios.core.statistics import Count, Median
     >>> two = (Measure("n", Count()), Measure("m", Median(), "age"))
-    >>> weigh(two, (0, 1), None), weigh(two, (1, 0), {"n": 1, "m": "0.5"})
+    >>> read_split(two, (0, 1), None), read_split(two, (1, 0), {"n": 1, "m": "0.5"})
     ((Fraction(1, 1), Fraction(1, 1)), (Fraction(1, 2), Fraction(1, 1)))
     """
     different = max(same) + 1

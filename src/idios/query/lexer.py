@@ -27,7 +27,7 @@ MAX_EXPONENT = 400
 SHAPE = "A question reads: SELECT statistics FROM data set [WHERE conditions] [GROUP BY keys]"
 
 
-class Sort(StrEnum):
+class TokenKind(StrEnum):
     """What a token is."""
 
     SPACE = "space"
@@ -43,7 +43,7 @@ class Sort(StrEnum):
 class Token:
     """One word, literal or sign, with the place where it starts."""
 
-    sort: Sort
+    sort: TokenKind
     text: str
     start: int
 
@@ -56,24 +56,24 @@ class Token:
     def keyword(self) -> str:
         """The word in capitals, or the sign; a quoted name and a literal are never a keyword."""
         # only ASCII has one upper case: 'ſelect'.upper() would be a keyword too
-        return self.text.upper() if self.sort in (Sort.WORD, Sort.SIGN) and self.text.isascii() else ""
+        return self.text.upper() if self.sort in (TokenKind.WORD, TokenKind.SIGN) and self.text.isascii() else ""
 
 
 @dataclass(frozen=True)
-class Text:
+class QuestionText:
     """A question's text and its tokens, without a closing semicolon."""
 
     source: str
     tokens: tuple[Token, ...]
 
-    def refuse(self, message: str, offset: int | None = None) -> QuestionRefused:
+    def refusal(self, message: str, offset: int | None = None) -> QuestionRefused:
         """The error for one place of this text, to be raised."""
         return QuestionRefused(message, self.source, offset)
 
     def items(self) -> tuple[tuple[int, str], ...]:
         """Where each item of the SELECT list starts and how it is written, spaces evened out.
 
-        >>> cut("SELECT region,  MEDIAN( income) FROM people").items()
+        >>> tokenize("SELECT region,  MEDIAN( income) FROM people").items()
         ((7, 'region'), (16, 'MEDIAN(income)'))
         """
         found: list[list[Token]] = [[]]
@@ -89,10 +89,10 @@ class Text:
         return tuple((item[0].start, _spelt(item)) for item in found if item)
 
 
-def cut(source: object) -> Text:
+def tokenize(source: object) -> QuestionText:
     """Cut a text into tokens, refusing what no question needs.
 
-    >>> [token.text for token in cut("SELECT COUNT(*) FROM people;").tokens]
+    >>> [token.text for token in tokenize("SELECT COUNT(*) FROM people;").tokens]
     ['SELECT', 'COUNT', '(', '*', ')', 'FROM', 'people']
     """
     if not isinstance(source, str):
@@ -106,7 +106,7 @@ def cut(source: object) -> Text:
     tokens = _tokens(source)
     if tokens and tokens[-1].text == ";":
         tokens.pop()
-    text = Text(source, tuple(tokens))
+    text = QuestionText(source, tuple(tokens))
     _refuse_words(text)
     _refuse_depth(text)
     return text
@@ -196,11 +196,11 @@ def _tokens(source: str) -> list[Token]:
                 source,
                 at,
             )
-        token = Token(Sort(match.lastgroup), match.group(), at)
+        token = Token(TokenKind(match.lastgroup), match.group(), at)
         at = match.end()
-        if token.sort is Sort.SPACE:
+        if token.sort is TokenKind.SPACE:
             continue
-        if token.sort is Sort.COMMENT:
+        if token.sort is TokenKind.COMMENT:
             raise QuestionRefused("comments are not supported", source, token.start)
         if tokens and _glued(tokens[-1], token):
             raise QuestionRefused("a space or a sign is missing here", source, token.start)
@@ -211,15 +211,15 @@ def _tokens(source: str) -> list[Token]:
 
 def _glued(one: Token, other: Token) -> bool:
     """Whether two words or literals touch: 0x1F, 1_000, E'a', 'a'"b" mean different things to different lexers."""
-    return one.end == other.start and Sort.SIGN not in (one.sort, other.sort)
+    return one.end == other.start and TokenKind.SIGN not in (one.sort, other.sort)
 
 
 def _refuse_form(token: Token, source: str) -> None:
-    if token.sort is Sort.WORD and not token.text.isidentifier():
+    if token.sort is TokenKind.WORD and not token.text.isidentifier():
         raise QuestionRefused(f"{token.text!r} is neither a name nor a number", source, token.start)
-    if token.sort in (Sort.WORD, Sort.QUOTED) and len(token.text) > MAX_NAME:
+    if token.sort in (TokenKind.WORD, TokenKind.QUOTED) and len(token.text) > MAX_NAME:
         raise QuestionRefused(f"a name has at most {MAX_NAME} characters", source, token.start)
-    if token.sort is Sort.NUMBER:
+    if token.sort is TokenKind.NUMBER:
         digits, _, exponent = token.text.lower().partition("e")
         # compared as text first: int() of a long exponent is itself expensive
         if len(digits) > MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > MAX_EXPONENT:
@@ -230,40 +230,40 @@ def _refuse_form(token: Token, source: str) -> None:
             )
 
 
-def _refuse_words(text: Text) -> None:
+def _refuse_words(text: QuestionText) -> None:
     words = text.tokens
     if not words or words[0].keyword != "SELECT":
         first = words[0] if words else None
         clause = _CLAUSES.get(first.keyword) if first else None
         message = f"{clause}. {SHAPE}" if clause else SHAPE
-        raise text.refuse(message, first.start if first else None)
+        raise text.refusal(message, first.start if first else None)
     for i, token in enumerate(words[1:], start=1):
-        if token.text == ";" and token.sort is Sort.SIGN:
-            raise text.refuse("one question at a time: nothing may follow a semicolon", token.start)
+        if token.text == ";" and token.sort is TokenKind.SIGN:
+            raise text.refusal("one question at a time: nothing may follow a semicolon", token.start)
         if token.keyword == "SELECT":
-            raise text.refuse("subqueries are not supported: SELECT stands once, at the beginning", token.start)
+            raise text.refusal("subqueries are not supported: SELECT stands once, at the beginning", token.start)
         before = [word.keyword for word in words[max(0, i - 3) : i]]
         after = words[i + 1].keyword if i + 1 < len(words) else _END
         if token.keyword in _CLAUSES:
             name = f'; a name of that spelling is written "{token.text}"'
             a_name = before[-1] in ("(", "AS") or after in _AFTER_A_COLUMN
-            raise text.refuse(_CLAUSES[token.keyword] + (name if a_name else ""), token.start)
+            raise text.refusal(_CLAUSES[token.keyword] + (name if a_name else ""), token.start)
         if token.keyword == "ORDER" and before != ["WITHIN", "GROUP", "("]:
-            raise text.refuse("ORDER BY is not supported: answers come in the order of the groups", token.start)
+            raise text.refusal("ORDER BY is not supported: answers come in the order of the groups", token.start)
         if token.keyword == "DISTINCT" and before[-2:] != ["COUNT", "("]:
-            raise text.refuse("DISTINCT is supported in COUNT(DISTINCT column) only", token.start)
+            raise text.refusal("DISTINCT is supported in COUNT(DISTINCT column) only", token.start)
         if token.keyword == "*" and before[-2:] != ["COUNT", "("]:
-            raise text.refuse("a star stands in COUNT(*) only; columns and arithmetic are not offered", token.start)
+            raise text.refusal("a star stands in COUNT(*) only; columns and arithmetic are not offered", token.start)
         if token.keyword == "-" and before[-1] not in _BEFORE_A_LITERAL:
-            raise text.refuse("arithmetic is not supported, neither on a statistic nor inside one", token.start)
-        if token.sort is Sort.STRING and before[-1] not in _BEFORE_A_LITERAL | {"DATE", "TIMESTAMP"}:
-            raise text.refuse("strings are values: names are written without quotes or in double quotes", token.start)
+            raise text.refusal("arithmetic is not supported, neither on a statistic nor inside one", token.start)
+        if token.sort is TokenKind.STRING and before[-1] not in _BEFORE_A_LITERAL | {"DATE", "TIMESTAMP"}:
+            raise text.refusal("strings are values: names are written without quotes or in double quotes", token.start)
         if token.keyword == "," and (after in _AFTER_A_LIST or before[-1] in _BEFORE_A_LIST):
-            raise text.refuse("a comma stands between two items of a list", token.start)
+            raise text.refusal("a comma stands between two items of a list", token.start)
         if token.keyword == "*" and after != ")":
-            raise text.refuse("COUNT(*) is written without anything else in it", token.start)
+            raise text.refusal("COUNT(*) is written without anything else in it", token.start)
         if token.keyword == "AS" and (before[-1] in _BEFORE_A_LIST or not _is_name(words[i + 1 : i + 2])):
-            raise text.refuse("AS stands between a statistic or a key and its name", token.start)
+            raise text.refusal("AS stands between a statistic or a key and its name", token.start)
 
 
 _AFTER_A_COLUMN = {"=", "<>", "!=", "<", "<=", ">", ">=", "BETWEEN", "IN", "IS"}
@@ -279,10 +279,10 @@ RESERVED = KEYWORDS | _CLAUSES.keys()
 
 
 def _is_name(words: tuple[Token, ...]) -> bool:
-    return bool(words) and words[0].sort in (Sort.WORD, Sort.QUOTED) and words[0].keyword not in KEYWORDS
+    return bool(words) and words[0].sort in (TokenKind.WORD, TokenKind.QUOTED) and words[0].keyword not in KEYWORDS
 
 
-def _refuse_depth(text: Text) -> None:
+def _refuse_depth(text: QuestionText) -> None:
     """Count parentheses and runs of NOT, the two things in which what passed so far can nest."""
     open_levels: list[int] = []
     depth = nots = 0
@@ -295,13 +295,13 @@ def _refuse_depth(text: Text) -> None:
                 depth += nots + 1
             elif token.keyword == ")":
                 if not open_levels:
-                    raise text.refuse("a parenthesis is closed that was not opened", token.start)
+                    raise text.refusal("a parenthesis is closed that was not opened", token.start)
                 depth -= open_levels.pop()
             nots = 0
         if depth + nots > MAX_NESTING:
-            raise text.refuse(f"parentheses and NOT nest at most {MAX_NESTING} deep", token.start)
+            raise text.refusal(f"parentheses and NOT nest at most {MAX_NESTING} deep", token.start)
     if open_levels:
-        raise text.refuse("a parenthesis is not closed", len(text.source.rstrip()))
+        raise text.refusal("a parenthesis is not closed", len(text.source.rstrip()))
 
 
 def _spelt(item: list[Token]) -> str:

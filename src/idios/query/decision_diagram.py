@@ -27,10 +27,9 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 
 from idios.errors import QuestionRefused
-from idios.query.intervals import NOTHING, Intervals, intersection, union
-from idios.query.predicate import All, Among, Interval, Predicate
+from idios.query.intervals import NOTHING, Interval, Intervals, intersection, union
+from idios.query.predicates import All, Among, Predicate, column_names, gather_by_column
 from idios.query.schema import Column
-from idios.query.simplify import gathered, names
 from idios.query.work import CHARACTERS, RUN, Work
 
 MAX_COLUMNS = 64
@@ -52,7 +51,7 @@ class _Node:
 
 
 @dataclass(eq=False)
-class Diagrams:
+class DiagramManager:
     """The nodes shared by the diagrams of one question."""
 
     columns: Mapping[str, Column]
@@ -73,7 +72,7 @@ class Diagrams:
 
     def of(self, predicate: Predicate) -> Diagram:
         """The diagram of a predicate."""
-        if len(named := names(predicate)) > MAX_COLUMNS:
+        if len(named := column_names(predicate)) > MAX_COLUMNS:
             raise QuestionRefused(f"WHERE uses {len(named)} different columns, at most {MAX_COLUMNS} are allowed")
         return Diagram(self, self._build(predicate))
 
@@ -97,7 +96,7 @@ class Diagrams:
         if isinstance(predicate, Among):
             return self._leaf(predicate)
         both = isinstance(predicate, All)
-        parts = {self._build(part) for part in gathered(predicate, self.work)}
+        parts = {self._build(part) for part in gather_by_column(predicate, self.work)}
         result = TRUE if both else FALSE
         # from the last column to the first: each step then adds a node on top and leaves the rest as it is
         for part in sorted(parts, key=self._level, reverse=True):
@@ -307,13 +306,13 @@ class Diagram:
     """The canonical form of one predicate over declared columns.
 
     >>> from idios.core.domain import Domain, Kind
-    >>> ages = Diagrams({"age": Column("age", Kind.INTEGER, Domain(lower=0, upper=120), nullable=False)})
+    >>> ages = DiagramManager({"age": Column("age", Kind.INTEGER, Domain(lower=0, upper=120), nullable=False)})
     >>> young, old = ages.of(Among("age", ((None, 17),))), ages.of(Among("age", ((18, 999),)))
     >>> (young & old).never, young.text
     (True, '[["age",[[0,17,true],[18,120,false]],null]]')
     """
 
-    within: Diagrams
+    within: DiagramManager
     root: int
 
     def __and__(self, other: Diagram) -> Diagram:
