@@ -133,8 +133,8 @@ def test_a_level_that_takes_more_for_fitted_values_is_refused_beside_those_that_
         assert not any(row.note.startswith("refused") for row in party.costs(sql, 3).rows)
         with pytest.raises(InvalidInput, match=r"3 values .* epsilon = 3 or more"):
             party.costs(sql, "1.9")  # too little at every level
-        with pytest.raises(InvalidInput, match="weights do not fit"):
-            party.costs(sql, 3, weights=[1, 2])
+        with pytest.raises(InvalidInput, match="split does not fit"):
+            party.costs(sql, 3, split=[1, 2])
     for row in rows:
         if row.level in NAMES[:2]:
             assert "3 values whose noise is fitted to the data" in row.note

@@ -181,7 +181,7 @@ def test_fitted_values_that_are_too_cheap_are_refused_before_anything_is_charged
 
 def test_weights(party: TrustedParty) -> None:
     quote = party.quote(
-        "SELECT COUNT(*) AS n, MEDIAN(income) AS m FROM people WHERE age > 1", 1, weights={"n": 1, "m": 3}
+        "SELECT COUNT(*) AS n, MEDIAN(income) AS m FROM people WHERE age > 1", 1, split={"n": 1, "m": 3}
     )
     assert quote.split == {"n": Fraction(1, 4), "m": Fraction(3, 4)}
 

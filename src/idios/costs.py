@@ -94,14 +94,14 @@ class Plans:
         return reaching(self.some, max(distances, default=0))
 
 
-def at_every_level(question: Question, dataset: Dataset, epsilon: Number, weights: Split = None) -> Plans:
+def at_every_level(question: Question, dataset: Dataset, epsilon: Number, split: Split = None) -> Plans:
     """Plan a question at every level; public facts only."""
     found: dict[str, Plan | str] = {}
     refusals: list[InvalidInput | Unanswerable] = []
     for name, changes in LEVELS.items():
         changed = replace(dataset, protection=replace(dataset.protection, **changes))
         try:
-            found[name] = make_plan(question, changed, epsilon, weights)
+            found[name] = make_plan(question, changed, epsilon, split)
         except (InvalidInput, Unanswerable) as refusal:
             found[name] = f"refused: {refusal}"
             refusals.append(refusal)

@@ -189,30 +189,31 @@ class TrustedParty:
         sql: str,
         epsilon: Number,
         *,
-        weights: Split = None,
+        split: Split = None,
         analyst: str | None = None,
         once: str | None = None,
         watch: Watch | None = None,
     ) -> Answer:
         """Answer a question for ``epsilon``, charged to the data set and to the analyst (None: the controller).
 
+        ``split`` gives the proportions in which the statistics divide ε, by their names; evenly unless given.
         ``once`` is the caller's idempotency key: sent again with the same question it is the same request, with another
         it is refused. ``watch`` reports the steps and may cancel them; the charge stays, and the same question asked
         again completes it.
         """
-        return self.complete(self.charge(sql, epsilon, weights=weights, analyst=analyst, once=once), watch)
+        return self.complete(self.charge(sql, epsilon, split=split, analyst=analyst, once=once), watch)
 
     def charge(
         self,
         sql: str,
         epsilon: Number,
         *,
-        weights: Split = None,
+        split: Split = None,
         analyst: str | None = None,
         once: str | None = None,
     ) -> Charged:
         """The first half of ``query``: read, plan and charge. What is refused is refused here, whatever the data."""
-        return self.reserve(self.plan(sql, epsilon, weights), analyst=analyst, once=once)
+        return self.reserve(self.plan(sql, epsilon, split), analyst=analyst, once=once)
 
     def reserve(self, plan: Plan, *, analyst: str | None = None, once: str | None = None) -> Charged:
         """Charge what was planned, unless the data is no longer what was opened."""
@@ -264,9 +265,9 @@ class TrustedParty:
         """The digest that identifies the question, as the data set is declared now; touches no data."""
         return _request(plan, None).key
 
-    def quote(self, sql: str, epsilon: Number, *, weights: Split = None, analyst: str | None = None) -> Quote:
+    def quote(self, sql: str, epsilon: Number, *, split: Split = None, analyst: str | None = None) -> Quote:
         """Say what a question would cost and promise; touches no data."""
-        return self.price(self.plan(sql, epsilon, weights), analyst=analyst)
+        return self.price(self.plan(sql, epsilon, split), analyst=analyst)
 
     def price(self, plan: Plan, *, analyst: str | None = None) -> Quote:
         """Say what it would cost and promise to answer what was planned."""
@@ -279,9 +280,9 @@ class TrustedParty:
         standing = showing.Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
         return showing.quote(plan, standing)
 
-    def inspect(self, sql: str, epsilon: Number, *, weights: Split = None) -> Inspection:
+    def inspect(self, sql: str, epsilon: Number, *, split: Split = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
-        plan = self.plan(sql, epsilon, weights)
+        plan = self.plan(sql, epsilon, split)
         holding = self.holdings[plan.dataset.name]
         holding.check()
         self.ledger.inspected(_request(plan, None))
@@ -293,22 +294,22 @@ class TrustedParty:
             cells += [inspected(plan, number, seen, group, reach) for number, seen in enumerate(found)]
         return Inspection(tuple(cells))
 
-    def costs(self, sql: str, epsilon: Number, *, weights: Split = None) -> Costs:
+    def costs(self, sql: str, epsilon: Number, *, split: Split = None) -> Costs:
         """Show the controller how far off the answers would be at each level of protection; is recorded.
 
         For the controller alone: expected errors follow from the data. Charges nothing.
         """
         question = self._read(sql)
         holding = self.holdings[question.dataset]
-        plans = at_every_level(question, holding.dataset, epsilon, weights)
+        plans = at_every_level(question, holding.dataset, epsilon, split)
         holding.check()
         self.ledger.inspected(_request(plans.some, None))
         return costs(plans, holding.backend.summarise(plans.furthest))
 
-    def plan(self, sql: str, epsilon: Number, weights: Split = None) -> Plan:
+    def plan(self, sql: str, epsilon: Number, split: Split = None) -> Plan:
         """Read and plan a question: public facts only."""
         question = self._read(sql)
-        return make_plan(question, self.holdings[question.dataset].dataset, epsilon, weights)
+        return make_plan(question, self.holdings[question.dataset].dataset, epsilon, split)
 
     def _read(self, sql: str) -> Question:
         return read(sql, {name: holding.dataset for name, holding in self.holdings.items()})

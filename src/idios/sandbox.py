@@ -71,9 +71,9 @@ class Sandbox:
     twins: Twins
     plan: Callable[[str, Number, Split], Plan]
 
-    def __call__(self, sql: str, epsilon: Number, weights: Split = None, *, watch: Watch | None = None) -> Answer:
+    def __call__(self, sql: str, epsilon: Number, split: Split = None, *, watch: Watch | None = None) -> Answer:
         """Answer a question about made-up data, as it would be answered about the real; ``Stopped`` if that is."""
-        plan = self.plan(sql, epsilon, weights)
+        plan = self.plan(sql, epsilon, split)
         content = compute(plan, self.twins.of(plan.dataset), watch)
         return replace(showing.answer(plan, content, id="sandbox", remaining=None, stored=False), sandbox=True)
 

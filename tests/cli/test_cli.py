@@ -144,7 +144,7 @@ def test_quote_and_inspect_json(folder: Path) -> None:
     assert quote["margin"]["COUNT(*)"] == "6"
     assert (quote["fitted"], quote["least_epsilon"]) == (1, "0.1")
     weighted = run_json(
-        "quote", "SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM people WHERE age > 3", "-e", "1", "-w", "n=1", "-w", "m=3"
+        "quote", "SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM people WHERE age > 3", "-e", "1", "-s", "n=1", "-s", "m=3"
     )
     assert weighted["split"] == {"n": "0.25", "m": "0.75"}
     cell = run_json("inspect", "people.csv", "--yes", "SELECT KTH_LARGEST(age, 2) FROM people", "-e", "0.5")["cells"][0]
@@ -185,12 +185,12 @@ def test_a_token_comes_with_its_name(folder: Path) -> None:
     assert f"token {token.token} of carla, valid until {token.expires[:10]}" in issued.stderr
 
 
-def test_weights_are_named_by_statistic(folder: Path) -> None:
+def test_a_split_is_named_by_statistic(folder: Path) -> None:
     run("init", "people.csv", "--yes", "--bounds", "age=0..120")
-    asked = ("quote", "SELECT AVG(age), SUM(age) FROM people", "-e", "1", "-w", "AVG(age)=3", "-w", "SUM(age)=1")
+    asked = ("quote", "SELECT AVG(age), SUM(age) FROM people", "-e", "1", "-s", "AVG(age)=3", "-s", "SUM(age)=1")
     assert run_json(*asked)["split"] == {"AVG(age)": "0.75", "SUM(age)": "0.25"}
     with pytest.raises(InvalidInput, match=r"for each of AVG\(age\), SUM\(age\), by its name"):
-        run(*asked[:-4], "-w", "AVG=3")
+        run(*asked[:-4], "-s", "AVG=3")
 
 
 def test_init_says_what_each_level_means_and_every_choice_can_be_taken(folder: Path) -> None:

@@ -189,11 +189,11 @@ def test_a_reload_repeats_its_key_and_another_question_has_another(
 
     monkeypatch.setattr(own_office.service.desk, "ask", noted)
     ada = sign_in(own_office, own_office.tokens.ada)
-    for sql, once, weights in (
+    for sql, once, split in (
         *((MEDIAN, "a", ""), (MEDIAN, "a", ""), (BY_REGION, "a", ""), (MEDIAN, "b", "")),
         *((TWO, "a", ""), (TWO, "a", "n = 2\r\nmiddle = 1")),
     ):
-        assert _ask(ada, sql, once=once, weights=weights).status_code == 200
+        assert _ask(ada, sql, once=once, split=split).status_code == 200
     assert keys[0] == keys[1]
     assert len(set(keys)) == 5
     assert all(re.fullmatch("[!-~]{1,200}", key) for key in keys)
@@ -212,22 +212,22 @@ def test_a_quote_tells_the_least_epsilon(own_office: Office) -> None:
 
 def test_weights_divide_what_is_asked(own_office: Office) -> None:
     ada = sign_in(own_office, own_office.tokens.ada)
-    weights = "n = 1" + "\r\n" * 2500 + " middle=4 "  # a browser counts the end of a line as one
-    quoted = _ask(ada, TWO, action="quote", weights=weights).text
+    split = "n = 1" + "\r\n" * 2500 + " middle=4 "  # a browser counts the end of a line as one
+    quoted = _ask(ada, TWO, action="quote", split=split).text
     assert "ε = 0.1 a cell" in quoted
     assert "ε = 0.4 a cell" in quoted
     assert '<details class="divide" open>' in quoted
-    assert _ask(ada, TWO, action="sandbox", weights=weights).status_code == 200
-    assert _ask(ada, TWO, weights=weights).status_code == 200
+    assert _ask(ada, TWO, action="sandbox", split=split).status_code == 200
+    assert _ask(ada, TWO, split=split).status_code == 200
     party = own_office.service.party
-    assert party.quote(TWO, "0.5", weights={"n": 1, "middle": 4}).stored
+    assert party.quote(TWO, "0.5", split={"n": 1, "middle": 4}).stored
     assert not party.quote(TWO, "0.5").stored
     assert "open" not in (re.findall('<details class="divide"[^>]*>', _ask(ada, TWO, action="quote").text)[0])
 
 
 @pytest.mark.parametrize("action", ["quote", "sandbox", "ask"])
 @pytest.mark.parametrize(
-    ("weights", "told"),
+    ("split", "told"),
     [
         ("n = 1", "middle"),
         ("n = 1\nmedian = 2", "&#39;median&#39;, which is no statistic here"),
@@ -240,17 +240,17 @@ def test_weights_divide_what_is_asked(own_office: Office) -> None:
         ("n = 1" + "\n" * 4000 + "middle = 2", "at most 4000 characters"),
     ],
 )
-def test_weights_that_cannot_be_used_are_told_and_kept(office: Office, action: str, weights: str, told: str) -> None:
+def test_a_split_that_cannot_be_used_is_told_and_kept(office: Office, action: str, split: str, told: str) -> None:
     head = office.ledger.head()
-    answer = _ask(sign_in(office, office.tokens.ada), TWO, action=action, weights=weights)
+    answer = _ask(sign_in(office, office.tokens.ada), TWO, action=action, split=split)
     alert = re.search(r'<div class="notice bad" role="alert">(.*?)</div>', answer.text, re.DOTALL)
-    kept = re.search(r'<textarea id="weights"[^>]*>\n(.*?)</textarea>', answer.text, re.DOTALL)
+    kept = re.search(r'<textarea id="split"[^>]*>\n(.*?)</textarea>', answer.text, re.DOTALL)
     assert answer.status_code == 422
     assert alert
     assert told in alert[1]
     assert "Nothing was charged." in alert[1]
     assert kept
-    assert kept[1] == weights
+    assert kept[1] == split
     assert office.ledger.head() == head
 
 
@@ -259,12 +259,12 @@ def test_a_question_goes_back_into_the_form_without_an_address_that_tells_it(
 ) -> None:
     monkeypatch.setattr("idios.server.console.asking.PATIENCE", 0)
     ada = sign_in(own_office, own_office.tokens.ada)
-    gone = _ask(ada, TWO, weights="n = 1\r\nmiddle = 4")
+    gone = _ask(ada, TWO, split="n = 1\r\nmiddle = 4")
     assert gone.status_code == 303
     page = ada.get(gone.headers["location"]).text
     while "Still computing" in page:
         page = ada.get(gone.headers["location"]).text
-    assert "divided by the weights n = 1, middle = 4" in page
+    assert "split n = 1, middle = 4" in page
     form = re.search(r'<form method="(\w+)" action="/console/ask">(.*?)</form>', page, re.DOTALL)
     assert form
     assert form[1] == "post"

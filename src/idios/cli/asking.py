@@ -19,12 +19,12 @@ Budget = Annotated[
     str | None, typer.Option(help="The data set's total ε; asked for the first time, then kept in the ledger.")
 ]
 Config = Annotated[str | None, typer.Option(help="The configuration file (default: idios.toml beside the data).")]
-Weight = Annotated[
+Split = Annotated[
     list[str] | None,
     typer.Option(
-        "--weight",
-        "-w",
-        help='How ε is divided, one for each statistic: -w "MEDIAN(income)=2" -w "AVG(age)=1"; evenly unless given.',
+        "--split",
+        "-s",
+        help='How ε is split, one for each statistic: -s "MEDIAN(income)=2" -s "AVG(age)=1"; evenly unless given.',
     ),
 ]
 Analyst = Annotated[str | None, typer.Option(help="Ask on behalf of this analyst, charged to their own cap as well.")]
@@ -37,7 +37,7 @@ def query(
     epsilon: Epsilon = "",
     budget: Budget = None,
     config: Config = None,
-    weight: Weight = None,
+    split: Split = None,
     analyst: Analyst = None,
     header: Header = None,
     yes: Yes = False,
@@ -50,7 +50,7 @@ def query(
     """
     asked = _asked(source, sql, config, budget, header, yes)
     with show.patience() as progress, opened(asked, progress) as party:
-        answer = party.query(asked.sql, _epsilon(epsilon), weights=_weights(weight), analyst=analyst)
+        answer = party.query(asked.sql, _epsilon(epsilon), split=_split(split), analyst=analyst)
     if json:
         show.as_json(answer.to_dict())
     else:
@@ -63,7 +63,7 @@ def quote(
     epsilon: Epsilon = "",
     budget: Budget = None,
     config: Config = None,
-    weight: Weight = None,
+    split: Split = None,
     analyst: Analyst = None,
     header: Header = None,
     yes: Yes = False,
@@ -72,7 +72,7 @@ def quote(
     """Show what a question would cost and promise, before anything is spent; no data is read."""
     asked = _asked(source, sql, config, budget, header, yes)
     with opened(asked) as party:
-        quoted = party.quote(asked.sql, _epsilon(epsilon), weights=_weights(weight), analyst=analyst)
+        quoted = party.quote(asked.sql, _epsilon(epsilon), split=_split(split), analyst=analyst)
     if json:
         show.as_json(quoted.to_dict())
     else:
@@ -85,7 +85,7 @@ def inspect(
     epsilon: Epsilon = "",
     budget: Budget = None,
     config: Config = None,
-    weight: Weight = None,
+    split: Split = None,
     header: Header = None,
     yes: Yes = False,
     json: Json = False,
@@ -93,7 +93,7 @@ def inspect(
     """Show the controller the true values, envelopes and noise behind a question; charges nothing, is recorded."""
     asked = _asked(source, sql, config, budget, header, yes)
     with show.patience() as progress, opened(asked, progress) as party:
-        inspected = party.inspect(asked.sql, _epsilon(epsilon), weights=_weights(weight))
+        inspected = party.inspect(asked.sql, _epsilon(epsilon), split=_split(split))
     if json:
         show.as_json(inspected.to_dict())
     else:
@@ -114,10 +114,10 @@ def _epsilon(given: str) -> str:
     return given
 
 
-def _weights(given: list[str] | None) -> dict[str, str] | None:
+def _split(given: list[str] | None) -> dict[str, str] | None:
     if not given:
         return None
-    pairs = [weight.rpartition("=") for weight in given]
+    pairs = [part.rpartition("=") for part in given]
     if any(not name for name, _, _ in pairs):
-        raise InvalidInput('a weight is STATISTIC=NUMBER, such as -w "MEDIAN(income)=2"')
+        raise InvalidInput('a part of --split is STATISTIC=NUMBER, such as -s "MEDIAN(income)=2"')
     return {name: number for name, _, number in pairs}

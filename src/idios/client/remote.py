@@ -33,7 +33,7 @@ from idios.exchange import Fields, shorten
 if TYPE_CHECKING:
     from idios.client.wire import Wire
 
-Weights = Mapping[str, Number] | None
+Split = Mapping[str, Number] | None
 Progress = Callable[[str | None, float | None], None]
 """Called with the name of the step that a question is at and the share of the work done; None where not known."""
 
@@ -73,16 +73,16 @@ class RemoteParty:
         """What may be spent, is spent and is left, for each data set."""
         return self._read(self._get("/v1/budget"), accounts_listing)
 
-    def quote(self, sql: str, epsilon: Number, weights: Weights = None) -> Quote:
+    def quote(self, sql: str, epsilon: Number, split: Split = None) -> Quote:
         """Say what a question would cost and promise; nothing is charged."""
-        reply = self._wire.send(self._call("/v1/quote", sql, epsilon, weights))
+        reply = self._wire.send(self._call("/v1/quote", sql, epsilon, split))
         return self._read(reply.content, lambda given: Quote.from_dict(given.content))
 
     def query(
         self,
         sql: str,
         epsilon: Number,
-        weights: Weights = None,
+        split: Split = None,
         wait: Number | None = None,
         progress: Progress | None = None,
     ) -> Answer:
@@ -90,12 +90,12 @@ class RemoteParty:
 
         ``wait`` is how many seconds, up to 60, the server holds the request before the client polls instead.
         """
-        call = self._call("/v1/query", sql, epsilon, weights, wait)
+        call = self._call("/v1/query", sql, epsilon, split, wait)
         return self._answered(replace(call, key=secrets.token_hex(16)), progress)
 
-    def sandbox(self, sql: str, epsilon: Number, weights: Weights = None) -> Answer:
+    def sandbox(self, sql: str, epsilon: Number, split: Split = None) -> Answer:
         """Answer a question about invented data of the same form; free, to try things out."""
-        answer = self._answered(self._call("/v1/sandbox", sql, epsilon, weights), None)
+        answer = self._answered(self._call("/v1/sandbox", sql, epsilon, split), None)
         return replace(answer, sandbox=True)
 
     def answers(self, dataset: str | None = None) -> Iterator[ReleasedAnswer]:
@@ -115,15 +115,17 @@ class RemoteParty:
 
     # The way of a question.
 
-    def _call(self, path: str, sql: str, epsilon: Number, weights: Weights, wait: Number | None = None) -> Call:
+    def _call(self, path: str, sql: str, epsilon: Number, split: Split, wait: Number | None = None) -> Call:
         """A question as the server reads it; what can be refused here is not sent."""
         if not isinstance(sql, str):
             raise InvalidInput(f"the question must be a text, got {shorten(sql)}")
-        if weights is not None and not isinstance(weights, Mapping):
-            raise InvalidInput('weights must name the statistics, for example {"MEDIAN(income)": 2, "COUNT(*)": 1}')
+        if split is not None and not isinstance(split, Mapping):
+            raise InvalidInput('split must name the statistics, for example {"MEDIAN(income)": 2, "COUNT(*)": 1}')
         amount = positive(epsilon, "epsilon")
-        shares = None if weights is None else {label: text(positive(w, "a weight")) for label, w in weights.items()}
-        body: dict[str, Any] = {"sql": sql, "epsilon": text(amount), "weights": shares}
+        parts = (
+            None if split is None else {name: text(positive(part, "a part of split")) for name, part in split.items()}
+        )
+        body: dict[str, Any] = {"sql": sql, "epsilon": text(amount), "split": parts}
         if wait is not None:
             seconds = exact(wait, "wait")
             if not 0 <= seconds <= LONGEST_WAIT:

@@ -2,7 +2,7 @@
 
     filter ─▶ diagram ─▶ groups and cells ─▶ different statistics ─▶ shares of ε and δ ─▶ mechanisms ─▶ Plan
 
-ε is divided among the different statistics (``shares``), and each share once more between the cells: a record is in
+ε is divided among the different statistics (``split``), and each share once more between the cells: a record is in
 one cell, and under replace can leave it for another, so each of several cells gets half (``accounting``). A statistic
 that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. δ goes, in the same proportions,
 to the statistics that need it. Every released cell then has at least the data set's least ε, and the question pays
@@ -49,7 +49,7 @@ class Target:
     whole: bool
 
 
-def make_plan(question: Question, dataset: Dataset, epsilon: object, weights: Split = None) -> Plan:
+def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Split = None) -> Plan:
     """Decide everything about a question that can be decided without data.
 
     >>> from idios.core.domain import Kind
@@ -78,7 +78,7 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, weights: Sp
     targets = [first[name] for name in order]
     places = {name: i for i, name in enumerate(order)}
     same = [places[name] for name in names]
-    aggregates = _aggregates(targets, read_split(question.measures, same, weights), dataset, total, len(cells))
+    aggregates = _aggregates(targets, read_split(question.measures, same, split), dataset, total, len(cells))
     guarantee = _guarantee(aggregates, dataset, len(cells))
     released = [(target.selection, aggregate) for target, aggregate in zip(targets, aggregates, strict=True)]
     made = Plan(
@@ -151,13 +151,13 @@ def _target(
 
 
 def _aggregates(
-    targets: Sequence[Target], weights: Sequence[Fraction], dataset: Dataset, total: Fraction, cells: int
+    targets: Sequence[Target], proportions: Sequence[Fraction], dataset: Dataset, total: Fraction, cells: int
 ) -> tuple[Aggregate, ...]:
     # Whether a statistic is free or needs δ does not depend on its share, so the largest share tells.
     first = [_choice(target, dataset, dataset.protection, total) for target in targets]
-    epsilons = _divided(total, weights, [choice is None or choice.method is not Method.EXACT for choice in first])
+    epsilons = _divide(total, proportions, [choice is None or choice.method is not Method.EXACT for choice in first])
     needy = [choice is not None and choice.method is Method.REFUSING for choice in first]
-    deltas = _divided(dataset.protection.delta, weights, needy)
+    deltas = _divide(dataset.protection.delta, proportions, needy)
     aggregates: list[Aggregate] = []
     for target, whole_epsilon, whole_delta in zip(targets, epsilons, deltas, strict=True):
         epsilon, delta = (share_of_parts(part, dataset.neighbours, cells) for part in (whole_epsilon, whole_delta))
@@ -180,10 +180,10 @@ def _aggregates(
     return tuple(aggregates)
 
 
-def _divided(whole: Fraction, weights: Sequence[Fraction], takers: Sequence[bool]) -> list[Fraction]:
-    """The shares of the takers, in proportion to their weights; 0 for the others."""
-    taken = sum(weight for weight, takes in zip(weights, takers, strict=True) if takes)
-    return [whole * weight / taken if takes else Fraction(0) for weight, takes in zip(weights, takers, strict=True)]
+def _divide(whole: Fraction, proportions: Sequence[Fraction], takers: Sequence[bool]) -> list[Fraction]:
+    """The shares of the takers, in proportion; 0 for the others."""
+    taken = sum(part for part, takes in zip(proportions, takers, strict=True) if takes)
+    return [whole * part / taken if takes else Fraction(0) for part, takes in zip(proportions, takers, strict=True)]
 
 
 def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: Fraction) -> Choice | None:

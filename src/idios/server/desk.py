@@ -62,7 +62,7 @@ class Asked:
 
     sql: str
     epsilon: str
-    weights: dict[str, str] | None = None
+    split: dict[str, str] | None = None
 
     def affordable(self) -> Asked:
         """The question itself, refused if the server would have to work too long for it."""
@@ -204,7 +204,7 @@ class Desk:
     async def plan(self, party: TrustedParty, asked: Asked, identity: Identity) -> Plan:
         """Read and plan a question when it is the caller's turn."""
         asked.affordable()
-        return await self._planning.run(caller(identity), lambda: party.plan(asked.sql, asked.epsilon, asked.weights))
+        return await self._planning.run(caller(identity), lambda: party.plan(asked.sql, asked.epsilon, asked.split))
 
     async def quote(self, party: TrustedParty, asked: Asked, identity: Identity) -> Quote:
         """Say what a question would cost."""

@@ -31,8 +31,8 @@ class QuestionBody(Body):
 
     sql: str = Field(min_length=1, max_length=20_000, examples=[SQL])
     epsilon: Exact
-    weights: dict[str, Exact] | None = Field(
-        default=None, max_length=200, description="Share of ε by column; evenly unless given.", examples=[None]
+    split: dict[str, Exact] | None = Field(
+        default=None, max_length=200, description="Proportions of ε by column; evenly unless given.", examples=[None]
     )
 
 

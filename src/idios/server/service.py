@@ -77,7 +77,7 @@ class Service:
 
         def answered(watch: Watch) -> T:
             sandbox = self.party_for(identity).sandbox
-            return shown(sandbox(asked.sql, asked.epsilon, asked.weights, watch=watch))
+            return shown(sandbox(asked.sql, asked.epsilon, asked.split, watch=watch))
 
         return await self.side_work.stoppable(caller(identity), answered)
 

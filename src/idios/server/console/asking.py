@@ -58,7 +58,7 @@ async def ask(visit: Sender) -> Response:
     try:
         if not 0 < len(asked.sql) <= LONGEST:
             raise InvalidInput(f"a question has 1 to {LONGEST} characters, got {len(asked.sql)}")
-        asked = replace(asked, weights=read_weights(visit.sent("weights"))).affordable()
+        asked = replace(asked, split=read_weights(visit.sent("split"))).affordable()
         if action == "ask":
             found = await _asked(visit, asked)
             if isinstance(found, Progress):
@@ -87,7 +87,7 @@ async def question(id: Id, visit: Visitor) -> Response:
     shown: dict[str, Any] = {
         "progress": found,
         "question": asked,
-        "weights": written(asked.weights),
+        "split": written(asked.split),
         "sandbox": False,
     }
 
@@ -116,7 +116,7 @@ async def _asked(visit: Visit, asked: Asked) -> Answer | Progress:
 
 def _once(visit: Visit, asked: Asked) -> str:
     """The idempotency key of a form and its question: a reload repeats it, and a changed text gets another."""
-    facts = json.dumps([visit.sent("once"), asked.sql, asked.epsilon, asked.weights])
+    facts = json.dumps([visit.sent("once"), asked.sql, asked.epsilon, asked.split])
     return "console-" + hashlib.sha256(facts.encode()).hexdigest()
 
 
@@ -130,7 +130,7 @@ def _page(visit: Visit, asked: Asked, *, status: int = 200, **values: Any) -> Re
         "nothing_charged": wrong is not None and wrong.code not in CHARGED_PROBLEMS,
         **values,
         "asked": asked,
-        "weights": visit.sent("weights"),
+        "split": visit.sent("split"),
         "once": secrets.token_hex(16),
         "words": words_for(visit),
         "budgets": budgets(visit),

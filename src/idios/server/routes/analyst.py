@@ -155,8 +155,8 @@ async def sandbox(body: QuestionBody, identity: Caller, service: Served) -> Resp
 
 def read_question(body: QuestionBody) -> Asked:
     """A question as it came, its numbers as the text they were."""
-    weights = None if body.weights is None else {label: str(share) for label, share in body.weights.items()}
-    return Asked(body.sql, str(body.epsilon), weights).affordable()
+    split = None if body.split is None else {label: str(share) for label, share in body.split.items()}
+    return Asked(body.sql, str(body.epsilon), split).affordable()
 
 
 def shown_balance(balance: Balance) -> dict[str, Any]:

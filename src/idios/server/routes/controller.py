@@ -45,7 +45,7 @@ async def inspect(body: QuestionBody, identity: Controller, service: Served) -> 
     asked = read_question(body)
 
     def inspected() -> Response:
-        found = service.party.inspect(asked.sql, asked.epsilon, weights=asked.weights)
+        found = service.party.inspect(asked.sql, asked.epsilon, split=asked.split)
         return encoded(InspectionShown.model_validate(found.to_dict()))
 
     return await service.run_beside(identity, inspected)
@@ -59,7 +59,7 @@ async def compare(body: QuestionBody, identity: Controller, service: Served) -> 
     asked = read_question(body)
 
     def compared() -> Response:
-        found = service.party.costs(asked.sql, asked.epsilon, weights=asked.weights)
+        found = service.party.costs(asked.sql, asked.epsilon, split=asked.split)
         return encoded(CostsShown.model_validate(found.to_dict()))
 
     return await service.run_beside(identity, compared)
