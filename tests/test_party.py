@@ -17,7 +17,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import idios
-from idios.backends.base import Backend, Watch
+from idios.backends.base import Backend, CancellationToken
 from idios.core.sampling import SeededSource
 from idios.errors import (
     AnswerFailed,
@@ -260,18 +260,18 @@ def test_a_stopped_question_stays_charged_and_is_completed_by_the_same(
 
     def stopping(step: str, share: float) -> None:
         told.append(step)
-        watch.stop()
+        cancellation.cancel()
 
-    watch = Watch(stopping)
+    cancellation = CancellationToken(stopping)
     with pytest.raises(AnswerFailed) as caught:
-        party.query(sql, 1, watch=watch)
+        party.query(sql, 1, cancellation=cancellation)
     assert caught.value.__cause__ is None
     assert len(told) == 1
     assert party.ledger.balance("people").epsilon.spent == 1
     [entry] = party.ledger.entries(kinds=("failed",))
     assert json.loads(entry.payload)["detail"] == "stopped"
     assert [record.levelname for record in caplog.records] == ["INFO"]
-    answer = party.query(sql, 1, watch=Watch(lambda step, share: told.append(step)))
+    answer = party.query(sql, 1, cancellation=CancellationToken(lambda step, share: told.append(step)))
     assert answer.value is not None
     assert not answer.stored
     assert told[-1] == "summarised"
@@ -282,18 +282,18 @@ def test_a_stopped_question_stays_charged_and_is_completed_by_the_same(
 def test_a_stop_between_the_summaries_and_the_noise_is_in_time(
     party: TrustedParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch = Watch()
+    cancellation = CancellationToken()
     backend = party.holdings["people"].backend
     right = backend.summarise
 
     def summarise(*given: Any) -> Any:
         found = right(*given)
-        watch.stop()
+        cancellation.cancel()
         return found
 
     monkeypatch.setattr(backend, "summarise", summarise)
     with pytest.raises(AnswerFailed):
-        party.query("SELECT MEDIAN(income) FROM people", 1, watch=watch)
+        party.query("SELECT MEDIAN(income) FROM people", 1, cancellation=cancellation)
     assert not party.ledger.answers("people")
 
 

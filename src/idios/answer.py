@@ -232,7 +232,8 @@ class Quote:
 
     ``split`` is the ε of each released cell by column: what the proportions result in that a question gives as
     ``split=``. ``fitted`` counts the released values whose noise is fitted to the data, and ``least_epsilon`` is the
-    ε from which on the question is answered. ``remaining_after`` is what would be left. ``shortage`` says which budget does not suffice, None if all do.
+    ε from which on the question is answered. ``remaining_after`` is what would be left. ``shortage`` says
+    which budget does not suffice, None if all do.
     """
 
     dataset: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from idios.backends.base import Found
+from idios.backends.base import CellSummary
 from idios.core.calibration import Level, Method
 from idios.core.distributions import InverseSensitivity
 from idios.core.exact import Number
@@ -119,7 +119,7 @@ def at_every_level(question: Question, dataset: Dataset, epsilon: Number, split:
     return plans
 
 
-def costs(plans: Plans, summaries: Sequence[Sequence[Found]]) -> Costs:
+def costs(plans: Plans, summaries: Sequence[Sequence[CellSummary]]) -> Costs:
     """The expected errors at every level, from the summaries of the furthest plan."""
     rows = []
     shown = plans.some
@@ -130,7 +130,7 @@ def costs(plans: Plans, summaries: Sequence[Sequence[Found]]) -> Costs:
     return Costs(tuple(rows))
 
 
-def _cost(level: str, plan: Plan | str, shown: Plan, number: int, seen: Found, group: Mapping[str, Any]) -> Cost:
+def _cost(level: str, plan: Plan | str, shown: Plan, number: int, seen: CellSummary, group: Mapping[str, Any]) -> Cost:
     label = next(output.label for output in shown.outputs if output.aggregate == number)
     if isinstance(plan, str):
         return Cost(label, group, level, None, plan)
@@ -138,7 +138,7 @@ def _cost(level: str, plan: Plan | str, shown: Plan, number: int, seen: Found, g
     return Cost(label, group, level, error, _note(plan, number, seen, error))
 
 
-def _note(plan: Plan, number: int, seen: Found, error: float | None) -> str:
+def _note(plan: Plan, number: int, seen: CellSummary, error: float | None) -> str:
     aggregate = plan.aggregates[number]
     if isinstance(aggregate.statistic, Mode) or not isinstance(seen, Summary):
         return "a category is named, which is right or wrong but not off by a number"

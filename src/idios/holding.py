@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from idios.backends.base import Backend, Progress, open_source
-from idios.backends.memory import divided
-from idios.backends.temporary import remove_abandoned
+from idios.backends.resources import divide_memory, remove_abandoned
 from idios.config import Declared
 from idios.core.exact import text
 from idios.errors import DataChanged
@@ -84,7 +83,7 @@ def hold(
         for one in kept:
             file = OpenedFile.of(one.source)
             dataset = replace(one.dataset, version=one.dataset.version or _version(file, ledger))
-            with divided(len(kept)):
+            with divide_memory(len(kept)):
                 backend = open_source(one.source, dataset, progress, one.csv_format)
             holdings[dataset.name] = Holding(dataset, backend, file)
             balances[dataset.name] = ledger.declare(

@@ -22,7 +22,7 @@ from typing import Any
 
 from idios import showing
 from idios.answer import Answer, Quote
-from idios.backends.base import Progress, Stopped, Watch
+from idios.backends.base import CancellationToken, Cancelled, Progress
 from idios.config import (
     DELTA_QUESTIONS,
     MAX_GROUPS,
@@ -192,16 +192,16 @@ class TrustedParty:
         split: Split = None,
         analyst: str | None = None,
         once: str | None = None,
-        watch: Watch | None = None,
+        cancellation: CancellationToken | None = None,
     ) -> Answer:
         """Answer a question for ``epsilon``, charged to the data set and to the analyst (None: the controller).
 
         ``split`` gives the proportions in which the statistics divide ε, by their names; evenly unless given.
         ``once`` is the caller's idempotency key: sent again with the same question it is the same request, with another
-        it is refused. ``watch`` reports the steps and may cancel them; the charge stays, and the same question asked
-        again completes it.
+        it is refused. ``cancellation`` reports the steps and may cancel them; the charge stays, and the same question
+        asked again completes it.
         """
-        return self.complete(self.charge(sql, epsilon, split=split, analyst=analyst, once=once), watch)
+        return self.complete(self.charge(sql, epsilon, split=split, analyst=analyst, once=once), cancellation)
 
     def charge(
         self,
@@ -224,24 +224,24 @@ class TrustedParty:
         """The answer to a question that was paid for before, whatever has become of the data since."""
         return self.complete(Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst))))
 
-    def complete(self, charged: Charged, watch: Watch | None = None) -> Answer:
+    def complete(self, charged: Charged, cancellation: CancellationToken | None = None) -> Answer:
         """The second half of ``query``: compute, store and give the answer; or say that it failed, and nothing else."""
         if isinstance(charged.outcome, StoredAnswer):
             return self._answer(charged, charged.outcome)
-        return self.release(charged, self.compute(charged, watch), watch)
+        return self.release(charged, self.compute(charged, cancellation), cancellation)
 
-    def compute(self, charged: Charged, watch: Watch | None = None) -> Drawn:
+    def compute(self, charged: Charged, cancellation: CancellationToken | None = None) -> Drawn:
         """The first half of ``complete``: read the data and draw. It has no visible effect."""
         plan = charged.plan
         holding = self.holdings[plan.dataset.name]
         try:
-            content = compute(plan, holding.backend, watch, self.source)
+            content = compute(plan, holding.backend, cancellation, self.source)
             holding.check()  # what was read in several steps may be of two files
             return Drawn(content)
         except Exception as error:
             return Drawn(error=error)
 
-    def release(self, charged: Charged, drawn: Drawn, watch: Watch | None = None) -> Answer:
+    def release(self, charged: Charged, drawn: Drawn, cancellation: CancellationToken | None = None) -> Answer:
         """The second half of ``complete``: record and return what was drawn; or say that it failed.
 
         A question that was stopped by now fails, whether it was computed in time or not: that would tell how long it
@@ -253,8 +253,8 @@ class TrustedParty:
         try:
             if drawn.error is not None:
                 raise drawn.error
-            if watch is not None:
-                watch.check()
+            if cancellation is not None:
+                cancellation.check()
             released = self.ledger.release(outcome, drawn.content)
         except Exception as error:
             self._failed(outcome, error)
@@ -326,7 +326,7 @@ class TrustedParty:
 
         Logs travel further than the ledger does, and an engine's words may quote data: they name the error's kind only.
         """
-        stopped, kind = isinstance(error, Stopped), type(error).__name__
+        stopped, kind = isinstance(error, Cancelled), type(error).__name__
         urgency = logging.INFO if stopped else logging.ERROR
         log.log(urgency, "question %s was charged and not answered: %s", reservation.key[:16], kind)
         try:

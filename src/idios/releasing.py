@@ -9,7 +9,7 @@ import json
 from fractions import Fraction
 
 from idios.answer import kind_of, written
-from idios.backends.base import Backend, Watch
+from idios.backends.base import Backend, CancellationToken
 from idios.core.calibration import Added, Mechanism, Method, calibrate
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Categories
@@ -23,13 +23,15 @@ Seen = Summary | tuple[int, ...]
 """What the backend found in one cell: a summary, or for a mode the count of every category."""
 
 
-def compute(plan: Plan, backend: Backend, watch: Watch | None = None, source: Source | None = None) -> str:
+def compute(
+    plan: Plan, backend: Backend, cancellation: CancellationToken | None = None, source: Source | None = None
+) -> str:
     """Everything that is released of a plan, as JSON, cell by cell in the plan's own order."""
     margins: list[Fraction | None] = [None] * len(plan.aggregates)
     cells = []
-    for found in backend.summarise(plan, watch):
-        if watch is not None:
-            watch.check()
+    for found in backend.summarise(plan, cancellation):
+        if cancellation is not None:
+            cancellation.check()
         values: list[str | None] = [None] * len(plan.aggregates)
         for i, (aggregate, seen) in enumerate(zip(plan.aggregates, found, strict=True)):
             values[i], margins[i] = release(plan, aggregate, seen, source)

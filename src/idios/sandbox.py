@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from idios import showing
 from idios.answer import Answer
-from idios.backends.base import Backend, Watch, open_source
-from idios.backends.memory import divided
+from idios.backends.base import Backend, CancellationToken, open_source
+from idios.backends.resources import divide_memory
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import Number
 from idios.query.calendar import DAY, UNITS, since_1970, to_datetime
@@ -53,7 +53,7 @@ class Twins:
         """The twin of a data set."""
         with self._making:
             if dataset.name not in self._made:
-                with divided(PARTS):
+                with divide_memory(PARTS):
                     self._made[dataset.name] = open_source(twin(dataset.columns), dataset)
             return self._made[dataset.name]
 
@@ -71,10 +71,12 @@ class Sandbox:
     twins: Twins
     plan: Callable[[str, Number, Split], Plan]
 
-    def __call__(self, sql: str, epsilon: Number, split: Split = None, *, watch: Watch | None = None) -> Answer:
-        """Answer a question about made-up data, as it would be answered about the real; ``Stopped`` if that is."""
+    def __call__(
+        self, sql: str, epsilon: Number, split: Split = None, *, cancellation: CancellationToken | None = None
+    ) -> Answer:
+        """Answer a question about made-up data, as it would be answered about the real; ``Cancelled`` if that is."""
         plan = self.plan(sql, epsilon, split)
-        content = compute(plan, self.twins.of(plan.dataset), watch)
+        content = compute(plan, self.twins.of(plan.dataset), cancellation)
         return replace(showing.answer(plan, content, id="sandbox", remaining=None, stored=False), sandbox=True)
 
 

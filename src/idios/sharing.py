@@ -11,7 +11,7 @@ import os
 from collections.abc import Hashable, Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from idios.backends.source import table_name
+from idios.backends.base import split_table_name
 from idios.errors import SourceError
 
 _HERE = ("", "localhost", "127.0.0.1", "::1")
@@ -61,7 +61,7 @@ def _database(source: str) -> Hashable:
 def _table(written: str, usual: str) -> tuple[str, ...]:
     """A table by its schema and name; the schema is left out where it is the usual one."""
     try:
-        parts = table_name(written)[-2:]
+        parts = split_table_name(written)[-2:]
     except SourceError:  # raised when the source is opened
         return (written,)
     return parts[1:] if len(parts) == 2 and parts[0] == usual else parts

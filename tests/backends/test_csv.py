@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import idios.backends.csv as reader
 from idios.backends.base import CsvFormat, describe_source, open_source
-from idios.backends.csv import read_names, read_records
-from idios.backends.csv_proposal import propose_format
+from idios.backends.csv import propose_format, read_names, read_records
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Mode
 from idios.errors import InvalidInput, SourceError

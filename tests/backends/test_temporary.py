@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from idios.backends.temporary import LOCK, TemporaryFolder, remove_abandoned
+from idios.backends.resources import LOCK, TemporaryFolder, remove_abandoned
 from idios.party import TrustedParty
 
 HOLDS = """

@@ -23,7 +23,7 @@ Table = Mapping[str, Sequence[object]]
 
 
 def point(column: Column, value: object) -> int | None:
-    """The grid point of one value as the rules of ``reading.py`` say, in exact arithmetic; None for NULL."""
+    """The grid point of one value as the rules of ``grid_sql.py`` say, in exact arithmetic; None for NULL."""
     found = readable_point(column, value)
     return column.grid.clamp(0) if found is None and not column.nullable else found
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import idios.backends.engine as engine_module
+import idios.backends.sql_backend as engine_module
 from idios.backends import brackets, search
 from idios.backends.base import open_source
 from idios.core.calibration import Protection

@@ -24,12 +24,12 @@ class Gate:
         self.touched = 0
 
     def summarise(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def held(backend: Any, plan: Any, watch: Any = None) -> Any:
+        def held(backend: Any, plan: Any, cancellation: Any = None) -> Any:
             self.touched += 1
             while not self.open.wait(0.01):
-                if watch is not None:
-                    watch.step("waiting at the gate", 0.25)
-            return original(backend, plan, watch)
+                if cancellation is not None:
+                    cancellation.step("waiting at the gate", 0.25)
+            return original(backend, plan, cancellation)
 
         return held
 

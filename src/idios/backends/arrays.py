@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from idios.backends.columns import typed
+from idios.backends.columns import read_typed
 from idios.backends.labels import as_written, count_labels, read_declared, read_labels
 from idios.core.domain import Domain, Kind, default_step
 from idios.core.exact import exact
@@ -108,7 +108,7 @@ def read_numbers(
     The grid is the declared step, or that of the type. Whether values can be missing is a fact of the type too, unless
     ``nullable`` declares it: numpy's and pandas' integers cannot be; floats, lists, Arrow and polars columns can.
     """
-    found = typed(values, mixed=step is not None)
+    found = read_typed(values, mixed=step is not None)
     if step is None and found.kind is Kind.DECIMAL and found.decimals is None:
         raise InvalidInput("decimal numbers in a list have no common scale: declare a step, such as step='0.01'")
     domain = Domain.declare(step=default_step(found.kind, found.decimals or 0) if step is None else step, bounds=bounds)
@@ -170,7 +170,7 @@ def _read_edges(bins: Any, kind: Kind | None) -> list[Fraction]:
         raise InvalidInput(f"bins must be a list of at least two public edges, such as [0, 20, 40], got {shown}")
     edges = as_written(bins)
     if kind in (Kind.DATE, Kind.TIMESTAMP) or isinstance(edges[0], datetime.date | np.datetime64):
-        read = typed(edges)
+        read = read_typed(edges)
         if read.kind is not (kind or read.kind) or not np.all(read.present):
             raise InvalidInput(f"the edges of bins must be of the type of the values, {kind}, got {read.kind}")
         found = [Fraction(int(edge)) for edge in read.values]

@@ -45,7 +45,7 @@ class Typed:
     decimals: int | None = None
 
 
-def typed(values: Any, *, mixed: bool = False) -> Typed:
+def read_typed(values: Any, *, mixed: bool = False) -> Typed:
     """Read a column by its type; ``mixed`` allows a list of several numeric types, for which a step is declared."""
     found = unwrap(values)
     if isinstance(found, list):

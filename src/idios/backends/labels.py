@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from idios.backends.columns import is_there, kind_of, one_of_each_type, typed, unwrap
+from idios.backends.columns import is_there, kind_of, one_of_each_type, read_typed, unwrap
 from idios.core.domain import Categories, Kind
 from idios.core.exact import exact
 from idios.errors import InvalidInput
@@ -74,7 +74,7 @@ def read_labels(given: Any, name: str = "values") -> Labels:
         values = _present(np.asarray(found.drop_null())) if floats else found.drop_null().to_pylist()
         family = _of_arrow(found.type, name)
     if family in (Family.DATE, Family.TIMESTAMP):
-        read = typed(found)
+        read = read_typed(found)
         values = (read.values if read.present is None else read.values[read.present]).tolist()
     return Labels(family, values, len(found) - len(values))
 
@@ -166,7 +166,7 @@ def _of_element(value: Any, name: str) -> Family:
 
 def _of_array(values: Any, name: str) -> Family:
     if values.dtype.kind == "M":
-        return _OF_KIND[typed(values[:0]).kind]
+        return _OF_KIND[read_typed(values[:0]).kind]
     if values.dtype.kind not in _OF_NUMPY:
         raise _unknown(name, f"an array of {values.dtype}")
     return _OF_NUMPY[values.dtype.kind]

@@ -14,7 +14,7 @@ import typer
 from rich.prompt import Confirm, Prompt
 
 from idios.backends.base import CsvFormat, Progress, describe_source
-from idios.backends.csv_proposal import propose_format
+from idios.backends.csv import propose_format
 from idios.cli.show import errors
 from idios.config import read_configuration
 from idios.core.domain import Kind

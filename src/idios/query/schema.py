@@ -2,7 +2,7 @@
 
 All of it is public. A column's values are read onto its grid (numbers, dates, timestamps) or as the index of a
 declared category; whatever does not fit reads as NULL, and NULL is never a value. A column that is declared not
-nullable has no NULL: there it reads as a public point, record by record (``backends/reading.py``).
+nullable has no NULL: there it reads as a public point, record by record (``backends/grid_sql.py``).
 """
 
 from __future__ import annotations

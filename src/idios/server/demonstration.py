@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
-from idios.backends.temporary import TemporaryFolder
+from idios.backends.resources import TemporaryFolder
 from idios.demo import people
 from idios.ledger import Role
 from idios.party import TrustedParty

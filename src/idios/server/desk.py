@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 from anyio.to_thread import run_sync
 
 from idios.answer import Answer, Quote
-from idios.backends.progress import Watch
+from idios.backends.cancellation import CancellationToken
 from idios.core.exact import exact
 from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError
 from idios.ledger import Identity, Role, Running
@@ -108,7 +108,7 @@ class _Question:
     asker: str
     came: float
     first_release: float
-    watch: Watch = field(init=False)
+    cancellation: CancellationToken = field(init=False)
     step: str = "waiting"
     share: float = 0.0
     cancelled: bool = False
@@ -123,7 +123,7 @@ class _Question:
     """Held while ``id`` or ``leaving`` is decided."""
 
     def __post_init__(self) -> None:
-        self.watch = Watch(self._told)
+        self.cancellation = CancellationToken(self._told)
 
     def cancel(self) -> None:
         """Cancel it for its caller.
@@ -131,7 +131,7 @@ class _Question:
         It keeps its place until a public moment: a place that is free earlier would tell how long it took.
         """
         self.cancelled = True
-        self.watch.stop()
+        self.cancellation.cancel()
 
     def _told(self, step: str, share: float) -> None:
         self.step, self.share = step, share
@@ -245,21 +245,21 @@ class Desk:
                 # The end of the server is a public moment too: what is computed leaves now, the rest never.
                 for question in self._work.values():
                     if not question.computed:
-                        question.watch.stop()
+                        question.cancellation.cancel()
                     question.moment.set()
                 await asyncio.wait(late, timeout=5)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _answer(self, question: _Question) -> Answer:
         """Compute in a thread, wait for the next public moment, and only then record the answer or failure."""
-        party, charged, watch = question.party, question.charged, question.watch
+        party, charged, cancellation = question.party, question.charged, question.cancellation
         try:
             drawn = Drawn() if charged.stored else await self._drawn(question)
             try:
                 await self._leave(question)
             except LedgerError as error:
                 drawn = Drawn(error=error)  # released as a failure, which is recorded with its reason
-            return await run_sync(party.release, charged, drawn, watch)
+            return await run_sync(party.release, charged, drawn, cancellation)
         except IdiosError:
             log.warning(
                 "question stopped" if question.cancelled else "question failed",
@@ -274,11 +274,11 @@ class Desk:
     async def _drawn(self, question: _Question) -> Drawn:
         """Compute in a thread, and keep the result until the next public moment."""
         loop = asyncio.get_running_loop()
-        limit = loop.call_later(self._settings.question_seconds, question.watch.stop)
+        limit = loop.call_later(self._settings.question_seconds, question.cancellation.cancel)
         try:
             async with self._lanes[question.asker]:
                 drawn = await loop.run_in_executor(
-                    self._threads, question.party.compute, question.charged, question.watch
+                    self._threads, question.party.compute, question.charged, question.cancellation
                 )
         finally:
             limit.cancel()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from idios.answer import Answer
-from idios.backends.progress import Watch
+from idios.backends.cancellation import CancellationToken
 from idios.config import Declared
 from idios.ledger import Identity, Role
 from idios.party import TrustedParty
@@ -75,9 +75,9 @@ class Service:
     async def sandbox(self, identity: Identity, asked: Asked, shown: Callable[[Answer], T]) -> T:
         """Answer about made-up data, for a limited time; the answer is made ready to be sent in the same thread."""
 
-        def answered(watch: Watch) -> T:
+        def answered(cancellation: CancellationToken) -> T:
             sandbox = self.party_for(identity).sandbox
-            return shown(sandbox(asked.sql, asked.epsilon, asked.split, watch=watch))
+            return shown(sandbox(asked.sql, asked.epsilon, asked.split, cancellation=cancellation))
 
         return await self.side_work.stoppable(caller(identity), answered)
 

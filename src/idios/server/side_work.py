@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import Timer
 from typing import TypeVar
 
-from idios.backends.progress import Stopped, Watch
+from idios.backends.cancellation import CancellationToken, Cancelled
 from idios.server.lanes import Lanes
 from idios.server.problems import BUSY, Problem, Refused
 from idios.settings import Settings
@@ -52,17 +52,17 @@ class SideWork(Lanes):
     def __init__(self) -> None:
         super().__init__(AT_ONCE, EACH, TOO_MUCH)
 
-    async def stoppable(self, caller: str, work: Callable[[Watch], T]) -> T:
+    async def stoppable(self, caller: str, work: Callable[[CancellationToken], T]) -> T:
         """Run the work with a deadline that starts when it begins."""
-        watch = Watch()
+        cancellation = CancellationToken()
 
         def limited() -> T:
-            timer = Timer(LONGEST, watch.stop)
+            timer = Timer(LONGEST, cancellation.cancel)
             timer.daemon = True
             timer.start()
             try:
-                return work(watch)
-            except Stopped:
+                return work(cancellation)
+            except Cancelled:
                 raise Refused(TOO_LONG) from None
             finally:
                 timer.cancel()

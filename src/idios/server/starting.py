@@ -15,8 +15,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from idios.backends.memory import divided
-from idios.backends.temporary import TemporaryFolder
+from idios.backends.resources import TemporaryFolder, divide_memory
 from idios.config import Configuration, read_configuration
 from idios.errors import ConfigurationError, LedgerError
 from idios.ledger import Ledger, Role
@@ -81,7 +80,7 @@ def application(config: Path | None = None) -> FastAPI:
     logs.set_up()
     path = config or Path(os.environ[CONFIG])
     configuration = read_configuration(path)
-    with divided(configuration.server.workers):
+    with divide_memory(configuration.server.workers):
         party = TrustedParty.from_config(path, retired=False)
     threading.Thread(target=verify, args=(party.ledger,), name="verification", daemon=True).start()
     return create_app(Service.start(party, configuration.datasets, configuration.server))

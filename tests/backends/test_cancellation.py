@@ -1,4 +1,4 @@
-"""A question's watch: progress goes out, a stop comes in, and no interrupt hits what it was not meant for."""
+"""A cancellation token: progress goes out, a stop comes in, and no interrupt hits what it was not meant for."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from idios.backends.base import open_source
-from idios.backends.channel import AT_ONCE, Channel, Gate, Pool
-from idios.backends.duckdb import DuckDbChannel
-from idios.backends.progress import Stopped, Watch
+from idios.backends.cancellation import CancellationToken, Cancelled
+from idios.backends.connections import AT_ONCE, CancellableSemaphore, Connection, ConnectionPool
+from idios.backends.duckdb import DuckDbConnection
 from idios.core.statistics import Median
 from idios.errors import SourceError
 from tests.conformance.plans import dataset, plan, whole
@@ -33,31 +33,31 @@ def until(true: Callable[[], object]) -> None:
 
 def test_steps_are_told_until_the_stop() -> None:
     told: list[tuple[str, float]] = []
-    watch = Watch(lambda step, share: told.append((step, share)))
-    watch.step("scanning", 0.2)
-    assert not watch.stopped
-    watch.stop()
-    watch.stop()
-    with pytest.raises(Stopped):
-        watch.step("sorting", 0.6)
+    cancellation = CancellationToken(lambda step, share: told.append((step, share)))
+    cancellation.step("scanning", 0.2)
+    assert not cancellation.cancelled
+    cancellation.cancel()
+    cancellation.cancel()
+    with pytest.raises(Cancelled):
+        cancellation.step("sorting", 0.6)
     assert told == [("scanning", 0.2)]
 
 
 def test_whoever_is_told_may_stop() -> None:
-    watch = Watch(lambda step, share: watch.stop())
-    with pytest.raises(Stopped):
-        watch.step("scanning", 0.2)
+    cancellation = CancellationToken(lambda step, share: cancellation.cancel())
+    with pytest.raises(Cancelled):
+        cancellation.step("scanning", 0.2)
 
 
 def test_a_stop_interrupts_until_the_end_and_never_after() -> None:
     """An engine forgets interrupts that come before its statement begins, so they are repeated."""
-    watch, interrupts = Watch(), []
+    cancellation, interrupts = CancellationToken(), []
 
     def statement() -> None:
-        watch.stop()
+        cancellation.cancel()
         until(lambda: len(interrupts) >= 3)
 
-    with pytest.raises(Stopped), watch.interruptible(lambda: interrupts.append(1)):
+    with pytest.raises(Cancelled), cancellation.interruptible(lambda: interrupts.append(1)):
         statement()
     seen = len(interrupts)
     time.sleep(0.2)
@@ -65,12 +65,12 @@ def test_a_stop_interrupts_until_the_end_and_never_after() -> None:
 
 
 def test_a_stop_outside_interrupts_nothing() -> None:
-    watch, interrupts = Watch(), []
-    with watch.interruptible(lambda: interrupts.append(1)):
+    cancellation, interrupts = CancellationToken(), []
+    with cancellation.interruptible(lambda: interrupts.append(1)):
         pass
-    watch.stop()
+    cancellation.cancel()
     entered = False
-    with pytest.raises(Stopped), watch.interruptible(lambda: interrupts.append(2)):
+    with pytest.raises(Cancelled), cancellation.interruptible(lambda: interrupts.append(2)):
         entered = True
     time.sleep(0.2)
     assert not interrupts
@@ -78,7 +78,7 @@ def test_a_stop_outside_interrupts_nothing() -> None:
 
 
 def test_the_end_waits_for_an_interrupt_on_its_way() -> None:
-    watch, began, over = Watch(), Event(), []
+    cancellation, began, over = CancellationToken(), Event(), []
 
     def slow() -> None:
         began.set()
@@ -86,85 +86,85 @@ def test_the_end_waits_for_an_interrupt_on_its_way() -> None:
         over.append(1)
 
     def statement() -> None:
-        watch.stop()
+        cancellation.cancel()
         began.wait(WAIT)
 
-    with pytest.raises(Stopped), watch.interruptible(slow):
+    with pytest.raises(Cancelled), cancellation.interruptible(slow):
         statement()
     assert over
 
 
 def test_only_the_errors_of_a_stop_are_stops() -> None:
-    watch = Watch()
+    cancellation = CancellationToken()
 
     def stopped() -> None:
-        watch.stop()
+        cancellation.cancel()
         _ = 1 // 0
 
-    with pytest.raises(ZeroDivisionError), watch.interruptible(lambda: None):
+    with pytest.raises(ZeroDivisionError), cancellation.interruptible(lambda: None):
         _ = 1 // 0
-    with pytest.raises(Stopped) as caught, watch.interruptible(lambda: None):
+    with pytest.raises(Cancelled) as caught, cancellation.interruptible(lambda: None):
         stopped()
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 def test_an_interrupt_that_fails_is_tried_again() -> None:
-    watch, tries = Watch(), []
+    cancellation, tries = CancellationToken(), []
 
     def failing() -> None:
         tries.append(1)
         raise OSError("gone")
 
     def statement() -> None:
-        watch.stop()
+        cancellation.cancel()
         until(lambda: len(tries) >= 2)
 
-    with pytest.raises(Stopped), watch.interruptible(failing):
+    with pytest.raises(Cancelled), cancellation.interruptible(failing):
         statement()
 
 
 def test_waiting_can_be_stopped() -> None:
-    gate, watch = Gate(1), Watch()
+    semaphore, cancellation = CancellableSemaphore(1), CancellationToken()
 
     def enter() -> None:
-        with gate.entered(watch):
+        with semaphore.acquire(cancellation):
             pytest.fail("there was no place")
 
     with ThreadPoolExecutor(1) as pool:
-        with gate.entered(Watch()):
+        with semaphore.acquire(CancellationToken()):
             waiting = pool.submit(enter)
-            until(lambda: watch._action)
-            watch.stop()
-            with pytest.raises(Stopped):
+            until(lambda: cancellation._action)
+            cancellation.cancel()
+            with pytest.raises(Cancelled):
                 waiting.result(WAIT)
-        with gate.entered(Watch()):  # the place was not lost
+        with semaphore.acquire(CancellationToken()):  # the place was not lost
             pass
 
 
 def test_no_place_is_lost_by_stops() -> None:
     """Many come, wait, and are stopped at any moment: before, while and after they get their place."""
-    gate = Gate(2)
+    semaphore = CancellableSemaphore(2)
 
     def once(i: int) -> bool:
-        watch = Watch()
+        cancellation = CancellationToken()
         with ThreadPoolExecutor(1) as other:
-            other.submit(lambda: (time.sleep(i % 5 / 2000), watch.stop()))
+            other.submit(lambda: (time.sleep(i % 5 / 2000), cancellation.cancel()))
             try:
-                with gate.entered(watch):
+                with semaphore.acquire(cancellation):
                     time.sleep(0.001)
-            except Stopped:
+            except Cancelled:
                 return True
         return False
 
     with ThreadPoolExecutor(8) as pool:
         stopped = list(pool.map(once, range(300)))
     assert any(stopped)
-    gate.wait_until_empty()
-    with gate.entered(Watch()), gate.entered(Watch()):
+    semaphore.wait_until_empty()
+    with semaphore.acquire(CancellationToken()), semaphore.acquire(CancellationToken()):
         pass
 
 
-class _Channel(Channel):
+class _FakeConnection(Connection):
     def __init__(self) -> None:
         self.closed = False
         super().__init__(None)
@@ -178,37 +178,37 @@ class _Channel(Channel):
 
 
 def test_a_pool_opens_what_it_needs_and_closes_when_all_are_back() -> None:
-    opened: list[_Channel] = []
+    opened: list[_FakeConnection] = []
 
-    def open_one() -> _Channel:
-        opened.append(_Channel())
+    def open_one() -> _FakeConnection:
+        opened.append(_FakeConnection())
         return opened[-1]
 
-    pool = Pool(open_one, 2)
+    pool = ConnectionPool(open_one, 2)
     for _ in range(3):
-        with pool.channel(Watch()):
+        with pool.acquire(CancellationToken()):
             pass
     assert len(opened) == 1
     with ThreadPoolExecutor(1) as threads:
-        with pool.channel(Watch()) as first, pool.channel(Watch()) as second:
+        with pool.acquire(CancellationToken()) as first, pool.acquire(CancellationToken()) as second:
             assert first is not second
             closing: Future[None] = threads.submit(pool.close)
             time.sleep(0.1)
             assert not closing.done()
-            assert not any(channel.closed for channel in opened)
+            assert not any(connection.closed for connection in opened)
         closing.result(WAIT)
-    assert [channel.closed for channel in opened] == [True, True]
-    with pytest.raises(SourceError, match="closed"), pool.channel(Watch()):
+    assert [connection.closed for connection in opened] == [True, True]
+    with pytest.raises(SourceError, match="closed"), pool.acquire(CancellationToken()):
         pass
 
 
 def test_a_channel_that_cannot_be_opened_takes_no_place() -> None:
-    def failing() -> Channel:
+    def failing() -> Connection:
         raise SourceError("no server")
 
-    pool = Pool(failing, 1)
+    pool = ConnectionPool(failing, 1)
     for _ in range(3):
-        with pytest.raises(SourceError, match="no server"), pool.channel(Watch()):
+        with pytest.raises(SourceError, match="no server"), pool.acquire(CancellationToken()):
             pass
 
 
@@ -237,17 +237,17 @@ def test_a_frame_is_known_to_every_cursor(kind: str, tmp_path: Path, monkeypatch
     """As many at a time as there are cursors, none of which is given back before all are taken."""
     data = dataset(whole("n"))
     source: Any = {"n": VALUES} if kind == "frame" else csv_source(tmp_path)
-    inside: list[Channel] = []
-    run = DuckDbChannel.run
+    inside: list[Connection] = []
+    run = DuckDbConnection.run
 
-    def together(self: DuckDbChannel, statement: Any) -> Any:
+    def together(self: DuckDbConnection, statement: Any) -> Any:
         if self not in inside:
             inside.append(self)
             until(lambda: len(inside) == AT_ONCE)
         return run(self, statement)
 
     with open_source(source, data) as backend, ThreadPoolExecutor(AT_ONCE) as pool:
-        monkeypatch.setattr(DuckDbChannel, "run", together)
+        monkeypatch.setattr(DuckDbConnection, "run", together)
         asked = plan(data, (Median(), "n"))
         found = list(pool.map(lambda _: backend.summarise(asked), range(AT_ONCE)))
     assert len(set(map(id, inside))) == AT_ONCE

@@ -9,18 +9,17 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from idios.backends.asked import Asked
 from idios.backends.base import Backend
-from idios.backends.channel import Channel, Pool
+from idios.backends.cancellation import CancellationToken, Cancelled, Progress, silent
+from idios.backends.connections import Connection, ConnectionPool
 from idios.backends.dialect import Dialect
-from idios.backends.progress import Progress, Stopped, Watch, silent
+from idios.backends.grid_sql import GridColumn
+from idios.backends.order_statistics import SMALL, Sample
 from idios.backends.queries import Queries
-from idios.backends.reading import Reading
-from idios.backends.report import Report, conditions, report
-from idios.backends.search import SMALL, Sample
-from idios.backends.selection import Selection, columns_of
-from idios.backends.statements import Statement
-from idios.backends.summarise import Found, summarise
+from idios.backends.report import Report, make_report, report_conditions
+from idios.backends.requirements import Requirements
+from idios.backends.selection import Selection, Statement, columns_of
+from idios.backends.summarise import CellSummary, summarise
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
 from idios.query.schema import Dataset
@@ -36,18 +35,18 @@ SAMPLED_A_CELL = 2**12
 class SqlBackend(Backend):
     """A table in a database that Ibis can talk to.
 
-    ``table`` is what stands after FROM, ``readings`` how each declared column is read from it.
+    ``table`` is what stands after FROM, ``columns`` the SQL that puts each declared column on the grid.
     """
 
     dialect: Dialect
     table: str
-    readings: Mapping[str, Reading]
+    columns: Mapping[str, GridColumn]
 
-    def __init__(self, dataset: Dataset, channels: Pool, progress: Progress | None = None) -> None:
+    def __init__(self, dataset: Dataset, connections: ConnectionPool, progress: Progress | None = None) -> None:
         self.dataset = dataset
-        self.channels = channels
+        self.connections = connections
         self.progress = progress or silent
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     @abstractmethod
     def samplings(self, share: float, rows: int) -> list[Sample]:
@@ -55,30 +54,30 @@ class SqlBackend(Backend):
 
     def try_reading(self) -> None:
         """Let the engine compile the columns that will be read, without reading a record."""
-        names = [f"point{i}" for i in range(len(self.readings))]
-        points = (reading.point for reading in self.readings.values())
+        names = [f"point{i}" for i in range(len(self.columns))]
+        points = (grid_column.point for grid_column in self.columns.values())
         columns = ", ".join(f"{point} AS {name}" for point, name in zip(points, names, strict=True))
         failed = f"the source of {self.dataset.name!r} cannot be read as declared, or may not be read"
-        with self._reading(failed=failed) as channel:
-            channel.fetch(Statement.of_integers(f"SELECT {columns} FROM {self.table} LIMIT 0", *names))
+        with self._connected(failed=failed) as connection:
+            connection.fetch(Statement.of_integers(f"SELECT {columns} FROM {self.table} LIMIT 0", *names))
 
     def rows(self) -> int:
         """How many records the table has."""
-        with self._reading() as channel:
-            return self._count(channel)
+        with self._connected() as connection:
+            return self._count(connection)
 
-    def summarise(self, plan: Plan, watch: Watch | None = None) -> list[list[Found]]:
+    def summarise(self, plan: Plan, cancellation: CancellationToken | None = None) -> list[list[CellSummary]]:
         """Run a plan; see ``summarise.py``."""
-        with self._reading(watch) as channel:
-            columns = {name: self.readings[name] for name in columns_of(plan)}
+        with self._connected(cancellation) as connection:
+            columns = {name: self.columns[name] for name in columns_of(plan)}
             selection = Selection(plan, columns, self.dialect)
-            rows = self._count(channel)
+            rows = self._count(connection)
             samples = self._samples(rows, selection.span) if rows > SMALL else []
-            queries = Queries(channel, selection, self.table)
-            found = summarise(Asked(plan, selection, rows), queries, samples, channel.watch)
-        for name, number in found.unread.items():
-            if number and name not in self._told:
-                self._told.add(name)
+            queries = Queries(connection, selection, self.table)
+            summaries = summarise(Requirements(plan, selection, rows), queries, samples, connection.cancellation)
+        for name, number in summaries.unread.items():
+            if number and name not in self._warned:
+                self._warned.add(name)
                 log.warning(
                     "column %r of %r is declared not nullable, and %d of the values that a question selected are "
                     "missing or cannot be read: they read as a public point; `idios check` counts them all",
@@ -86,47 +85,52 @@ class SqlBackend(Backend):
                     self.dataset.name,
                     number,
                 )
-        return found.cells
+        return summaries.cells
 
     def check(self) -> Report:
         """Count what does not fit the declaration."""
-        with self._reading() as channel:
+        with self._connected() as connection:
             columns = {
                 f"{name}_{i}": f"COUNT(*) FILTER (WHERE {condition})"
-                for i, reading in enumerate(self.readings.values())
-                for name, condition in conditions(reading).items()
+                for i, grid_column in enumerate(self.columns.values())
+                for name, condition in report_conditions(grid_column).items()
             }
             columns["records"] = "COUNT(*)"
             text = ", ".join(f"{what} AS {self.dialect.identifier(name)}" for name, what in columns.items())
-            [counted] = channel.fetch(Statement.of_integers(f"SELECT {text} FROM {self.table}", *columns)).to_pylist()
-            return report(counted, list(self.readings.values()))
+            [counted] = connection.fetch(
+                Statement.of_integers(f"SELECT {text} FROM {self.table}", *columns)
+            ).to_pylist()
+            return make_report(counted, list(self.columns.values()))
 
     def points(self, column: str) -> pa.ChunkedArray:
         """Every value of a column as its grid point: for the controller's own comparisons, never for a question."""
-        with self._reading() as channel:
-            reading = self.readings[column]
-            inner = f"SELECT {reading.point} AS point FROM {self.table}"
-            text = f"SELECT {reading.value('point')} AS point FROM ({inner}) AS points"
-            return channel.fetch(Statement.of_integers(text, "point"))["point"]
+        with self._connected() as connection:
+            grid_column = self.columns[column]
+            inner = f"SELECT {grid_column.point} AS point FROM {self.table}"
+            text = f"SELECT {grid_column.value('point')} AS point FROM ({inner}) AS points"
+            return connection.fetch(Statement.of_integers(text, "point"))["point"]
 
     def close(self) -> None:
         """Wait for what is being read, and disconnect."""
-        self.channels.close()
+        self.connections.close()
 
     @contextmanager
-    def _reading(self, watch: Watch | None = None, failed: str | None = None) -> Iterator[Channel]:
-        """A channel of its own for a reader: all queries see one snapshot, and drivers' errors become ours."""
+    def _connected(
+        self, cancellation: CancellationToken | None = None, failed: str | None = None
+    ) -> Iterator[Connection]:
+        """A connection for one call: all its queries see one snapshot, and drivers' errors become ours."""
         try:
-            with self.channels.channel(watch or Watch(self.progress)) as channel, channel.snapshot():
-                yield channel
-        except (IdiosError, Stopped):
+            token = cancellation or CancellationToken(self.progress)
+            with self.connections.acquire(token) as connection, connection.snapshot():
+                yield connection
+        except (IdiosError, Cancelled):
             raise
         except Exception as error:
             # an engine's own words may quote values, so they are only chained, for the controller's log
             raise SourceError(failed or f"reading {self.dataset.name!r} failed in {self.dialect.name}") from error
 
-    def _count(self, channel: Channel) -> int:
-        counted = channel.fetch(Statement.of_integers(f"SELECT COUNT(*) AS number FROM {self.table}", "number"))
+    def _count(self, connection: Connection) -> int:
+        counted = connection.fetch(Statement.of_integers(f"SELECT COUNT(*) AS number FROM {self.table}", "number"))
         return int(counted["number"][0].as_py())
 
     def _samples(self, rows: int, cells: int) -> list[Sample]:

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idios.backends.base import open_source
+from idios.backends.cancellation import CancellationToken
 from idios.backends.duckdb import DuckDbBackend
-from idios.backends.progress import Watch
-from idios.backends.selection import Selection
-from idios.backends.statements import Statement, _compiled
+from idios.backends.selection import Selection, Statement, _compiled
 from idios.core.statistics import Median
 from idios.core.summary import Summary
 from idios.query.intervals import Interval
@@ -56,10 +55,10 @@ predicates = st.recursive(
 @given(predicates)
 def test_a_condition_means_what_the_predicate_means(held: DuckDbBackend, predicate: Predicate) -> None:
     asked = plan(DATA, (Median(), "a"), (Median(), "b"), where=predicate)
-    relation = Selection(asked, held.readings, held.dialect).relation(held.table)
-    with held.channels.channel(Watch()) as channel:
+    relation = Selection(asked, held.columns, held.dialect).relation(held.table)
+    with held.connections.acquire(CancellationToken()) as connection:
         text = f'SELECT "v0", "v1" FROM ({relation.text}) AS found'
-        found = [tuple(row.values()) for row in channel.fetch(Statement.of_integers(text, "v0", "v1")).to_pylist()]
+        found = [tuple(row.values()) for row in connection.fetch(Statement.of_integers(text, "v0", "v1")).to_pylist()]
     wanted = [(record["a"], record["b"]) for record in RECORDS if holds(predicate, {c: record[c] for c in "ab"})]
     assert sorted(found, key=repr) == sorted(wanted, key=repr)
 

@@ -1,4 +1,4 @@
-"""How the values of a source become grid points, in the engine, record by record.
+"""The SQL that puts the values of a source on the grid, in the engine, record by record.
 
 Rules:
 
@@ -29,24 +29,23 @@ import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 from idios.backends.dialect import Dialect
 from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.errors import SourceError
+from idios.query.calendar import DAY
 from idios.query.schema import Column
 
 NEVER = "1 = 0"
-DAY = 86_400_000_000
-"""Microseconds in a day."""
 
 _NUMBERS = (Kind.INTEGER, Kind.NUMBER, Kind.DECIMAL)
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One declared column in the SQL of its engine.
+class GridColumn:
+    """One declared column as grid points, in the SQL of its engine.
 
     ``held`` is what the source holds, ``given`` whether it holds anything, ``point`` the grid point before bounds,
     NULL where what is held cannot be read. The map from what is held to points is monotone.
     """
 
-    column: Column
+    declared: Column
     held: str
     given: str
     point: str
@@ -60,14 +59,14 @@ class Reading:
     @property
     def default(self) -> int | None:
         """The point of what cannot be read; None if that is missing."""
-        return None if self.column.nullable else self.column.grid.clamp(0)
+        return None if self.declared.nullable else self.declared.grid.clamp(0)
 
     def value(self, point: str) -> str:
         """The point that counts, within bounds and never NULL where it cannot be; ``point`` names ``self.point``."""
         if self.place is not None:
             # NULL is no argument to GREATEST; COALESCE would lose what DuckDB knows of a text column's dictionary
             return point if self.default is None else f"GREATEST({point}, {self.default})"
-        low, high = self.column.grid.lower, self.column.grid.upper
+        low, high = self.declared.grid.lower, self.declared.grid.upper
         cases = "" if self.default is None else f"WHEN {point} IS NULL THEN {self.default} "
         cases += "" if low is None else f"WHEN {point} < {low} THEN {low} "
         cases += "" if high is None else f"WHEN {point} > {high} THEN {high} "
@@ -82,12 +81,12 @@ class _Point:
     beyond: str = NEVER
 
 
-def read_column(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> Reading:
+def make_grid_column(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> GridColumn:
     """Write the map for the column ``x`` of type ``held``, or say why there is none."""
     given = f"{x} IS NOT NULL"
     if isinstance(column.domain, Categories):
         place = _category(column, column.domain, x, held, dialect)
-        return Reading(column, x, given, f"CAST({place} - 1 AS BIGINT)", f"{place} IS NOT NULL", place=place)
+        return GridColumn(column, x, given, f"CAST({place} - 1 AS BIGINT)", f"{place} IS NOT NULL", place=place)
     point = _point(column, column.domain, x, held, dialect)
     if held.is_floating():
         readable = dialect.finite.format(x=x)
@@ -95,7 +94,7 @@ def read_column(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> 
         readable = given
     else:
         readable = f"({point.text}) IS NOT NULL"
-    return Reading(column, x, given, point.text, readable, point.beyond)
+    return GridColumn(column, x, given, point.text, readable, point.beyond)
 
 
 def _point(column: Column, domain: Domain, x: str, held: dt.DataType, dialect: Dialect) -> _Point:

@@ -10,7 +10,7 @@ import pytest
 
 from idios.backends.base import open_source
 from idios.backends.duckdb import DuckDbBackend
-from idios.backends.memory import LEAST, divided, limit_memory, mebibytes
+from idios.backends.resources import LEAST, divide_memory, limit_memory, memory_limit
 from idios.config import read_columns
 from idios.party import TrustedParty
 from idios.query.schema import Dataset
@@ -31,13 +31,13 @@ columns = {{ age = "integer" }}
 
 def limit(backend: object) -> float:
     assert isinstance(backend, DuckDbBackend)
-    return mebibytes(backend._attached.cursors[0])
+    return memory_limit(backend._attached.cursors[0])
 
 
 @pytest.fixture
 def whole() -> float:
     with duckdb.connect(":memory:") as connection:
-        return mebibytes(connection)
+        return memory_limit(connection)
 
 
 def test_one_source_has_all_there_is(whole: float) -> None:
@@ -47,16 +47,16 @@ def test_one_source_has_all_there_is(whole: float) -> None:
 
 
 def test_parts_of_parts(whole: float) -> None:
-    with divided(2), divided(4):
+    with divide_memory(2), divide_memory(4):
         backend = open_source(TABLE, PEOPLE)
     assert limit(backend) == pytest.approx(whole / 8, rel=0.05)
     backend.close()
 
 
 def test_no_part_is_too_small_to_work_with() -> None:
-    with duckdb.connect(":memory:") as connection, divided(10**9):
+    with duckdb.connect(":memory:") as connection, divide_memory(10**9):
         limit_memory(connection)
-        assert mebibytes(connection) == pytest.approx(LEAST, rel=0.01)
+        assert memory_limit(connection) == pytest.approx(LEAST, rel=0.01)
 
 
 def test_the_data_sets_of_a_party_share_the_memory(tmp_path: Path, whole: float) -> None:

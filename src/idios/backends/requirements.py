@@ -1,4 +1,4 @@
-"""What a plan asks of the data, column by column and cell by cell: no data is touched here."""
+"""What a plan requires of the data, column by column and cell by cell: no data is touched here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from idios.backends.queries import Run
-from idios.backends.scan import Need
 from idios.backends.selection import Selection
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Count, Mode
@@ -17,8 +16,16 @@ NOMINAL = 10**9
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A plan over a table with a given number of rows."""
+class Need:
+    """What is asked of one column besides its order statistics."""
+
+    total: bool = False
+    squares: bool = False
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a plan requires of a table with a given number of rows."""
 
     plan: Plan
     selection: Selection

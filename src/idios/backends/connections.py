@@ -10,9 +10,9 @@ from threading import Condition
 import pyarrow as pa
 from ibis.backends.sql import SQLBackend  # type: ignore[import-untyped]
 
+from idios.backends.cancellation import CancellationToken
 from idios.backends.dialect import Dialect
-from idios.backends.progress import Watch
-from idios.backends.statements import Statement
+from idios.backends.selection import Statement
 from idios.errors import SourceError
 
 AT_ONCE = 4
@@ -23,18 +23,18 @@ database gives no more than this many of its connections (PostgreSQL has 100) to
 """
 
 
-class Channel(ABC):
-    """One connection, used by one caller at a time: their watch can cancel what runs on it."""
+class Connection(ABC):
+    """One connection, used by one caller at a time, whose cancellation token interrupts what runs on it."""
 
     dialect: Dialect
 
-    def __init__(self, connection: SQLBackend) -> None:
-        self.connection = connection
-        self.watch = Watch()
+    def __init__(self, ibis_backend: SQLBackend) -> None:
+        self.ibis_backend = ibis_backend
+        self.cancellation = CancellationToken()
 
     def fetch(self, statement: Statement) -> pa.Table:
-        """Run a statement and return its result, unless the watch cancels it."""
-        with self.watch.interruptible(self.interrupt):
+        """Run a statement and return its result, unless the caller cancels it."""
+        with self.cancellation.interruptible(self.interrupt):
             return self.run(statement)
 
     @abstractmethod
@@ -54,7 +54,7 @@ class Channel(ABC):
         return nullcontext()
 
 
-class Gate:
+class CancellableSemaphore:
     """A semaphore whose waiting callers can be cancelled."""
 
     def __init__(self, places: int) -> None:
@@ -62,13 +62,13 @@ class Gate:
         self._changed = Condition()
 
     @contextmanager
-    def entered(self, watch: Watch) -> Iterator[None]:
-        """Hold a place; wait until one is free."""
+    def acquire(self, cancellation: CancellationToken) -> Iterator[None]:
+        """Hold a place while inside; wait until one is free."""
         taken = False
         try:
-            with watch.interruptible(self._wake), self._changed:
-                self._changed.wait_for(lambda: self._free or watch.stopped)
-                watch.check()
+            with cancellation.interruptible(self._wake), self._changed:
+                self._changed.wait_for(lambda: self._free or cancellation.cancelled)
+                cancellation.check()
                 self._free -= 1
                 taken = True
             yield
@@ -76,7 +76,7 @@ class Gate:
             if taken:
                 with self._changed:
                     self._free += 1
-                    self._changed.notify_all()  # one of them may have been stopped just now
+                    self._changed.notify_all()  # one of them may have been cancelled just now
 
     def wait_until_empty(self) -> None:
         """Wait until all places are free."""
@@ -88,34 +88,34 @@ class Gate:
             self._changed.notify_all()
 
 
-class Pool:
-    """At most ``at_once`` channels to one source, each opened when it is first needed."""
+class ConnectionPool:
+    """At most ``at_once`` connections to one source, each opened when it is first needed."""
 
-    def __init__(self, opened: Callable[[], Channel], at_once: int = AT_ONCE) -> None:
-        self._opened = opened
-        self._gate = Gate(at_once)
-        self._idle: list[Channel] = []
+    def __init__(self, open_connection: Callable[[], Connection], at_once: int = AT_ONCE) -> None:
+        self._open = open_connection
+        self._places = CancellableSemaphore(at_once)
+        self._idle: list[Connection] = []
         self._closed = False
 
     @contextmanager
-    def channel(self, watch: Watch) -> Iterator[Channel]:
-        """A channel for one caller, as soon as one is free."""
-        with self._gate.entered(watch):
+    def acquire(self, cancellation: CancellationToken) -> Iterator[Connection]:
+        """A connection for one caller, as soon as one is free."""
+        with self._places.acquire(cancellation):
             if self._closed:
                 raise SourceError("the source was closed")
             try:
-                channel = self._idle.pop()
+                connection = self._idle.pop()
             except IndexError:
-                channel = self._opened()
-            channel.watch = watch
+                connection = self._open()
+            connection.cancellation = cancellation
             try:
-                yield channel
+                yield connection
             finally:
-                self._idle.append(channel)
+                self._idle.append(connection)
 
     def close(self) -> None:
         """Refuse new callers, wait for those that read, and disconnect."""
         self._closed = True
-        self._gate.wait_until_empty()
+        self._places.wait_until_empty()
         while self._idle:
             self._idle.pop().close()
