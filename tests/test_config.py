@@ -11,7 +11,6 @@ from idios.config import DATASET_KEYS, read_column, read_configuration, read_par
 from idios.core.calibration import Level
 from idios.core.domain import Domain, Kind
 from idios.errors import ConfigurationError, InvalidInput
-from idios.query.calendar import since_1970
 
 WHOLE = """
 [ledger]
@@ -128,12 +127,6 @@ def test_columns_and_parameters_from_python() -> None:
     assert read_parameters({}).quantile == Fraction(1, 20)
     with pytest.raises(InvalidInput, match="must be a table"):
         read_parameters([1])
-
-
-def test_timestamps_with_a_zone_are_utc() -> None:
-    assert since_1970("1970-01-01T02:00:00+02:00", Kind.TIMESTAMP) == 0
-    first = since_1970("0001-01-01T00:00:00", Kind.TIMESTAMP)
-    assert since_1970("0001-01-01T00:00:00+01:00", Kind.TIMESTAMP) == first - 3600 * 10**6
 
 
 def test_every_setting_is_documented() -> None:

@@ -30,7 +30,7 @@ from inspect import Parameter, Signature, signature
 from typing import Any, Required, TypedDict, TypeVar, Unpack
 
 from idios.backends.arrays import read_bins, read_categories, read_numbers
-from idios.backends.labels import Family, as_written, read_declared
+from idios.backends.labels import Family, read_declared, to_list
 from idios.core.calibration import Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.exact import Number, exact, positive
@@ -218,7 +218,7 @@ def mode(values: Any, categories: Sequence[Any], **options: Unpack[Options]) -> 
     counts = read_categories(values, categories, nullable=options.get("nullable")).counts
     behind = [max(counts) - count for count in counts]
     chosen = weighted_index([1] * len(counts), behind, Mode.rate(epsilon, notion))
-    return as_written(categories)[chosen]
+    return to_list(categories)[chosen]
 
 
 @_with_options

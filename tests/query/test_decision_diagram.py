@@ -28,7 +28,7 @@ def condition(words):
 
 
 def text(predicate):
-    return DiagramManager(SMALL.columns).of(predicate).text
+    return DiagramManager(SMALL.columns).build(predicate).text
 
 
 def table(predicate):
@@ -76,7 +76,7 @@ predicates = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(predicates)
 def test_always_never_and_what_is_possible_agree_with_enumeration(predicate):
-    diagram = DiagramManager(SMALL.columns).of(predicate)
+    diagram = DiagramManager(SMALL.columns).build(predicate)
     selected = [record for record in RECORDS if holds(predicate, record)]
     assert diagram.always == (len(selected) == len(RECORDS))
     assert diagram.never == (not selected)
@@ -90,7 +90,7 @@ def test_always_never_and_what_is_possible_agree_with_enumeration(predicate):
 @settings(max_examples=300, deadline=None)
 @given(predicates, st.sets(st.sampled_from("abcd")), st.integers(1, 3))
 def test_combinations_of_intervals_agree_with_enumeration(predicate, kept, width):
-    diagram = DiagramManager(SMALL.columns).of(predicate)
+    diagram = DiagramManager(SMALL.columns).build(predicate)
     selected = [record for record in RECORDS if holds(predicate, record)]
     names = sorted(kept)
     grids = [SMALL.columns[name].grid for name in names]
@@ -116,7 +116,7 @@ def test_combinations_of_intervals_agree_with_enumeration(predicate, kept, width
 @settings(max_examples=200, deadline=None)
 @given(predicates, st.sets(st.sampled_from("abcd")))
 def test_a_diagram_onto_some_columns_leaves_the_others_open(predicate, kept):
-    diagram = DiagramManager(SMALL.columns).of(predicate).onto(*kept)
+    diagram = DiagramManager(SMALL.columns).build(predicate).project(*kept)
     assert set(diagram.columns) <= kept
     selected = {tuple(record[name] for name in sorted(kept)) for record in RECORDS if holds(predicate, record)}
     divisions = [
@@ -134,8 +134,8 @@ def test_a_diagram_onto_some_columns_leaves_the_others_open(predicate, kept):
 @given(predicates, predicates)
 def test_joining_diagrams_is_joining_predicates(one, other):
     diagrams = DiagramManager(SMALL.columns)
-    assert (diagrams.of(one) & diagrams.of(other)).text == diagrams.of(All((one, other))).text
-    assert (diagrams.of(one) | diagrams.of(other)).text == diagrams.of(Any((one, other))).text
+    assert (diagrams.build(one) & diagrams.build(other)).text == diagrams.build(All((one, other))).text
+    assert (diagrams.build(one) | diagrams.build(other)).text == diagrams.build(Any((one, other))).text
 
 
 def test_constants():
@@ -145,9 +145,9 @@ def test_constants():
 
 def test_unbounded_columns_have_open_runs():
     columns = {"x": Column("x", Kind.NUMBER, Domain())}
-    diagram = DiagramManager(columns).of(Any((Among("x", ((None, 3),)), Among("x", ((10**30, None),)))))
+    diagram = DiagramManager(columns).build(Any((Among("x", ((None, 3),)), Among("x", ((10**30, None),)))))
     assert diagram.possible("x") == (((None, 3), (10**30, None)), False)
-    assert DiagramManager(columns).of(Among("x", ((None, None),), nulls=True)).always
+    assert DiagramManager(columns).build(Among("x", ((None, None),), nulls=True)).always
 
 
 def test_a_condition_that_explodes_is_refused():
@@ -157,7 +157,7 @@ def test_a_condition_that_explodes_is_refused():
     pairs = " OR ".join(f"(x{i:02} > 0 AND y{i:02} > 0)" for i in range(20))
     question = read(f"SELECT COUNT(*) FROM wide WHERE {pairs}", {"wide": wide})
     with pytest.raises(QuestionRefused, match="too complex"):
-        DiagramManager(wide.columns).of(question.filter)
+        DiagramManager(wide.columns).build(question.filter)
 
 
 def test_long_lists_are_cheap():
@@ -166,7 +166,7 @@ def test_long_lists_are_cheap():
     chained = " OR ".join(f"x = {7 * i}" for i in range(1200))
     for where in (f"x IN ({listed})", chained):
         question = read(f"SELECT COUNT(*) FROM wide WHERE {where}", {"wide": wide})
-        assert not DiagramManager(wide.columns).of(question.filter).never
+        assert not DiagramManager(wide.columns).build(question.filter).never
 
 
 def test_too_many_columns_are_refused():
@@ -174,4 +174,4 @@ def test_too_many_columns_are_refused():
     where = " AND ".join(f"x{i} > 0" for i in range(65))
     question = read(f"SELECT COUNT(*) FROM wide WHERE {where}", {"wide": wide})
     with pytest.raises(QuestionRefused, match="65 different columns, at most 64"):
-        DiagramManager(wide.columns).of(question.filter)
+        DiagramManager(wide.columns).build(question.filter)

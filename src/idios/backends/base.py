@@ -181,13 +181,13 @@ def refuse_absent(dataset: Dataset, held: Iterable[str]) -> None:
 
 def describe_types(held: Mapping[str, dt.DataType]) -> list[tuple[str, Kind, int]]:
     """The kinds that columns of some types would be declared as; columns that no kind can read are left out."""
-    found = []
+    described = []
     for name, held_type in held.items():
         kind = _kind(held_type)
         if kind is not None:
             scale = held_type.scale if isinstance(held_type, dt.Decimal) else 0
-            found.append((name, kind, scale or 0))
-    return found
+            described.append((name, kind, scale or 0))
+    return described
 
 
 def _kind(held: dt.DataType) -> Kind | None:

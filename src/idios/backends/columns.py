@@ -47,10 +47,10 @@ class Typed:
 
 def read_typed(values: Any, *, mixed: bool = False) -> Typed:
     """Read a column by its type; ``mixed`` allows a list of several numeric types, for which a step is declared."""
-    found = unwrap(values)
-    if isinstance(found, list):
-        return _listed(found, mixed)
-    return _numpy(found, mixed) if isinstance(found, np.ndarray) else _arrow(found)
+    column = unwrap(values)
+    if isinstance(column, list):
+        return _listed(column, mixed)
+    return _numpy(column, mixed) if isinstance(column, np.ndarray) else _arrow(column)
 
 
 def unwrap(values: Any, name: str = "values") -> Any:
@@ -96,22 +96,22 @@ def _arrow(values: Any) -> Typed:
             raise InvalidInput("decimals must have a scale of at least 0")
         return Typed(np.array(values.to_pylist(), dtype=object), Kind.DECIMAL, present, kind.scale)
     if pa.types.is_boolean(kind):
-        values, found = values.cast(pa.int8()), Kind.INTEGER
+        values, column_kind = values.cast(pa.int8()), Kind.INTEGER
     elif pa.types.is_integer(kind):
-        found = Kind.INTEGER
+        column_kind = Kind.INTEGER
     elif pa.types.is_floating(kind):
-        values, found = values.cast(pa.float64()), Kind.NUMBER
+        values, column_kind = values.cast(pa.float64()), Kind.NUMBER
     elif pa.types.is_date64(kind):  # milliseconds, of which Arrow would convert whole days only
         return Typed(np.asarray(values.cast(pa.int64()).fill_null(0)) // (calendar.DAY // 1000), Kind.DATE, present)
     elif pa.types.is_date(kind):
-        values, found = values.cast(pa.int32()), Kind.DATE
+        values, column_kind = values.cast(pa.int32()), Kind.DATE
     elif pa.types.is_timestamp(kind):
         ticks = np.asarray(values.cast(pa.int64()).fill_null(0))
         return Typed(calendar.ticks_to_microseconds(ticks, kind.unit), Kind.TIMESTAMP, present)
     else:
         raise InvalidInput(f"values must be numbers, dates or timestamps, got a column of {kind}")
     array = np.asarray(values.fill_null(0))
-    return Typed(array, found, present & np.isfinite(array) if found is Kind.NUMBER else present)
+    return Typed(array, column_kind, present & np.isfinite(array) if column_kind is Kind.NUMBER else present)
 
 
 def _numpy(values: Array, mixed: bool) -> Typed:
@@ -122,28 +122,28 @@ def _numpy(values: Array, mixed: bool) -> Typed:
     if isinstance(values, np.ma.MaskedArray):
         hidden, values = np.ma.getmaskarray(values), values.data
     if kind in "iub":
-        found = Typed(values.astype(np.int8) if kind == "b" else values, Kind.INTEGER, None)
+        typed = Typed(values.astype(np.int8) if kind == "b" else values, Kind.INTEGER, None)
     elif kind == "f":
         present = np.isfinite(values)
         if values.itemsize > 8:  # what lies beyond the doubles reads as the last of them
             values = np.clip(values, -sys.float_info.max, sys.float_info.max)
-        found = Typed(values.astype(np.float64, copy=False), Kind.NUMBER, present)
+        typed = Typed(values.astype(np.float64, copy=False), Kind.NUMBER, present)
     elif kind == "M":
         present, unit = ~np.isnat(values), calendar.kind_of_unit(values.dtype)
-        found = Typed(
+        typed = Typed(
             calendar.datetime64_to_numbers(np.where(present, values, np.zeros(1, values.dtype))), unit, present
         )
     else:
         raise InvalidInput(f"values must be numbers, dates or timestamps, got an array of {values.dtype}")
     if hidden is None:
-        return found
-    shown = ~hidden if found.present is None else found.present & ~hidden
-    return Typed(found.values, found.kind, shown, found.decimals)
+        return typed
+    visible = ~hidden if typed.present is None else typed.present & ~hidden
+    return Typed(typed.values, typed.kind, visible, typed.decimals)
 
 
 def _listed(values: list[Any], mixed: bool) -> Typed:
     """A list, or an array of objects, by the one type of its elements."""
-    present = [is_there(value) for value in values]
+    present = [is_present(value) for value in values]
     known = {kind_of(value) for value in one_of_each_type(v for v, there in zip(values, present, strict=True) if there)}
     if not known:
         return Typed(np.zeros(len(values)), Kind.NUMBER, np.array(present, dtype=bool))
@@ -159,7 +159,7 @@ def _listed(values: list[Any], mixed: bool) -> Typed:
     return Typed(np.array(numbers, dtype=dtype), kind, np.array(present, dtype=bool))
 
 
-def is_there(value: Any) -> bool:
+def is_present(value: Any) -> bool:
     """Whether an element of a list is there: None, NaN, ±∞, NaT, NA and what is masked are missing."""
     if type(value) in _PLAIN:
         return True

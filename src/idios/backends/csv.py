@@ -324,13 +324,13 @@ def _encoding(raw: bytes) -> str:
 
 def _divided(raw: bytes, encoding: str) -> tuple[CsvFormat, list[list[str]]]:
     """The delimiter that divides every record into the same number of fields, most of them."""
-    found = []
+    candidates = []
     for delimiter in DELIMITERS:
         format = CsvFormat(delimiter=delimiter, encoding=encoding)
         records = _records(raw, format)
         widths = {len(record) for record in records}
-        found.append((len(widths) == 1, max(widths, default=0), format, records))
-    even, width, format, records = max(found, key=lambda one: one[:2])
+        candidates.append((len(widths) == 1, max(widths, default=0), format, records))
+    even, width, format, records = max(candidates, key=lambda candidate: candidate[:2])
     if not even or (width == 1 and any(mark in record[0] for record in records for mark in DELIMITERS)):
         raise SourceError(
             "the lines of the csv file have different numbers of fields, whatever divides them: mend it, or declare "

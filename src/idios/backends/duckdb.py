@@ -87,12 +87,12 @@ def connect(source: object, dataset: Dataset, progress: Progress | None, csv_for
     attached = _attach(source)
     try:
         if attached.place.text is not None:
-            found = _load_csv(attached, attached.place.text, dataset, csv_format, progress or silent)
+            columns = _load_csv(attached, attached.place.text, dataset, csv_format, progress or silent)
         else:
-            found = make_grid_columns(dataset, attached.held(), DIALECT)
+            columns = make_grid_columns(dataset, attached.held(), DIALECT)
             if attached.place.parquet is not None:
-                _open_parquet(attached, attached.place.parquet, found)
-        return DuckDbBackend(attached, found, dataset, progress)
+                _open_parquet(attached, attached.place.parquet, columns)
+        return DuckDbBackend(attached, columns, dataset, progress)
     except BaseException:
         attached.close()
         raise
@@ -216,7 +216,7 @@ def _load_csv(
     twice = [name for name in dataset.columns if names.count(name) > 1]
     if twice:
         raise SourceError(f"the csv file has {names.count(twice[0])} columns {twice[0]!r}: rename all but one")
-    fields, points, found = [], [], {}
+    fields, points, columns = [], [], {}
     for i, (name, column) in enumerate(dataset.columns.items()):
         field, value, given, beyond = f"field{i}", f"x{i}", f"given{i}", f"beyond{i}"
         text, held = parse_field(column.kind, field, format)
@@ -224,7 +224,7 @@ def _load_csv(
         fields.append(f"{text} AS {value}, {field} IS NOT NULL AS {given}")
         points.append(f"{grid_column.point} AS {value}, {given}, COALESCE({grid_column.beyond}, FALSE) AS {beyond}")
         place = f"({value} + 1)" if grid_column.place else None
-        found[name] = GridColumn(column, value, given, value, f"{value} IS NOT NULL", beyond, place)
+        columns[name] = GridColumn(column, value, given, value, f"{value} IS NOT NULL", beyond, place)
     select = f"SELECT {', '.join(points)} FROM (SELECT {', '.join(fields)} FROM piece) AS fields"
     connection = attached.cursors[0]
     created = False
@@ -235,20 +235,20 @@ def _load_csv(
         connection.unregister("piece")
         created = True
     progress("reading the file", 1.0)
-    return found
+    return columns
 
 
-def _open_parquet(attached: _Attached, file: str, found: Mapping[str, GridColumn]) -> None:
+def _open_parquet(attached: _Attached, file: str, columns: Mapping[str, GridColumn]) -> None:
     """Make a view of the declared columns, and read once what DuckDB may fail to decode, so that no question does.
 
     That is text which is no UTF-8, a timestamp too far away, a decimal with more digits than its type. In a view of all
     columns, the statistics of an undeclared one are enough to make DuckDB fail.
     """
     held, connection = attached.held(), attached.cursors[0]
-    listed = [grid_column.held for grid_column in found.values()] + [NUMBER] * attached.place.numbered
+    listed = [grid_column.held for grid_column in columns.values()] + [NUMBER] * attached.place.numbered
     points = [
         f"COUNT({grid_column.point})"
-        for name, grid_column in found.items()
+        for name, grid_column in columns.items()
         if held[name].is_string() or held[name].is_timestamp() or held[name].is_decimal()
     ]
     try:
@@ -329,13 +329,13 @@ def _parquet(connection: duckdb.DuckDBPyConnection, literal: str) -> _Place:
 
 def _chosen(connection: duckdb.DuckDBPyConnection, written: str, table: str) -> str:
     """The table of a DuckDB file that was named, or its only one."""
-    found = connection.execute(
+    tables = connection.execute(
         "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = 'base'"
     ).fetchall()
     wanted = ("main", *split_table_name(table))[-2:] if table else None
-    matching = [names for names in found if wanted in (None, names)]
+    matching = [names for names in tables if wanted in (None, names)]
     if len(matching) != 1:
-        names = ", ".join(repr(name if schema == "main" else f"{schema}.{name}") for schema, name in found)
+        names = ", ".join(repr(name if schema == "main" else f"{schema}.{name}") for schema, name in tables)
         raise SourceError(
             f"{written!r} has no table {table!r}; it has {names or 'none'}"
             if table

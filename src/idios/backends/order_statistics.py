@@ -79,8 +79,8 @@ class RankSearch:
                 self._search_again(sample, missing)
         for name, runs in self._missing().items():
             self.progress("sorting", 0.6)
-            found = self.queries.sorted_windows(name, runs, sums=self.needs[name].total)
-            for cell, windows in found.items():
+            sorted_windows = self.queries.sorted_windows(name, runs, sums=self.needs[name].total)
+            for cell, windows in sorted_windows.items():
                 self.windows |= {(cell, name, run): cut for run, cut in zip(runs[cell], windows, strict=True)}
 
     def of(self, cell: int, name: str) -> Known:
@@ -89,10 +89,10 @@ class RankSearch:
 
     def window(self, cell: int, name: str, run: Run, *, sums: bool) -> Window:
         """One run of ranks, with the sum of everything below it if wanted."""
-        found = self.of(cell, name).window(*run, sums=sums)
-        if found is None:
-            found = self.windows[cell, name, run]
-        return found if sums else replace(found, below=0)
+        window = self.of(cell, name).window(*run, sums=sums)
+        if window is None:
+            window = self.windows[cell, name, run]
+        return window if sums else replace(window, below=0)
 
     @property
     def _plain(self) -> bool:
@@ -122,11 +122,11 @@ class RankSearch:
             brackets = [
                 sketch.bracket(*run)
                 for aggregate in self.requirements.ranked
-                if self.requirements.name(aggregate) == key[1]
+                if self.requirements.alias(aggregate) == key[1]
                 for run in self._bracketed(self.requirements.runs(aggregate, sketch.population), sketch.population)
             ]
             guesses[key] = outermost(bracket for bracket in brackets if bracket is not None)
-        return {key: found for key, found in guesses.items() if found}
+        return {key: outer for key, outer in guesses.items() if outer}
 
     def _take_ends(self) -> None:
         for name, runs in self.requirements.nominal.items():
@@ -143,15 +143,15 @@ class RankSearch:
         self.progress("sampling again", 0.5)
         brackets = self._guess(sample, missing)
         needs = {name: Need(total=self.needs[name].total) for _, name in brackets}
-        _, found = scan(self.queries, needs, brackets)
+        _, scanned = scan(self.queries, needs, brackets)
         for key in brackets:
-            self.known[key] = self.known[key].extended(found[key].pieces)
+            self.known[key] = self.known[key].extended(scanned[key].pieces)
 
     def _missing(self) -> dict[str, dict[int, list[Run]]]:
         """The runs of ranks that no piece holds, by column and cell."""
         missing: dict[str, dict[int, list[Run]]] = {}
         for aggregate in self.requirements.ranked:
-            name = self.requirements.name(aggregate)
+            name = self.requirements.alias(aggregate)
             for cell in self.requirements.cells:
                 known = self.of(cell, name)
                 for run in self.requirements.runs(aggregate, known.size):

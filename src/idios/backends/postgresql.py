@@ -160,11 +160,11 @@ def _address(source: object) -> _Address:
     parts = urlsplit(str(source))
     options = parse_qsl(parts.query)
     tables = [value for key, value in options if key == "table"]
-    shown = f"{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}"
+    display = f"{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}"
     if len(tables) != 1:
-        raise SourceError(f"name the table in the address: postgresql://{shown}?table=schema.name")
+        raise SourceError(f"name the table in the address: postgresql://{display}?table=schema.name")
     rest = urlencode([(key, value) for key, value in options if key != "table"])
-    return _Address(urlunsplit(parts._replace(query=rest)), split_table_name(tables[0]), shown)
+    return _Address(urlunsplit(parts._replace(query=rest)), split_table_name(tables[0]), display)
 
 
 @dataclass(frozen=True)
@@ -179,16 +179,16 @@ class _Relation:
     def find(cls, connection: psycopg.Connection, table: tuple[str, ...]) -> _Relation:
         """Look a table up as PostgreSQL itself would."""
         quoted = DIALECT.identifier(*table)
-        found = connection.execute(
+        row = connection.execute(
             """
             SELECT n.nspname, c.relname, c.relkind, c.oid FROM pg_class AS c JOIN pg_namespace AS n
             ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s) AND c.relkind IN ('r', 'm', 'p', 'v', 'f')
             """,
             [quoted],
         ).fetchone()
-        if found is None:
+        if row is None:
             raise SourceError(f"the database has no table or view {quoted}, or it may not be read")
-        schema, name, kind, oid = found
+        schema, name, kind, oid = row
         columns = connection.execute(
             """
             SELECT a.attname, t.typcategory,

@@ -88,10 +88,10 @@ class Queries:
             few = f"{held} ORDER BY {column.held} {order} LIMIT {number}"
             points = f"SELECT {column.point} AS point FROM ({few}) AS few"
             text = f"SELECT {column.value('point')} AS point FROM ({points}) AS points"
-            found = self.connection.fetch(Statement.of_integers(text, "point"))["point"]
-            if not found.null_count:
+            points_column = self.connection.fetch(Statement.of_integers(text, "point"))["point"]
+            if not points_column.null_count:
                 break
-        return np.asarray(found.to_numpy())
+        return np.asarray(points_column.to_numpy())
 
     def sorted_windows(self, name: str, runs: Mapping[int, Sequence[Run]], *, sums: bool) -> dict[int, list[Window]]:
         """The windows of one column by ranking every record: slower than brackets, and never wrong."""
@@ -101,10 +101,10 @@ class Queries:
     def beside(self, name: str, points: Mapping[int, Sequence[Run]]) -> dict[int, list[tuple[int, ...]]]:
         """For each pair (a, b) the greatest value up to a and the least from b on, as far as there are any."""
         constants = _numbered({"left": 0, "right": 1}, points)
-        found = dict(rows_by_cell(self.fetch(_nearest, name, tuple(constants), constants=constants)))
+        values = dict(rows_by_cell(self.fetch(_nearest, name, tuple(constants), constants=constants)))
         return {
             cell: [
-                tuple(v for end in ("left", "right") if (v := found[cell][f"{end}_{k}_value"]) is not None)
+                tuple(v for end in ("left", "right") if (v := values[cell][f"{end}_{k}_value"]) is not None)
                 for k in range(len(pairs))
             ]
             for cell, pairs in points.items()
@@ -112,26 +112,26 @@ class Queries:
 
     def counts(self, name: str) -> dict[int, dict[int, int]]:
         """How often each value occurs: for categories, of which there are few."""
-        found: dict[int, dict[int, int]] = {}
+        times: dict[int, dict[int, int]] = {}
         for cell, row in rows_by_cell(self.fetch(_multiplicities, name)):
-            found.setdefault(cell, {})[row[name]] = row["times"]
-        return found
+            times.setdefault(cell, {})[row[name]] = row["times"]
+        return times
 
     def rarest(self, name: str, number: int) -> dict[int, tuple[int, tuple[int, ...]]]:
         """How many different values there are, and how often the ``number`` rarest occur."""
-        found: dict[int, tuple[int, tuple[int, ...]]] = {
+        multiplicities: dict[int, tuple[int, tuple[int, ...]]] = {
             cell: (row["distinct"], ()) for cell, row in rows_by_cell(self.fetch(_distinct, name))
         }
         few = rows_by_cell(self.fetch(_spectrum, name, number)) if number else ()
         for cell, row in sorted(few, key=lambda item: item[1]["times"]):
-            distinct, so_far = found[cell]
-            found[cell] = distinct, (*so_far, *[row["times"]] * min(row["values"], number - len(so_far)))
-        return found
+            distinct, so_far = multiplicities[cell]
+            multiplicities[cell] = distinct, (*so_far, *[row["times"]] * min(row["values"], number - len(so_far)))
+        return multiplicities
 
 
-def rows_by_cell(found: pa.Table) -> Iterator[tuple[int, dict[str, Any]]]:
+def rows_by_cell(table: pa.Table) -> Iterator[tuple[int, dict[str, Any]]]:
     """The cell and the values of each record of a result."""
-    for row in found.to_pylist():
+    for row in table.to_pylist():
         yield row.get(CELL, ONLY), row
 
 
@@ -170,7 +170,7 @@ def _nearest(relation: ir.Table, dialect: Dialect, name: str, ends: tuple[str, .
         else value.min(where=value >= relation[end])
         for end in ends
     }
-    return aggregate_by_cell(relation, {f"{end}_value": found for end, found in aggregates.items()})
+    return aggregate_by_cell(relation, {f"{end}_value": nearest for end, nearest in aggregates.items()})
 
 
 def _multiplicities(relation: ir.Table, dialect: Dialect, name: str) -> ir.Table:
@@ -198,21 +198,21 @@ def _cell(relation: ir.Table) -> list[str]:
     return [CELL] if CELL in relation.columns else []
 
 
-def read_sum(found: Decimal | int | None, terms: int) -> int:
+def read_sum(total: Decimal | int | None, terms: int) -> int:
     """A sum as the engine gives it: NULL of no terms.
 
     Every engine adds in 38 digits or more, which hold the sum of 10¹⁹ points; NULL of any terms would hide an overflow.
     """
-    if found is None and terms:
+    if total is None and terms:
         raise AssertionError("a sum of points did not fit the engine's widest numbers")
-    return int(found or 0)
+    return int(total or 0)
 
 
 def _numbered(ends: Mapping[str, int], pairs: Mapping[int, Sequence[Run]]) -> dict[str, dict[int, int]]:
     """The ends of each cell's k-th pair, as constants of the cells."""
     most = max(map(len, pairs.values()))
     return {
-        f"{end}_{k}": {cell: found[k][i] for cell, found in pairs.items() if k < len(found)}
+        f"{end}_{k}": {cell: listed[k][i] for cell, listed in pairs.items() if k < len(listed)}
         for k in range(most)
         for end, i in ends.items()
     }

@@ -44,16 +44,16 @@ class Requirements:
     @cached_property
     def nominal(self) -> dict[str, list[Run]]:
         """The runs of ranks that the plan would read of each column if it had the nominal size."""
-        found: dict[str, list[Run]] = {}
+        nominal: dict[str, list[Run]] = {}
         for aggregate in self.ranked:
-            found.setdefault(self.name(aggregate), []).extend(self.runs(aggregate, NOMINAL))
-        return found
+            nominal.setdefault(self.alias(aggregate), []).extend(self.runs(aggregate, NOMINAL))
+        return nominal
 
-    def name(self, aggregate: Aggregate) -> str:
+    def alias(self, aggregate: Aggregate) -> str:
         """What the relation calls an aggregate's column."""
         if aggregate.column is None:
             raise AssertionError(f"{aggregate.label} is of no column")
-        return self.selection.name(aggregate.column)
+        return self.selection.alias(aggregate.column)
 
     def needs(self) -> dict[str, Need]:
         """What is asked of each column besides its order statistics."""
@@ -61,7 +61,7 @@ class Requirements:
         for aggregate in self.plan.aggregates:
             if aggregate.column is None:
                 continue
-            name, statistic = self.name(aggregate), aggregate.statistic
+            name, statistic = self.alias(aggregate), aggregate.statistic
             need = needs.get(name, Need())
             if not isinstance(statistic, Count | Mode):
                 total, squares = need.total or statistic.needs_sums, need.squares or statistic.needs_squares

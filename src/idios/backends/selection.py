@@ -99,27 +99,27 @@ class Selection:
     columns: Mapping[str, GridColumn]
     dialect: Dialect
 
-    def name(self, column: str) -> str:
+    def alias(self, column: str) -> str:
         """What a column is called in the relation: never what the source calls it."""
         return f"v{list(self.columns).index(column)}"
 
-    def column(self, name: str) -> str:
+    def column_name(self, alias: str) -> str:
         """The column that is called so in the relation."""
-        return list(self.columns)[int(name[1:])]
+        return list(self.columns)[int(alias[1:])]
 
-    def grid_column(self, name: str) -> GridColumn:
+    def grid_column(self, alias: str) -> GridColumn:
         """How the column is read that is called so in the relation."""
-        return self.columns[self.column(name)]
+        return self.columns[self.column_name(alias)]
 
     def codes(self) -> list[int]:
         """The numbers of the plan's cells, in its order."""
-        found = []
+        codes = []
         for cell in self.plan.cells:
             code = 0
             for group, index in zip(self.plan.groups, cell, strict=True):
                 code = code * len(group.intervals) + index
-            found.append(code + 1)
-        return found
+            codes.append(code + 1)
+        return codes
 
     @property
     def span(self) -> int:
@@ -173,7 +173,7 @@ class Selection:
     def _passes(self, predicate: Predicate) -> str:
         """The condition in SQL, in parentheses."""
         if isinstance(predicate, Among):
-            return f"({_among(self.dialect.identifier(self.name(predicate.column)), predicate)})"
+            return f"({_among(self.dialect.identifier(self.alias(predicate.column)), predicate)})"
         parts = [self._passes(part) for part in predicate.parts]
         if isinstance(predicate, All):
             return f"({' AND '.join(parts) or 'TRUE'})"
@@ -199,18 +199,18 @@ class Selection:
     def _code(self) -> str:
         code = ""
         for group in self.plan.groups:
-            index = self._index(self.dialect.identifier(self.name(group.column)), group)
+            index = self._index(self.dialect.identifier(self.alias(group.column)), group)
             code = f"({code}) * {len(group.intervals)} + {index}" if code else index
         return f"CAST({code} + 1 AS BIGINT)"
 
     def _elements(self, cell: str, arrays: Mapping[str, Sequence[int | None]] | None) -> list[str]:
-        found = []
+        elements = []
         for name, numbers in (arrays or {}).items():
             items = ", ".join("NULL" if number is None else str(number) for number in numbers)
             array = f"CAST({self.dialect.array.format(items=items)} AS {self.dialect.integers})"
             element = self.dialect.element.format(array=array, i=cell)
-            found.append(f"{element} AS {self.dialect.identifier(name)}")
-        return found
+            elements.append(f"{element} AS {self.dialect.identifier(name)}")
+        return elements
 
     def _index(self, value: str, group: Group) -> str:
         """Which interval a point is in: by arithmetic where they are a row of equal widths, else one by one."""
@@ -265,8 +265,8 @@ def _among(value: str, leaf: Among) -> str:
         inside = f"({_covered(value, [hull])}) AND NOT ({_covered(value, gaps)})"
     else:
         inside = f"({_covered(value, leaf.intervals)})"
-    found = f"{value} IS NOT NULL AND {inside}"
-    return f"{value} IS NULL OR {found}" if leaf.nulls else found
+    passes = f"{value} IS NOT NULL AND {inside}"
+    return f"{value} IS NULL OR {passes}" if leaf.nulls else passes
 
 
 def _covered(value: str, intervals: Sequence[Interval]) -> str:

@@ -101,8 +101,8 @@ class SparkConnection(Connection):
             frame = self.ibis_backend.raw_sql(statement.text)
             if hasattr(frame, "toArrow"):  # from version 4 on
                 return frame.toArrow().cast(schema)
-            found = frame.collect()
-        columns = [pa.array([row[i] for row in found], field.type) for i, field in enumerate(schema)]
+            records = frame.collect()
+        columns = [pa.array([row[i] for row in records], field.type) for i, field in enumerate(schema)]
         return pa.Table.from_arrays(columns, schema=schema)
 
     def interrupt(self) -> None:

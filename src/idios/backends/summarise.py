@@ -48,7 +48,7 @@ def summarise(
     cancellation.step("summarised", 1.0)
     unread: dict[str, int] = {}
     for (_, name), known in search.known.items():
-        column = requirements.selection.column(name)
+        column = requirements.selection.column_name(name)
         unread[column] = unread.get(column, 0) + known.unread
     return Summaries([list(cell) for cell in zip(*columns, strict=True)], unread)
 
@@ -68,7 +68,7 @@ class _AggregateInCells:
 
     def _counts(self, points: range) -> list[tuple[int, ...]]:
         requirements = self.search.requirements
-        times = self.search.queries.counts(requirements.name(self.aggregate))
+        times = self.search.queries.counts(requirements.alias(self.aggregate))
         return [tuple(times.get(cell, {}).get(point, 0) for point in points) for cell in requirements.cells]
 
     def _summaries(self, statistic: Statistic, grid: Domain) -> list[Summary]:
@@ -78,7 +78,7 @@ class _AggregateInCells:
             exact = aggregate.choice is not None and aggregate.choice.method is Method.EXACT
             sizes = (requirements.rows if exact else search.records.get(cell, 0) for cell in requirements.cells)
             return [Summary(grid, requirements.moves(aggregate, size)) for size in sizes]
-        name = requirements.name(aggregate)
+        name = requirements.alias(aggregate)
         known = {cell: search.of(cell, name) for cell in requirements.cells}
         moves = {cell: requirements.moves(aggregate, known[cell].size) for cell in requirements.cells}
         beside = self._beside(statistic, grid, known, moves)
@@ -109,8 +109,8 @@ class _AggregateInCells:
         pairs = {cell: [(floor(t), ceil(t)) for t in points] for cell, points in thresholds.items() if points}
         if not pairs:
             return {}
-        found = self.search.queries.beside(self.search.requirements.name(self.aggregate), pairs)
-        return {cell: dict(zip(thresholds[cell], values, strict=True)) for cell, values in found.items()}
+        beside = self.search.queries.beside(self.search.requirements.alias(self.aggregate), pairs)
+        return {cell: dict(zip(thresholds[cell], values, strict=True)) for cell, values in beside.items()}
 
 
 def _points(domain: Domain) -> range:

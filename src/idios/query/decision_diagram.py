@@ -70,7 +70,7 @@ class DiagramManager:
         self._order = sorted(self.columns)
         self._levels = {name: level for level, name in enumerate(self._order)}
 
-    def of(self, predicate: Predicate) -> Diagram:
+    def build(self, predicate: Predicate) -> Diagram:
         """The diagram of a predicate."""
         if len(named := column_names(predicate)) > MAX_COLUMNS:
             raise QuestionRefused(f"WHERE uses {len(named)} different columns, at most {MAX_COLUMNS} are allowed")
@@ -78,10 +78,10 @@ class DiagramManager:
 
     def node(self, index: int) -> _Node:
         """The node of an index other than FALSE and TRUE."""
-        found = self._nodes[index]
-        if found is None:
+        node = self._nodes[index]
+        if node is None:
             raise LookupError("true and false are no nodes")
-        return found
+        return node
 
     def name(self, node: _Node) -> str:
         """The column that a node asks for."""
@@ -118,46 +118,46 @@ class DiagramManager:
         null = int(among.nulls) if column.nullable else None
         return self._make(self._levels[among.column], runs, null)
 
-    def join(self, both: bool, one: int, other: int) -> int:
-        """The diagram of "one and other" (``both``) or of "one or other"."""
+    def join(self, both: bool, left: int, right: int) -> int:
+        """The diagram of "left and right" (``both``) or of "left or right"."""
         absorbing, neutral = (FALSE, TRUE) if both else (TRUE, FALSE)
-        if absorbing in (one, other):
+        if absorbing in (left, right):
             return absorbing
-        if one in (neutral, other):
-            return other
-        if other == neutral:
-            return one
-        key = (both, min(one, other), max(one, other))
+        if left in (neutral, right):
+            return right
+        if right == neutral:
+            return left
+        key = (both, min(left, right), max(left, right))
         if key not in self._joined:
-            self._joined[key] = self._join(both, one, other)
+            self._joined[key] = self._join(both, left, right)
         return self._joined[key]
 
-    def _join(self, both: bool, one: int, other: int) -> int:
-        if self._level(one) > self._level(other):
-            one, other = other, one
-        a = self.node(one)
-        if a.level < self._level(other):
-            runs = [(last, self.join(both, child, other)) for last, child in a.runs]
-            return self._make(a.level, runs, None if a.null is None else self.join(both, a.null, other))
-        b = self.node(other)
-        runs = [(last, self.join(both, x, y)) for last, x, y in _aligned(a.runs, b.runs)]
+    def _join(self, both: bool, left: int, right: int) -> int:
+        if self._level(left) > self._level(right):
+            left, right = right, left
+        a = self.node(left)
+        if a.level < self._level(right):
+            runs = [(last, self.join(both, child, right)) for last, child in a.runs]
+            return self._make(a.level, runs, None if a.null is None else self.join(both, a.null, right))
+        b = self.node(right)
+        runs = [(last, self.join(both, x, y)) for last, x, y in _align(a.runs, b.runs)]
         null = None if a.null is None or b.null is None else self.join(both, a.null, b.null)
         return self._make(a.level, runs, null)
 
-    def onto(self, root: int, kept: Collection[str]) -> int:
+    def project(self, root: int, kept: Collection[str]) -> int:
         """The projection onto some columns: "there are values of the other columns with which it holds"."""
-        found = {FALSE: FALSE, TRUE: TRUE}
+        projected = {FALSE: FALSE, TRUE: TRUE}
         for index in sorted(self.reached(root), key=self._level, reverse=True):
             node = self.node(index)
-            runs = [(last, found[child]) for last, child in node.runs]
-            null = None if node.null is None else found[node.null]
+            runs = [(last, projected[child]) for last, child in node.runs]
+            null = None if node.null is None else projected[node.null]
             if self.name(node) in kept:
-                found[index] = self._make(node.level, runs, null)
+                projected[index] = self._make(node.level, runs, null)
             else:
                 self.work.spend(len(runs))
                 some = {goal for _, goal in runs} | ({null} - {None})
-                found[index] = reduce(partial(self.join, False), some, FALSE)
-        return found[root]
+                projected[index] = reduce(partial(self.join, False), some, FALSE)
+        return projected[root]
 
     def _make(self, level: int, runs: Sequence[tuple[int | None, int]], null: int | None) -> int:
         self.work.spend(RUN * len(runs))
@@ -192,17 +192,17 @@ class DiagramManager:
     def reached(self, root: int) -> tuple[int, ...]:
         """Every node of a diagram once, in the order in which they are met from the root."""
         if root not in self._reached:
-            found: dict[int, None] = {}
+            order: dict[int, None] = {}
             waiting = [root]
             while waiting:
                 index = waiting.pop()
-                if index in (FALSE, TRUE) or index in found:
+                if index in (FALSE, TRUE) or index in order:
                     continue
-                found[index] = None
+                order[index] = None
                 node = self.node(index)
                 self.work.spend(len(node.runs))
                 waiting.extend(reversed(_goals(node)))
-            self._reached[root] = tuple(found)
+            self._reached[root] = tuple(order)
         return self._reached[root]
 
     def _form(self, root: int) -> object:
@@ -259,21 +259,21 @@ class DiagramManager:
             if (place, nodes) not in known:
                 if TRUE in nodes:
                     sizes = [len(intervals) for _, intervals in divisions[place:]]
-                    found = tuple(itertools.product(*map(range, sizes)))
+                    listed = tuple(itertools.product(*map(range, sizes)))
                 else:
-                    found = tuple(
+                    listed = tuple(
                         (i, *rest)
-                        for i, goals in enumerate(self._swept(nodes, divisions[place]) if nodes else ())
+                        for i, goals in enumerate(self._sweep(nodes, divisions[place]) if nodes else ())
                         for rest in below(place + 1, goals)
                     )
-                self.work.spend(len(found))
-                known[place, nodes] = found
+                self.work.spend(len(listed))
+                known[place, nodes] = listed
             return known[place, nodes]
 
-        kept = self.onto(root, [column for column, _ in divisions])
+        kept = self.project(root, [column for column, _ in divisions])
         return below(0, frozenset({kept} - {FALSE}))
 
-    def _swept(self, nodes: Collection[int], division: Division) -> list[frozenset[int]]:
+    def _sweep(self, nodes: Collection[int], division: Division) -> list[frozenset[int]]:
         """For each interval, what the points of it lead to from any of some nodes; FALSE is left out."""
         column, intervals = division
         goals: list[set[int]] = [set() for _ in intervals]
@@ -281,8 +281,8 @@ class DiagramManager:
             node = self.node(index)
             if node.level != self._levels[column]:
                 self.work.spend(len(intervals))
-                for found in goals:
-                    found.add(index)
+                for reachable in goals:
+                    reachable.add(index)
                 continue
             self.work.spend(len(node.runs) + len(intervals))
             at = 0
@@ -295,7 +295,7 @@ class DiagramManager:
                         goals[reach].add(child)
                     reach += 1
                 at = max(at, reach - 1)
-        return [frozenset(found) for found in goals]
+        return [frozenset(reachable) for reachable in goals]
 
     def _level(self, index: int) -> int:
         return len(self._order) if index in (FALSE, TRUE) else self.node(index).level
@@ -307,19 +307,19 @@ class Diagram:
 
     >>> from idios.core.domain import Domain, Kind
     >>> ages = DiagramManager({"age": Column("age", Kind.INTEGER, Domain(lower=0, upper=120), nullable=False)})
-    >>> young, old = ages.of(Among("age", ((None, 17),))), ages.of(Among("age", ((18, 999),)))
+    >>> young, old = ages.build(Among("age", ((None, 17),))), ages.build(Among("age", ((18, 999),)))
     >>> (young & old).never, young.text
     (True, '[["age",[[0,17,true],[18,120,false]],null]]')
     """
 
-    within: DiagramManager
+    manager: DiagramManager
     root: int
 
     def __and__(self, other: Diagram) -> Diagram:
-        return Diagram(self.within, self.within.join(True, self.root, other.root))
+        return Diagram(self.manager, self.manager.join(True, self.root, other.root))
 
     def __or__(self, other: Diagram) -> Diagram:
-        return Diagram(self.within, self.within.join(False, self.root, other.root))
+        return Diagram(self.manager, self.manager.join(False, self.root, other.root))
 
     @property
     def always(self) -> bool:
@@ -334,30 +334,30 @@ class Diagram:
     @property
     def text(self) -> str:
         """The diagram as JSON text: equal if and only if the meaning is."""
-        return self.within.text(self.root)
+        return self.manager.text(self.root)
 
     @property
     def quoted_text(self) -> str:
         """The same as a JSON string."""
-        return self.within.quoted_text(self.root)
+        return self.manager.quoted_text(self.root)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that matter, in order."""
-        nodes = map(self.within.node, self.within.reached(self.root))
-        return tuple(sorted({self.within.name(node) for node in nodes}))
+        nodes = map(self.manager.node, self.manager.reached(self.root))
+        return tuple(sorted({self.manager.name(node) for node in nodes}))
 
     def possible(self, column: str) -> tuple[Intervals, bool]:
         """The points that the column can have in a selected record, and whether it can be NULL there."""
-        return self.within.possible(self.root, column)
+        return self.manager.possible(self.root, column)
 
-    def onto(self, *columns: str) -> Diagram:
+    def project(self, *columns: str) -> Diagram:
         """The projection onto some columns: their values with which, given suitable others, the predicate holds."""
-        return Diagram(self.within, self.within.onto(self.root, columns))
+        return Diagram(self.manager, self.manager.project(self.root, columns))
 
     def combinations(self, divisions: Sequence[Division]) -> tuple[tuple[int, ...], ...]:
         """Which combinations of intervals, one of each column, some selected record lies in."""
-        return self.within.combinations(self.root, divisions)
+        return self.manager.combinations(self.root, divisions)
 
 
 def _goals(node: _Node) -> list[int]:
@@ -368,11 +368,11 @@ def _ends_before(interval: Interval, first: int | None) -> bool:
     return interval[1] is not None and first is not None and interval[1] < first
 
 
-def _aligned(one: Runs, other: Runs) -> Iterable[tuple[int | None, int, int]]:
+def _align(left: Runs, right: Runs) -> Iterable[tuple[int | None, int, int]]:
     """The common refinement of two divisions of one domain: (last point, what it leads to in each)."""
     i = j = 0
-    while i < len(one) and j < len(other):
-        (a, x), (b, y) = one[i], other[j]
+    while i < len(left) and j < len(right):
+        (a, x), (b, y) = left[i], right[j]
         last = b if a is None else a if b is None else min(a, b)
         yield last, x, y
         i += a == last

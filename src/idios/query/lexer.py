@@ -5,7 +5,7 @@ Rules:
 1. Length and nesting are capped here, so that no text can exhaust the parser.
 2. A character or a word that no question needs is refused here, where its place is known exactly: comments, second
    statements, casts, parameters, and the clauses that are not offered. What passes is still checked node by
-   node (``whitelist``).
+   node (``parser``).
 3. A name that is one of the refused words is written in double quotes.
 """
 
@@ -43,7 +43,7 @@ class TokenKind(StrEnum):
 class Token:
     """One word, literal or sign, with the place where it starts."""
 
-    sort: TokenKind
+    kind: TokenKind
     text: str
     start: int
 
@@ -56,7 +56,7 @@ class Token:
     def keyword(self) -> str:
         """The word in capitals, or the sign; a quoted name and a literal are never a keyword."""
         # only ASCII has one upper case: 'ſelect'.upper() would be a keyword too
-        return self.text.upper() if self.sort in (TokenKind.WORD, TokenKind.SIGN) and self.text.isascii() else ""
+        return self.text.upper() if self.kind in (TokenKind.WORD, TokenKind.SIGN) and self.text.isascii() else ""
 
 
 @dataclass(frozen=True)
@@ -70,23 +70,23 @@ class QuestionText:
         """The error for one place of this text, to be raised."""
         return QuestionRefused(message, self.source, offset)
 
-    def items(self) -> tuple[tuple[int, str], ...]:
+    def select_items(self) -> tuple[tuple[int, str], ...]:
         """Where each item of the SELECT list starts and how it is written, spaces evened out.
 
-        >>> tokenize("SELECT region,  MEDIAN( income) FROM people").items()
+        >>> tokenize("SELECT region,  MEDIAN( income) FROM people").select_items()
         ((7, 'region'), (16, 'MEDIAN(income)'))
         """
-        found: list[list[Token]] = [[]]
+        items: list[list[Token]] = [[]]
         depth = 0
         for token in self.tokens[1:]:
             depth += {"(": 1, ")": -1}.get(token.keyword, 0)
             if not depth and token.keyword == "FROM":
                 break
             if not depth and token.keyword == ",":
-                found.append([])
+                items.append([])
             else:
-                found[-1].append(token)
-        return tuple((item[0].start, _spelt(item)) for item in found if item)
+                items[-1].append(token)
+        return tuple((item[0].start, _spell(item)) for item in items if item)
 
 
 def tokenize(source: object) -> QuestionText:
@@ -198,28 +198,28 @@ def _tokens(source: str) -> list[Token]:
             )
         token = Token(TokenKind(match.lastgroup), match.group(), at)
         at = match.end()
-        if token.sort is TokenKind.SPACE:
+        if token.kind is TokenKind.SPACE:
             continue
-        if token.sort is TokenKind.COMMENT:
+        if token.kind is TokenKind.COMMENT:
             raise QuestionRefused("comments are not supported", source, token.start)
-        if tokens and _glued(tokens[-1], token):
+        if tokens and _touch(tokens[-1], token):
             raise QuestionRefused("a space or a sign is missing here", source, token.start)
         _refuse_form(token, source)
         tokens.append(token)
     return tokens
 
 
-def _glued(one: Token, other: Token) -> bool:
+def _touch(before: Token, after: Token) -> bool:
     """Whether two words or literals touch: 0x1F, 1_000, E'a', 'a'"b" mean different things to different lexers."""
-    return one.end == other.start and TokenKind.SIGN not in (one.sort, other.sort)
+    return before.end == after.start and TokenKind.SIGN not in (before.kind, after.kind)
 
 
 def _refuse_form(token: Token, source: str) -> None:
-    if token.sort is TokenKind.WORD and not token.text.isidentifier():
+    if token.kind is TokenKind.WORD and not token.text.isidentifier():
         raise QuestionRefused(f"{token.text!r} is neither a name nor a number", source, token.start)
-    if token.sort in (TokenKind.WORD, TokenKind.QUOTED) and len(token.text) > MAX_NAME:
+    if token.kind in (TokenKind.WORD, TokenKind.QUOTED) and len(token.text) > MAX_NAME:
         raise QuestionRefused(f"a name has at most {MAX_NAME} characters", source, token.start)
-    if token.sort is TokenKind.NUMBER:
+    if token.kind is TokenKind.NUMBER:
         digits, _, exponent = token.text.lower().partition("e")
         # compared as text first: int() of a long exponent is itself expensive
         if len(digits) > MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > MAX_EXPONENT:
@@ -238,7 +238,7 @@ def _refuse_words(text: QuestionText) -> None:
         message = f"{clause}. {SHAPE}" if clause else SHAPE
         raise text.refusal(message, first.start if first else None)
     for i, token in enumerate(words[1:], start=1):
-        if token.text == ";" and token.sort is TokenKind.SIGN:
+        if token.text == ";" and token.kind is TokenKind.SIGN:
             raise text.refusal("one question at a time: nothing may follow a semicolon", token.start)
         if token.keyword == "SELECT":
             raise text.refusal("subqueries are not supported: SELECT stands once, at the beginning", token.start)
@@ -256,7 +256,7 @@ def _refuse_words(text: QuestionText) -> None:
             raise text.refusal("a star stands in COUNT(*) only; columns and arithmetic are not offered", token.start)
         if token.keyword == "-" and before[-1] not in _BEFORE_A_LITERAL:
             raise text.refusal("arithmetic is not supported, neither on a statistic nor inside one", token.start)
-        if token.sort is TokenKind.STRING and before[-1] not in _BEFORE_A_LITERAL | {"DATE", "TIMESTAMP"}:
+        if token.kind is TokenKind.STRING and before[-1] not in _BEFORE_A_LITERAL | {"DATE", "TIMESTAMP"}:
             raise text.refusal("strings are values: names are written without quotes or in double quotes", token.start)
         if token.keyword == "," and (after in _AFTER_A_LIST or before[-1] in _BEFORE_A_LIST):
             raise text.refusal("a comma stands between two items of a list", token.start)
@@ -279,7 +279,7 @@ RESERVED = KEYWORDS | _CLAUSES.keys()
 
 
 def _is_name(words: tuple[Token, ...]) -> bool:
-    return bool(words) and words[0].sort in (TokenKind.WORD, TokenKind.QUOTED) and words[0].keyword not in KEYWORDS
+    return bool(words) and words[0].kind in (TokenKind.WORD, TokenKind.QUOTED) and words[0].keyword not in KEYWORDS
 
 
 def _refuse_depth(text: QuestionText) -> None:
@@ -304,7 +304,7 @@ def _refuse_depth(text: QuestionText) -> None:
         raise text.refusal("a parenthesis is not closed", len(text.source.rstrip()))
 
 
-def _spelt(item: list[Token]) -> str:
+def _spell(item: list[Token]) -> str:
     """The tokens with single spaces where the writer had any, none beside parentheses, one after a comma."""
     spelt = ""
     for before, token in zip([None, *item], item, strict=False):

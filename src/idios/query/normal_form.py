@@ -19,7 +19,7 @@ from idios.core.domain import Categories, Kind
 from idios.core.exact import text
 from idios.core.statistics import Count, Mode, Statistic
 from idios.query.calendar import format_value
-from idios.query.cells import Cell, parts
+from idios.query.cells import Cell, partition_selection
 from idios.query.decision_diagram import Diagram
 from idios.query.plan import Aggregate, Group
 from idios.query.schema import Column, Dataset
@@ -68,7 +68,7 @@ def normal_form(
                 protection.width,
             ],
             "columns": {name: _column_form(dataset.columns[name]) for name in sorted(columns)},
-            "groups": [[groups[i].column, parts(groups[i], selection)] for i in kept],
+            "groups": [[groups[i].column, partition_selection(groups[i], selection)] for i in kept],
             "cells": _cells_form(groups, cells, kept),
             "selections": [json.loads(diagram) for diagram in selections],
             "statistics": [

@@ -85,10 +85,10 @@ def parse(text: QuestionText) -> exp.Select:
     except Exception:
         # Hostile text: every error of a parser of so large a language is a refusal, never a failure.
         raise text.refusal(f"the text cannot be read. {SHAPE}") from None
-    found = [statement for statement in statements if statement is not None]
-    if len(found) != 1 or type(found[0]) is not exp.Select:
+    given = [statement for statement in statements if statement is not None]
+    if len(given) != 1 or type(given[0]) is not exp.Select:
         raise text.refusal(SHAPE, 0)
-    return found[0]
+    return given[0]
 
 
 def allow_only(text: QuestionText, node: exp.Expression, *allowed: str) -> None:
@@ -121,7 +121,7 @@ def _misread(text: QuestionText, error: ParseError) -> QuestionRefused:
         if line and column:
             # the parser names the last character of the word that it did not expect
             lines = text.source.split("\n")
-            place = sum(len(one) + 1 for one in lines[: line - 1]) + max(0, column - max(1, len(highlight)))
+            place = sum(len(before) + 1 for before in lines[: line - 1]) + max(0, column - max(1, len(highlight)))
     hint = "A name that is also an SQL word is written in double quotes, a string in single quotes"
     return text.refusal(f"the text cannot be read from here. {SHAPE}. {hint}", place)
 
@@ -146,13 +146,13 @@ def resolve_name(text: QuestionText, node: exp.Expression, declared: Iterable[st
         raise text.refusal(f"a name of a {what} is expected here", offset_of(node))
     allow_only(text, node, "this", "quoted")
     written, names = str(node.this), tuple(declared)
-    found = _spelt_alike(names).get(fold_case(written), ())
+    matching = _spelt_alike(names).get(fold_case(written), ())
     if node.args.get("quoted"):
-        found = tuple(name for name in found if name == written)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        listed = ", ".join(f'"{name}"' for name in sorted(found))
+        matching = tuple(name for name in matching if name == written)
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        listed = ", ".join(f'"{name}"' for name in sorted(matching))
         raise text.refusal(f"{written!r} could be any of {listed}: write the name in double quotes", offset_of(node))
     raise text.refusal(f"there is no {what} {written!r}. {_offered(written, names, what)}", offset_of(node))
 
@@ -160,10 +160,10 @@ def resolve_name(text: QuestionText, node: exp.Expression, declared: Iterable[st
 @lru_cache(maxsize=64)
 def _spelt_alike(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """The names by their folded form: a long condition names columns thousands of times."""
-    found: dict[str, tuple[str, ...]] = {}
+    spelt_alike: dict[str, tuple[str, ...]] = {}
     for name in names:
-        found[fold_case(name)] = (*found.get(fold_case(name), ()), name)
-    return found
+        spelt_alike[fold_case(name)] = (*spelt_alike.get(fold_case(name), ()), name)
+    return spelt_alike
 
 
 def column_identifier(text: QuestionText, node: exp.Expression) -> exp.Expression | None:

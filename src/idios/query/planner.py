@@ -24,7 +24,7 @@ from idios.core.exact import positive, text
 from idios.core.guarantee import Guarantee
 from idios.core.statistics import Count, Mode, Statistic
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
-from idios.query import cells as partition
+from idios.query.cells import make_cells, make_groups
 from idios.query.decision_diagram import Diagram, DiagramManager
 from idios.query.functions import normal
 from idios.query.intervals import EVERYTHING, union
@@ -66,8 +66,8 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
     selection = _selection(question, dataset)
     own = [_own_selection(question, measure, selection) for measure in question.measures]
     answered = reduce(or_, own)
-    groups = partition.groups(question, dataset, answered)
-    cells = partition.cells(groups, answered)
+    groups = make_groups(question, dataset, answered)
+    cells = make_cells(groups, answered)
     listed = [
         _target(question, measure, dataset, values, values == selection, len(cells))
         for measure, values in zip(question.measures, own, strict=True)
@@ -99,11 +99,11 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
 
 def _selection(question: Question, dataset: Dataset) -> Diagram:
     """The records that fulfil WHERE and are in a group: those without NULL in a key."""
-    selection = DiagramManager(dataset.columns).of(question.filter)
+    selection = DiagramManager(dataset.columns).build(question.filter)
     if selection.never:
         raise QuestionRefused("no record can ever fulfil WHERE, given the declared columns: there is nothing to ask")
     for key in question.keys:
-        selection &= selection.within.of(_present(key.column))
+        selection &= selection.manager.build(_present(key.column))
     if selection.never:
         raise QuestionRefused("no record that fulfils WHERE can be in any group: there is nothing to ask")
     return selection
@@ -113,7 +113,7 @@ def _own_selection(question: Question, measure: Measure, selection: Diagram) -> 
     """The selected records that have a value of the measure's column: the others do not matter to it."""
     if measure.column is None:
         return selection
-    own = selection & selection.within.of(_present(measure.column))
+    own = selection & selection.manager.build(_present(measure.column))
     if own.never:
         raise QuestionRefused(
             f"{measure.label}: no record that fulfils WHERE can have a value of {measure.column}",
@@ -128,7 +128,7 @@ def _executed(question: Question, dataset: Dataset, groups: Sequence[Group], sel
     if selection.always:
         return ALWAYS
     grouped = (Among(group.column, union(group.intervals)) for group in groups)
-    return simplify(All((question.filter, *grouped)), dataset.columns, selection.within.work)
+    return simplify(All((question.filter, *grouped)), dataset.columns, selection.manager.work)
 
 
 def _target(
@@ -243,8 +243,8 @@ def _promise(aggregate: Aggregate, dataset: Dataset) -> Guarantee:
 def _outputs(question: Question, groups: Sequence[Group], same: Sequence[int]) -> tuple[Output, ...]:
     """The columns of the answer: keys that SELECT does not list, then the SELECT list."""
     place = {group.column: i for i, group in enumerate(groups)}
-    shown = {item.meaning for item in question.items if isinstance(item, Key)}
-    outputs = [Output(key.label, group=place[key.column]) for key in question.keys if key.meaning not in shown]
+    listed = {item.meaning for item in question.items if isinstance(item, Key)}
+    outputs = [Output(key.label, group=place[key.column]) for key in question.keys if key.meaning not in listed]
     statistics = iter(same)
     for item in question.items:
         if isinstance(item, Key):

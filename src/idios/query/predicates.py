@@ -74,14 +74,14 @@ def simplify(predicate: Predicate, columns: Mapping[str, Column], work: Work) ->
     if isinstance(predicate, Among):
         return _simplified_leaf(predicate, columns[predicate.column])
     both = isinstance(predicate, All)
-    found: dict[Predicate, None] = {}
+    different: dict[Predicate, None] = {}
     for part in gather_by_column(predicate, work):
         simple = simplify(part, columns, work)
         if simple == (NEVER if both else ALWAYS):
             return simple
         if simple != (ALWAYS if both else NEVER):
-            found[simple] = None
-    parts = list(found)
+            different[simple] = None
+    parts = list(different)
     if len(parts) == 1:
         return parts[0]
     return All(tuple(parts)) if both else Any(tuple(parts))

@@ -112,7 +112,7 @@ def _items(
 ) -> tuple[Measure | Key, ...]:
     if len(nodes) > MAX_ITEMS:
         raise text.refusal(f"SELECT lists at most {MAX_ITEMS} items, got {len(nodes)}")
-    spelt = text.items()
+    spelt = text.select_items()
     if len(spelt) != len(nodes):
         raise text.refusal(f"the SELECT list cannot be read. {SHAPE}", 0)
     items: list[Measure | Key] = []
