@@ -43,7 +43,7 @@ def test_steps_are_told_until_the_stop() -> None:
     assert told == [("scanning", 0.2)]
 
 
-def test_whoever_is_told_may_stop() -> None:
+def test_the_callback_may_cancel() -> None:
     cancellation = CancellationToken(lambda step, share: cancellation.cancel())
     with pytest.raises(Cancelled):
         cancellation.step("scanning", 0.2)

@@ -16,7 +16,7 @@ from idios.backends.selection import Selection, Statement, _compiled
 from idios.core.statistics import Median
 from idios.core.summary import Summary
 from idios.query.intervals import Interval
-from idios.query.predicates import All, Among, Any, Predicate, holds
+from idios.query.predicates import Among, And, Or, Predicate, holds
 from tests.conformance.plans import by, category, dataset, plan, whole
 
 REGION = category("region", "north", "south")
@@ -48,7 +48,7 @@ leaves = st.builds(
     _leaf, st.sampled_from("ab"), st.sets(st.integers(-5, 5)), st.booleans(), st.tuples(st.booleans(), st.booleans())
 )
 predicates = st.recursive(
-    leaves, lambda part: st.builds(lambda kind, parts: kind(tuple(parts)), st.sampled_from([All, Any]), st.lists(part))
+    leaves, lambda part: st.builds(lambda kind, parts: kind(tuple(parts)), st.sampled_from([And, Or]), st.lists(part))
 )
 
 

@@ -14,7 +14,7 @@ from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Mode
 from idios.core.summary import Summary
 from idios.query.plan import Aggregate, Plan
-from idios.query.predicates import ALWAYS, All, Among, Predicate
+from idios.query.predicates import ALWAYS, Among, And, Predicate
 from idios.query.schema import Column
 from tests.summaries import summarise
 
@@ -89,7 +89,7 @@ def _passes(predicate: Predicate, record: Mapping[str, int | None]) -> bool:
             return predicate.nulls
         return any((a is None or a <= value) and (b is None or value <= b) for a, b in predicate.intervals)
     parts = [_passes(part, record) for part in predicate.parts]
-    return all(parts) if isinstance(predicate, All) else any(parts)
+    return all(parts) if isinstance(predicate, And) else any(parts)
 
 
 def _in(plan: Plan, cell: tuple[int, ...], record: Mapping[str, int | None]) -> bool:

@@ -23,8 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import idios.backends.sql_backend as engine_module
-from idios.backends import brackets, search
+from idios.backends import brackets, order_statistics, sql_backend
 from idios.backends.base import open_source
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
@@ -163,10 +162,10 @@ def test_no_value_decides_on_the_ways_of_large_tables(
 ) -> None:
     """Samples, brackets and ends, which small tables do not need, on tables that are called large."""
     for module, name, small in (
-        (engine_module, "SMALL", 10),
-        (search, "SMALL", 10),
-        (search, "FEW", 4),
-        (engine_module, "SAMPLED", 60),
+        (sql_backend, "SMALL", 10),
+        (order_statistics, "SMALL", 10),
+        (order_statistics, "FEW", 4),
+        (sql_backend, "SAMPLED", 60),
         (brackets, "ENOUGH", 10),
     ):
         monkeypatch.setattr(module, name, small)

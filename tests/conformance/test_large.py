@@ -9,7 +9,7 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from idios.backends import engine as engines
+from idios.backends import sql_backend
 from idios.backends.connections import Connection
 from idios.backends.order_statistics import Sample
 from idios.backends.queries import Queries
@@ -64,8 +64,8 @@ ASKED: list[Statistic] = [
 
 @pytest.fixture(autouse=True)
 def _small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "SAMPLED", 5_000)
-    monkeypatch.setattr(engines, "SAMPLED_A_CELL", 1_000)
+    monkeypatch.setattr(sql_backend, "SAMPLED", 5_000)
+    monkeypatch.setattr(sql_backend, "SAMPLED_A_CELL", 1_000)
 
 
 def test_every_order_of_records(engine: Engine) -> None:

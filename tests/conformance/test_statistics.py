@@ -34,7 +34,7 @@ from idios.core.statistics import (
 )
 from idios.core.summary import Summary
 from idios.query.plan import Plan
-from idios.query.predicates import NEVER, All, Among, Any
+from idios.query.predicates import NEVER, Among, And, Or
 from idios.query.schema import Dataset
 from tests.conformance.engines import Engine
 from tests.conformance.plans import by, category, dataset, number, plan, whole
@@ -77,7 +77,7 @@ def plans(data: Dataset) -> dict[str, Plan]:
     """One plan of each shape."""
     everything = [(s, name) for name in ("age", "score") for s in ALL]
     robust = [(s, "income") for s in ROBUST]
-    some = Any((Among("income", ((None, 2000),), nulls=True), All((Among("region", ((1, 1), (3, 3))),))))
+    some = Or((Among("income", ((None, 2000),), nulls=True), And((Among("region", ((1, 1), (3, 3))),))))
     return {
         "whole": plan(data, *everything, *robust, (Mode(), "region"), (Count(), None), (DistinctCount(), "region")),
         "filtered": plan(

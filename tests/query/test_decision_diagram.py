@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from idios.core.domain import Domain, Kind
 from idios.errors import QuestionRefused
 from idios.query.decision_diagram import DiagramManager
-from idios.query.predicates import ALWAYS, NEVER, All, Among, Any, holds
+from idios.query.predicates import ALWAYS, NEVER, Among, And, Or, holds
 from idios.query.reader import read
 from idios.query.schema import Column
 from tests.query.declared import SMALL, dataset
@@ -67,7 +67,7 @@ leaves = st.builds(
 predicates = st.recursive(
     leaves,
     lambda inner: (
-        st.builds(All, st.lists(inner, max_size=3).map(tuple)) | st.builds(Any, st.lists(inner, max_size=3).map(tuple))
+        st.builds(And, st.lists(inner, max_size=3).map(tuple)) | st.builds(Or, st.lists(inner, max_size=3).map(tuple))
     ),
     max_leaves=8,
 )
@@ -134,8 +134,8 @@ def test_a_diagram_onto_some_columns_leaves_the_others_open(predicate, kept):
 @given(predicates, predicates)
 def test_joining_diagrams_is_joining_predicates(one, other):
     diagrams = DiagramManager(SMALL.columns)
-    assert (diagrams.build(one) & diagrams.build(other)).text == diagrams.build(All((one, other))).text
-    assert (diagrams.build(one) | diagrams.build(other)).text == diagrams.build(Any((one, other))).text
+    assert (diagrams.build(one) & diagrams.build(other)).text == diagrams.build(And((one, other))).text
+    assert (diagrams.build(one) | diagrams.build(other)).text == diagrams.build(Or((one, other))).text
 
 
 def test_constants():
@@ -145,7 +145,7 @@ def test_constants():
 
 def test_unbounded_columns_have_open_runs():
     columns = {"x": Column("x", Kind.NUMBER, Domain())}
-    diagram = DiagramManager(columns).build(Any((Among("x", ((None, 3),)), Among("x", ((10**30, None),)))))
+    diagram = DiagramManager(columns).build(Or((Among("x", ((None, 3),)), Among("x", ((10**30, None),)))))
     assert diagram.possible("x") == (((None, 3), (10**30, None)), False)
     assert DiagramManager(columns).build(Among("x", ((None, None),), nulls=True)).always
 

@@ -25,7 +25,7 @@ from idios.core.statistics import (
     WinsorizedMean,
 )
 from idios.errors import InvalidInput, QuestionRefused
-from idios.query.predicates import ALWAYS, NEVER, All, Among, Any
+from idios.query.predicates import ALWAYS, NEVER, Among, And, Or
 from idios.query.question import Key, Measure, Question
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset
@@ -146,7 +146,7 @@ CONDITIONS = [
 def test_conditions_become_grid_points(where, meaning):
     found = question(f"SELECT COUNT(*) FROM people WHERE {where}").filter
     if meaning is None:
-        meaning = All((Among("age", ((1, 1),)), All((Among("sex", ((1, 1),)), Among("age", ((0, 2),))))))
+        meaning = And((Among("age", ((1, 1),)), And((Among("sex", ((1, 1),)), Among("age", ((0, 2),))))))
     assert found == meaning
 
 
@@ -161,8 +161,8 @@ def test_a_question_refuses_to_be_made_of_nothing():
 
 def test_or_is_any():
     found = question("SELECT COUNT(*) FROM people WHERE age = 1 OR age = 2 OR NOT (age = 3 AND sex = 'f')").filter
-    inner = Any((Among("age", ((0, 2), (4, 120))), Among("sex", ((1, 1),))))
-    assert found == Any((Among("age", ((1, 1),)), Among("age", ((2, 2),)), inner))
+    inner = Or((Among("age", ((0, 2), (4, 120))), Among("sex", ((1, 1),))))
+    assert found == Or((Among("age", ((1, 1),)), Among("age", ((2, 2),)), inner))
 
 
 REFUSED = [

@@ -27,7 +27,7 @@ from idios.backends.grid_sql import GridColumn
 from idios.core.domain import LIMIT, Categories, Kind
 from idios.query.intervals import Interval
 from idios.query.plan import Group, Plan
-from idios.query.predicates import All, Among, Predicate
+from idios.query.predicates import Among, And, Predicate
 
 SELECTED = "idios_selected"
 """What a relation is called while an expression about it is compiled."""
@@ -132,7 +132,7 @@ class Selection:
         arrays = {name: [of.get(cell) for cell in range(1, self.span + 1)] for name, of in given.items()}
         text = self.points(source, arrays if groups else {})
         single = [] if groups else [f"CAST({of[ONLY]} AS BIGINT) AS {quoted(name)}" for name, of in given.items()]
-        conditions = [] if self.plan.filter == All() else [self._passes(self.plan.filter)]
+        conditions = [] if self.plan.filter == And() else [self._passes(self.plan.filter)]
         if groups:
             conditions.append(f"{quoted(CELL)} IS NOT NULL")
         if single or conditions:
@@ -175,7 +175,7 @@ class Selection:
         if isinstance(predicate, Among):
             return f"({_among(self.dialect.identifier(self.alias(predicate.column)), predicate)})"
         parts = [self._passes(part) for part in predicate.parts]
-        if isinstance(predicate, All):
+        if isinstance(predicate, And):
             return f"({' AND '.join(parts) or 'TRUE'})"
         return f"({' OR '.join(parts) or 'FALSE'})"
 

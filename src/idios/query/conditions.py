@@ -29,7 +29,7 @@ from idios.query.calendar import UNITS, parse_moment
 from idios.query.intervals import EVERYTHING, NOTHING, Intervals, complement, intersection, union
 from idios.query.lexer import QuestionText
 from idios.query.parser import allow_only, column_identifier, offset_of, resolve_name
-from idios.query.predicates import ALWAYS, NEVER, All, Among, Any, Predicate
+from idios.query.predicates import ALWAYS, NEVER, Among, And, Or, Predicate
 from idios.query.schema import Column
 
 ALLOWED = (
@@ -71,7 +71,7 @@ def read_condition(
     kind = type(node)
     if kind is exp.And or kind is exp.Or:
         parts = tuple(read_condition(text, part, columns, negated) for part in _chain(text, node))
-        return All(parts) if (kind is exp.And) != negated else Any(parts)
+        return And(parts) if (kind is exp.And) != negated else Or(parts)
     if kind is exp.Paren or kind is exp.Not:
         allow_only(text, node, "this")
         return read_condition(text, node.this, columns, negated != (kind is exp.Not))

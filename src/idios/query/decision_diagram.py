@@ -28,7 +28,7 @@ from functools import partial, reduce
 
 from idios.errors import QuestionRefused
 from idios.query.intervals import NOTHING, Interval, Intervals, intersection, union
-from idios.query.predicates import All, Among, Predicate, column_names, gather_by_column
+from idios.query.predicates import Among, And, Predicate, column_names, gather_by_column
 from idios.query.schema import Column
 from idios.query.work import CHARACTERS, RUN, Work
 
@@ -95,7 +95,7 @@ class DiagramManager:
     def _build(self, predicate: Predicate) -> int:
         if isinstance(predicate, Among):
             return self._leaf(predicate)
-        both = isinstance(predicate, All)
+        both = isinstance(predicate, And)
         parts = {self._build(part) for part in gather_by_column(predicate, self.work)}
         result = TRUE if both else FALSE
         # from the last column to the first: each step then adds a node on top and leaves the rest as it is

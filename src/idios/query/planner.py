@@ -31,7 +31,7 @@ from idios.query.intervals import EVERYTHING, union
 from idios.query.normal_form import normal_form, statistic_key
 from idios.query.offers import alternatives, objection
 from idios.query.plan import Aggregate, Group, Output, Plan
-from idios.query.predicates import ALWAYS, All, Among, Predicate, simplify
+from idios.query.predicates import ALWAYS, Among, And, Predicate, simplify
 from idios.query.question import Key, Measure, Question
 from idios.query.schema import Dataset
 from idios.query.split import Split, read_split
@@ -128,7 +128,7 @@ def _executed(question: Question, dataset: Dataset, groups: Sequence[Group], sel
     if selection.always:
         return ALWAYS
     grouped = (Among(group.column, union(group.intervals)) for group in groups)
-    return simplify(All((question.filter, *grouped)), dataset.columns, selection.manager.work)
+    return simplify(And((question.filter, *grouped)), dataset.columns, selection.manager.work)
 
 
 def _target(

@@ -1,7 +1,7 @@
 """The meaning of a WHERE clause: which records are selected, in terms of grid points.
 
 A predicate is built from one kind of leaf, "the column's value is in this set of points (or is NULL)", with
-``All`` and ``Any``. There is no negation: the reader pushes NOT down to the leaves by the rules of SQL's
+``And`` and ``Or``. There is no negation: the reader pushes NOT down to the leaves by the rules of SQL's
 three-valued logic, after which "unknown" and "false" both mean "not selected".
 """
 
@@ -26,23 +26,23 @@ class Among:
 
 
 @dataclass(frozen=True)
-class All:
+class And:
     """Every part holds; with no parts, always."""
 
     parts: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True)
-class Any:
+class Or:
     """Some part holds; with no parts, never."""
 
     parts: tuple[Predicate, ...] = ()
 
 
-Predicate: TypeAlias = Among | All | Any
+Predicate: TypeAlias = Among | And | Or
 
-ALWAYS = All()
-NEVER = Any()
+ALWAYS = And()
+NEVER = Or()
 
 
 def holds(predicate: Predicate, record: Mapping[str, int | None]) -> bool:
@@ -51,9 +51,9 @@ def holds(predicate: Predicate, record: Mapping[str, int | None]) -> bool:
     >>> holds(Among("age", ((30, 40),)), {"age": 40}), holds(Among("age", ((30, 40),)), {"age": None})
     (True, False)
     """
-    if isinstance(predicate, All):
+    if isinstance(predicate, And):
         return all(holds(part, record) for part in predicate.parts)
-    if isinstance(predicate, Any):
+    if isinstance(predicate, Or):
         return any(holds(part, record) for part in predicate.parts)
     point = record[predicate.column]
     if point is None:
@@ -68,12 +68,12 @@ def simplify(predicate: Predicate, columns: Mapping[str, Column], work: Work) ->
 
     >>> from idios.core.domain import Domain, Kind
     >>> age = Column("age", Kind.INTEGER, Domain(lower=0, upper=120), nullable=False)
-    >>> simplify(All((Among("age", ((18, None),)), Among("age", ((None, 64),)))), {"age": age}, Work())
+    >>> simplify(And((Among("age", ((18, None),)), Among("age", ((None, 64),)))), {"age": age}, Work())
     Among(column='age', intervals=((18, 64),), nulls=False)
     """
     if isinstance(predicate, Among):
         return _simplified_leaf(predicate, columns[predicate.column])
-    both = isinstance(predicate, All)
+    both = isinstance(predicate, And)
     different: dict[Predicate, None] = {}
     for part in gather_by_column(predicate, work):
         simple = simplify(part, columns, work)
@@ -84,7 +84,7 @@ def simplify(predicate: Predicate, columns: Mapping[str, Column], work: Work) ->
     parts = list(different)
     if len(parts) == 1:
         return parts[0]
-    return All(tuple(parts)) if both else Any(tuple(parts))
+    return And(tuple(parts)) if both else Or(tuple(parts))
 
 
 def column_names(predicate: Predicate) -> set[str]:
@@ -104,9 +104,9 @@ def _simplified_leaf(among: Among, column: Column) -> Predicate:
     return Among(among.column, points, nulls) if points or nulls else NEVER
 
 
-def gather_by_column(predicate: All | Any, work: Work) -> list[Predicate]:
+def gather_by_column(predicate: And | Or, work: Work) -> list[Predicate]:
     """The parts, with those that are about one column alone made one of each column; equal parts once."""
-    both = isinstance(predicate, All)
+    both = isinstance(predicate, And)
     of_column: dict[str, list[Among]] = {}
     rest: dict[Predicate, None] = {}
     work.spend(len(predicate.parts))
