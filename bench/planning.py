@@ -18,10 +18,11 @@ from fractions import Fraction
 from idios import showing
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
+from idios.core.statistics import Parameters
 from idios.errors import IdiosError
 from idios.query.planner import plan
 from idios.query.reader import read
-from idios.query.schema import Column, Dataset, Parameters
+from idios.query.schema import Column, Dataset
 from idios.query.text import MAX_LENGTH
 
 EXPECTED = 1.0

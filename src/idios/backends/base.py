@@ -23,13 +23,13 @@ from typing import Protocol, Self, cast
 from idios.backends.csv import CsvFormat
 from idios.backends.progress import Progress, Stopped, Watch
 from idios.backends.report import Report
-from idios.backends.summarise import Found
 from idios.core.domain import Kind
+from idios.core.summary import Summary
 from idios.errors import SourceError
 from idios.query.plan import Plan
 from idios.query.schema import Dataset
 
-__all__ = ["Backend", "CsvFormat", "Found", "Progress", "Report", "Stopped", "Watch", "describe_source", "open_source"]
+__all__ = ["Backend", "CsvFormat", "Progress", "Report", "Stopped", "Watch", "describe_source", "open_source"]
 
 
 class Backend(ABC):
@@ -47,7 +47,7 @@ class Backend(ABC):
         """How many records the table has."""
 
     @abstractmethod
-    def summarise(self, plan: Plan, watch: Watch | None = None) -> list[list[Found]]:
+    def summarise(self, plan: Plan, watch: Watch | None = None) -> list[list[Summary]]:
         """For every cell of the plan, what each of its aggregates needs: every cell, whether or not the data has it.
 
         The watch reports the steps; when it is stopped, the call ends with ``Stopped``.

@@ -20,7 +20,8 @@ from idios.backends.report import Report, conditions, report
 from idios.backends.search import SMALL, Sample
 from idios.backends.selection import Selection, columns_of
 from idios.backends.statements import Statement
-from idios.backends.summarise import Found, summarise
+from idios.backends.summarise import summarise
+from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
 from idios.query.schema import Dataset
@@ -67,7 +68,7 @@ class SqlBackend(Backend):
         with self._reading() as channel:
             return self._count(channel)
 
-    def summarise(self, plan: Plan, watch: Watch | None = None) -> list[list[Found]]:
+    def summarise(self, plan: Plan, watch: Watch | None = None) -> list[list[Summary]]:
         """Run a plan; see ``summarise.py``."""
         with self._reading(watch) as channel:
             columns = {name: self.readings[name] for name in columns_of(plan)}

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
-from typing import TypeAlias
 
 from idios.backends.asked import Asked, distance
 from idios.backends.brackets import Known
@@ -14,22 +13,19 @@ from idios.backends.progress import Watch
 from idios.backends.queries import Queries
 from idios.backends.search import Sample, Search
 from idios.core.calibration import Method
-from idios.core.domain import Categories, Domain
+from idios.core.domain import Domain
 from idios.core.neighbours import Moves
-from idios.core.statistics import Mode, Statistic
+from idios.core.statistics import Statistic
 from idios.core.summary import Summary
 from idios.errors import SourceError
 from idios.query.plan import Aggregate
-
-Found: TypeAlias = Summary | tuple[int, ...]
-"""What one aggregate needs of one cell: a summary; for a mode, the count of each declared category."""
 
 
 @dataclass(frozen=True)
 class Summaries:
     """What every aggregate of a plan needs of every cell."""
 
-    cells: list[list[Found]]
+    cells: list[list[Summary]]
     unread: Mapping[str, int]
     """By column that is declared not nullable: how many selected values were missing or could not be read."""
 
@@ -42,7 +38,7 @@ def summarise(asked: Asked, queries: Queries, samples: Sequence[Sample], watch: 
         raise SourceError("the source changed while it was being read: ask again")
     search.complete()
     watch.step("summarising", 0.9)
-    columns = [_Column(aggregate, search).found() for aggregate in asked.plan.aggregates]
+    columns = [_Column(aggregate, search).summaries() for aggregate in asked.plan.aggregates]
     watch.step("summarised", 1.0)
     unread: dict[str, int] = {}
     for (_, name), known in search.known.items():
@@ -58,22 +54,12 @@ class _Column:
     aggregate: Aggregate
     search: Search
 
-    def found(self) -> Sequence[Found]:
-        statistic, domain = self.aggregate.statistic, self.aggregate.domain
-        if isinstance(statistic, Mode):
-            return self._counts(range(len(domain.values)) if isinstance(domain, Categories) else _points(domain))
-        return self._summaries(statistic, self.aggregate.grid)
-
-    def _counts(self, points: range) -> list[tuple[int, ...]]:
-        asked = self.search.asked
-        times = self.search.queries.counts(asked.name(self.aggregate))
-        return [tuple(times.get(cell, {}).get(point, 0) for point in points) for cell in asked.cells]
-
-    def _summaries(self, statistic: Statistic, grid: Domain) -> list[Summary]:
+    def summaries(self) -> list[Summary]:
         aggregate, search, asked = self.aggregate, self.search, self.search.asked
+        statistic, grid = aggregate.statistic, aggregate.grid
         if aggregate.column is None:
             # what is told exactly is the number of records, which is public, and nothing that was counted
-            exact = aggregate.choice is not None and aggregate.choice.method is Method.EXACT
+            exact = aggregate.choice.method is Method.EXACT
             sizes = (asked.rows if exact else search.records.get(cell, 0) for cell in asked.cells)
             return [Summary(grid, asked.moves(aggregate, size)) for size in sizes]
         name = asked.name(aggregate)
@@ -83,6 +69,7 @@ class _Column:
         multiplicities: Mapping[int, tuple[int, tuple[int, ...]]] = {}
         if statistic.needs_distinct:
             multiplicities = search.queries.rarest(name, distance(aggregate))
+        counts = self._counts(grid) if statistic.needs_counts else {}
         return [
             Summary(
                 grid,
@@ -96,9 +83,18 @@ class _Column:
                 beside=beside.get(cell, {}),
                 distinct=multiplicities.get(cell, (0, ()))[0] if statistic.needs_distinct else None,
                 rarest=multiplicities.get(cell, (0, ()))[1],
+                counts=counts.get(cell),
             )
             for cell in asked.cells
         ]
+
+    def _counts(self, grid: Domain) -> dict[int, tuple[int, ...]]:
+        """How often each point of a bounded grid occurs in each cell."""
+        if grid.lower is None or grid.upper is None:
+            raise AssertionError(f"{self.aggregate.label} counts the points of a column without bounds")
+        asked, points = self.search.asked, range(grid.lower, grid.upper + 1)
+        times = self.search.queries.counts(asked.name(self.aggregate))
+        return {cell: tuple(times.get(cell, {}).get(point, 0) for point in points) for cell in asked.cells}
 
     def _beside(
         self, statistic: Statistic, grid: Domain, known: Mapping[int, Known], moves: Mapping[int, Moves]
@@ -109,9 +105,3 @@ class _Column:
             return {}
         found = self.search.queries.beside(self.search.asked.name(self.aggregate), pairs)
         return {cell: dict(zip(thresholds[cell], values, strict=True)) for cell, values in found.items()}
-
-
-def _points(domain: Domain) -> range:
-    if domain.lower is None or domain.upper is None:
-        raise AssertionError("a mode is asked of a column with neither categories nor bounds")
-    return range(domain.lower, domain.upper + 1)

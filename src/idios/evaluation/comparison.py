@@ -24,7 +24,7 @@ from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, Unanswerable
 from idios.evaluation.baselines import baselines
 from idios.evaluation.content import plain
-from idios.evaluation.statistics import DEFAULT, named
+from idios.evaluation.statistics import DEFAULT, parse_statistic
 
 DELTA = "1e-6"
 GROUP = 5
@@ -133,7 +133,7 @@ def compare_column(
     ]
     rows = []
     for written in statistics:
-        statistic = named(written)
+        statistic = parse_statistic(written)
         label = " ".join(written.replace(":", " ").split())
         here = _placed(column, domain)
         value = _value(statistic, here)

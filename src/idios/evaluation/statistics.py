@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from idios.core.exact import exact, whole
-from idios.core.statistics import (
-    InterquartileRange,
-    KthLargest,
-    KthSmallest,
-    Maximum,
-    Mean,
-    Median,
-    Minimum,
-    Quantile,
-    Statistic,
-    Sum,
-    TrimmedMean,
-    Variance,
-    WinsorizedMean,
-)
+from idios.core import statistics
+from idios.core.statistics import Statistic
 from idios.errors import InvalidInput
 
 DEFAULT = ("median", "kth_largest 2", "trimmed_mean 0.05", "iqr", "mean", "maximum")
 
-_PLAIN: dict[str, Callable[[], Statistic]] = {
-    "median": Median,
-    "iqr": InterquartileRange,
-    "mean": Mean,
-    "total": Sum,
-    "maximum": Maximum,
-    "minimum": Minimum,
-    "variance": Variance,
-}
-_WITH_PARAMETER: dict[str, Callable[[str], Statistic]] = {
-    "kth_largest": lambda k: KthLargest(whole(k, "k")),
-    "kth_smallest": lambda k: KthSmallest(whole(k, "k")),
-    "quantile": lambda q: Quantile(exact(q, "q")),
-    "trimmed_mean": lambda p: TrimmedMean(exact(p, "p")),
-    "winsorized_mean": lambda p: WinsorizedMean(exact(p, "p")),
-}
 
-
-def named(text: str) -> Statistic:
+def parse_statistic(written: str) -> Statistic:
     """Read a statistic as it is written: a name, and its parameter if it has one.
 
-    >>> named("median").name, named("kth_largest 2"), named("trimmed_mean 0.05").p
+    >>> parse_statistic("median").name, parse_statistic("kth_largest 2"), parse_statistic("trimmed_mean 0.05").p
     ('median', KthLargest(k=2), Fraction(1, 20))
     """
-    name, *parameters = text.replace(":", " ").split() or [""]
-    if name in _PLAIN and not parameters:
-        return _PLAIN[name]()
-    if name in _WITH_PARAMETER and len(parameters) == 1:
-        return _WITH_PARAMETER[name](parameters[0])
-    offered = ", ".join([*_PLAIN, *(f"{one} NUMBER" for one in _WITH_PARAMETER)])
-    raise InvalidInput(f"a statistic is one of {offered}; got {text!r}")
+    # Counts and categories are left out: every level protects them with the same noise.
+    offered = {s.function: s for s in statistics.STATISTICS if s.function and s.degree and not s.selects}
+    name, *arguments = written.replace(":", " ").split() or [""]
+    statistic = offered.get(name)
+    if statistic is not None and len(arguments) == (statistic.parameter is not None):
+        return statistic.make(*arguments)
+    plain = [name for name, kind in offered.items() if kind.parameter is None]
+    with_parameter = [f"{name} NUMBER" for name, kind in offered.items() if kind.parameter is not None]
+    raise InvalidInput(f"a statistic is one of {', '.join([*plain, *with_parameter])}; got {written!r}")

@@ -1,107 +1,97 @@
-"""The statistics that a question can name, and the columns each can be asked of.
-
-Different spellings of one statistic are the same statistic (``normal``): MEDIAN is the quantile of ½, MIN the first
-smallest, MAX the first largest, and AVG what is left of a trimmed mean that trims nothing.
-"""
+"""The functions of SQL, as the registry of statistics lists them, and what to ask instead of the unanswerable."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import cache
 
-from idios.core.domain import Kind
-from idios.core.statistics import (
-    Count,
-    DiscreteQuantile,
-    DistinctCount,
-    InterquartileRange,
-    KthLargest,
-    KthSmallest,
-    Maximum,
-    Mean,
-    Median,
-    Minimum,
-    Mode,
-    Quantile,
-    StandardDeviation,
-    Statistic,
-    Sum,
-    TrimmedMean,
-    Variance,
-    WinsorizedMean,
-)
+from idios.core import statistics
+from idios.core.statistics import Median, Parameters, Spelling, Statistic
+from idios.errors import Unanswerable
 
-NUMERIC = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.DECIMAL})
-ORDERED = NUMERIC | {Kind.DATE, Kind.TIMESTAMP}
-ANY_KIND = frozenset(Kind)
+Statistics = tuple[type[Statistic], ...]
 
 
 @dataclass(frozen=True)
 class Function:
-    """One name: how its statistic is made, of which columns, and what its second argument is called."""
+    """One name in SQL and the statistic that it stands for."""
 
-    make: Callable[..., Statistic | Mode]
-    kinds: frozenset[Kind]
-    parameter: str | None = None
-    within_group: bool = False
+    statistic: type[Statistic]
+    spelling: Spelling
 
-    def signature(self, name: str) -> str:
+    @property
+    def name(self) -> str:
+        """The name as lists show it."""
+        return f"{self.spelling.name}(DISTINCT)" if self.spelling.distinct else self.spelling.name
+
+    @property
+    def parameter(self) -> str | None:
+        """What its second argument is called; None if it takes none."""
+        return self.statistic.parameter.name if self.statistic.parameter else None
+
+    @property
+    def signature(self) -> str:
         """How a call is written.
 
-        >>> FUNCTIONS["KTH_LARGEST"].signature("KTH_LARGEST")
+        >>> find_function("KTH_LARGEST").signature
         'KTH_LARGEST(column, k)'
         """
-        plain = f"{name}(column, {self.parameter})" if self.parameter else f"{name}(column)"
-        return plain if not self.within_group else f"{plain} or {name}(q) WITHIN GROUP (ORDER BY column)"
+        plain = self.spelling.write("column", self.parameter)
+        if not self.spelling.within_group:
+            return plain
+        return f"{plain} or {self.spelling.name}({self.parameter}) WITHIN GROUP (ORDER BY column)"
+
+    def write_example(self, column: str, parameters: Parameters) -> str:
+        """A call that the declared parameters allow; the column is written as given."""
+        parameter = self.statistic.parameter
+        return self.spelling.write(column, parameter.propose(parameters) if parameter else None)
 
 
-FUNCTIONS = {
-    "COUNT": Function(Count, ANY_KIND),
-    "SUM": Function(Sum, NUMERIC),
-    "AVG": Function(Mean, NUMERIC),
-    "MEDIAN": Function(Median, ORDERED),
-    "PERCENTILE_CONT": Function(Quantile, ORDERED, "q", within_group=True),
-    "PERCENTILE_DISC": Function(DiscreteQuantile, ORDERED, "q", within_group=True),
-    "QUANTILE": Function(Quantile, ORDERED, "q"),
-    "MIN": Function(Minimum, ORDERED),
-    "MAX": Function(Maximum, ORDERED),
-    "KTH_LARGEST": Function(KthLargest, ORDERED, "k"),
-    "KTH_SMALLEST": Function(KthSmallest, ORDERED, "k"),
-    "IQR": Function(InterquartileRange, NUMERIC),
-    "TRIMMED_MEAN": Function(TrimmedMean, NUMERIC, "p"),
-    "WINSORIZED_MEAN": Function(WinsorizedMean, NUMERIC, "p"),
-    "VARIANCE": Function(Variance, NUMERIC),
-    "VAR_POP": Function(Variance, NUMERIC),
-    "STDDEV": Function(StandardDeviation, NUMERIC),
-    "STDDEV_POP": Function(StandardDeviation, NUMERIC),
-    "MODE": Function(Mode, frozenset({Kind.CATEGORY})),
-}
-"""COUNT(*) and COUNT(DISTINCT column) are forms of their own, which the reader knows."""
-
-DISTINCT_COUNT = Function(DistinctCount, ANY_KIND)
-
-ADVICE = {
-    "VAR_SAMP": "VARIANCE(column), which divides by n, is offered",
-    "STDDEV_SAMP": "STDDEV(column), which divides by n, is offered",
-    "MEAN": "AVG(column) is offered",
-    "QUANTILE_CONT": "PERCENTILE_CONT(column, q) is offered",
-    "QUANTILE_DISC": "PERCENTILE_DISC(column, q) is offered",
-}
+def list_functions() -> tuple[Function, ...]:
+    """Every name that a question can call, COUNT(DISTINCT …) last."""
+    return (*_by_name(statistics.STATISTICS).values(), *_by_name(statistics.STATISTICS, distinct=True).values())
 
 
-def normal(statistic: Statistic | Mode) -> Statistic | Mode:
-    """The one way to say a statistic, for all ways to spell it.
+def function_names() -> tuple[str, ...]:
+    """The names in capitals."""
+    return tuple(_by_name(statistics.STATISTICS))
 
-    >>> normal(Quantile(Fraction(1, 2))), normal(KthLargest(1)), normal(WinsorizedMean(Fraction(0)))
-    (Median(q=Fraction(1, 2)), Maximum(k=1), Mean(p=Fraction(0, 1)))
-    """
-    if isinstance(statistic, Quantile):
-        return Median() if statistic.q == Fraction(1, 2) else Quantile(statistic.q)
-    if isinstance(statistic, KthLargest):
-        return Maximum() if statistic.k == 1 else KthLargest(statistic.k)
-    if isinstance(statistic, KthSmallest):
-        return Minimum() if statistic.k == 1 else KthSmallest(statistic.k)
-    if isinstance(statistic, (TrimmedMean, WinsorizedMean)) and not statistic.p:
-        return Mean()
-    return statistic
+
+def find_function(name: str, *, distinct: bool = False) -> Function | None:
+    """The function of a name in capitals; with ``distinct`` the one that NAME(DISTINCT column) calls."""
+    return _by_name(statistics.STATISTICS, distinct=distinct).get(name)
+
+
+def find_advice(name: str) -> str | None:
+    """What to write instead of a name that other dialects offer."""
+    return next((s.advice[name] for s in statistics.STATISTICS if name in s.advice), None)
+
+
+@cache
+def _by_name(registered: Statistics, distinct: bool = False) -> Mapping[str, Function]:
+    return {
+        spelling.name: Function(statistic, spelling)
+        for statistic in registered
+        for spelling in statistic.spellings
+        if spelling.distinct == distinct
+    }
+
+
+def propose_alternatives(
+    statistic: Statistic, column: str, parameters: Parameters, answerable: Callable[[Statistic], object]
+) -> str:
+    """What can be asked of a column instead, in SQL; ``answerable`` raises Unanswerable for what cannot."""
+    calls: list[str] = []
+    quoted = column if re.fullmatch(r"[A-Za-z_]\w*", column) else f'"{column}"'
+    for candidate in (*statistic.alternatives(parameters), Median()):
+        try:
+            answerable(candidate)
+        except Unanswerable:
+            continue
+        calls.append(candidate.spellings[0].write(quoted, candidate.argument if candidate.parameter else None))
+        if len(calls) == 2:
+            break
+    narrowed = f"a narrower question: WHERE {quoted} BETWEEN … AND …"
+    return f"In SQL: {', '.join(calls)}, or {narrowed}" if calls else f"In SQL: {narrowed}"

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 
 from idios.core.domain import Categories
 from idios.core.exact import text
-from idios.core.statistics import Count, Mode, Statistic
+from idios.core.statistics import Statistic
 from idios.query.canonical import Diagram
 from idios.query.cells import Cell, parts
 from idios.query.plan import Aggregate, Group
 from idios.query.schema import Column, Dataset
 
 
-def identity(statistic: Statistic | Mode, column: str | None, selection: Diagram) -> tuple[str, str]:
+def identity(statistic: Statistic, column: str | None, selection: Diagram) -> tuple[str, str]:
     """One statistic of one selection as text; a count is of the selection, whichever column it was written with.
 
     The order of these pairs is the order in which statistics are released, so it must never change.
@@ -43,7 +42,9 @@ def normal_form(
     kept = [i for i, group in enumerate(groups) if len(group.values) > 1]
     columns = {name for own, _ in released for name in own.columns}
     columns |= {
-        aggregate.column for _, aggregate in released if aggregate.column is not None and not _counts(aggregate)
+        aggregate.column
+        for _, aggregate in released
+        if aggregate.column is not None and not aggregate.statistic.counts_records
     }
     columns |= {groups[i].column for i in kept}
     protection = dataset.protection
@@ -75,16 +76,9 @@ def normal_form(
     )
 
 
-def _counts(aggregate: Aggregate) -> bool:
-    return isinstance(aggregate.statistic, Count)
-
-
-def _described(statistic: Statistic | Mode, column: str | None) -> list[object]:
+def _described(statistic: Statistic, column: str | None) -> list[object]:
     """Name, parameter, column."""
-    parameter: Fraction | int | None = None
-    for name in ("q", "k", "p"):
-        parameter = getattr(statistic, name, parameter)
-    return [statistic.name, text(parameter), None if isinstance(statistic, Count) else column]
+    return [statistic.name, text(statistic.argument), None if statistic.counts_records else column]
 
 
 def _declared(column: Column) -> list[object]:

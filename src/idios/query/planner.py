@@ -22,14 +22,13 @@ from idios.core.calibration import Choice, Level, Method, Protection, choose
 from idios.core.domain import Categories, Domain
 from idios.core.exact import positive, text
 from idios.core.guarantee import Guarantee
-from idios.core.statistics import Count, Mode, Statistic
+from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
 from idios.query import cells as partition
 from idios.query.canonical import Diagram, Diagrams
-from idios.query.functions import normal
+from idios.query.functions import propose_alternatives
 from idios.query.intervals import EVERYTHING, union
 from idios.query.normal import identity, normal_form
-from idios.query.offers import alternatives, objection
 from idios.query.plan import Aggregate, Group, Output, Plan
 from idios.query.predicate import ALWAYS, All, Among, Predicate
 from idios.query.question import Key, Measure, Question
@@ -43,7 +42,7 @@ class Target:
     """One statistic to release: of which column, of which selected records, whatever it was called."""
 
     measure: Measure
-    statistic: Statistic | Mode
+    statistic: Statistic
     column: str | None
     selection: Diagram
     domain: Domain | Categories
@@ -135,14 +134,14 @@ def _executed(question: Question, dataset: Dataset, groups: Sequence[Group], sel
 def _target(
     question: Question, measure: Measure, dataset: Dataset, selection: Diagram, every_record: bool, cells: int
 ) -> Target:
-    statistic = normal(measure.statistic)
-    if problem := objection(statistic, dataset.parameters):
+    statistic = measure.statistic.normalise()
+    if problem := statistic.find_objection(dataset.parameters):
         raise QuestionRefused(f"{measure.label}: {problem}", question.source, measure.offset)
     whole = selection.always and cells == 1
-    if measure.column is None or (isinstance(statistic, Count) and every_record):
+    if measure.column is None or (statistic.counts_records and every_record):
         return Target(measure, statistic, None, selection, Domain(), whole)
     column = dataset.columns[measure.column]
-    if isinstance(statistic, Mode):
+    if statistic.selects:
         return Target(measure, statistic, column.name, selection, column.domain, whole)
     points, _ = selection.possible(column.name)
     narrowed = column.grid.narrowed(points[0][0], points[-1][1])
@@ -156,8 +155,8 @@ def _aggregates(
 ) -> tuple[Aggregate, ...]:
     # Whether a statistic is free or needs δ does not depend on its share, so the largest share tells.
     first = [_choice(target, dataset, dataset.protection, total) for target in targets]
-    epsilons = _divided(total, weights, [choice is None or choice.method is not Method.EXACT for choice in first])
-    needy = [choice is not None and choice.method is Method.REFUSING for choice in first]
+    epsilons = _divided(total, weights, [choice.method is not Method.EXACT for choice in first])
+    needy = [choice.method is Method.REFUSING for choice in first]
     deltas = _divided(dataset.protection.delta, weights, needy)
     aggregates: list[Aggregate] = []
     for target, whole_epsilon, whole_delta in zip(targets, epsilons, deltas, strict=True):
@@ -187,13 +186,11 @@ def _divided(whole: Fraction, weights: Sequence[Fraction], takers: Sequence[bool
     return [whole * weight / taken if takes else Fraction(0) for weight, takes in zip(weights, takers, strict=True)]
 
 
-def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: Fraction) -> Choice | None:
-    """The mechanism of a statistic; None for a mode, which has its own."""
-    if isinstance(target.statistic, Mode) or isinstance(target.domain, Categories):
-        return None
+def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: Fraction) -> Choice:
+    """The mechanism of a statistic."""
     chosen = partial(
         choose,
-        domain=target.domain,
+        domain=target.domain.grid,
         neighbours=dataset.neighbours,
         whole=target.whole,
         protection=protection,
@@ -202,7 +199,7 @@ def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: F
     try:
         return chosen(target.statistic)
     except Unanswerable as error:
-        instead = alternatives(target.statistic, target.column or "", dataset.parameters, chosen)
+        instead = propose_alternatives(target.statistic, target.column or "", dataset.parameters, chosen)
         raise Unanswerable(f"{target.measure.label} cannot be answered: {error}. {instead}") from None
 
 

@@ -15,10 +15,9 @@ from sqlglot import exp
 
 from idios.core.domain import Kind
 from idios.core.exact import text as written
-from idios.core.statistics import Count
 from idios.errors import InvalidInput
 from idios.query.conditions import condition
-from idios.query.functions import ADVICE, DISTINCT_COUNT, FUNCTIONS, Function
+from idios.query.functions import Function, find_advice, find_function, function_names
 from idios.query.literals import literal
 from idios.query.names import capitals, column_node, resolve
 from idios.query.predicate import ALWAYS, Predicate
@@ -156,26 +155,27 @@ def _measure(text: Text, node: exp.Expression, columns: Mapping[str, Column], la
     if type(call) is not exp.Anonymous or not isinstance(call.this, str):
         raise text.refuse(
             "SELECT lists statistics of columns and keys of GROUP BY, nothing computed from them. "
-            f"Statistics: {', '.join(FUNCTIONS)}",
+            f"Statistics: {', '.join(function_names())}",
             start,
         )
     only(text, call, "this", "expressions")
     name, arguments = capitals(call.this), list(call.expressions)
-    function = FUNCTIONS.get(name)
+    function = find_function(name)
     if function is None:
         raise text.refuse(f"{call.this} is not offered. {_instead(name)}", start)
     if within is not None:
-        if not function.within_group or len(arguments) != 1:
-            raise text.refuse(f"{name} is written {function.signature(name)}", start)
+        if not function.spelling.within_group or len(arguments) != 1:
+            raise text.refuse(f"{name} is written {function.signature}", start)
         arguments.insert(0, within)
-    if name == "COUNT" and len(arguments) == 1:
-        if type(arguments[0]) is exp.Star:
-            only(text, arguments[0])
-            return Measure(label, Count(), None, start)
-        if type(arguments[0]) is exp.Distinct:
+    if len(arguments) == 1 and type(arguments[0]) is exp.Star and function.statistic.counts_records:
+        only(text, arguments[0])
+        return Measure(label, function.statistic.make(), None, start)
+    if len(arguments) == 1 and type(arguments[0]) is exp.Distinct:
+        distinct = find_function(name, distinct=True)
+        if distinct is not None:
             only(text, arguments[0], "expressions")
-            function, arguments = DISTINCT_COUNT, list(arguments[0].expressions)
-            name = "COUNT(DISTINCT …)"
+            function, arguments = distinct, list(arguments[0].expressions)
+            name = f"{name}(DISTINCT …)"
     return _of_column(text, function, name, arguments, columns, label, start)
 
 
@@ -188,18 +188,18 @@ def _of_column(
     label: str,
     start: int,
 ) -> Measure:
-    signature = "COUNT(DISTINCT column)" if function is DISTINCT_COUNT else function.signature(name)
+    signature, kinds = function.signature, function.statistic.kinds
     if len(arguments) != (2 if function.parameter else 1):
         raise text.refuse(f"{name} is written {signature}", start)
     column = _column(text, arguments[0], columns, signature)
-    if column.kind not in function.kinds:
-        kinds = ", ".join(sorted(function.kinds))
-        raise text.refuse(f"{name} is offered for columns of type {kinds}; {column.name} is a {column.kind}", start)
+    if column.kind not in kinds:
+        offered = ", ".join(sorted(kinds))
+        raise text.refuse(f"{name} is offered for columns of type {offered}; {column.name} is a {column.kind}", start)
     if not function.parameter:
-        return Measure(label, function.make(), column.name, start)
+        return Measure(label, function.statistic.make(), column.name, start)
     parameter = _number(text, arguments[1], f"{function.parameter} of {signature}")
     try:
-        return Measure(label, function.make(parameter), column.name, start)
+        return Measure(label, function.statistic.make(parameter), column.name, start)
     except InvalidInput as error:
         raise text.refuse(f"{name}: {error}", offset(arguments[1])) from None
 
@@ -231,8 +231,8 @@ def _number(text: Text, node: exp.Expression, what: str) -> Fraction:
 
 
 def _instead(name: str) -> str:
-    if name in ADVICE:
-        return ADVICE[name]
+    if advice := find_advice(name):
+        return advice
     if name == "BIN":
         return "BIN(column, width) is a key of GROUP BY"
-    return f"Statistics: {', '.join(FUNCTIONS)}"
+    return f"Statistics: {', '.join(function_names())}"
