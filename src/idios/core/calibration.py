@@ -10,9 +10,9 @@ differential   discrete Laplace of scale GS/ε where GS is known and small     �
                without bounds, the same with a private refusal                (ε, δ)-DP
 any            one category drawn by the counts (``Statistic.selects``)       ε-DP
 
-The one with a refusal needs a proof. Let B_i = hi_i − lo_i + 1 be the number of grid points within i changes, W, J and δ
-public constants, q = e^{−ε/2}, C ≥ (W/δ)·max(1+q, 1/q), and b = max{j ≤ J : B_j ≤ W}, or −1 if there is none. Draw a point
-t with weight w(t) = q^{u(t)} among S = {t : u(t) ≤ b}, or refuse with weight C·q^b; if b = −1 refuse.
+The one with a refusal needs a proof. Let B_i = hi_i − lo_i + 1 be the number of grid points within i changes, W, J and
+δ public constants, q = e^{−ε/2}, C ≥ (W/δ)·max(1+q, 1/q), and b = max{j ≤ J : B_j ≤ W}, or −1 if there is none. Draw a
+point t with weight w(t) = q^{u(t)} among S = {t : u(t) ≤ b}, or refuse with weight C·q^b; if b = −1 refuse.
 
 Theorem. For every ordered pair of neighbours D, D′, each calibrated on itself, Σ_s max(0, P(s) − e^ε·P′(s)) ≤ δ.
 

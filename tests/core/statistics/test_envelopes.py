@@ -18,7 +18,6 @@ from tests.summaries import summarise
 REACH = 3
 EXAMPLES = [example for statistic in STATISTICS for example in statistic.examples()]
 
-
 BOUNDED, UNBOUNDED = (-2, 3), (-2, 2)
 
 

@@ -298,7 +298,7 @@ class DiscreteQuantile(_Share):
     @classmethod
     def examples(cls) -> Sequence[Self]:
         """Inner and outer ones, between ranks and at them."""
-        return tuple(cls(Fraction(q)) for q in ("9/10", "1/2", "1/3", "1/4", "0"))
+        return tuple(cls(Fraction(q)) for q in ("1/2", "9/10", "1/3", "1/4", "0"))
 
     def position(self, size: int) -> tuple[int, int]:
         """p(s) = max(1, ⌈q·s⌉)."""
