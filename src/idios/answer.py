@@ -31,7 +31,7 @@ UNKNOWN_MARGIN = {
     Method.LOCAL: "the noise is fitted to the data, so its scale is for the controller alone",
     Method.INVERSE: "the shape of the noise follows the data, so it is for the controller alone",
     Method.REFUSING: "the shape of the noise follows the data, so it is for the controller alone",
-    Method.SELECTION: "a category has no margin",
+    Method.EXPONENTIAL: "a category has no margin",
 }
 
 

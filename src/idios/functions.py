@@ -92,10 +92,10 @@ def _answer(
         return math.inf if answer > 0 else -math.inf
 
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-def _with_options(function: Function) -> Function:
+def _with_options(function: Decorated) -> Decorated:
     """Show the keywords in the function's signature, for ``help`` and editors."""
     own = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     common = [p for p in signature(_answer).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
@@ -162,7 +162,7 @@ def kth_smallest(values: Any, k: int, **options: Unpack[Options]) -> Plain:
 
 @_with_options
 def kth_largest(values: Any, k: int, **options: Unpack[Options]) -> Plain:
-    """Find the k-th largest value; k = 2 is the paper's maximum of data that nobody can bound."""
+    """Find the k-th largest value; k = 2 is the paper's maximum of data without known bounds."""
     return _answer("kth_largest", values, k, **options)
 
 

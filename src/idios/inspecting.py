@@ -112,7 +112,7 @@ def _noise(mechanism: Mechanism, aggregate: Aggregate, step: Fraction) -> dict[s
     noise: dict[str, Any] = {"distribution": "none", "scale": None, "epsilon": aggregate.epsilon}
     if isinstance(mechanism, Added):
         noise |= {"distribution": "discrete Laplace", "scale": mechanism.noise.scale * step}
-    elif aggregate.choice.method in (Method.INVERSE, Method.REFUSING, Method.SELECTION):
+    elif aggregate.choice.method in (Method.INVERSE, Method.REFUSING, Method.EXPONENTIAL):
         noise |= {"distribution": aggregate.choice.method.value}
     return noise
 

@@ -70,7 +70,7 @@ def plan(
                 whole=where == ALWAYS and not groups and not nullable,
                 epsilon=ONE,
                 delta=Fraction(0),
-                choice=Choice(Method.SELECTION if statistic.selects else Method.LOCAL, distance, ONE),
+                choice=Choice(Method.EXPONENTIAL if statistic.selects else Method.LOCAL, distance, ONE),
             )
         )
     guarantee = Guarantee(Level.INDIVIDUAL, ONE, data.neighbours)

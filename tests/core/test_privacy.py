@@ -10,7 +10,17 @@ from functools import cache
 import pytest
 
 from idios.core import calibration
-from idios.core.calibration import Added, Level, Mechanism, Method, Protection, Selection, Silent, calibrate, choose
+from idios.core.calibration import (
+    Added,
+    ExponentialMechanism,
+    Level,
+    Mechanism,
+    Method,
+    Protection,
+    Silent,
+    calibrate,
+    choose,
+)
 from idios.core.certified import exp_minus
 from idios.core.distributions import InverseSensitivity
 from idios.core.domain import Domain
@@ -109,7 +119,7 @@ def test_frozen_at_the_data_the_loss_is_at_most_epsilon(
                 assert max(losses) <= distance * epsilon
                 worst = max(worst, max(losses) / distance)
         calibrated = scale * epsilon
-        at_floor = calibrated == calibration.floor(case, protection) or (case.always_global and floor)
+        at_floor = calibrated == calibration.find_floor(case, protection) or (case.always_global and floor)
         defined = moves_of(table, notion, selection).sizes(group)[0] >= case.least_size
         if scale and not at_floor and defined and case.exact_reach(Neighbours(notion)) >= group:
             assert worst == epsilon, table
@@ -174,7 +184,7 @@ def test_differential_over_all_pairs_each_calibrated_on_itself(
                 else:
                     assert one.value == two.value
                 continue
-            if isinstance(one, Selection) and isinstance(two, Selection):
+            if isinstance(one, ExponentialMechanism) and isinstance(two, ExponentialMechanism):
                 for point in range(tables.domain[0], tables.domain[1] + 1):
                     loss = abs(math.log(one.pmf(point) / two.pmf(point)))
                     tightness = max(tightness, loss / float(epsilon))

@@ -24,23 +24,23 @@ from idios.core.neighbours import Neighbours
 from idios.errors import InvalidInput
 
 
-def sequential(guarantees: Iterable[Guarantee]) -> Guarantee:
+def compose_sequential(guarantees: Iterable[Guarantee]) -> Guarantee:
     """What several answers about the same data promise together: the sum.
 
     >>> half = Guarantee(Level.INDIVIDUAL, Fraction(1, 2), Neighbours.REPLACE)
-    >>> sequential([half, half, half]).notation
+    >>> compose_sequential([half, half, half]).notation
     '1.5-iDP'
     """
     return _combine(list(guarantees), sum)
 
 
-def parallel(guarantees: Iterable[Guarantee], *, fixed_parts: bool = False) -> Guarantee:
+def compose_parallel(guarantees: Iterable[Guarantee], *, fixed_parts: bool = False) -> Guarantee:
     """What answers about disjoint parts promise together.
 
     ``fixed_parts`` says that a record's part is fixed by its position, so that no change moves it to another.
 
     >>> quarter = Guarantee(Level.INDIVIDUAL, Fraction(1, 4), Neighbours.REPLACE)
-    >>> parallel([quarter] * 10).notation
+    >>> compose_parallel([quarter] * 10).notation
     '0.5-iDP'
     """
     parts = list(guarantees)
@@ -50,12 +50,12 @@ def parallel(guarantees: Iterable[Guarantee], *, fixed_parts: bool = False) -> G
     return _combine(parts, lambda costs: sum(sorted(costs, reverse=True)[:paying], Fraction(0)))
 
 
-def share_of_parts(epsilon: Fraction, neighbours: Neighbours, parts: int) -> Fraction:
+def split_between_parts(epsilon: Fraction, neighbours: Neighbours, parts: int) -> Fraction:
     """The ε that each of several disjoint parts gets, so that all of them together cost ``epsilon``."""
     return epsilon / 2 if neighbours is Neighbours.REPLACE and parts > 1 else epsilon
 
 
-def random_choice(guarantees: Iterable[Guarantee]) -> Guarantee:
+def compose_choice(guarantees: Iterable[Guarantee]) -> Guarantee:
     """What a mechanism picked at random promises: the weakest of what could have been picked."""
     return _combine(list(guarantees), max)
 

@@ -74,7 +74,7 @@ class Level(StrEnum):
 class Protection:
     """What a controller declares about protection; the same for every question on a data set.
 
-    ``floor`` is in units of each statistic's own (see ``floor``), 0 is the paper to the letter. ``fineness`` is how
+    ``floor`` is in units of each statistic's own (``find_floor``), 0 is the paper to the letter. ``fineness`` is how
     many steps of the fine grid make one of the column, ``width`` the W of the bounds-free mechanism in steps of the
     column.
     """
@@ -128,7 +128,7 @@ class Method(StrEnum):
     LOCAL = "local sensitivity"
     INVERSE = "inverse sensitivity"
     REFUSING = "inverse sensitivity with refusal"
-    SELECTION = "exponential mechanism"
+    EXPONENTIAL = "exponential mechanism"
 
 
 @dataclass(frozen=True)
@@ -171,10 +171,10 @@ class Silent:
 
 
 @dataclass(frozen=True)
-class Selection:
+class ExponentialMechanism:
     """One of the points first, first + 1, …, drawn with weights e^(−rate·behind): there is always one.
 
-    >>> two = Selection(0, (0, 1), Fraction(1))
+    >>> two = ExponentialMechanism(0, (0, 1), Fraction(1))
     >>> round(two.pmf(1) / two.pmf(0), 3)
     0.368
     """
@@ -195,7 +195,7 @@ class Selection:
         return weights[point - self.first] / math.fsum(weights)
 
 
-Mechanism = Added | InverseSensitivity | Selection | Silent
+Mechanism = Added | InverseSensitivity | ExponentialMechanism | Silent
 
 
 def choose(
@@ -211,9 +211,9 @@ def choose(
     ``whole`` says that the selection is the whole table by declaration.
     """
     if statistic.selects:
-        return Choice(Method.SELECTION, 0, epsilon)
-    some = Moves(neighbours, 1, None if whole else 0)  # any size: only whether a sensitivity is known matters
-    known = statistic.global_sensitivity(domain, some)
+        return Choice(Method.EXPONENTIAL, 0, epsilon)
+    any_size = Moves(neighbours, 1, None if whole else 0)  # only whether a sensitivity is known matters
+    known = statistic.global_sensitivity(domain, any_size)
     if known == 0 and statistic.always_global:
         return Choice(Method.EXACT, 0, epsilon)
     if protection.level is not Level.DIFFERENTIAL:
@@ -242,9 +242,9 @@ def choose(
 
 def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection: Protection) -> Mechanism:
     """Turn a summary of the data into what is drawn."""
-    if choice.method is Method.SELECTION:
+    if choice.method is Method.EXPONENTIAL:
         rate = statistic.rate(choice.epsilon, summary.moves.neighbours)
-        return Selection(int(summary.domain.low), statistic.behind(summary), rate)
+        return ExponentialMechanism(int(summary.domain.low), statistic.behind(summary), rate)
     envelope = statistic.envelope(summary, choice.distance, protection.fineness)
     if choice.method is Method.INVERSE:
         low, high = (int(statistic.place(end, protection.fineness)) for end in statistic.range(summary.domain))
@@ -262,7 +262,7 @@ def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection
         # ⌊x+½⌋ − ⌊y+½⌋ ≤ ⌈x − y⌉: what rounding to the grid can add
         sensitivity: Fraction | float = Fraction(math.ceil(known * statistic.resolution(protection.fineness)))
     else:
-        sensitivity = envelope.group_sensitivity(protection.group, floor(statistic, protection))
+        sensitivity = envelope.group_sensitivity(protection.group, find_floor(statistic, protection))
     if isinstance(sensitivity, float):
         return Silent()
     return Added(envelope.value, DiscreteLaplace(sensitivity / choice.epsilon))
@@ -276,12 +276,12 @@ def expected_error(mechanism: Mechanism, value: int | None, step: Fraction) -> f
     """
     if isinstance(mechanism, Added):
         return mechanism.noise.expected_absolute * float(step)
-    if value is None or isinstance(mechanism, Selection | Silent):
+    if value is None or isinstance(mechanism, ExponentialMechanism | Silent):
         return None
     return mechanism.expected_absolute(value) * float(step)
 
 
-def floor(statistic: Statistic, protection: Protection) -> Fraction:
+def find_floor(statistic: Statistic, protection: Protection) -> Fraction:
     """The least sensitivity that noise is calibrated to, in steps of the answer's grid.
 
     A declared floor of 1 is one step of the column for order statistics, so that ties do not make answers

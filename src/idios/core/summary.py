@@ -1,4 +1,4 @@
-"""What a statistic may know of the data: a handful of exact integers.
+"""What a statistic may know of the data: a handful of exact integers, read one by one or at many ranks at once.
 
 A backend computes these where the data lives, and nothing else leaves it. Ranks count from 1 in
 ascending order; a rank below 1 reads the lower bound of the domain and a rank above the size
@@ -88,16 +88,16 @@ class Summary:
 
     def run(self, first: int, last: int) -> list[int | float]:
         """The values of the ranks first..last, with the bounds beyond the ends."""
-        found: list[int | float] = [self.domain.low] * (min(last, 0) - first + 1)
+        values: list[int | float] = [self.domain.low] * (min(last, 0) - first + 1)
         start, stop = max(first, 1), min(last, self.size)
         if start <= stop:
             for window in self.windows:
                 if window.first <= start and stop < window.first + len(window.values):
-                    found += window.values[start - window.first : stop - window.first + 1]
+                    values += window.values[start - window.first : stop - window.first + 1]
                     break
             else:
                 raise LookupError(f"the ranks {start} to {stop} of {self.size} were not summarised")
-        return found + [self.domain.high] * (last - max(first, self.size + 1) + 1)
+        return values + [self.domain.high] * (last - max(first, self.size + 1) + 1)
 
     def sum_of(self, first: int, last: int) -> int | float:
         """The sum of the values of ranks first..last, with the bounds beyond the ends."""
@@ -188,10 +188,10 @@ class Ranks:
         else:
             raise LookupError(f"the ranks {least} to {most} of {self.summary.size} were not summarised")
         inside = np.clip(rank, start, stop)
-        found, beyond = table[inside - start], (rank - inside).astype(self._type)
+        inner, beyond = table[inside - start], (rank - inside).astype(self._type)
         low, high = self._bounds
-        going_on: Whole = found + np.minimum(beyond, 0) * low + np.maximum(beyond, 0) * high
-        return going_on if slope else np.where(beyond < 0, low, np.where(beyond > 0, high, found))
+        going_on: Whole = inner + np.minimum(beyond, 0) * low + np.maximum(beyond, 0) * high
+        return going_on if slope else np.where(beyond < 0, low, np.where(beyond > 0, high, inner))
 
     @cached_property
     def _bounds(self) -> tuple[int, int]:

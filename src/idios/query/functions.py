@@ -11,8 +11,6 @@ from idios.core import statistics
 from idios.core.statistics import Median, Parameters, Spelling, Statistic
 from idios.errors import Unanswerable
 
-Statistics = tuple[type[Statistic], ...]
-
 
 @dataclass(frozen=True)
 class Function:
@@ -70,7 +68,7 @@ def find_advice(name: str) -> str | None:
 
 
 @cache
-def _by_name(registered: Statistics, distinct: bool = False) -> Mapping[str, Function]:
+def _by_name(registered: tuple[type[Statistic], ...], distinct: bool = False) -> Mapping[str, Function]:
     return {
         spelling.name: Function(statistic, spelling)
         for statistic in registered

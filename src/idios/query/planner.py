@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import partial, reduce
 from operator import or_
 
-from idios.core.accounting import parallel, sequential, share_of_parts
+from idios.core.accounting import compose_parallel, compose_sequential, split_between_parts
 from idios.core.calibration import Choice, Level, Method, Protection, choose
 from idios.core.domain import Categories, Domain
 from idios.core.exact import positive, text
@@ -160,7 +160,7 @@ def _aggregates(
     deltas = _divided(dataset.protection.delta, weights, needy)
     aggregates: list[Aggregate] = []
     for target, whole_epsilon, whole_delta in zip(targets, epsilons, deltas, strict=True):
-        epsilon, delta = (share_of_parts(part, dataset.neighbours, cells) for part in (whole_epsilon, whole_delta))
+        epsilon, delta = (split_between_parts(part, dataset.neighbours, cells) for part in (whole_epsilon, whole_delta))
         if epsilon:
             choice = _choice(target, dataset, replace(dataset.protection, delta=delta), epsilon)
         else:
@@ -225,8 +225,8 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
 
 def _guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) -> Guarantee:
     """What the whole answer promises: sequential composition over the statistics of a cell, parallel over the cells."""
-    cell = sequential(_promise(aggregate, dataset) for aggregate in aggregates)
-    return cell if cells == 1 else parallel([cell] * cells)
+    cell = compose_sequential(_promise(aggregate, dataset) for aggregate in aggregates)
+    return cell if cells == 1 else compose_parallel([cell] * cells)
 
 
 def _promise(aggregate: Aggregate, dataset: Dataset) -> Guarantee:

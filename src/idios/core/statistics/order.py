@@ -251,7 +251,7 @@ class Maximum(KthLargest):
 
 
 @dataclass(frozen=True)
-class _Share(OrderStatistic):
+class _AnyQuantile(OrderStatistic):
     """A quantile of either kind: a share q of the values lies below."""
 
     q: Fraction = Fraction(1, 2)
@@ -284,7 +284,7 @@ class _Share(OrderStatistic):
 
 
 @dataclass(frozen=True)
-class DiscreteQuantile(_Share):
+class DiscreteQuantile(_AnyQuantile):
     """The least value with at least a share q of the values at or below it (PERCENTILE_DISC)."""
 
     name: ClassVar[str] = "discrete_quantile"
@@ -306,7 +306,7 @@ class DiscreteQuantile(_Share):
 
 
 @dataclass(frozen=True)
-class Quantile(_Share):
+class Quantile(_AnyQuantile):
     """The quantile interpolated between neighbouring ranks (PERCENTILE_CONT)."""
 
     name: ClassVar[str] = "quantile"
