@@ -4,9 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from idios.core.accounting import compose_choice, compose_parallel, compose_sequential, split_between_parts
 from idios.core.calibration import Level
-from idios.core.guarantee import Guarantee
+from idios.core.guarantee import Guarantee, compose_choice, compose_parallel, compose_sequential, split_between_parts
 from idios.core.neighbours import Neighbours
 from idios.errors import InvalidInput
 

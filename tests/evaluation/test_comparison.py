@@ -17,7 +17,7 @@ from idios.cli.main import app
 from idios.core.statistics import Median
 from idios.errors import InvalidInput
 from idios.evaluation import compare, compare_frame
-from idios.evaluation.statistics import parse_statistic
+from idios.evaluation.comparison import parse_statistic
 from idios.party import TrustedParty
 from tests.services.chromium import opened
 

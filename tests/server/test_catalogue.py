@@ -6,7 +6,7 @@ from sqlglot.tokens import Tokenizer
 
 from idios.config import declare
 from idios.party import TrustedParty
-from idios.query.functions import function_names
+from idios.query.sql_functions import function_names
 from idios.query.text import RESERVED
 from idios.server.catalogue import described
 

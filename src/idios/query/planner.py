@@ -3,7 +3,7 @@
     filter ─▶ diagram ─▶ groups and cells ─▶ different statistics ─▶ shares of ε and δ ─▶ mechanisms ─▶ Plan
 
 ε is divided among the different statistics (``shares``), and each share once more between the cells: a record is in
-one cell, and under replace can leave it for another, so each of several cells gets half (``accounting``). A statistic
+one cell, and under replace can leave it for another, so each of several cells gets half (``guarantee``). A statistic
 that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. δ goes, in the same proportions,
 to the statistics that need it. Every released cell then has at least the data set's least ε, and the question pays
 this much for each value whose noise is fitted to the data (``Plan.least_epsilon``).
@@ -17,16 +17,14 @@ from fractions import Fraction
 from functools import partial, reduce
 from operator import or_
 
-from idios.core.accounting import compose_parallel, compose_sequential, split_between_parts
 from idios.core.calibration import Choice, Level, Method, Protection, choose
 from idios.core.domain import Categories, Domain
 from idios.core.exact import positive, text
-from idios.core.guarantee import Guarantee
+from idios.core.guarantee import Guarantee, compose_parallel, compose_sequential, split_between_parts
 from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
 from idios.query import cells as partition
 from idios.query.canonical import Diagram, Diagrams
-from idios.query.functions import propose_alternatives
 from idios.query.intervals import EVERYTHING, union
 from idios.query.normal import identity, normal_form
 from idios.query.plan import Aggregate, Group, Output, Plan
@@ -35,6 +33,7 @@ from idios.query.question import Key, Measure, Question
 from idios.query.schema import Dataset
 from idios.query.shares import Weights, weigh
 from idios.query.simplify import simplified
+from idios.query.sql_functions import propose_alternatives
 
 
 @dataclass(frozen=True)

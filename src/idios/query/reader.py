@@ -17,12 +17,12 @@ from idios.core.domain import Kind
 from idios.core.exact import text as written
 from idios.errors import InvalidInput
 from idios.query.conditions import condition
-from idios.query.functions import Function, find_advice, find_function, function_names
 from idios.query.literals import literal
 from idios.query.names import capitals, column_node, resolve
 from idios.query.predicate import ALWAYS, Predicate
 from idios.query.question import Key, Measure, Question
 from idios.query.schema import Column, Dataset
+from idios.query.sql_functions import Function, find_advice, find_function, function_names
 from idios.query.text import KEYWORDS, SHAPE, Text, cut
 from idios.query.whitelist import offset, only, parse
 

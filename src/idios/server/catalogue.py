@@ -11,8 +11,8 @@ from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
 from idios.errors import IdiosError, Unanswerable
 from idios.party import TrustedParty
-from idios.query.functions import find_function, list_functions
 from idios.query.schema import Column, Dataset
+from idios.query.sql_functions import find_function, list_functions
 from idios.query.text import RESERVED
 
 

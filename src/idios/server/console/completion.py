@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from idios.query.functions import list_functions
+from idios.query.sql_functions import list_functions
 from idios.server.catalogue import identifier
 from idios.server.console.visiting import Visit
 
