@@ -18,11 +18,12 @@ from fractions import Fraction
 from idios import showing
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
+from idios.core.statistics import Parameters
 from idios.errors import IdiosError
 from idios.query.lexer import MAX_LENGTH
 from idios.query.planner import make_plan
 from idios.query.reader import read
-from idios.query.schema import Column, Dataset, Parameters
+from idios.query.schema import Column, Dataset
 
 EXPECTED = 1.0
 """Seconds of CPU that no question may take."""

@@ -13,11 +13,10 @@ from itertools import combinations_with_replacement, pairwise, product
 import numpy as np
 import pytest
 
-from idios.core.accounting import parallel
 from idios.core.calibration import Added, Level, Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
-from idios.core.guarantee import Guarantee
+from idios.core.guarantee import Guarantee, compose_parallel
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import FINENESS, Histogram, Median, RangeCount
 from idios.errors import InvalidInput
@@ -296,7 +295,7 @@ def test_10_two_parts_can_pay_under_replace(notion: str) -> None:
         for other in neighbours(values, 2, notion)
     )
     assert worst == (sum(costs) if notion == "replace" else max(costs))
-    promised = parallel(Guarantee(Level.INDIVIDUAL, cost, Neighbours(notion)) for cost in costs)
+    promised = compose_parallel(Guarantee(Level.INDIVIDUAL, cost, Neighbours(notion)) for cost in costs)
     assert promised.epsilon == worst
 
 
@@ -311,7 +310,7 @@ def test_10_parts_fixed_by_position_pay_once() -> None:
     )
     assert worst == max(costs)
     guarantees = [Guarantee(Level.INDIVIDUAL, cost, Neighbours.REPLACE) for cost in costs]
-    assert parallel(guarantees, fixed_parts=True).epsilon == worst
+    assert compose_parallel(guarantees, fixed_parts=True).epsilon == worst
 
 
 def test_11_the_telling_set_is_all_answers_but_zero() -> None:

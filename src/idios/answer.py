@@ -18,7 +18,6 @@ from idios.core.calibration import Choice, Method
 from idios.core.domain import Kind
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
-from idios.core.statistics import Mode
 from idios.errors import InvalidInput
 from idios.exchange import Fields, guarantee_to_dict, number, read_guarantee
 from idios.query.calendar import to_datetime
@@ -29,18 +28,19 @@ UNKNOWN_MARGIN = {
     Method.LOCAL: "the noise is fitted to the data, so its scale is for the controller alone",
     Method.INVERSE: "the shape of the noise follows the data, so it is for the controller alone",
     Method.REFUSING: "the shape of the noise follows the data, so it is for the controller alone",
+    Method.EXPONENTIAL: "a category has no margin",
 }
 
 
-def unknown_margin(choice: Choice | None) -> str:
+def unknown_margin(choice: Choice) -> str:
     """Why an answer shows no margin."""
-    return "a category has no margin" if choice is None else UNKNOWN_MARGIN.get(choice.method, "")
+    return UNKNOWN_MARGIN.get(choice.method, "")
 
 
 def kind_of(plan: Plan, aggregate: Aggregate) -> str:
     """The type of an aggregate's answers: integer, number, date, timestamp or category."""
     statistic = aggregate.statistic
-    if isinstance(statistic, Mode):
+    if statistic.selects:
         return "category"
     if aggregate.column is None or statistic.degree == 0:
         return "integer"

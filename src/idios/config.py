@@ -21,9 +21,10 @@ from idios.core.calibration import Level, Protection
 from idios.core.domain import Categories, Domain, Kind, default_step
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
+from idios.core.statistics import Parameters
 from idios.errors import ConfigurationError, InvalidInput
 from idios.query.calendar import since_1970
-from idios.query.schema import Column, Dataset, Parameters
+from idios.query.schema import Column, Dataset
 from idios.settings import LEDGER_VARIABLES, Settings, read_settings
 from idios.sharing import sharing
 

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from idios.backends.base import CellSummary
 from idios.core.calibration import Level, Method
 from idios.core.distributions import InverseSensitivity
 from idios.core.exact import Number
-from idios.core.statistics import Mode
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
 from idios.inspecting import inspected, reaching
@@ -90,7 +88,7 @@ class Plans:
     def furthest(self) -> Plan:
         """A plan whose summaries serve every level."""
         plans = [plan for plan in self.by_level.values() if isinstance(plan, Plan)]
-        distances = (a.choice.distance for plan in plans for a in plan.aggregates if a.choice is not None)
+        distances = (a.choice.distance for plan in plans for a in plan.aggregates)
         return reaching(self.some, max(distances, default=0))
 
 
@@ -119,7 +117,7 @@ def at_every_level(question: Question, dataset: Dataset, epsilon: Number, split:
     return plans
 
 
-def costs(plans: Plans, summaries: Sequence[Sequence[CellSummary]]) -> Costs:
+def costs(plans: Plans, summaries: Sequence[Sequence[Summary]]) -> Costs:
     """The expected errors at every level, from the summaries of the furthest plan."""
     rows = []
     shown = plans.some
@@ -130,7 +128,7 @@ def costs(plans: Plans, summaries: Sequence[Sequence[CellSummary]]) -> Costs:
     return Costs(tuple(rows))
 
 
-def _cost(level: str, plan: Plan | str, shown: Plan, number: int, seen: CellSummary, group: Mapping[str, Any]) -> Cost:
+def _cost(level: str, plan: Plan | str, shown: Plan, number: int, seen: Summary, group: Mapping[str, Any]) -> Cost:
     label = next(output.label for output in shown.outputs if output.aggregate == number)
     if isinstance(plan, str):
         return Cost(label, group, level, None, plan)
@@ -138,14 +136,14 @@ def _cost(level: str, plan: Plan | str, shown: Plan, number: int, seen: CellSumm
     return Cost(label, group, level, error, _note(plan, number, seen, error))
 
 
-def _note(plan: Plan, number: int, seen: CellSummary, error: float | None) -> str:
+def _note(plan: Plan, number: int, seen: Summary, error: float | None) -> str:
     aggregate = plan.aggregates[number]
-    if isinstance(aggregate.statistic, Mode) or not isinstance(seen, Summary):
+    if aggregate.statistic.selects:
         return "a category is named, which is right or wrong but not off by a number"
     mechanism = calibrated(plan, aggregate, seen)
     if isinstance(mechanism, InverseSensitivity) and mechanism.refusal_probability > 0:
         return f"NULL with probability {mechanism.refusal_probability:.3g}; the error is that of an answer"
-    if aggregate.choice is not None and aggregate.choice.method is Method.EXACT:
+    if aggregate.choice.method is Method.EXACT:
         return "publicly known"
     if error is None:
         return "NULL: too few records are selected for an answer"

@@ -10,10 +10,9 @@ from typing import Any
 from idios.core.calibration import Added, Mechanism, Method, expected_error
 from idios.core.domain import Categories
 from idios.core.exact import Extended, text
-from idios.core.statistics import Mode
 from idios.core.summary import Summary
 from idios.query.plan import Aggregate, Plan
-from idios.releasing import Seen, calibrated
+from idios.releasing import calibrated
 
 
 @dataclass(frozen=True)
@@ -78,25 +77,24 @@ def reaching(plan: Plan, distance: int) -> Plan:
 
 def _further(aggregate: Aggregate, distance: int) -> Aggregate:
     choice = aggregate.choice
-    if choice is None or choice.distance >= distance:
+    if choice.distance >= distance:
         return aggregate
     return replace(aggregate, choice=replace(choice, distance=distance))
 
 
-def inspected(plan: Plan, number: int, seen: Seen, group: Mapping[str, Any], reach: int) -> InspectedCell:
+def inspected(plan: Plan, number: int, seen: Summary, group: Mapping[str, Any], reach: int) -> InspectedCell:
     """One cell of the plan's aggregate of that number, its envelope out to ``reach``."""
     aggregate, protection = plan.aggregates[number], plan.dataset.protection
     statistic = aggregate.statistic
     label = next(output.label for output in plan.outputs if output.aggregate == number)
-    if not isinstance(seen, Summary) or isinstance(statistic, Mode):
-        values = aggregate.domain.values if isinstance(aggregate.domain, Categories) else ()
-        counts = seen if isinstance(seen, tuple) else ()
-        most = values[counts.index(max(counts))] if any(counts) else None
-        noise = {"distribution": "exponential mechanism", "scale": None, "epsilon": aggregate.epsilon}
-        return InspectedCell(group, label, most, (), (), None, noise, protection.level.value)
-    envelope = statistic.envelope(seen, reach, protection.fineness)
     step = statistic.answer_step(seen.domain, protection.fineness)
     mechanism = calibrated(plan, aggregate, seen)
+    noise = _noise(mechanism, aggregate, step)
+    if isinstance(aggregate.domain, Categories):  # a category has no distance from others
+        place = statistic.envelope(seen, 0).value
+        most = None if place is None else aggregate.domain.values[place]
+        return InspectedCell(group, label, most, (), (), None, noise, protection.level.value)
+    envelope = statistic.envelope(seen, reach, protection.fineness)
     return InspectedCell(
         group=group,
         statistic=label,
@@ -104,7 +102,7 @@ def inspected(plan: Plan, number: int, seen: Seen, group: Mapping[str, Any], rea
         lows=tuple(_scaled(low, step) for low in envelope.lows),
         highs=tuple(_scaled(high, step) for high in envelope.highs),
         local_sensitivity=_scaled(envelope.local_sensitivity, step),
-        noise=_noise(mechanism, aggregate, step),
+        noise=noise,
         level=protection.level.value,
         expected_error=expected_error(mechanism, envelope.value, step),
     )
@@ -114,7 +112,7 @@ def _noise(mechanism: Mechanism, aggregate: Aggregate, step: Fraction) -> dict[s
     noise: dict[str, Any] = {"distribution": "none", "scale": None, "epsilon": aggregate.epsilon}
     if isinstance(mechanism, Added):
         noise |= {"distribution": "discrete Laplace", "scale": mechanism.noise.scale * step}
-    elif aggregate.choice is not None and aggregate.choice.method in (Method.INVERSE, Method.REFUSING):
+    elif aggregate.choice.method in (Method.INVERSE, Method.REFUSING, Method.EXPONENTIAL):
         noise |= {"distribution": aggregate.choice.method.value}
     return noise
 

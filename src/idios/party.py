@@ -37,6 +37,7 @@ from idios.core.calibration import Protection
 from idios.core.exact import Number, positive, whole
 from idios.core.neighbours import Neighbours
 from idios.core.sampling import Source
+from idios.core.statistics import Parameters
 from idios.costs import Costs, at_every_level, costs
 from idios.errors import AnswerFailed, NotPermitted
 from idios.holding import Holding, hold
@@ -46,7 +47,7 @@ from idios.query.plan import Plan
 from idios.query.planner import make_plan
 from idios.query.question import Question
 from idios.query.reader import read
-from idios.query.schema import Dataset, Parameters
+from idios.query.schema import Dataset
 from idios.query.split import Split
 from idios.releasing import compute
 from idios.sandbox import Sandbox, Twins

@@ -14,13 +14,9 @@ from idios.core.calibration import Added, Mechanism, Method, calibrate
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Categories
 from idios.core.neighbours import Moves
-from idios.core.sampling import Source, weighted_index
-from idios.core.statistics import Mode
+from idios.core.sampling import Source
 from idios.core.summary import Summary
 from idios.query.plan import Aggregate, Plan
-
-Seen = Summary | tuple[int, ...]
-"""What the backend found in one cell: a summary, or for a mode the count of every category."""
 
 
 def compute(
@@ -50,15 +46,17 @@ def compute(
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
-def release(plan: Plan, aggregate: Aggregate, seen: Seen, source: Source | None) -> tuple[str | None, Fraction | None]:
+def release(
+    plan: Plan, aggregate: Aggregate, seen: Summary, source: Source | None
+) -> tuple[str | None, Fraction | None]:
     """Draw the value of one cell, as text (None is NULL), and its margin where that is public."""
-    if isinstance(aggregate.statistic, Mode) or not isinstance(seen, Summary):
-        return _mode(plan, aggregate, seen if isinstance(seen, tuple) else (), source), None
     mechanism = calibrated(plan, aggregate, seen)
     drawn = mechanism.draw(source)
     margin = _margin(plan, aggregate, mechanism)
     if drawn is None:
         return None, margin
+    if isinstance(aggregate.domain, Categories):
+        return aggregate.domain.values[drawn], margin
     statistic, fineness = aggregate.statistic, plan.dataset.protection.fineness
     low, high = (statistic.place(end, fineness) for end in statistic.range(aggregate.grid))
     value = Fraction(min(max(drawn, low), high)) * statistic.answer_step(aggregate.grid, fineness)
@@ -67,16 +65,14 @@ def release(plan: Plan, aggregate: Aggregate, seen: Seen, source: Source | None)
 
 
 def calibrated(plan: Plan, aggregate: Aggregate, summary: Summary) -> Mechanism:
-    """What is drawn from, for a statistic that has an envelope."""
-    if isinstance(aggregate.statistic, Mode) or aggregate.choice is None:
-        raise AssertionError("a mode has no envelope to calibrate to")
+    """What is drawn from."""
     return calibrate(aggregate.choice, aggregate.statistic, summary, plan.dataset.protection)
 
 
 def public_margin(plan: Plan, aggregate: Aggregate) -> Fraction | None:
     """The margin as far as it is known without the data: where the sensitivity does not depend on the size."""
     choice, statistic = aggregate.choice, aggregate.statistic
-    if choice is None or isinstance(statistic, Mode) or not statistic.always_global:
+    if not statistic.always_global:
         return None
     moves = Moves(plan.dataset.neighbours, 1, None if aggregate.whole else 0)
     known = statistic.global_sensitivity(aggregate.grid, moves)
@@ -89,17 +85,7 @@ def public_margin(plan: Plan, aggregate: Aggregate) -> Fraction | None:
 def _margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism) -> Fraction | None:
     """The 95 % half-width of noise whose scale is public."""
     choice, statistic = aggregate.choice, aggregate.statistic
-    if choice is None or choice.method not in (Method.EXACT, Method.GLOBAL) or isinstance(statistic, Mode):
-        return None
-    if not isinstance(mechanism, Added):
+    if choice.method not in (Method.EXACT, Method.GLOBAL) or not isinstance(mechanism, Added):
         return None
     step = statistic.answer_step(aggregate.grid, plan.dataset.protection.fineness)
     return mechanism.noise.central_interval(0.95)[1] * step
-
-
-def _mode(plan: Plan, aggregate: Aggregate, counts: tuple[int, ...], source: Source | None) -> str:
-    if not isinstance(aggregate.domain, Categories):
-        raise AssertionError("a mode is of a category column")
-    behind = [max(counts) - count for count in counts]
-    rate = Mode.rate(aggregate.epsilon, plan.dataset.neighbours)
-    return aggregate.domain.values[weighted_index([1] * len(counts), behind, rate, source)]

@@ -17,7 +17,7 @@ from idios.cli.main import app
 from idios.core.statistics import Median
 from idios.errors import InvalidInput
 from idios.evaluation import compare, compare_frame
-from idios.evaluation.statistics import named
+from idios.evaluation.comparison import parse_statistic
 from idios.party import TrustedParty
 from tests.services.chromium import opened
 
@@ -117,7 +117,7 @@ def test_global_sensitivities_by_enumeration(text: str, n: int) -> None:
     for rest in itertools.combinations_with_replacement(range(4), n - 1):
         found = [formula(np.array([*rest, value])) for value in range(4)]
         worst = max(worst, float(max(found) - min(found)))
-    assert baselines._global_sensitivity(named(text), n, 3.0) == pytest.approx(worst)
+    assert baselines._global_sensitivity(parse_statistic(text), n, 3.0) == pytest.approx(worst)
 
 
 def test_the_exponential_mechanism_by_integration() -> None:

@@ -8,13 +8,13 @@ from idios.core.calibration import Level, Method, Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
 from idios.core.neighbours import Neighbours
-from idios.core.statistics import Count, Maximum, Mean, Median, Minimum
+from idios.core.statistics import Count, Maximum, Mean, Median, Minimum, Parameters
 from idios.errors import IdiosError, InvalidInput, QuestionRefused, Unanswerable
 from idios.query.plan import Output
 from idios.query.planner import make_plan
 from idios.query.predicates import ALWAYS, Among
 from idios.query.reader import read
-from idios.query.schema import Column, Parameters
+from idios.query.schema import Column
 from tests.query.declared import PEOPLE, dataset, declared, planned, protected
 
 F = Fraction
@@ -470,7 +470,7 @@ def test_two_results_of_one_name_are_refused(sql):
 
 def test_a_mode_has_its_own_mechanism():
     (mode,) = planned("SELECT MODE(region) FROM people WHERE region <> 'north'").aggregates
-    assert mode.choice is None
+    assert mode.choice.method is Method.EXPONENTIAL
     assert mode.domain == Categories(("north", "south", "east", "west"))
     assert mode.epsilon == 1
 

@@ -7,11 +7,12 @@ import pytest
 
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
+from idios.core.statistics import Parameters
 from idios.errors import InvalidInput, QuestionRefused
 from idios.query.lexer import MAX_LENGTH
 from idios.query.planner import make_plan
 from idios.query.reader import read
-from idios.query.schema import Column, Parameters
+from idios.query.schema import Column
 from idios.query.work import MAX_WORK, Work
 from tests.query.declared import dataset, declared
 

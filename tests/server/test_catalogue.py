@@ -6,13 +6,15 @@ from sqlglot.tokens import Tokenizer
 
 from idios.config import declare
 from idios.party import TrustedParty
-from idios.query.functions import FUNCTIONS
 from idios.query.lexer import RESERVED
+from idios.query.sql_functions import function_names
 from idios.server.catalogue import described
 
 
 def test_every_column_is_offered_the_same_functions() -> None:
-    words = {word.lower() for word in [*RESERVED, *FUNCTIONS, *Tokenizer.KEYWORDS] if word.replace("_", "").isalpha()}
+    words = {
+        word.lower() for word in [*RESERVED, *function_names(), *Tokenizer.KEYWORDS] if word.replace("_", "").isalpha()
+    }
     names = ["income", "odd name", *sorted(words)]
     columns = {name: {"type": "integer", "bounds": [0, 9]} for name in names}
     declared = declare("people", {"source": "unused.parquet", "budget": 1, "columns": columns})

@@ -95,9 +95,18 @@ class CategoryColumn:
     counts: tuple[int, ...]
     missing: int | None
 
+    @property
+    def domain(self) -> Domain:
+        """The indices of the categories."""
+        return Domain(lower=0, upper=len(self.counts) - 1)
+
     def moves(self, neighbours: Neighbours) -> Moves:
         """What changed records can do to the values."""
         return Moves(neighbours, sum(self.counts), self.missing)
+
+    def summarise(self, neighbours: Neighbours) -> Summary:
+        """What a statistic that counts categories needs to know."""
+        return Summary(self.domain, self.moves(neighbours), counts=self.counts)
 
 
 def read_numbers(

@@ -29,8 +29,8 @@ from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn, make_grid_column
 from idios.backends.report import Report
-from idios.backends.summarise import CellSummary
 from idios.core.domain import Kind
+from idios.core.summary import Summary
 from idios.errors import SourceError
 from idios.query.plan import Plan
 from idios.query.schema import Dataset
@@ -39,7 +39,6 @@ __all__ = [
     "Backend",
     "CancellationToken",
     "Cancelled",
-    "CellSummary",
     "CsvFormat",
     "Progress",
     "Report",
@@ -63,7 +62,7 @@ class Backend(ABC):
         """How many records the table has."""
 
     @abstractmethod
-    def summarise(self, plan: Plan, cancellation: CancellationToken | None = None) -> list[list[CellSummary]]:
+    def summarise(self, plan: Plan, cancellation: CancellationToken | None = None) -> list[list[Summary]]:
         """For every cell of the plan, what each of its aggregates needs: every cell, whether or not the data has it.
 
         ``cancellation`` reports the steps; when it is cancelled, the call ends with ``Cancelled``.

@@ -8,7 +8,6 @@ from functools import cached_property
 from idios.backends.queries import Run
 from idios.backends.selection import Selection
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics import Count, Mode
 from idios.query.plan import Aggregate, Plan
 
 NOMINAL = 10**9
@@ -63,10 +62,8 @@ class Requirements:
                 continue
             name, statistic = self.alias(aggregate), aggregate.statistic
             need = needs.get(name, Need())
-            if not isinstance(statistic, Count | Mode):
-                total, squares = need.total or statistic.needs_sums, need.squares or statistic.needs_squares
-                need = replace(need, total=total, squares=squares)
-            needs[name] = need
+            total, squares = need.total or statistic.needs_sums, need.squares or statistic.needs_squares
+            needs[name] = replace(need, total=total, squares=squares)
         return needs
 
     def moves(self, aggregate: Aggregate, size: int) -> Moves:
@@ -78,8 +75,6 @@ class Requirements:
 
     def runs(self, aggregate: Aggregate, size: int) -> list[Run]:
         """The ranks that an aggregate reads of ``size`` values, as far as they exist."""
-        if isinstance(aggregate.statistic, Mode):
-            return []
         runs = aggregate.statistic.ranks(self.moves(aggregate, size), distance(aggregate))
         inside = ((max(first, 1), min(last, size)) for first, last in runs)
         return [(first, last) for first, last in inside if first <= last]
@@ -87,4 +82,4 @@ class Requirements:
 
 def distance(aggregate: Aggregate) -> int:
     """How far an aggregate's envelope must be known."""
-    return aggregate.choice.distance if aggregate.choice else 0
+    return aggregate.choice.distance

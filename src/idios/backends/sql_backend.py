@@ -19,7 +19,8 @@ from idios.backends.queries import Queries
 from idios.backends.report import Report, make_report, report_conditions
 from idios.backends.requirements import Requirements
 from idios.backends.selection import Selection, Statement, columns_of
-from idios.backends.summarise import CellSummary, summarise
+from idios.backends.summarise import summarise
+from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
 from idios.query.schema import Dataset
@@ -66,7 +67,7 @@ class SqlBackend(Backend):
         with self._connected() as connection:
             return self._count(connection)
 
-    def summarise(self, plan: Plan, cancellation: CancellationToken | None = None) -> list[list[CellSummary]]:
+    def summarise(self, plan: Plan, cancellation: CancellationToken | None = None) -> list[list[Summary]]:
         """Run a plan; see ``summarise.py``."""
         with self._connected(cancellation) as connection:
             columns = {name: self.columns[name] for name in columns_of(plan)}

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
-from typing import TypeAlias
 
 from idios.backends.brackets import Known
 from idios.backends.cancellation import CancellationToken
@@ -14,22 +13,19 @@ from idios.backends.order_statistics import RankSearch, Sample
 from idios.backends.queries import Queries
 from idios.backends.requirements import Requirements, distance
 from idios.core.calibration import Method
-from idios.core.domain import Categories, Domain
+from idios.core.domain import Domain
 from idios.core.neighbours import Moves
-from idios.core.statistics import Mode, Statistic
+from idios.core.statistics import Statistic
 from idios.core.summary import Summary
 from idios.errors import SourceError
 from idios.query.plan import Aggregate
-
-CellSummary: TypeAlias = Summary | tuple[int, ...]
-"""What one aggregate needs of one cell: a summary; for a mode, the count of each declared category."""
 
 
 @dataclass(frozen=True)
 class Summaries:
     """What every aggregate of a plan needs of every cell."""
 
-    cells: list[list[CellSummary]]
+    cells: list[list[Summary]]
     unread: Mapping[str, int]
     """By column that is declared not nullable: how many selected values were missing or could not be read."""
 
@@ -60,22 +56,12 @@ class _AggregateInCells:
     aggregate: Aggregate
     search: RankSearch
 
-    def summarise(self) -> Sequence[CellSummary]:
-        statistic, domain = self.aggregate.statistic, self.aggregate.domain
-        if isinstance(statistic, Mode):
-            return self._counts(range(len(domain.values)) if isinstance(domain, Categories) else _points(domain))
-        return self._summaries(statistic, self.aggregate.grid)
-
-    def _counts(self, points: range) -> list[tuple[int, ...]]:
-        requirements = self.search.requirements
-        times = self.search.queries.counts(requirements.alias(self.aggregate))
-        return [tuple(times.get(cell, {}).get(point, 0) for point in points) for cell in requirements.cells]
-
-    def _summaries(self, statistic: Statistic, grid: Domain) -> list[Summary]:
+    def summarise(self) -> list[Summary]:
         aggregate, search, requirements = self.aggregate, self.search, self.search.requirements
+        statistic, grid = aggregate.statistic, aggregate.grid
         if aggregate.column is None:
             # what is told exactly is the number of records, which is public, and nothing that was counted
-            exact = aggregate.choice is not None and aggregate.choice.method is Method.EXACT
+            exact = aggregate.choice.method is Method.EXACT
             sizes = (requirements.rows if exact else search.records.get(cell, 0) for cell in requirements.cells)
             return [Summary(grid, requirements.moves(aggregate, size)) for size in sizes]
         name = requirements.alias(aggregate)
@@ -85,6 +71,7 @@ class _AggregateInCells:
         multiplicities: Mapping[int, tuple[int, tuple[int, ...]]] = {}
         if statistic.needs_distinct:
             multiplicities = search.queries.rarest(name, distance(aggregate))
+        counts = self._counts(grid) if statistic.needs_counts else {}
         return [
             Summary(
                 grid,
@@ -98,9 +85,18 @@ class _AggregateInCells:
                 beside=beside.get(cell, {}),
                 distinct=multiplicities.get(cell, (0, ()))[0] if statistic.needs_distinct else None,
                 rarest=multiplicities.get(cell, (0, ()))[1],
+                counts=counts.get(cell),
             )
             for cell in requirements.cells
         ]
+
+    def _counts(self, grid: Domain) -> dict[int, tuple[int, ...]]:
+        """How often each point of a bounded grid occurs in each cell."""
+        if grid.lower is None or grid.upper is None:
+            raise AssertionError(f"{self.aggregate.label} counts the points of a column without bounds")
+        requirements, points = self.search.requirements, range(grid.lower, grid.upper + 1)
+        times = self.search.queries.counts(requirements.alias(self.aggregate))
+        return {cell: tuple(times.get(cell, {}).get(point, 0) for point in points) for cell in requirements.cells}
 
     def _beside(
         self, statistic: Statistic, grid: Domain, known: Mapping[int, Known], moves: Mapping[int, Moves]
@@ -109,11 +105,5 @@ class _AggregateInCells:
         pairs = {cell: [(floor(t), ceil(t)) for t in points] for cell, points in thresholds.items() if points}
         if not pairs:
             return {}
-        beside = self.search.queries.beside(self.search.requirements.alias(self.aggregate), pairs)
-        return {cell: dict(zip(thresholds[cell], values, strict=True)) for cell, values in beside.items()}
-
-
-def _points(domain: Domain) -> range:
-    if domain.lower is None or domain.upper is None:
-        raise AssertionError("a mode is requirements of a column with neither categories nor bounds")
-    return range(domain.lower, domain.upper + 1)
+        found = self.search.queries.beside(self.search.requirements.alias(self.aggregate), pairs)
+        return {cell: dict(zip(thresholds[cell], values, strict=True)) for cell, values in found.items()}

@@ -81,9 +81,8 @@ def compare(
     """Show what each level of protection would cost on your data, beside plain DP. For the controller's eyes only."""
     if html is not None:
         _require_extra("the page of --html", "plotly")
-    from idios.evaluation.comparison import compare_column
+    from idios.evaluation.comparison import DEFAULT, compare_column
     from idios.evaluation.reading import read_column
-    from idios.evaluation.statistics import DEFAULT
 
     wanted = [one.strip() for one in statistics.split(",")] if statistics else DEFAULT
     held = read_column(source, column, step=step, bounds=_bounds(bounds))

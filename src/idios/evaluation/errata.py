@@ -10,11 +10,10 @@ from fractions import Fraction
 import numpy as np
 
 from idios.backends.arrays import read_numbers
-from idios.core.accounting import parallel
 from idios.core.calibration import Level, Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
-from idios.core.guarantee import Guarantee
+from idios.core.guarantee import Guarantee, compose_parallel
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import FINENESS, Histogram, Median, RangeCount
 from idios.evaluation.admissible import Admissible, paper_pair
@@ -83,7 +82,10 @@ def errata() -> tuple[Erratum, ...]:
             RangeCount(0, 1).global_sensitivity(domain, RangeCount(0, 1).moves(one, domain, 1)),
         ),
         Erratum(
-            "Parallel composition", "counts of zeros and of ones, ε = 1 each", "1-iDP", parallel([each, each]).notation
+            "Parallel composition",
+            "counts of zeros and of ones, ε = 1 each",
+            "1-iDP",
+            compose_parallel([each, each]).notation,
         ),
         Erratum(
             "The probability of one exact answer",

@@ -17,7 +17,7 @@ from typing import Any
 
 from idios.core.domain import Categories, Kind
 from idios.core.exact import text
-from idios.core.statistics import Count, Mode, Statistic
+from idios.core.statistics import Statistic
 from idios.query.calendar import format_value
 from idios.query.cells import Cell, partition_selection
 from idios.query.decision_diagram import Diagram
@@ -29,7 +29,7 @@ MAX_DESCRIPTION = 240
 LONG_CONDITION = "under a longer condition"
 
 
-def statistic_key(statistic: Statistic | Mode, column: str | None, selection: Diagram) -> tuple[str, str]:
+def statistic_key(statistic: Statistic, column: str | None, selection: Diagram) -> tuple[str, str]:
     """One statistic of one selection as text; a count is of the selection, whichever column it was written with.
 
     The order of these pairs is the order in which statistics are released, so it must never change.
@@ -52,7 +52,9 @@ def normal_form(
     kept = [i for i, group in enumerate(groups) if len(group.values) > 1]
     columns = {name for own, _ in released for name in own.columns}
     columns |= {
-        aggregate.column for _, aggregate in released if aggregate.column is not None and not _is_count(aggregate)
+        aggregate.column
+        for _, aggregate in released
+        if aggregate.column is not None and not aggregate.statistic.counts_records
     }
     columns |= {groups[i].column for i in kept}
     protection = dataset.protection
@@ -84,16 +86,9 @@ def normal_form(
     )
 
 
-def _is_count(aggregate: Aggregate) -> bool:
-    return isinstance(aggregate.statistic, Count)
-
-
-def _statistic_form(statistic: Statistic | Mode, column: str | None) -> list[object]:
+def _statistic_form(statistic: Statistic, column: str | None) -> list[object]:
     """Name, parameter, column."""
-    parameter: Fraction | int | None = None
-    for name in ("q", "k", "p"):
-        parameter = getattr(statistic, name, parameter)
-    return [statistic.name, text(parameter), None if isinstance(statistic, Count) else column]
+    return [statistic.name, text(statistic.argument), None if statistic.counts_records else column]
 
 
 def _column_form(column: Column) -> list[object]:

@@ -3,7 +3,7 @@
     filter ─▶ diagram ─▶ groups and cells ─▶ different statistics ─▶ shares of ε and δ ─▶ mechanisms ─▶ Plan
 
 ε is divided among the different statistics (``split``), and each share once more between the cells: a record is in
-one cell, and under replace can leave it for another, so each of several cells gets half (``accounting``). A statistic
+one cell, and under replace can leave it for another, so each of several cells gets half (``guarantee``). A statistic
 that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. δ goes, in the same proportions,
 to the statistics that need it. Every released cell then has at least the data set's least ε, and the question pays
 this much for each value whose noise is fitted to the data (``Plan.least_epsilon``).
@@ -17,24 +17,22 @@ from fractions import Fraction
 from functools import partial, reduce
 from operator import or_
 
-from idios.core.accounting import parallel, sequential, share_of_parts
 from idios.core.calibration import Choice, Level, Method, Protection, choose
 from idios.core.domain import Categories, Domain
 from idios.core.exact import positive, text
-from idios.core.guarantee import Guarantee
-from idios.core.statistics import Count, Mode, Statistic
+from idios.core.guarantee import Guarantee, compose_parallel, compose_sequential, split_between_parts
+from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
 from idios.query.cells import make_cells, make_groups
 from idios.query.decision_diagram import Diagram, DiagramManager
-from idios.query.functions import normal
 from idios.query.intervals import EVERYTHING, union
 from idios.query.normal_form import normal_form, statistic_key
-from idios.query.offers import alternatives, objection
 from idios.query.plan import Aggregate, Group, Output, Plan
 from idios.query.predicates import ALWAYS, Among, And, Predicate, simplify
 from idios.query.question import Key, Measure, Question
 from idios.query.schema import Dataset
 from idios.query.split import Split, read_split
+from idios.query.sql_functions import propose_alternatives
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Target:
     """One statistic to release: of which column, of which selected records, whatever it was called."""
 
     measure: Measure
-    statistic: Statistic | Mode
+    statistic: Statistic
     column: str | None
     selection: Diagram
     domain: Domain | Categories
@@ -134,14 +132,14 @@ def _executed(question: Question, dataset: Dataset, groups: Sequence[Group], sel
 def _target(
     question: Question, measure: Measure, dataset: Dataset, selection: Diagram, every_record: bool, cells: int
 ) -> Target:
-    statistic = normal(measure.statistic)
-    if problem := objection(statistic, dataset.parameters):
+    statistic = measure.statistic.normalise()
+    if problem := statistic.find_objection(dataset.parameters):
         raise QuestionRefused(f"{measure.label}: {problem}", question.source, measure.offset)
     whole = selection.always and cells == 1
-    if measure.column is None or (isinstance(statistic, Count) and every_record):
+    if measure.column is None or (statistic.counts_records and every_record):
         return Target(measure, statistic, None, selection, Domain(), whole)
     column = dataset.columns[measure.column]
-    if isinstance(statistic, Mode):
+    if statistic.selects:
         return Target(measure, statistic, column.name, selection, column.domain, whole)
     points, _ = selection.possible(column.name)
     narrowed = column.grid.narrowed(points[0][0], points[-1][1])
@@ -155,12 +153,12 @@ def _aggregates(
 ) -> tuple[Aggregate, ...]:
     # Whether a statistic is free or needs δ does not depend on its share, so the largest share tells.
     first = [_choice(target, dataset, dataset.protection, total) for target in targets]
-    epsilons = _divide(total, proportions, [choice is None or choice.method is not Method.EXACT for choice in first])
-    needy = [choice is not None and choice.method is Method.REFUSING for choice in first]
+    epsilons = _divide(total, proportions, [choice.method is not Method.EXACT for choice in first])
+    needy = [choice.method is Method.REFUSING for choice in first]
     deltas = _divide(dataset.protection.delta, proportions, needy)
     aggregates: list[Aggregate] = []
     for target, whole_epsilon, whole_delta in zip(targets, epsilons, deltas, strict=True):
-        epsilon, delta = (share_of_parts(part, dataset.neighbours, cells) for part in (whole_epsilon, whole_delta))
+        epsilon, delta = (split_between_parts(part, dataset.neighbours, cells) for part in (whole_epsilon, whole_delta))
         if epsilon:
             choice = _choice(target, dataset, replace(dataset.protection, delta=delta), epsilon)
         else:
@@ -186,13 +184,11 @@ def _divide(whole: Fraction, proportions: Sequence[Fraction], takers: Sequence[b
     return [whole * part / taken if takes else Fraction(0) for part, takes in zip(proportions, takers, strict=True)]
 
 
-def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: Fraction) -> Choice | None:
-    """The mechanism of a statistic; None for a mode, which has its own."""
-    if isinstance(target.statistic, Mode) or isinstance(target.domain, Categories):
-        return None
+def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: Fraction) -> Choice:
+    """The mechanism of a statistic."""
     chosen = partial(
         choose,
-        domain=target.domain,
+        domain=target.domain.grid,
         neighbours=dataset.neighbours,
         whole=target.whole,
         protection=protection,
@@ -201,7 +197,7 @@ def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: F
     try:
         return chosen(target.statistic)
     except Unanswerable as error:
-        instead = alternatives(target.statistic, target.column or "", dataset.parameters, chosen)
+        instead = propose_alternatives(target.statistic, target.column or "", dataset.parameters, chosen)
         raise Unanswerable(f"{target.measure.label} cannot be answered: {error}. {instead}") from None
 
 
@@ -227,8 +223,8 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
 
 def _guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) -> Guarantee:
     """What the whole answer promises: sequential composition over the statistics of a cell, parallel over the cells."""
-    cell = sequential(_promise(aggregate, dataset) for aggregate in aggregates)
-    return cell if cells == 1 else parallel([cell] * cells)
+    cell = compose_sequential(_promise(aggregate, dataset) for aggregate in aggregates)
+    return cell if cells == 1 else compose_parallel([cell] * cells)
 
 
 def _promise(aggregate: Aggregate, dataset: Dataset) -> Guarantee:

@@ -15,15 +15,14 @@ from sqlglot import exp
 
 from idios.core.domain import Kind
 from idios.core.exact import text as written
-from idios.core.statistics import Count
 from idios.errors import InvalidInput
 from idios.query.conditions import read_condition, read_literal
-from idios.query.functions import ADVICE, DISTINCT_COUNT, FUNCTIONS, Function
 from idios.query.lexer import KEYWORDS, SHAPE, QuestionText, tokenize
 from idios.query.parser import allow_only, column_identifier, offset_of, parse, resolve_name, to_upper
 from idios.query.predicates import ALWAYS, Predicate
 from idios.query.question import Key, Measure, Question
 from idios.query.schema import Column, Dataset
+from idios.query.sql_functions import Function, find_advice, find_function, function_names
 
 MAX_ITEMS = 200
 
@@ -156,26 +155,27 @@ def _measure(
     if type(call) is not exp.Anonymous or not isinstance(call.this, str):
         raise text.refusal(
             "SELECT lists statistics of columns and keys of GROUP BY, nothing computed from them. "
-            f"Statistics: {', '.join(FUNCTIONS)}",
+            f"Statistics: {', '.join(function_names())}",
             start,
         )
     allow_only(text, call, "this", "expressions")
     name, arguments = to_upper(call.this), list(call.expressions)
-    function = FUNCTIONS.get(name)
+    function = find_function(name)
     if function is None:
         raise text.refusal(f"{call.this} is not offered. {_instead(name)}", start)
     if within is not None:
-        if not function.within_group or len(arguments) != 1:
-            raise text.refusal(f"{name} is written {function.signature(name)}", start)
+        if not function.spelling.within_group or len(arguments) != 1:
+            raise text.refusal(f"{name} is written {function.signature}", start)
         arguments.insert(0, within)
-    if name == "COUNT" and len(arguments) == 1:
-        if type(arguments[0]) is exp.Star:
-            allow_only(text, arguments[0])
-            return Measure(label, Count(), None, start)
-        if type(arguments[0]) is exp.Distinct:
+    if len(arguments) == 1 and type(arguments[0]) is exp.Star and function.statistic.counts_records:
+        allow_only(text, arguments[0])
+        return Measure(label, function.statistic.make(), None, start)
+    if len(arguments) == 1 and type(arguments[0]) is exp.Distinct:
+        distinct = find_function(name, distinct=True)
+        if distinct is not None:
             allow_only(text, arguments[0], "expressions")
-            function, arguments = DISTINCT_COUNT, list(arguments[0].expressions)
-            name = "COUNT(DISTINCT …)"
+            function, arguments = distinct, list(arguments[0].expressions)
+            name = f"{name}(DISTINCT …)"
     return _of_column(text, function, name, arguments, columns, label, start)
 
 
@@ -188,18 +188,18 @@ def _of_column(
     label: str,
     start: int,
 ) -> Measure:
-    signature = "COUNT(DISTINCT column)" if function is DISTINCT_COUNT else function.signature(name)
+    signature, kinds = function.signature, function.statistic.kinds
     if len(arguments) != (2 if function.parameter else 1):
         raise text.refusal(f"{name} is written {signature}", start)
     column = _column(text, arguments[0], columns, signature)
-    if column.kind not in function.kinds:
-        kinds = ", ".join(sorted(function.kinds))
-        raise text.refusal(f"{name} is offered for columns of type {kinds}; {column.name} is a {column.kind}", start)
+    if column.kind not in kinds:
+        offered = ", ".join(sorted(kinds))
+        raise text.refusal(f"{name} is offered for columns of type {offered}; {column.name} is a {column.kind}", start)
     if not function.parameter:
-        return Measure(label, function.make(), column.name, start)
+        return Measure(label, function.statistic.make(), column.name, start)
     parameter = _number(text, arguments[1], f"{function.parameter} of {signature}")
     try:
-        return Measure(label, function.make(parameter), column.name, start)
+        return Measure(label, function.statistic.make(parameter), column.name, start)
     except InvalidInput as error:
         raise text.refusal(f"{name}: {error}", offset_of(arguments[1])) from None
 
@@ -231,8 +231,8 @@ def _number(text: QuestionText, node: exp.Expression, what: str) -> Fraction:
 
 
 def _instead(name: str) -> str:
-    if name in ADVICE:
-        return ADVICE[name]
+    if advice := find_advice(name):
+        return advice
     if name == "BIN":
         return "BIN(column, width) is a key of GROUP BY"
-    return f"Statistics: {', '.join(FUNCTIONS)}"
+    return f"Statistics: {', '.join(function_names())}"

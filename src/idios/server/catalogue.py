@@ -11,12 +11,9 @@ from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
 from idios.errors import IdiosError, Unanswerable
 from idios.party import TrustedParty
-from idios.query.functions import FUNCTIONS
 from idios.query.lexer import RESERVED
 from idios.query.schema import Column, Dataset
-
-TWINS = ("VAR_POP", "STDDEV_POP")
-"""Second spellings, which a list need not repeat."""
+from idios.query.sql_functions import find_function, list_functions
 
 
 def described(party: TrustedParty, declared: Declared) -> dict[str, Any]:
@@ -68,18 +65,11 @@ def _end(domain: Domain, point: int | None) -> str | None:
 
 def _functions(party: TrustedParty, dataset: Dataset, column: Column) -> Iterator[dict[str, Any]]:
     quoted = identifier(column.name)
-    parameters = dataset.parameters
-    arguments = {
-        "q": text(parameters.quantile or Fraction(1, 4)),
-        "k": str(min(parameters.k or {2}, key=lambda k: (k == 1, k))),
-        "p": text(parameters.trim or Fraction(1, 20)),
-    }
     calls = {
-        name: f"{name}({quoted}, {arguments[function.parameter]})" if function.parameter else f"{name}({quoted})"
-        for name, function in FUNCTIONS.items()
-        if column.kind in function.kinds and name not in TWINS
+        function.name: function.write_example(quoted, dataset.parameters)
+        for function in list_functions()
+        if column.kind in function.statistic.kinds and not function.spelling.synonym
     }
-    calls["COUNT(DISTINCT)"] = f"COUNT(DISTINCT {quoted})"
     epsilon = max(Fraction(1), dataset.min_epsilon)
     for name, call in calls.items():
         why = None
@@ -98,5 +88,7 @@ def identifier(name: str) -> str:
     >>> identifier("income"), identifier("odd name"), identifier("limit")
     ('income', '"odd name"', '"limit"')
     """
-    plain = name.isascii() and name.isidentifier() and name.upper() not in FUNCTIONS and name.upper() not in RESERVED
+    plain = (
+        name.isascii() and name.isidentifier() and find_function(name.upper()) is None and name.upper() not in RESERVED
+    )
     return name if plain else '"' + name.replace('"', '""') + '"'

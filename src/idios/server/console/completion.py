@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from idios.query.functions import FUNCTIONS
-from idios.server.catalogue import TWINS, identifier
+from idios.query.sql_functions import list_functions
+from idios.server.catalogue import identifier
 from idios.server.console.visiting import Visit
 
 KEYWORDS = (
@@ -38,9 +38,9 @@ def words_for(visit: Visit) -> str:
                 quoted = "'" + value.replace("'", "''") + "'"
                 found.setdefault(quoted, [quoted, "value", column["name"]])
     functions = [
-        [name, "function", function.signature(name).partition(" or ")[0]]
-        for name, function in FUNCTIONS.items()
-        if name not in TWINS
+        [function.name, "function", function.signature.partition(" or ")[0]]
+        for function in list_functions()
+        if not function.spelling.synonym and not function.spelling.distinct
     ]
     return json.dumps(
         [*found.values(), *functions, *([keyword, "keyword", ""] for keyword in KEYWORDS)], ensure_ascii=False
