@@ -50,6 +50,7 @@ def opened(neighbours: str = "replace", **options: Any) -> TrustedParty:
         "SELECT MEDIAN(age) FROM people",
         "SELECT COUNT(*), AVG(age), MEDIAN(age) FROM people WHERE age > 30",
         "SELECT region, MEDIAN(age), TRIMMED_MEAN(age, 0.1) FROM people GROUP BY region",
+        "SELECT SUM(age) FROM people",
         "SELECT MEDIAN(income) FROM people",
         "SELECT KTH_LARGEST(income, 2) FROM people",
     ],

@@ -88,7 +88,8 @@ class Plans:
     def furthest(self) -> Plan:
         """A plan whose summaries serve every level."""
         plans = [plan for plan in self.by_level.values() if isinstance(plan, Plan)]
-        distances = (a.choice.distance for plan in plans for a in plan.aggregates)
+        # each cell is inspected out to the size of the group, whatever its mechanism needs
+        distances = (max(a.choice.distance, plan.dataset.protection.group) for plan in plans for a in plan.aggregates)
         return reaching(self.some, max(distances, default=0))
 
 
