@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from idios import sandbox as module
-from idios.config import read_columns
+from idios.datasets import read_columns
 from idios.errors import IdiosError, Unanswerable
 from idios.party import TrustedParty
 from idios.sandbox import ROWS, twin
@@ -76,7 +76,7 @@ def test_whatever_the_party_would_answer_is_answered_without_data_or_account(
     with opened(neighbours=neighbours, protection=protection, **options) as party:
         before = party.ledger.head()
         for name in ("summarise", "rows", "check"):
-            monkeypatch.setattr(party.holdings["people"].backend, name, _never)
+            monkeypatch.setattr(party.datasets["people"].backend, name, _never)
         answered = 0
         for statistic in STATISTICS:
             sql = f"SELECT {statistic} FROM people"
@@ -121,7 +121,7 @@ def test_the_twin_follows_from_the_declaration_alone() -> None:
     for rows in (10, 99):
         with opened(rows) as party:
             party.sandbox(sql, 1)
-            backend = party.sandbox.twins.of(party.holdings["people"].dataset)
+            backend = party.sandbox.twins.of(party.datasets["people"].dataset)
             tables.append([backend.points(name).to_pylist() for name in COLUMNS])  # type: ignore[attr-defined]
             assert backend.rows() == ROWS
             assert backend.check().sound
@@ -190,7 +190,7 @@ def test_odd_declarations_have_twins(declared: dict[str, Any]) -> None:
         low = declared.get("bounds", [None])[0]
         if isinstance(low, int):
             assert Fraction(answer.exact_rows[0][answer.columns[0]] or 0) >= low
-        assert party.sandbox.twins.of(party.holdings["t"].dataset).check().sound
+        assert party.sandbox.twins.of(party.datasets["t"].dataset).check().sound
 
 
 def test_a_twin_is_made_once_and_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,9 @@ from rich.table import Table
 
 from idios.cli import show
 from idios.cli.files import Header, Yes, confirm, dataset_name, dataset_text, ledger_text, propose
-from idios.config import read_columns
 from idios.core.domain import Kind
 from idios.core.exact import positive
+from idios.datasets import read_columns
 from idios.errors import ConfigurationError, InvalidInput
 from idios.party import TrustedParty
 
@@ -73,7 +73,7 @@ def check(
 ) -> None:
     """Compare the data with its declaration, and the ledger with its signatures; for the controller."""
     with show.patience() as progress, TrustedParty.from_config(config, progress=progress) as party:
-        reports = {name: holding.backend.check() for name, holding in party.holdings.items()}
+        reports = {name: dataset.backend.check() for name, dataset in party.datasets.items()}
         verified = party.ledger.verify()
     if json:
         content = {

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from idios.config import Declared
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
+from idios.datasets import DatasetConfig
 from idios.errors import IdiosError, Unanswerable
 from idios.party import TrustedParty
 from idios.query.functions import FUNCTIONS
@@ -19,9 +19,9 @@ TWINS = ("VAR_POP", "STDDEV_POP")
 """Second spellings, which a list need not repeat."""
 
 
-def described(party: TrustedParty, declared: Declared) -> dict[str, Any]:
+def described(party: TrustedParty, declared: DatasetConfig) -> dict[str, Any]:
     """Everything public about a data set, for JSON."""
-    dataset = party.holdings[declared.dataset.name].dataset
+    dataset = party.datasets[declared.dataset.name].dataset
     protection = dataset.protection
     return {
         "name": dataset.name,

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 
 from idios.backends.memory import divided
 from idios.backends.temporary import TemporaryFolder
-from idios.config import Configuration, read_configuration
+from idios.config import PREFIX, Configuration, Settings, read_configuration
 from idios.errors import ConfigurationError, LedgerError
 from idios.ledger import Ledger, Role
 from idios.party import TrustedParty
@@ -27,7 +27,6 @@ from idios.server.app import create_app
 from idios.server.connections import BACKLOG, KEEP_ALIVE_SECONDS, GuardedProtocol
 from idios.server.metrics import FILES
 from idios.server.service import Service
-from idios.settings import PREFIX, Settings
 
 CONFIG = "IDIOS_CONFIG"
 ATTEMPTS = 12
