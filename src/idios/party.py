@@ -22,14 +22,13 @@ from typing import Any
 
 from idios import showing
 from idios.answer import Answer, Quote
+from idios.audit import Costs, Inspection, compute_costs, inspect_plan, plan_levels
 from idios.backends.base import Progress, Stopped, Watch
 from idios.config import read_configuration, warn_of_shared_sources
 from idios.core.exact import Number
 from idios.core.sampling import Source
-from idios.costs import Costs, at_every_level, costs
 from idios.datasets import OpenDataset, declare, open_datasets
 from idios.errors import AnswerFailed, NotPermitted
-from idios.inspecting import Inspection, inspected, reaching
 from idios.ledger import Ledger, Request, Reservation, StoredAnswer
 from idios.query.plan import Plan
 from idios.query.planner import plan as make_plan
@@ -293,13 +292,7 @@ class TrustedParty:
         opened = self.datasets[plan.dataset.name]
         opened.check_unchanged()
         self.ledger.inspected(_request(plan, None))
-        reach = max(1, plan.dataset.protection.group)
-        summaries = opened.backend.summarise(reaching(plan, reach))
-        cells = []
-        for cell, found in zip(plan.cells, summaries, strict=True):
-            group = {key.label: key.values[i] for key, i in zip(plan.groups, cell, strict=True)}
-            cells += [inspected(plan, number, seen, group, reach) for number, seen in enumerate(found)]
-        return Inspection(tuple(cells))
+        return inspect_plan(plan, opened.backend)
 
     def costs(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Costs:
         """Show the controller how far off the answers would be at each level of protection; is recorded.
@@ -308,10 +301,10 @@ class TrustedParty:
         """
         question = self._read(sql)
         opened = self.datasets[question.dataset]
-        plans = at_every_level(question, opened.dataset, epsilon, weights)
+        plans = plan_levels(question, opened.dataset, epsilon, weights)
         opened.check_unchanged()
-        self.ledger.inspected(_request(plans.some, None))
-        return costs(plans, opened.backend.summarise(plans.furthest))
+        self.ledger.inspected(_request(plans.first, None))
+        return compute_costs(plans, opened.backend)
 
     def plan(self, sql: str, epsilon: Number, weights: Weights = None) -> Plan:
         """Read and plan a question: public facts only."""

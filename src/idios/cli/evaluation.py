@@ -97,8 +97,7 @@ def compare(
 
 
 def _print_comparison(found: Comparison, column: str) -> None:
-    from idios.evaluation.comparison import EYES
-    from idios.evaluation.comparison_report import percentage
+    from idios.evaluation.comparison import EYES, format_percentage
     from idios.evaluation.content import shown
 
     known = f"bounds {found.bounds[0]} to {found.bounds[1]}" if found.bounds else "no bounds"
@@ -107,17 +106,17 @@ def _print_comparison(found: Comparison, column: str) -> None:
     head = ("mechanism", "promise", "expected error", "of the value", "note")
     for name, rows in groupby(found, key=lambda row: row.statistic):
         listed = list(rows)
-        cells = [(row.mechanism, row.promise, row.error, percentage(row), row.note) for row in listed]
+        cells = [(row.mechanism, row.promise, row.error, format_percentage(row), row.note) for row in listed]
         _print(f"{name}, true value {shown(listed[0].value)}", head, cells)
 
 
 def _write_comparison(found: Comparison, column: str, path: Path) -> None:
     from idios.evaluation import page
-    from idios.evaluation.comparison_report import section
+    from idios.evaluation.comparison import make_section
 
     if not path.parent.is_dir():
         raise SourceError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
-    part = section(found, column)
+    part = make_section(found, column)
     path.write_text(page.report(f"Levels of protection compared on {column}", part.text, [part]), "utf-8")
     show.errors.print(f"Written: {path} (for the controller's eyes: it shows true values)", highlight=False)
 

@@ -14,8 +14,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 
 from idios.answer import Answer, Quote
+from idios.audit import Inspection
 from idios.core.exact import Extended, text
-from idios.inspecting import Inspection
 
 out = Console()
 errors = Console(stderr=True)
