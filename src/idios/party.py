@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from idios.query.reader import read
 from idios.query.schema import Parameters
 from idios.query.shares import Weights
 from idios.releasing import compute
-from idios.sandbox import Sandbox, Twins
+from idios.sandbox import Twins
 
 log = logging.getLogger("idios.controller")
 
@@ -91,7 +91,7 @@ class TrustedParty:
     ) -> None:
         self.datasets = dict(datasets)
         self.ledger = ledger
-        self.sandbox = Sandbox(twins or Twins(), self.plan)
+        self.twins = twins or Twins()
         self.source = source
 
     @classmethod
@@ -175,7 +175,7 @@ class TrustedParty:
         """Close the data and the ledger."""
         for dataset in self.datasets.values():
             dataset.backend.close()
-        self.sandbox.twins.close()
+        self.twins.close()
         self.ledger.close()
 
     def __enter__(self) -> TrustedParty:
@@ -187,7 +187,7 @@ class TrustedParty:
     def limited_to(self, names: Collection[str]) -> TrustedParty:
         """A view of the party with only these data sets; close the party, not the view."""
         kept = {name: dataset for name, dataset in self.datasets.items() if name in names}
-        return TrustedParty(kept, self.ledger, self.source, self.sandbox.twins)
+        return TrustedParty(kept, self.ledger, self.source, self.twins)
 
     # The way of a question.
 
@@ -285,6 +285,15 @@ class TrustedParty:
         taken = cost if price.charges_dataset or balance.epsilon.budget is not None else Fraction(0)
         standing = showing.Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
         return showing.quote(plan, standing)
+
+    def sandbox(self, sql: str, epsilon: Number, weights: Weights = None, *, watch: Watch | None = None) -> Answer:
+        """Answer a question about made-up data, as it would be answered about the real data; free.
+
+        No data, no ledger and nothing stored is touched. ``watch`` may cancel it, which raises ``Stopped``.
+        """
+        plan = self.plan(sql, epsilon, weights)
+        content = compute(plan, self.twins.of(plan.dataset), watch)
+        return replace(showing.answer(plan, content, id="sandbox", remaining=None, stored=False), sandbox=True)
 
     def inspect(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""

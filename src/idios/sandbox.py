@@ -1,14 +1,13 @@
-"""A sandbox to try questions for free: tables generated from public facts, and the code that answers real questions.
+"""The made-up tables of the sandbox, in which questions are tried for free.
 
-Every data set has a twin, generated from its declared columns alone. An answer about it has real noise, costs nothing
-and says nothing about any record: no data, no ledger and nothing stored is touched.
+Every data set has a twin, generated from its declared columns alone. ``TrustedParty.sandbox`` answers about it with the
+code that answers real questions: the noise is real, the answer costs nothing and says nothing about any record.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from fractions import Fraction
 from threading import Lock
@@ -16,16 +15,11 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
-from idios import showing
-from idios.answer import EPOCH, Answer
-from idios.backends.base import Backend, Watch, open_source
+from idios.answer import EPOCH
+from idios.backends.base import Backend, open_source
 from idios.backends.memory import divided
 from idios.core.domain import Categories, Domain, Kind
-from idios.core.exact import Number
-from idios.query.plan import Plan
 from idios.query.schema import Column, Dataset
-from idios.query.shares import Weights
-from idios.releasing import compute
 
 ROWS = 1000
 PARTS = 64
@@ -46,7 +40,7 @@ _MIDDLE = datetime(2000, 1, 1)
 
 
 class Twins:
-    """The twins that were asked for so far, each made once."""
+    """The twins of data sets, each made when it is needed for the first time."""
 
     def __init__(self) -> None:
         self._made: dict[str, Backend] = {}
@@ -57,7 +51,7 @@ class Twins:
         with self._making:
             if dataset.name not in self._made:
                 with divided(PARTS):
-                    self._made[dataset.name] = open_source(twin(dataset.columns), dataset)
+                    self._made[dataset.name] = open_source(make_twin(dataset.columns), dataset)
             return self._made[dataset.name]
 
     def close(self) -> None:
@@ -67,26 +61,12 @@ class Twins:
                 self._made.popitem()[1].close()
 
 
-@dataclass(frozen=True)
-class Sandbox:
-    """Answers about twins; ``plan`` reads and plans a question about the data sets that the caller may ask about."""
-
-    twins: Twins
-    plan: Callable[[str, Number, Weights], Plan]
-
-    def __call__(self, sql: str, epsilon: Number, weights: Weights = None, *, watch: Watch | None = None) -> Answer:
-        """Answer a question about made-up data, as it would be answered about the real; ``Stopped`` if that is."""
-        plan = self.plan(sql, epsilon, weights)
-        content = compute(plan, self.twins.of(plan.dataset), watch)
-        return replace(showing.answer(plan, content, id="sandbox", remaining=None, stored=False), sandbox=True)
-
-
-def twin(columns: Mapping[str, Column]) -> pa.Table:
+def make_twin(columns: Mapping[str, Column]) -> pa.Table:
     """The same made-up table for the same declaration, whatever the data."""
-    return pa.table({name: _values(column) for name, column in columns.items()})
+    return pa.table({name: _make_values(column) for name, column in columns.items()})
 
 
-def _values(column: Column) -> pa.Array:
+def _make_values(column: Column) -> pa.Array:
     # not noise: an analyst who knows the declaration may know these values
     declared = repr((column.name, column.kind.value, column.domain, column.nullable))
     random = np.random.default_rng(list(hashlib.sha256(declared.encode()).digest()))
@@ -97,12 +77,12 @@ def _values(column: Column) -> pa.Array:
         chosen = random.integers(len(column.domain.values), size=ROWS)
         return pa.array([column.domain.values[i] for i in chosen], pa.string(), mask=missing)
     low, high = _range(column.kind, column.domain)
-    points = (_uniform(random, low, high) for _ in range(ROWS))
+    points = (_draw_uniform(random, low, high) for _ in range(ROWS))
     values = [point * column.domain.step for point in points]
     if column.kind is Kind.DATE:
-        return pa.array([_moment(value, _DAY).date() for value in values], pa.date32(), mask=missing)
+        return pa.array([_to_moment(value, _DAY).date() for value in values], pa.date32(), mask=missing)
     if column.kind is Kind.TIMESTAMP:
-        return pa.array([_moment(value, _MICROSECOND) for value in values], pa.timestamp("us"), mask=missing)
+        return pa.array([_to_moment(value, _MICROSECOND) for value in values], pa.timestamp("us"), mask=missing)
     # as floats, which are read onto any grid
     return pa.array([float(value) for value in values], pa.float64(), mask=missing)
 
@@ -119,19 +99,19 @@ def _range(kind: Kind, domain: Domain) -> tuple[int, int]:
     if domain.upper is not None:
         high = domain.upper
         low = high - width if domain.lower is None else domain.lower
-    return _near(low), _near(high)
+    return _clamp(low), _clamp(high)
 
 
-def _near(point: int) -> int:
+def _clamp(point: int) -> int:
     return min(max(point, -FURTHEST), FURTHEST)
 
 
-def _uniform(random: np.random.Generator, low: int, high: int) -> int:
+def _draw_uniform(random: np.random.Generator, low: int, high: int) -> int:
     # 128 bits, so that what the division leaves over does not show
     return low + int.from_bytes(random.bytes(16), "big") % (high - low + 1)
 
 
-def _moment(count: Fraction, unit: timedelta) -> datetime:
+def _to_moment(count: Fraction, unit: timedelta) -> datetime:
     """``count`` units after 1970, clamped to the ends of the calendar."""
     first, last = ((end - EPOCH) // unit for end in (datetime.min, datetime.max))
     return EPOCH + min(max(int(count // 1), first), last) * unit

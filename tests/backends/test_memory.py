@@ -66,4 +66,4 @@ def test_the_data_sets_of_a_party_share_the_memory(tmp_path: Path, whole: float)
         limits = [limit(dataset.backend) for dataset in party.datasets.values()]
         assert len(limits) == 4
         assert sum(limits) <= whole * 1.01
-        assert limit(party.sandbox.twins.of(party.datasets["people0"].dataset)) <= max(LEAST, whole / 60)
+        assert limit(party.twins.of(party.datasets["people0"].dataset)) <= max(LEAST, whole / 60)

@@ -76,8 +76,8 @@ class Service:
         """Answer about made-up data, for a limited time; the answer is made ready to be sent in the same thread."""
 
         def answered(watch: Watch) -> T:
-            sandbox = self.party_for(identity).sandbox
-            return shown(sandbox(asked.sql, asked.epsilon, asked.weights, watch=watch))
+            party = self.party_for(identity)
+            return shown(party.sandbox(asked.sql, asked.epsilon, asked.weights, watch=watch))
 
         return await self.side_work.stoppable(caller(identity), answered)
 
