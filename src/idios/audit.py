@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from idios.backends.base import Backend
+from idios.backends.base import Backend, Found
 from idios.core.calibration import (
     Added,
     Choice,
@@ -34,7 +34,6 @@ from idios.query.planner import plan as make_plan
 from idios.query.question import Question
 from idios.query.schema import Dataset
 from idios.query.shares import Weights
-from idios.releasing import Seen
 
 GROUP = 5
 DELTA = Fraction(1, 10**6)
@@ -139,7 +138,7 @@ def inspect_plan(plan: Plan, backend: Backend) -> Inspection:
     """Read the data and show what would be answered, with its envelope as far as its group reaches."""
     distance = max(1, plan.dataset.protection.group)
     cells = _walk_cells(plan, backend.summarise(extend_plan(plan, distance)))
-    return Inspection(tuple(_inspect_cell(plan, number, seen, group, distance) for group, number, seen in cells))
+    return Inspection(tuple(_inspect_cell(plan, number, summary, group, distance) for group, number, summary in cells))
 
 
 def extend_plan(plan: Plan, distance: int) -> Plan:
@@ -154,7 +153,7 @@ def _extend_aggregate(aggregate: Aggregate, distance: int) -> Aggregate:
     return replace(aggregate, choice=replace(choice, distance=distance))
 
 
-def _walk_cells(plan: Plan, summaries: Sequence[Sequence[Seen]]) -> Iterator[tuple[Mapping[str, Any], int, Seen]]:
+def _walk_cells(plan: Plan, summaries: Sequence[Sequence[Found]]) -> Iterator[tuple[Mapping[str, Any], int, Found]]:
     """The group, the number of the aggregate and the summary of every cell, in the plan's order."""
     for cell, row in zip(plan.cells, summaries, strict=True):
         group = {key.label: key.values[i] for key, i in zip(plan.groups, cell, strict=True)}
@@ -166,18 +165,18 @@ def _label(plan: Plan, number: int) -> str:
     return next(output.label for output in plan.outputs if output.aggregate == number)
 
 
-def _inspect_cell(plan: Plan, number: int, seen: Seen, group: Mapping[str, Any], distance: int) -> InspectedCell:
+def _inspect_cell(plan: Plan, number: int, summary: Found, group: Mapping[str, Any], distance: int) -> InspectedCell:
     aggregate, protection = plan.aggregates[number], plan.dataset.protection
     statistic, label = aggregate.statistic, _label(plan, number)
-    if not isinstance(seen, Summary) or isinstance(statistic, Mode):
+    if not isinstance(summary, Summary) or isinstance(statistic, Mode):
         values = aggregate.domain.values if isinstance(aggregate.domain, Categories) else ()
-        counts = seen if isinstance(seen, tuple) else ()
+        counts = summary if isinstance(summary, tuple) else ()
         mode = values[counts.index(max(counts))] if any(counts) else None
         noise = {"distribution": "exponential mechanism", "scale": None, "epsilon": aggregate.epsilon}
         return InspectedCell(group, label, mode, (), (), None, noise, protection.level.value)
-    envelope = statistic.envelope(seen, distance, protection.fineness)
-    step = statistic.answer_step(seen.domain, protection.fineness)
-    expected = _expect_cell(plan, aggregate, seen)
+    envelope = statistic.envelope(summary, distance, protection.fineness)
+    step = statistic.answer_step(summary.domain, protection.fineness)
+    expected = _expect_cell(plan, aggregate, summary)
     return InspectedCell(
         group=group,
         statistic=label,
@@ -305,21 +304,23 @@ def compute_costs(plans: LevelPlans, backend: Backend) -> Costs:
     cells = _walk_cells(plans.first, backend.summarise(plans.widest))
     return Costs(
         tuple(
-            _compute_cost(level, plan, _label(plans.first, number), number, seen, group)
-            for group, number, seen in cells
+            _compute_cost(level, plan, _label(plans.first, number), number, summary, group)
+            for group, number, summary in cells
             for level, plan in plans.by_level.items()
         )
     )
 
 
-def _compute_cost(level: str, plan: Plan | str, label: str, number: int, seen: Seen, group: Mapping[str, Any]) -> Cost:
+def _compute_cost(
+    level: str, plan: Plan | str, label: str, number: int, summary: Found, group: Mapping[str, Any]
+) -> Cost:
     if isinstance(plan, str):
         return Cost(label, group, level, None, plan)
     aggregate = plan.aggregates[number]
-    if isinstance(aggregate.statistic, Mode) or not isinstance(seen, Summary):
+    if isinstance(aggregate.statistic, Mode) or not isinstance(summary, Summary):
         note = "a category is named, which is right or wrong but not off by a number"
         return Cost(label, group, level, None, note)
-    expected = _expect_cell(plan, aggregate, seen)
+    expected = _expect_cell(plan, aggregate, summary)
     note = ""
     if isinstance(expected.mechanism, InverseSensitivity) and expected.refusal > 0:
         note = f"NULL with probability {expected.refusal:.3g}; the error is that of an answer"

@@ -249,8 +249,8 @@ def since_1970(moment: Any, kind: Kind) -> Fraction:
             moment = datetime.datetime(moment.year, moment.month, moment.day)
     except (ValueError, AttributeError):
         raise InvalidInput(f"a bound must be a date such as 2026-01-31, got {moment!r}") from None
-    found = microseconds(moment)
-    return Fraction(found, 86_400_000_000) if kind is Kind.DATE else Fraction(found)
+    count = microseconds(moment)
+    return Fraction(count, 86_400_000_000) if kind is Kind.DATE else Fraction(count)
 
 
 def read_parameters(given: Any) -> Parameters:

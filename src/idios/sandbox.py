@@ -1,6 +1,6 @@
-"""The made-up tables of the sandbox, in which questions are tried for free.
+"""Made-up tables: a twin of every data set, to try questions for free, and the people of the demonstrations.
 
-Every data set has a twin, generated from its declared columns alone. ``TrustedParty.sandbox`` answers about it with the
+A twin is generated from the declared columns alone. ``TrustedParty.sandbox`` answers about it with the
 code that answers real questions: the noise is real, the answer costs nothing and says nothing about any record.
 """
 
@@ -10,10 +10,13 @@ import hashlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from fractions import Fraction
+from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as parquet
 
 from idios.answer import EPOCH
 from idios.backends.base import Backend, open_source
@@ -115,3 +118,23 @@ def _to_moment(count: Fraction, unit: timedelta) -> datetime:
     """``count`` units after 1970, clamped to the ends of the calendar."""
     first, last = ((end - EPOCH) // unit for end in (datetime.min, datetime.max))
     return EPOCH + min(max(int(count // 1), first), last) * unit
+
+
+# The people of ``idios demo``, ``idios serve --demo`` and the benchmarks.
+
+PEOPLE = 20_001
+REGIONS = ["north", "south", "east", "west"]
+PEOPLE_COLUMNS: dict[str, Any] = {
+    "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
+    "income": {"type": "integer", "nullable": False},  # no bound of it is publicly known
+    "region": {"type": "category", "values": REGIONS},
+}
+
+
+def write_people(path: Path, size: int = PEOPLE, seed: int = 7) -> None:
+    """Write a table of generated people: heavy-tailed incomes, ages, regions."""
+    random = np.random.default_rng(seed)
+    age = np.clip(np.round(random.normal(45, 17, size)), 0, 120).astype(np.int64)
+    income = np.round(random.lognormal(10.3, 0.8, size)).astype(np.int64)
+    region = random.choice(REGIONS, size, p=[0.4, 0.3, 0.2, 0.1])
+    parquet.write_table(pa.table({"age": age, "income": income, "region": region}), path)
