@@ -30,7 +30,7 @@ def die(*given, **named):
 if step == "before reserving":
     party.ledger.reserve = die
 elif step == "before reading":
-    party.holdings["t"].backend.summarise = die
+    party.datasets["t"].backend.summarise = die
 elif step == "before calibrating":
     module.release = die
 elif step == "before releasing":

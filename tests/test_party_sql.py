@@ -198,7 +198,7 @@ def test_no_word_of_a_question_reaches_the_engine(party: TrustedParty, monkeypat
 
 
 def test_the_engine_is_shut_off_from_other_files(party: TrustedParty) -> None:
-    connection = party.holdings["people"].backend._attached.cursors[1]  # type: ignore[attr-defined]
+    connection = party.datasets["people"].backend._attached.cursors[1]  # type: ignore[attr-defined]
     with pytest.raises(duckdb.Error):
         connection.execute("SELECT * FROM read_csv('/etc/passwd')")
     with pytest.raises(duckdb.Error):

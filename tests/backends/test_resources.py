@@ -25,7 +25,7 @@ from idios.backends.resources import (
     memory_limit,
     remove_abandoned,
 )
-from idios.config import read_columns
+from idios.datasets import read_columns
 from idios.party import TrustedParty
 from idios.query.schema import Dataset
 
@@ -77,10 +77,10 @@ def test_the_data_sets_of_a_party_share_the_memory(tmp_path: Path, whole: float)
     (tmp_path / "people.csv").write_text("age\n1\n2\n")
     (tmp_path / "idios.toml").write_text(TOML)
     with TrustedParty.from_config(tmp_path / "idios.toml") as party:
-        limits = [limit(holding.backend) for holding in party.holdings.values()]
+        limits = [limit(dataset.backend) for dataset in party.datasets.values()]
         assert len(limits) == 4
         assert sum(limits) <= whole * 1.01
-        assert limit(party.sandbox.twins.of(party.holdings["people0"].dataset)) <= max(LEAST, whole / 60)
+        assert limit(party.twins.of(party.datasets["people0"].dataset)) <= max(LEAST, whole / 60)
 
 
 HOLDS = """

@@ -56,12 +56,12 @@ def test_a_proposal_that_reads_records_is_confirmed_first(folder: Path, monkeypa
         with pytest.raises(ConfigurationError, match="add --yes"):
             run(*command)
         assert not (folder / "idios.toml").exists()
-    monkeypatch.setattr("idios.cli.files.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
-    monkeypatch.setattr("idios.cli.files.Confirm.ask", lambda *args, **options: False)
+    monkeypatch.setattr("idios.cli.init.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr("idios.cli.init.Confirm.ask", lambda *args, **options: False)
     with pytest.raises(ConfigurationError, match="nothing was written"):
         run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10")
     assert not (folder / "idios.toml").exists()
-    monkeypatch.setattr("idios.cli.files.Confirm.ask", lambda *args, **options: True)
+    monkeypatch.setattr("idios.cli.init.Confirm.ask", lambda *args, **options: True)
     shown = run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10").stderr
     assert "reading the first records" in " ".join(shown.split())
     assert "delimiter" in (folder / "idios.toml").read_text()

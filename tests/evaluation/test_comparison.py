@@ -90,6 +90,35 @@ def test_a_level_costs_what_an_inspection_at_that_level_says(mechanism: str, opt
             assert errors(compared, statistic)[mechanism] == inspected.expected_error > 0
 
 
+@pytest.mark.parametrize("bounds", [(0, 1_000_000), None])
+def test_the_levels_are_those_of_an_audit(bounds: tuple[int, int] | None) -> None:
+    """Expected errors are computed once: by the audit of the controller's question."""
+    compared = compare(INCOMES, statistics=["median", "kth_largest 10", "mean"], bounds=bounds, nullable=False)
+    columns = {"income": {"type": "integer", "nullable": False} | ({"bounds": list(bounds)} if bounds else {})}
+    names = {"individual": "individual", "group of 5": "group of 5", "differential": "differential, with bounds"}
+    if bounds is None:
+        names["differential, δ = 1e-06"] = "differential, without bounds"
+    with TrustedParty.open({"income": INCOMES}, name="people", columns=columns, budget=10) as party:
+        for statistic, sql in (
+            ("median", "MEDIAN(income)"),
+            ("kth_largest 10", "KTH_LARGEST(income, 10)"),
+            ("mean", "AVG(income)"),
+        ):
+            if bounds is None and statistic == "mean":
+                continue  # no level answers it
+            costs = party.costs(f"SELECT {sql} FROM people", 1)
+            audited = {names[row.level]: row.expected_error for row in costs.rows if row.level in names}
+            assert {name: errors(compared, statistic)[name] for name in audited} == audited
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"group": 0}, "group must be"), ({"delta": 2}, "delta must be"), ({"delta": 0}, "delta")]
+)
+def test_levels_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        compare(INCOMES, **options)
+
+
 def test_values_beyond_the_bounds_read_as_the_bounds() -> None:
     inside = compare(np.clip(INCOMES, 0, 30_000), bounds=(0, 30_000), statistics=["median", "maximum"])
     outside = compare(INCOMES, bounds=(0, 30_000), statistics=["median", "maximum"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot.tokens import Tokenizer
 
-from idios.config import declare
+from idios.datasets import declare
 from idios.party import TrustedParty
 from idios.query.lexer import RESERVED
 from idios.query.sql_functions import function_names

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import uvicorn
 
+from idios.config import Settings
 from idios.server import connections, starting
 from idios.server.connections import BACKLOG, MOST, EventLoop, GuardedProtocol, most_connections
 from idios.server.logs import EACH_MINUTE, Lines, Throttle
-from idios.settings import Settings
 from tests.server.office import until, write_office
 
 HELLO = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"

@@ -45,7 +45,7 @@ def test_a_seeded_source_is_refused(tmp_path: Path) -> None:
     config = write_office(tmp_path)
     configuration = read_configuration(config)
     with TrustedParty.from_config(config) as party:
-        seeded = TrustedParty(party.holdings, party.ledger, SeededSource(1))
+        seeded = TrustedParty(party.datasets, party.ledger, SeededSource(1))
         with pytest.raises(ConfigurationError, match="seeded"):
             Service.start(seeded, configuration.datasets, configuration.server)
 

@@ -16,12 +16,11 @@ import httpx2
 import pytest
 
 import idios
-from idios.config import read_configuration
+from idios.config import Settings, read_configuration
 from idios.errors import ConfigurationError
 from idios.ledger import Ledger
 from idios.party import TrustedParty
 from idios.server.starting import check_place, place_risks
-from idios.settings import Settings
 from tests.server.office import MEDIAN, let_in, write_office
 from tests.services.serving import Serving
 

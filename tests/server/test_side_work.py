@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from idios.sandbox import Sandbox
+from idios.party import TrustedParty
 from idios.server import side_work
 from idios.server.side_work import EACH
 from tests.server.office import MEDIAN, Office
@@ -16,13 +16,13 @@ from tests.server.office import MEDIAN, Office
 
 def test_a_flood_of_sandbox_questions_keeps_nobody_out(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = threading.Event()
-    original = Sandbox.__call__
+    original = TrustedParty.sandbox
 
     def held(*given: Any, **named: Any) -> Any:
         opened.wait(20)
         return original(*given, **named)
 
-    monkeypatch.setattr(Sandbox, "__call__", held)
+    monkeypatch.setattr(TrustedParty, "sandbox", held)
     statuses: list[int] = []
 
     def flood() -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from idios.cli import show
+from idios.cli import output
 from idios.errors import ConfigurationError
 
 
@@ -52,7 +52,7 @@ def serve(
         starting.check_place(settings)
         scheme = "https" if settings.tls_cert else "http"
         address = f"{scheme}://{settings.host}:{settings.port}"
-        show.errors.print(f"Serving {', '.join(configuration.datasets)} at {address}/console", highlight=False)
+        output.stderr.print(f"Serving {', '.join(configuration.datasets)} at {address}/console", highlight=False)
         for line in [*starting.place_risks(settings), *(told or starting.hints(configuration))]:
-            show.errors.print(line, highlight=False, markup=False, soft_wrap=True)
+            output.stderr.print(line, highlight=False, markup=False, soft_wrap=True)
         starting.run(path, settings)

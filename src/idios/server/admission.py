@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from idios.config import Declared
 from idios.core.calibration import Level
 from idios.core.domain import Categories
 from idios.core.sampling import Source
+from idios.datasets import DatasetConfig
 from idios.errors import ConfigurationError
 
 ATTACK = (
@@ -22,7 +22,7 @@ REMEDY = (
 )
 
 
-def check_levels(datasets: Iterable[Declared]) -> None:
+def check_levels(datasets: Iterable[DatasetConfig]) -> None:
     """Refuse the levels that published attacks break, unless the controller says that analysts are trusted."""
     for declared in datasets:
         level = declared.dataset.protection.level
@@ -39,7 +39,7 @@ def check_source(source: Source | None) -> None:
         raise ConfigurationError("a seeded source of noise is for tests; a server draws from the operating system")
 
 
-def warnings(declared: Declared) -> list[str]:
+def warnings(declared: DatasetConfig) -> list[str]:
     """What is risky in a declaration, for the controller to read."""
     dataset = declared.dataset
     protection = dataset.protection

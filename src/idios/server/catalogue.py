@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from idios.config import Declared
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
+from idios.datasets import DatasetConfig
 from idios.errors import IdiosError, Unanswerable
 from idios.party import TrustedParty
 from idios.query.lexer import RESERVED
@@ -16,9 +16,9 @@ from idios.query.schema import Column, Dataset
 from idios.query.sql_functions import find_function, list_functions
 
 
-def described(party: TrustedParty, declared: Declared) -> dict[str, Any]:
+def described(party: TrustedParty, declared: DatasetConfig) -> dict[str, Any]:
     """Everything public about a data set, for JSON."""
-    dataset = party.holdings[declared.dataset.name].dataset
+    dataset = party.datasets[declared.dataset.name].dataset
     protection = dataset.protection
     return {
         "name": dataset.name,

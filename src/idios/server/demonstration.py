@@ -8,9 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from idios.backends.resources import TemporaryFolder
-from idios.demo import people
 from idios.ledger import Role
 from idios.party import TrustedParty
+from idios.sandbox import write_people
 
 CONFIGURATION = """\
 [ledger]
@@ -37,7 +37,7 @@ def prepared() -> Iterator[tuple[Path, list[str]]]:
     with TemporaryFolder("demo") as folder:
         config = Path(folder) / "idios.toml"
         config.write_text(CONFIGURATION, encoding="utf-8")
-        people(Path(folder) / "people.parquet")
+        write_people(Path(folder) / "people.parquet")
         with TrustedParty.from_config(config) as party:
             ledger = party.ledger
             ledger.add_analyst("ada")

@@ -31,6 +31,7 @@ from anyio.to_thread import run_sync
 
 from idios.answer import Answer, Quote
 from idios.backends.cancellation import CancellationToken
+from idios.config import Settings
 from idios.core.exact import exact
 from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError
 from idios.ledger import Identity, Role, Running
@@ -40,7 +41,6 @@ from idios.query.plan import Plan
 from idios.server.lanes import Lanes
 from idios.server.padding import release_after
 from idios.server.problems import BUSY, CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused, problem
-from idios.settings import Settings
 
 log = logging.getLogger("idios.server")
 

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from idios.answer import Answer
 from idios.backends.cancellation import CancellationToken
-from idios.config import Declared
+from idios.config import Settings
+from idios.datasets import DatasetConfig
 from idios.ledger import Identity, Role
 from idios.party import TrustedParty
 from idios.server.admission import check_levels, check_source
@@ -18,7 +19,6 @@ from idios.server.limits import Limiter
 from idios.server.metrics import Metrics
 from idios.server.sessions import PURPOSE, Sessions
 from idios.server.side_work import SideWork, planning_lanes
-from idios.settings import Settings
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class Service:
     """One server process at work."""
 
     party: TrustedParty
-    declared: Mapping[str, Declared]
+    declared: Mapping[str, DatasetConfig]
     settings: Settings
     desk: Desk
     side_work: SideWork
@@ -40,11 +40,11 @@ class Service:
     strangers: Limiter
 
     @classmethod
-    def start(cls, party: TrustedParty, declared: Mapping[str, Declared], settings: Settings) -> Service:
+    def start(cls, party: TrustedParty, declared: Mapping[str, DatasetConfig], settings: Settings) -> Service:
         """Check that the party may be served, and get everything ready."""
         check_levels(declared.values())
         check_source(party.source)
-        served = {name: one for name, one in declared.items() if name in party.holdings}
+        served = {name: one for name, one in declared.items() if name in party.datasets}
         metrics = Metrics(party.ledger)
         release = {name: float(one.release_seconds) for name, one in served.items()}
         return cls(
@@ -76,8 +76,8 @@ class Service:
         """Answer about made-up data, for a limited time; the answer is made ready to be sent in the same thread."""
 
         def answered(cancellation: CancellationToken) -> T:
-            sandbox = self.party_for(identity).sandbox
-            return shown(sandbox(asked.sql, asked.epsilon, asked.split, cancellation=cancellation))
+            party = self.party_for(identity)
+            return shown(party.sandbox(asked.sql, asked.epsilon, asked.split, cancellation=cancellation))
 
         return await self.side_work.stoppable(caller(identity), answered)
 

@@ -12,9 +12,9 @@ from threading import Timer
 from typing import TypeVar
 
 from idios.backends.cancellation import CancellationToken, Cancelled
+from idios.config import Settings
 from idios.server.lanes import Lanes
 from idios.server.problems import BUSY, Problem, Refused
-from idios.settings import Settings
 
 AT_ONCE = 2
 """How much of it runs at a time; the rest of the machine is for questions."""

@@ -16,7 +16,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from idios.backends.resources import TemporaryFolder, divide_memory
-from idios.config import Configuration, read_configuration
+from idios.config import PREFIX, Configuration, Settings, read_configuration
 from idios.errors import ConfigurationError, LedgerError
 from idios.ledger import Ledger, Role
 from idios.party import TrustedParty
@@ -26,7 +26,6 @@ from idios.server.app import create_app
 from idios.server.connections import BACKLOG, KEEP_ALIVE_SECONDS, GuardedProtocol
 from idios.server.metrics import FILES
 from idios.server.service import Service
-from idios.settings import PREFIX, Settings
 
 CONFIG = "IDIOS_CONFIG"
 ATTEMPTS = 12

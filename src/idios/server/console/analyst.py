@@ -24,7 +24,7 @@ PAGE = 20
 @router.get("/console/datasets")
 def datasets(visit: Visitor) -> Response:
     """Every data set the visitor may ask about, with what it guarantees and what can be asked of each column."""
-    described = [_offered(visit.service.catalogue[name]) for name in visit.party.holdings]
+    described = [_offered(visit.service.catalogue[name]) for name in visit.party.datasets]
     return show(visit, "datasets.html", datasets=described, budgets=budgets(visit))
 
 

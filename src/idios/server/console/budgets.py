@@ -24,11 +24,11 @@ class Budget:
 
 def budgets(visit: Visit) -> list[Budget]:
     """What the visitor may still spend; a controller sees the budgets of the data sets."""
-    holdings = visit.service.party.holdings
+    datasets = visit.service.party.datasets
     found = (
-        [visit.ledger.balance(name) for name in holdings]
+        [visit.ledger.balance(name) for name in datasets]
         if visit.oversees
-        else [one for one in visit.ledger.grants(visit.identity.name) if one.dataset in holdings]
+        else [one for one in visit.ledger.grants(visit.identity.name) if one.dataset in datasets]
     )
     return [drawn(one) for one in found]
 

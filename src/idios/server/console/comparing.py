@@ -8,7 +8,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from idios.costs import Cost, Costs
+from idios.audit import Cost, Costs
 from idios.errors import IdiosError
 from idios.server.console.answers import marked
 from idios.server.console.asking import EPSILON

@@ -28,7 +28,7 @@ KEYWORDS = (
 def words_for(visit: Visit) -> str:
     """As JSON, for each word: what is inserted, what kind of word it is, and a hint."""
     found: dict[str, list[str]] = {}
-    for name in visit.party.holdings:
+    for name in visit.party.datasets:
         described = visit.service.catalogue[name]
         found.setdefault(identifier(name), [identifier(name), "data set", described["level"]])
         for column in described["columns"]:

@@ -54,7 +54,7 @@ def datasets(identity: Caller, service: Served) -> Response:
     """The declared schema of every data set the caller may ask about; nothing here comes from the data."""
     live = {one.dataset for one in service.party.ledger.datasets()}
     party = service.party_for(identity)
-    offered = [service.catalogue[name] for name in party.holdings if name in live]
+    offered = [service.catalogue[name] for name in party.datasets if name in live]
     return encoded(Datasets.model_validate({"datasets": offered}))
 
 
@@ -119,9 +119,9 @@ def budget(identity: Caller, service: Served) -> Budgets:
     """The caller's own budgets; a controller sees those of the data sets."""
     ledger = service.party.ledger
     if identity.role is Role.CONTROLLER:
-        found = [ledger.balance(name) for name in service.party.holdings]
+        found = [ledger.balance(name) for name in service.party.datasets]
     else:
-        found = [one for one in ledger.grants(identity.name) if one.dataset in service.party.holdings]
+        found = [one for one in ledger.grants(identity.name) if one.dataset in service.party.datasets]
     return Budgets.model_validate({"budgets": [shown_balance(one) for one in found]})
 
 

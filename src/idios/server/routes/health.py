@@ -32,8 +32,8 @@ def readyz(service: Served) -> Health:
     ledger = service.party.ledger
     try:
         ledger.check()
-        for holding in service.party.holdings.values():
-            holding.check()
+        for dataset in service.party.datasets.values():
+            dataset.check_unchanged()
     except (LedgerError, DataChanged) as error:
         log.error("not ready", extra={"fields": {"problem": str(error)}})
         raise Refused(problem(error)) from None

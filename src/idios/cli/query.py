@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from idios.cli import show
-from idios.cli.files import Asked, Header, Yes, opened
+from idios.cli import output
+from idios.cli.init import Header, Yes, declare_file
 from idios.errors import InvalidInput
+from idios.party import TrustedParty
 
 Source = Annotated[
     str, typer.Argument(help="A data file (csv, parquet, file.duckdb::table), or the question if --config is used.")
@@ -48,13 +50,13 @@ def query(
     Without a configuration the file's columns are proposed for you to confirm, no bounds are assumed, and an idios.toml
     and a ledger are written beside it.
     """
-    asked = _asked(source, sql, config, budget, header, yes)
-    with show.patience() as progress, opened(asked, progress) as party:
-        answer = party.query(asked.sql, _epsilon(epsilon), split=_split(split), analyst=analyst)
+    question, path = _read_target(source, sql, config, budget, header, yes)
+    with output.show_progress() as progress, TrustedParty.from_config(path, progress=progress) as party:
+        answer = party.query(question, _require_epsilon(epsilon), split=_read_split(split), analyst=analyst)
     if json:
-        show.as_json(answer.to_dict())
+        output.print_json(answer.to_dict())
     else:
-        show.answer(answer)
+        output.print_answer(answer)
 
 
 def quote(
@@ -70,13 +72,13 @@ def quote(
     json: Json = False,
 ) -> None:
     """Show what a question would cost and promise, before anything is spent; no data is read."""
-    asked = _asked(source, sql, config, budget, header, yes)
-    with opened(asked) as party:
-        quoted = party.quote(asked.sql, _epsilon(epsilon), split=_split(split), analyst=analyst)
+    question, path = _read_target(source, sql, config, budget, header, yes)
+    with TrustedParty.from_config(path) as party:
+        quoted = party.quote(question, _require_epsilon(epsilon), split=_read_split(split), analyst=analyst)
     if json:
-        show.as_json(quoted.to_dict())
+        output.print_json(quoted.to_dict())
     else:
-        show.quote(quoted)
+        output.print_quote(quoted)
 
 
 def inspect(
@@ -91,30 +93,31 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Show the controller the true values, envelopes and noise behind a question; charges nothing, is recorded."""
-    asked = _asked(source, sql, config, budget, header, yes)
-    with show.patience() as progress, opened(asked, progress) as party:
-        inspected = party.inspect(asked.sql, _epsilon(epsilon), split=_split(split))
+    question, path = _read_target(source, sql, config, budget, header, yes)
+    with output.show_progress() as progress, TrustedParty.from_config(path, progress=progress) as party:
+        inspection = party.inspect(question, _require_epsilon(epsilon), split=_read_split(split))
     if json:
-        show.as_json(inspected.to_dict())
+        output.print_json(inspection.to_dict())
     else:
-        show.inspection(inspected)
+        output.print_inspection(inspection)
 
 
-def _asked(
+def _read_target(
     source: str, sql: str | None, config: str | None, budget: str | None, header: bool | None, yes: bool
-) -> Asked:
+) -> tuple[str, Path]:
+    """The question and the configuration that declares its data; a file that has none gets one."""
     if sql is None:
-        return Asked(sql=source, source=None, config=config or "idios.toml", budget=budget)
-    return Asked(sql=sql, source=source, config=config, budget=budget, header=header, yes=yes)
+        return source, Path(config or "idios.toml")
+    return sql, declare_file(source, config, budget, header, yes)
 
 
-def _epsilon(given: str) -> str:
+def _require_epsilon(given: str) -> str:
     if not given:
         raise InvalidInput("say what the question may cost, such as --epsilon 0.5")
     return given
 
 
-def _split(given: list[str] | None) -> dict[str, str] | None:
+def _read_split(given: list[str] | None) -> dict[str, str] | None:
     if not given:
         return None
     pairs = [part.rpartition("=") for part in given]

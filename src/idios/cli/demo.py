@@ -7,24 +7,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as parquet
 from rich.console import Console
 from rich.table import Table
 
 from idios.errors import IdiosError
 from idios.party import TrustedParty
+from idios.sandbox import PEOPLE, PEOPLE_COLUMNS, write_people
 
-PEOPLE = 20_001
-REGIONS = ["north", "south", "east", "west"]
-GUESS = 10**8  # how high an income might be, if one had to say
+GUESS = 10**8  # how high an income might be, if it had to be said
 
-COLUMNS: dict[str, Any] = {
-    "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
-    "income": {"type": "integer", "nullable": False},  # nobody can bound it
-    "region": {"type": "category", "values": REGIONS},
-}
 QUESTIONS = [
     ("SELECT MEDIAN(income) FROM people", "0.5"),
     ("SELECT KTH_LARGEST(income, 2) FROM people", "0.5"),
@@ -35,35 +26,26 @@ QUESTIONS = [
 ]
 
 
-def people(path: Path, size: int = PEOPLE, seed: int = 7) -> None:
-    """Write a table of generated people: heavy-tailed incomes, ages, regions."""
-    rng = np.random.default_rng(seed)
-    age = np.clip(np.round(rng.normal(45, 17, size)), 0, 120).astype(np.int64)
-    income = np.round(rng.lognormal(10.3, 0.8, size)).astype(np.int64)
-    region = rng.choice(REGIONS, size, p=[0.4, 0.3, 0.2, 0.1])
-    parquet.write_table(pa.table({"age": age, "income": income, "region": region}), path)
-
-
 def demo() -> None:
     """Answer a handful of questions on generated data: what each costs, promises, and what plain DP would give."""
     console = Console(width=118, highlight=False)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "people.parquet"
-        people(path)
+        write_people(path)
         ledger = Path(folder) / "ledger.db"
         with (
-            TrustedParty.open(path, columns=COLUMNS, budget=4, ledger=ledger) as party,
+            TrustedParty.open(path, columns=PEOPLE_COLUMNS, budget=4, ledger=ledger) as party,
             TrustedParty.open(
                 path,
-                columns={**COLUMNS, "income": {"type": "integer", "bounds": [0, GUESS], "nullable": False}},
+                columns={**PEOPLE_COLUMNS, "income": {"type": "integer", "bounds": [0, GUESS], "nullable": False}},
                 protection="differential",
                 budget=4,
             ) as plain,
         ):
-            _tell(console, party, plain)
+            _print_demo(console, party, plain)
 
 
-def _tell(console: Console, party: TrustedParty, plain: TrustedParty) -> None:
+def _print_demo(console: Console, party: TrustedParty, plain: TrustedParty) -> None:
     console.print(
         f"\n[bold]A trusted party holds {PEOPLE:,} generated people[/bold] (DuckDB) and a budget of ε = 4 (SQLite).\n"
         "Nobody can say how high an income may be, and nobody has to:\n"
@@ -74,16 +56,16 @@ def _tell(console: Console, party: TrustedParty, plain: TrustedParty) -> None:
     promises = []
     for sql, epsilon in QUESTIONS:
         answer = party.query(sql, epsilon)
-        cost = str(float(answer.epsilon)), _number(answer.remaining)
+        cost = str(float(answer.epsilon)), _format_number(answer.remaining)
         question, label = sql.removeprefix("SELECT "), answer.columns[-1]
         if len(answer.rows) > 1:
             table.add_row(question, *cost)
         cells = zip(answer.rows, party.inspect(sql, epsilon).cells, plain.inspect(sql, epsilon).cells, strict=True)
         for row, ours, theirs in cells:
             off = abs(row[label] - float(Fraction(ours.value or 0)))
-            shown = (question, *cost) if len(answer.rows) == 1 else (f"   {row['region']}", "", "")
+            cells_before = (question, *cost) if len(answer.rows) == 1 else (f"   {row['region']}", "", "")
             errors = (off, ours.expected_error, theirs.expected_error)
-            table.add_row(*shown, _number(row[label]), *(_number(error) for error in errors))
+            table.add_row(*cells_before, _format_number(row[label]), *(_format_number(error) for error in errors))
         promises.append(answer.guarantee)
     console.print(table)
     console.print(
@@ -93,8 +75,8 @@ def _tell(console: Console, party: TrustedParty, plain: TrustedParty) -> None:
     console.print(f"\n[bold]What each answer promises[/bold]\n{promises[0]}")
     again = party.query(*QUESTIONS[0])
     console.print(
-        f"\n[bold]The same question again[/bold] returns the stored answer, {_number(again.value)}, and costs nothing: "
-        f"ε = {_number(again.remaining)} are left."
+        f"\n[bold]The same question again[/bold] returns the stored answer, {_format_number(again.value)}, and costs "
+        f"nothing: ε = {_format_number(again.remaining)} are left."
     )
     for title, sql, epsilon in (
         ("A question nobody can answer", "SELECT MAX(income) FROM people", "0.5"),
@@ -108,6 +90,6 @@ def _tell(console: Console, party: TrustedParty, plain: TrustedParty) -> None:
     console.print(f"\n[bold]The ledger[/bold] {party.ledger.verify()}\n")
 
 
-def _number(value: Any) -> str:
+def _format_number(value: Any) -> str:
     number = float(value)
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:,.3g}"

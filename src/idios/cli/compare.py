@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from idios.cli import show
+from idios.cli import output
 from idios.errors import ConfigurationError, InvalidInput, SourceError
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ def reproduce(
     from idios.evaluation.reproduction import FULL, QUICK, numbers
     from idios.evaluation.reproduction import reproduce as run
 
-    _folder(out)
+    _make_folder(out)
     effort = QUICK if quick else FULL
-    with show.patience() as progress:
+    with output.show_progress() as progress:
         sections = run(effort, progress)
-    found = numbers(sections)
+    content = numbers(sections)
     lead = (
         f"{effort.median:,} data sets a point for the median, {effort.extremes:,} for the maximum. Errors are expected "
         "absolute errors, computed for each data set; data and figures were made on this machine by idios reproduce."
@@ -53,15 +53,15 @@ def reproduce(
     report.write_text(
         page.report("Individual differential privacy: the evaluation, reproduced", lead, sections), "utf-8"
     )
-    (out / "numbers.json").write_text(text.dumps(found, ensure_ascii=False, indent=2) + "\n", "utf-8")
-    _pictures([figure for section in sections for figure in section.figures], out)
+    (out / "numbers.json").write_text(text.dumps(content, ensure_ascii=False, indent=2) + "\n", "utf-8")
+    _draw_pictures([figure for section in sections for figure in section.figures], out)
     if json:
-        show.as_json(found)
+        output.print_json(content)
     else:
         for section in sections:
             for table in section.tables[: 2 if section.name != "errata" else 0]:
-                _print(table.title, table.head, table.rows)
-        show.out.print(f"Report: {report}", highlight=False)
+                _print_table(table.title, table.head, table.rows)
+        output.console.print(f"Report: {report}", highlight=False)
 
 
 def compare(
@@ -84,61 +84,60 @@ def compare(
     from idios.evaluation.comparison import DEFAULT, compare_column
     from idios.evaluation.reading import read_column
 
-    wanted = [one.strip() for one in statistics.split(",")] if statistics else DEFAULT
-    held = read_column(source, column, step=step, bounds=_bounds(bounds))
-    found = compare_column(held, wanted, epsilon, group, delta)
+    names = [name.strip() for name in statistics.split(",")] if statistics else DEFAULT
+    values = read_column(source, column, step=step, bounds=_parse_bounds(bounds))
+    comparison = compare_column(values, names, epsilon, group, delta)
     if html is not None:
-        _write_comparison(found, column, html)
+        _write_comparison(comparison, column, html)
     if json:
-        show.as_json(found.to_dict())
+        output.print_json(comparison.to_dict())
         return
-    _print_comparison(found, column)
+    _print_comparison(comparison, column)
 
 
-def _print_comparison(found: Comparison, column: str) -> None:
-    from idios.evaluation.comparison import EYES
-    from idios.evaluation.comparison_report import percentage
+def _print_comparison(comparison: Comparison, column: str) -> None:
+    from idios.evaluation.comparison import EYES, format_percentage
     from idios.evaluation.content import shown
 
-    known = f"bounds {found.bounds[0]} to {found.bounds[1]}" if found.bounds else "no bounds"
-    show.out.print(EYES, style="bold")
-    show.out.print(f"{column}: {found.size:,} values, ε = {found.epsilon}, {known}", highlight=False)
+    known = f"bounds {comparison.bounds[0]} to {comparison.bounds[1]}" if comparison.bounds else "no bounds"
+    output.console.print(EYES, style="bold")
+    output.console.print(f"{column}: {comparison.size:,} values, ε = {comparison.epsilon}, {known}", highlight=False)
     head = ("mechanism", "promise", "expected error", "of the value", "note")
-    for name, rows in groupby(found, key=lambda row: row.statistic):
+    for name, rows in groupby(comparison, key=lambda row: row.statistic):
         listed = list(rows)
-        cells = [(row.mechanism, row.promise, row.error, percentage(row), row.note) for row in listed]
-        _print(f"{name}, true value {shown(listed[0].value)}", head, cells)
+        cells = [(row.mechanism, row.promise, row.error, format_percentage(row), row.note) for row in listed]
+        _print_table(f"{name}, true value {shown(listed[0].value)}", head, cells)
 
 
-def _write_comparison(found: Comparison, column: str, path: Path) -> None:
+def _write_comparison(comparison: Comparison, column: str, path: Path) -> None:
     from idios.evaluation import page
-    from idios.evaluation.comparison_report import section
+    from idios.evaluation.comparison import make_section
 
     if not path.parent.is_dir():
         raise SourceError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
-    part = section(found, column)
+    part = make_section(comparison, column)
     path.write_text(page.report(f"Levels of protection compared on {column}", part.text, [part]), "utf-8")
-    show.errors.print(f"Written: {path} (for the controller's eyes: it shows true values)", highlight=False)
+    output.stderr.print(f"Written: {path} (for the controller's eyes: it shows true values)", highlight=False)
 
 
-def _pictures(figures: list[Figure], out: Path) -> None:
+def _draw_pictures(figures: list[Figure], out: Path) -> None:
     from idios.evaluation import browser
 
     program = browser.find()
     if program is None:
-        show.errors.print(
+        output.stderr.print(
             "No PNGs were drawn: no Chromium is on the search path (Debian: apt install chromium). The report has the "
             "figures.",
             highlight=False,
         )
         return
-    with show.patience() as progress:
+    with output.show_progress() as progress:
         progress("drawing the figures in Chromium", 0.5)
         written = browser.write_pictures(figures, out, program)
-    show.errors.print(f"{len(written)} PNGs drawn by {Path(program).name} in {out}", highlight=False)
+    output.stderr.print(f"{len(written)} PNGs drawn by {Path(program).name} in {out}", highlight=False)
 
 
-def _print(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def _print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     from idios.evaluation.content import shown
 
     table = Table(title=title, title_justify="left")
@@ -146,7 +145,7 @@ def _print(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) ->
         table.add_column(name, justify="right" if name in ("expected error", "of the value") else "left")
     for row in rows:
         table.add_row(*(shown(value) for value in row))
-    show.out.print(table)
+    output.console.print(table)
 
 
 def _require_extra(what: str, *packages: str) -> None:
@@ -158,14 +157,14 @@ def _require_extra(what: str, *packages: str) -> None:
         )
 
 
-def _folder(out: Path) -> None:
+def _make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SourceError(f"the folder {str(out)!r} cannot be made: {error.strerror}") from error
 
 
-def _bounds(given: str | None) -> tuple[str, str] | None:
+def _parse_bounds(given: str | None) -> tuple[str, str] | None:
     if given is None:
         return None
     low, dots, high = given.partition("..")

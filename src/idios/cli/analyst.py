@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from idios.cli import show
+from idios.cli import output
 from idios.config import read_configuration
 from idios.core.exact import exact, text
 from idios.ledger import Ledger, Role
@@ -23,7 +23,7 @@ DEFAULT = Path("idios.toml")
 
 
 @contextmanager
-def opened_ledger(config: Path) -> Iterator[Ledger]:
+def open_ledger(config: Path) -> Iterator[Ledger]:
     """The ledger that a configuration names."""
     configuration = read_configuration(config)
     with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
@@ -33,9 +33,9 @@ def opened_ledger(config: Path) -> Iterator[Ledger]:
 @app.command()
 def add(name: str, config: Config = DEFAULT) -> None:
     """Make an analyst known; before a grant they may ask nothing."""
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         ledger.add_analyst(name)
-    show.out.print(f"{name} is known. Next: idios analyst grant {name} DATASET --epsilon 1", highlight=False)
+    output.console.print(f"{name} is known. Next: idios analyst grant {name} DATASET --epsilon 1", highlight=False)
 
 
 @app.command()
@@ -47,23 +47,23 @@ def grant(
     config: Config = DEFAULT,
 ) -> None:
     """Let an analyst ask about a data set, up to a cap of their own; a second grant replaces the cap."""
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         balance = ledger.grant(
             name,
             dataset,
             epsilon=None if epsilon is None else exact(epsilon, "epsilon"),
             delta=None if delta is None else exact(delta, "delta"),
         )
-    left = show.number(balance.epsilon.remaining)
-    show.out.print(f"{name} may ask about {dataset}; remaining: ε = {left}", highlight=False)
+    left = output.format_number(balance.epsilon.remaining)
+    output.console.print(f"{name} may ask about {dataset}; remaining: ε = {left}", highlight=False)
 
 
 @app.command()
 def withdraw(name: str, dataset: str, config: Config = DEFAULT) -> None:
     """End an analyst's grant on a data set; what they have spent stays spent, should they get a new one."""
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         ledger.withdraw(name, dataset)
-    show.out.print(f"{name} may no longer ask about {dataset}", highlight=False)
+    output.console.print(f"{name} may no longer ask about {dataset}", highlight=False)
 
 
 @app.command()
@@ -77,60 +77,60 @@ def token(
 ) -> None:
     """Issue a token for the server; it is shown once and stored only as a hash."""
     role = Role.CONTROLLER if controller else Role.ANALYST
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         secret = ledger.issue_token(name, role=role, lifetime=timedelta(days=days))
-        show.out.out(secret, highlight=False)
+        output.console.out(secret, highlight=False)
         public = ledger.authenticate(secret).token
-        issued = next(one for one in ledger.tokens() if one.token == public)
-    show.errors.print(f"token {issued.token} of {name}, valid until {issued.expires[:10]}", highlight=False)
+        issued = next(token for token in ledger.tokens() if token.token == public)
+    output.stderr.print(f"token {issued.token} of {name}, valid until {issued.expires[:10]}", highlight=False)
 
 
 @app.command()
 def revoke(name: Annotated[str, typer.Argument(help="The token's name, as listed.")], config: Config = DEFAULT) -> None:
     """Accept a token no longer."""
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         ledger.revoke_token(name)
-    show.out.print(f"token {name} is revoked", highlight=False)
+    output.console.print(f"token {name} is revoked", highlight=False)
 
 
 @app.command()
 def tokens(config: Config = DEFAULT) -> None:
     """List the names of all tokens, whose they are and when they expire."""
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         known = ledger.tokens()
     table = Table()
     for head in ("token", "holder", "role", "expires", "revoked"):
         table.add_column(head)
-    for one in known:
-        revoked = "yes" if one.revoked is not None else ""
-        table.add_row(one.token, one.holder, one.role, one.expires[:19], revoked)
-    show.out.print(table)
+    for token in known:
+        revoked = "yes" if token.revoked is not None else ""
+        table.add_row(token.token, token.holder, token.role, token.expires[:19], revoked)
+    output.console.print(table)
 
 
 @app.command("list")
-def listed(
+def list_analysts(
     config: Config = DEFAULT, json: Annotated[bool, typer.Option("--json", help="Print exact JSON.")] = False
 ) -> None:
     """List analysts with their grants; with --json also their tokens."""
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         names, grants, tokens = ledger.analysts(), ledger.grants(), ledger.tokens()
     if json:
-        show.as_json(
+        output.print_json(
             {
                 "analysts": names,
                 "grants": [
                     {
-                        "analyst": one.analyst,
-                        "dataset": one.dataset,
-                        "budget": text(one.epsilon.budget),
-                        "spent": text(one.epsilon.spent),
-                        "remaining": text(one.epsilon.remaining),
+                        "analyst": grant.analyst,
+                        "dataset": grant.dataset,
+                        "budget": text(grant.epsilon.budget),
+                        "spent": text(grant.epsilon.spent),
+                        "remaining": text(grant.epsilon.remaining),
                     }
-                    for one in grants
+                    for grant in grants
                 ],
                 "tokens": [
-                    {"token": one.token, "holder": one.holder, "role": one.role, "expires": one.expires}
-                    for one in tokens
+                    {"token": token.token, "holder": token.holder, "role": token.role, "expires": token.expires}
+                    for token in tokens
                 ],
             }
         )
@@ -139,16 +139,16 @@ def listed(
     for head in ("analyst", "data set", "cap ε", "spent ε", "remaining ε"):
         table.add_column(head)
     for name in names:
-        own = [one for one in grants if one.analyst == name]
-        for one in own:
-            account = one.epsilon
+        own = [grant for grant in grants if grant.analyst == name]
+        for grant in own:
+            account = grant.epsilon
             table.add_row(
                 name,
-                one.dataset,
-                show.number(account.budget),
-                show.number(account.spent),
-                show.number(account.remaining),
+                grant.dataset,
+                output.format_number(account.budget),
+                output.format_number(account.spent),
+                output.format_number(account.remaining),
             )
         if not own:
             table.add_row(name, "no grant", "", "", "")
-    show.out.print(table)
+    output.console.print(table)

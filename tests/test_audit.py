@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from idios.costs import LEVELS, MOST_CELLS, Cost
+from idios.audit import MAX_CELLS, Cost, list_levels
+from idios.core.calibration import Protection
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
 from idios.party import TrustedParty
 
@@ -58,7 +59,7 @@ def opened(neighbours: str = "replace", **options: Any) -> TrustedParty:
 def test_each_level_is_what_an_inspection_at_that_level_says(sql: str, neighbours: str) -> None:
     with opened(neighbours) as party:
         rows = party.costs(sql, 2).rows
-    assert list(LEVELS) == NAMES
+    assert list(list_levels(Protection())) == NAMES
     assert [row.level for row in rows[:4]] == NAMES
     refused = 0
     for name, options in zip(NAMES, OPTIONS, strict=True):
@@ -164,8 +165,8 @@ def test_what_is_refused_is_not_recorded_and_reads_nothing(monkeypatch: pytest.M
 
     with opened() as party:
         before = party.ledger.head()
-        monkeypatch.setattr(party.holdings["people"].backend, "summarise", never)
-        with pytest.raises(InvalidInput, match=f"releases 25 cells, and costs are compared for at most {MOST_CELLS}"):
+        monkeypatch.setattr(party.datasets["people"].backend, "summarise", never)
+        with pytest.raises(InvalidInput, match=f"releases 25 cells, and costs are compared for at most {MAX_CELLS}"):
             party.costs("SELECT BIN(age, 5), COUNT(*) FROM people GROUP BY BIN(age, 5)", 10)
         with pytest.raises(Unanswerable, match="no level answers this question"):
             party.costs("SELECT SUM(income) FROM people", 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from idios import TrustedParty
-from idios.sharing import sharing
+from idios.config import find_shared_sources
 
 BASE = "postgresql://reader@host/base?table=people"
 
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_one_file(folder: Path, one: str, other: str) -> None:
-    assert sharing({"a": f"{folder}/{one}", "b": f"{folder}/{other}"}) == [("a", "b")]
+    assert find_shared_sources({"a": f"{folder}/{one}", "b": f"{folder}/{other}"}) == [("a", "b")]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_one_file(folder: Path, one: str, other: str) -> None:
     ],
 )
 def test_two_files(folder: Path, one: str, other: str) -> None:
-    assert sharing({"a": f"{folder}/{one}", "b": f"{folder}/{other}"}) == []
+    assert find_shared_sources({"a": f"{folder}/{one}", "b": f"{folder}/{other}"}) == []
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ def test_two_files(folder: Path, one: str, other: str) -> None:
     ],
 )
 def test_one_table_of_postgresql(other: str) -> None:
-    assert sharing({"a": BASE, "b": other}) == [("a", "b")]
+    assert find_shared_sources({"a": BASE, "b": other}) == [("a", "b")]
 
 
 def test_this_machine_has_several_names() -> None:
     names = ("localhost", "127.0.0.1", "[::1]", "", "%2Fvar%2Frun%2Fpostgresql")
     sources = {name: f"postgresql://{name}/base?table=people" for name in names}
-    assert sharing(sources) == [names]
+    assert find_shared_sources(sources) == [names]
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ def test_this_machine_has_several_names() -> None:
     ],
 )
 def test_two_tables(other: str) -> None:
-    assert sharing({"a": BASE, "b": other}) == []
+    assert find_shared_sources({"a": BASE, "b": other}) == []
 
 
 def test_tables_of_spark() -> None:
     same = {"a": "spark:people", "b": "spark:default.PEOPLE", "c": "spark:spark_catalog.default.people"}
-    assert sharing({**same, "d": "spark:other.people", "e": "spark:patients"}) == [("a", "b", "c")]
+    assert find_shared_sources({**same, "d": "spark:other.people", "e": "spark:patients"}) == [("a", "b", "c")]
 
 
 def test_a_name_that_is_none_is_left_to_the_opening() -> None:
-    assert sharing({"a": 'spark:"people', "b": 'spark:"people', "c": "spark:"}) == [("a", "b")]
+    assert find_shared_sources({"a": 'spark:"people', "b": 'spark:"people', "c": "spark:"}) == [("a", "b")]
 
 
 def configured(folder: Path, patients: str) -> Path:
