@@ -41,7 +41,7 @@ from idios.costs import Costs, at_every_level, costs
 from idios.errors import AnswerFailed, NotPermitted
 from idios.holding import Holding, hold
 from idios.inspecting import Inspection, inspected, reaching
-from idios.ledger import Ledger, Request, Reservation, StoredAnswer
+from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
 from idios.query.plan import Plan
 from idios.query.planner import plan as make_plan
 from idios.query.question import Question
@@ -191,16 +191,18 @@ class TrustedParty:
         *,
         weights: Weights = None,
         analyst: str | None = None,
-        once: str | None = None,
+        idempotency_key: str | None = None,
         watch: Watch | None = None,
     ) -> Answer:
         """Answer a question for ``epsilon``, charged to the data set and to the analyst (None: the controller).
 
-        ``once`` is the caller's idempotency key: sent again with the same question it is the same request, with another
+        ``idempotency_key`` is the caller's own: sent again with the same question it is the same request, with another
         it is refused. ``watch`` reports the steps and may cancel them; the charge stays, and the same question asked
         again completes it.
         """
-        return self.complete(self.charge(sql, epsilon, weights=weights, analyst=analyst, once=once), watch)
+        return self.complete(
+            self.charge(sql, epsilon, weights=weights, analyst=analyst, idempotency_key=idempotency_key), watch
+        )
 
     def charge(
         self,
@@ -209,15 +211,15 @@ class TrustedParty:
         *,
         weights: Weights = None,
         analyst: str | None = None,
-        once: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Charged:
         """The first half of ``query``: read, plan and charge. What is refused is refused here, whatever the data."""
-        return self.reserve(self.plan(sql, epsilon, weights), analyst=analyst, once=once)
+        return self.reserve(self.plan(sql, epsilon, weights), analyst=analyst, idempotency_key=idempotency_key)
 
-    def reserve(self, plan: Plan, *, analyst: str | None = None, once: str | None = None) -> Charged:
+    def reserve(self, plan: Plan, *, analyst: str | None = None, idempotency_key: str | None = None) -> Charged:
         """Charge what was planned, unless the data is no longer what was opened."""
         self.holdings[plan.dataset.name].check()
-        return Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst), once=once))
+        return Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst), idempotency_key=idempotency_key))
 
     def recall(self, plan: Plan, *, analyst: str | None = None) -> Answer:
         """The answer to a question that was paid for before, whatever has become of the data since."""
@@ -284,7 +286,7 @@ class TrustedParty:
         plan = self.plan(sql, epsilon, weights)
         holding = self.holdings[plan.dataset.name]
         holding.check()
-        self.ledger.inspected(_request(plan, None))
+        self.ledger.record_inspection(_request(plan, None))
         reach = max(1, plan.dataset.protection.group)
         summaries = holding.backend.summarise(reaching(plan, reach))
         cells = []
@@ -302,7 +304,7 @@ class TrustedParty:
         holding = self.holdings[question.dataset]
         plans = at_every_level(question, holding.dataset, epsilon, weights)
         holding.check()
-        self.ledger.inspected(_request(plans.some, None))
+        self.ledger.record_inspection(_request(plans.some, None))
         return costs(plans, holding.backend.summarise(plans.furthest))
 
     def plan(self, sql: str, epsilon: Number, weights: Weights = None) -> Plan:
@@ -334,6 +336,6 @@ class TrustedParty:
             log.error("and the ledger could not record it: %s", type(second).__name__)
 
 
-def _request(plan: Plan, analyst: str | None) -> Request:
+def _request(plan: Plan, analyst: str | None) -> ChargeRequest:
     dataset = plan.dataset
-    return Request(dataset.name, dataset.version, analyst, plan.normal_form, plan.epsilon, plan.delta)
+    return ChargeRequest(dataset.name, dataset.version, analyst, plan.normal_form, plan.epsilon, plan.delta)

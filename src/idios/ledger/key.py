@@ -65,7 +65,7 @@ def create_key(path: Path) -> tuple[bytes, bool]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    handle = create_private(path)
+    handle = create_private_file(path)
     try:
         os.write(handle, content)
         os.fsync(handle)
@@ -73,7 +73,7 @@ def _write(path: Path, content: bytes) -> None:
         os.close(handle)
 
 
-def create_private(path: Path) -> int:
+def create_private_file(path: Path) -> int:
     """A new file that only its owner can read and write, whatever the umask; its open handle."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     os.fchmod(handle, 0o600)
@@ -115,7 +115,7 @@ class Hold:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def hold_exclusively(path: Path) -> Iterator[None]:
     """Hold the ledger of this key exclusively; refused while another process has it open."""
     hold = Hold(path, exclusive=True)
     try:
