@@ -304,7 +304,7 @@ def test_an_emptied_ledger_is_not_a_new_one(office: Office) -> None:
 def test_rows_are_checked_now_and_then(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     # The end of the chain each time; all permissions only after a pause.
     now = 1000.0
-    monkeypatch.setattr("idios.ledger.ledger.time.monotonic", lambda: now)
+    monkeypatch.setattr("idios.ledger.verification.time.monotonic", lambda: now)
     office.ledger.check()
     office.place.execute("DELETE FROM idios_grants WHERE analyst = 'ada'")
     office.ledger.check()
@@ -312,7 +312,7 @@ def test_rows_are_checked_now_and_then(office: Office, monkeypatch: pytest.Monke
     for _ in range(2):
         with pytest.raises(LedgerTampered, match="table of grants has 1 rows of 2"):
             office.ledger.check()
-    assert office.ledger.trouble is not None
+    assert office.ledger.health.trouble is not None
     office.ledger.rebuild()
     office.ledger.check()
 

@@ -11,8 +11,6 @@ Rules:
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +19,7 @@ from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 
-from idios.errors import BudgetExceeded, InvalidInput, LedgerError, LedgerTampered
+from idios.errors import BudgetExceeded, InvalidInput, LedgerError
 from idios.ledger import rules
 from idios.ledger.answers import read_answers, released_questions
 from idios.ledger.backup import back_up
@@ -36,7 +34,7 @@ from idios.ledger.proof import Memory, Proof
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
 from idios.ledger.search import check_conditions, check_kinds, check_names, find_entries
 from idios.ledger.spending import Spending, SpendingTracker
-from idios.ledger.state import AnalystRow, DatasetRow, DerivedRow, GrantRow, QuestionRow, Role, SomeRow, TokenRow
+from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, Role, SomeRow, TokenRow
 from idios.ledger.store import DatabaseRowStore, Writer
 from idios.ledger.tokens import LIFETIME, Identity, authenticate_secret, create_token, identify_token
 from idios.ledger.values import (
@@ -48,17 +46,7 @@ from idios.ledger.values import (
     check_text,
     system_clock,
 )
-from idios.ledger.verification import Verification, rebuild, verify
-
-log = logging.getLogger("idios.ledger")
-# Where logging is not set up, errors are raised and nothing is printed besides.
-log.addHandler(logging.NullHandler())
-
-PERMISSIONS: tuple[type[DerivedRow], ...] = (DatasetRow, AnalystRow, GrantRow, TokenRow)
-"""The tables of permissions, short enough to be checked while others wait."""
-PAUSE = 1.0
-SHARE = 20
-"""They are checked again after this many seconds, or after this many times as long as it took."""
+from idios.ledger.verification import LedgerHealth, Verification, rebuild, verify
 
 
 class Ledger:
@@ -79,12 +67,7 @@ class Ledger:
         self._clock = clock
         self._memory = Memory(opened.key)
         self._spending = SpendingTracker(opened.database)
-        self._distrusted: str | None = None
-        self._check_again = 0.0
-        self.trouble: str | None = None
-        """The last difference from what was signed that was found; None once all was found to be good again."""
-        self.verifying = False
-        """Whether the whole chain is being verified at the moment."""
+        self.health = LedgerHealth()
         self.running = RunningQuestions(opened.database, clock)
         self.sessions = EndedSessions(opened.database, clock)
 
@@ -276,17 +259,7 @@ class Ledger:
             request = reservation.request
             if entry is not None and request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
-                return StoredAnswer(
-                    key=reservation.key,
-                    dataset=request.dataset,
-                    version=request.version,
-                    question=request.question,
-                    epsilon=request.epsilon,
-                    delta=request.delta,
-                    answer=answer,
-                    sequence=entry.sequence,
-                    time=entry.time,
-                )
+                return StoredAnswer.of(reservation, answer, entry.sequence, entry.time)
             question = self._question(writer, reservation.key)
             return read_answers(writer.connection, self._key, [question])[0]
 
@@ -416,42 +389,17 @@ class Ledger:
 
     def verify(self, anchor: Anchor | None = None) -> Verification:
         """Check every entry's signature, the anchor if given, and the tables and their proof against the chain."""
-        self.verifying = True
-        try:
-            with self._database.reading() as connection:
-                verification = verify(connection, self._key, anchor)
-        finally:
-            self.verifying = False
-        self.trouble = None if verification.ok else str(verification)
+        with self.health.mark_verifying(), self._database.reading() as connection:
+            verification = verify(connection, self._key, anchor)
+        self.health.note(verification)
         return verification
 
     def check(self) -> None:
         """Refuse a ledger that cannot be written, or with any fault that can be found without reading the whole chain.
 
         It checks the end of the chain, that this follows from the last one seen, the proof, and every permission.
-        What was found good is written and read again only after a while, so that a client who asks often cannot keep
-        the ledger busy.
         """
-        began = time.monotonic()
-        due = began >= self._check_again
-        self._database.check_room()
-        if due:
-            self._database.check_writable()
-        with self._reading() as store:
-            store.proof.check_seal()
-            for row in PERMISSIONS if due else ():
-                store.list_all(row)
-        if due:
-            self._check_again = began + max(PAUSE, SHARE * (time.monotonic() - began))
-        if self.trouble is not None:
-            raise LedgerTampered(f"the ledger is not what was signed: {self.trouble}")
-
-    def distrust(self, problem: str, *, answer: bool = False) -> None:
-        """Note what is wrong, for `check` and the log; nothing is answered from here on, unless `answer` says so."""
-        self.trouble = problem
-        if not answer:
-            self._distrusted = problem
-        log.error("not what was signed", extra={"fields": {"problem": problem}})
+        self.health.check(self._database, self._reading)
 
     def rebuild(self, anchor: Anchor | None = None) -> None:
         """Make the tables and their proof anew from the chain, which must be good; the chain is not touched.
@@ -460,7 +408,7 @@ class Ledger:
         """
         with self._writing() as writer:
             rebuild(writer, self._key, anchor)
-        self.trouble = None
+        self.health.trouble = None
 
     def backup(self, path: str | Path) -> Verification:
         """Copy an SQLite ledger into a new file while others write it, and say what the copy holds.
@@ -480,7 +428,7 @@ class Ledger:
     @contextmanager
     def _reading(self) -> Iterator[DatabaseRowStore]:
         """One consistent view of the rows, each with its proof."""
-        with self._watch():
+        with self.health.watch():
             # Before the view is taken: another thread may learn of a newer end meanwhile.
             known = self._memory.known
             with self._database.reading() as connection:
@@ -489,20 +437,8 @@ class Ledger:
             proof.learn()
 
     @contextmanager
-    def _watch(self) -> Iterator[None]:
-        """Remember the first difference from what was signed."""
-        if self._distrusted is not None:
-            raise LedgerTampered(f"the ledger is not what was signed, and nothing is answered: {self._distrusted}")
-        try:
-            yield
-        except LedgerTampered as error:
-            if self.trouble is None:
-                self.distrust(str(error), answer=True)
-            raise
-
-    @contextmanager
     def _writing(self) -> Iterator[Writer]:
-        with self._watch():
+        with self.health.watch():
             with self._database.writing() as connection:
                 writer = Writer(connection, self._memory, self._clock)
                 yield writer

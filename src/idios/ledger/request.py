@@ -87,6 +87,22 @@ class StoredAnswer:
     sequence: int
     time: str
 
+    @classmethod
+    def of(cls, reservation: Reservation, answer: str, sequence: int, time: str) -> StoredAnswer:
+        """Make the answer to what was reserved, released by the entry of this number and time."""
+        request = reservation.request
+        return cls(
+            key=reservation.key,
+            dataset=request.dataset,
+            version=request.version,
+            question=request.question,
+            epsilon=request.epsilon,
+            delta=request.delta,
+            answer=answer,
+            sequence=sequence,
+            time=time,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Price:

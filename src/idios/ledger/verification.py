@@ -1,7 +1,11 @@
-"""Whether the chain is what was signed, and the tables are what the chain says."""
+"""Whether the chain is what was signed, the tables are what the chain says, and the ledger can be used."""
 
 from __future__ import annotations
 
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +14,22 @@ from sqlalchemy import Connection, select
 from idios.errors import LedgerTampered
 from idios.ledger.chain import START, Anchor, Entry, is_signed, read_entries
 from idios.ledger.codec import to_plain
+from idios.ledger.database import Database
 from idios.ledger.proof import compare_proof
-from idios.ledger.state import DerivedRow, MemoryRowStore, apply
-from idios.ledger.store import Writer, replace_rows
+from idios.ledger.state import AnalystRow, DatasetRow, DerivedRow, GrantRow, MemoryRowStore, TokenRow, apply
+from idios.ledger.store import DatabaseRowStore, Writer, replace_rows
 from idios.ledger.tables import TABLES
 
+log = logging.getLogger("idios.ledger")
+# Where logging is not set up, errors are raised and nothing is printed besides.
+log.addHandler(logging.NullHandler())
+
 PAGE = 1000
+PERMISSIONS: tuple[type[DerivedRow], ...] = (DatasetRow, AnalystRow, GrantRow, TokenRow)
+"""The tables of permissions, short enough to be checked while others wait."""
+PAUSE = 1.0
+SHARE = 20
+"""They are checked again after this many seconds, or after this many times as long as it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +168,67 @@ def _describe_difference(known: DerivedRow, stored: Any) -> str:
 
 def _name(key: tuple[Any, ...]) -> str:
     return " ".join(str(part)[:64] for part in key)
+
+
+class LedgerHealth:
+    """What a process knows about the state of its ledger; `Ledger.health`."""
+
+    def __init__(self) -> None:
+        self.trouble: str | None = None
+        """The last difference from what was signed that was found; None once all was found to be good again."""
+        self.verifying = False
+        """Whether the whole chain is being verified at the moment."""
+        self._distrusted: str | None = None
+        self._check_again = 0.0
+
+    @contextmanager
+    def mark_verifying(self) -> Iterator[None]:
+        """Say for the time of a verification that it is going on."""
+        self.verifying = True
+        try:
+            yield
+        finally:
+            self.verifying = False
+
+    def note(self, verification: Verification) -> None:
+        """Remember what a verification of the whole chain found."""
+        self.trouble = None if verification.ok else str(verification)
+
+    def distrust(self, problem: str, *, answer: bool = False) -> None:
+        """Note what is wrong, for `check` and the log; nothing is answered from here on, unless `answer` says so."""
+        self.trouble = problem
+        if not answer:
+            self._distrusted = problem
+        log.error("not what was signed", extra={"fields": {"problem": problem}})
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Refuse to go on with a distrusted ledger, and remember the first difference from what was signed."""
+        if self._distrusted is not None:
+            raise LedgerTampered(f"the ledger is not what was signed, and nothing is answered: {self._distrusted}")
+        try:
+            yield
+        except LedgerTampered as error:
+            if self.trouble is None:
+                self.distrust(str(error), answer=True)
+            raise
+
+    def check(self, database: Database, read: Callable[[], AbstractContextManager[DatabaseRowStore]]) -> None:
+        """Refuse a ledger that cannot be written, or whose end, proof or permissions are not what was signed.
+
+        What was found good is written and read again only after a while, so that a client who asks often cannot keep
+        the ledger busy.
+        """
+        began = time.monotonic()
+        due = began >= self._check_again
+        database.check_room()
+        if due:
+            database.check_writable()
+        with read() as store:
+            store.proof.check_seal()
+            for row in PERMISSIONS if due else ():
+                store.list_all(row)
+        if due:
+            self._check_again = began + max(PAUSE, SHARE * (time.monotonic() - began))
+        if self.trouble is not None:
+            raise LedgerTampered(f"the ledger is not what was signed: {self.trouble}")
