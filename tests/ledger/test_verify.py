@@ -10,7 +10,7 @@ import pytest
 from idios.errors import InvalidInput, LedgerError, LedgerTampered
 from idios.ledger import Anchor, Ledger, Reservation
 from idios.ledger.chain import sign_entry
-from idios.ledger.facts import Fact, Forfeited, Released, Reserved, Retired, Shared, Withdrawn, read_fact
+from idios.ledger.facts import Fact, Failed, Forfeited, Released, Reserved, Retired, Shared, Withdrawn, read_fact
 from idios.ledger.state import MemoryRowStore, apply
 from tests.ledger.ledger_place import Place, ask, people
 
@@ -205,6 +205,8 @@ def test_an_entry_of_another_history_is_found(place: Place, ledger: Ledger) -> N
         "DELETE FROM idios_payments",
         "DELETE FROM idios_questions WHERE reserved = 4",
         "UPDATE idios_questions SET released = NULL WHERE reserved = 4",
+        "DELETE FROM idios_failures",
+        "UPDATE idios_failures SET failed = 5",
         "UPDATE idios_questions SET released = 7 WHERE reserved = 4",
         "INSERT INTO idios_tokens VALUES ('t', 'd', 'ada', 'controller', '2099', 2, NULL)",
     ],
@@ -283,6 +285,7 @@ def test_an_anchor_is_read_strictly(text: str) -> None:
         Forfeited("people", Fraction(1), Fraction(0), "why"),
         Withdrawn("ada", "people"),
         Released("k", "{}"),
+        Failed("k", None, "lost"),
         Shared("k", "people", "ada", Fraction(1), Fraction(0)),
         Reserved("k", "people", "1", "q", Fraction(1), Fraction(0), None),
     ],

@@ -122,7 +122,7 @@ def _examine(path: Path, key: bytes, anchor: Anchor | None, place: str) -> tuple
 
 @contextmanager
 def _draft(path: Path, what: str) -> Iterator[Path]:
-    """A temporary file that is renamed to `path` on success, and removed otherwise."""
+    """Make a temporary file that is renamed to `path` on success, and removed otherwise."""
     if path.exists():
         raise InvalidInput(f"{path} exists already and is not overwritten; name another file")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -160,6 +160,6 @@ def _read_only(path: Path) -> sqlite3.Connection:
 
 
 def _write_command(program: str, url: URL, *options: str) -> str:
-    """The command line for a PostgreSQL database, without its password."""
+    """Write the command line for a PostgreSQL database, without its password."""
     named = (("--host", url.host), ("--port", url.port), ("--username", url.username), ("--dbname", url.database))
     return shlex.join([program, *(f"{name}={value}" for name, value in named if value), *options])

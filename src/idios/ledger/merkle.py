@@ -45,7 +45,7 @@ class Tree:
         self._changed: dict[int, bytes] = {}
 
     def get(self, tag: bytes) -> bytes | None:
-        """The value under the tag, if there is one."""
+        """Return the value under the tag, if there is one."""
         leaf, own = self._leaf(_get_leaf_number(tag)), tag[_OWN:]
         at = _find_slot(leaf, own)
         return leaf[at + len(own) : at + _SLOT] if leaf.startswith(own, at) else None
@@ -59,7 +59,7 @@ class Tree:
         self._changed[number] = leaf[:at] + own + value + leaf[after:]
 
     def flush(self) -> dict[int, bytes]:
-        """The pages that changed, without the root, which is brought up to them."""
+        """Return the pages that changed, without the root, and bring the root up to them."""
         written = self._changed
         nodes: dict[int, bytes] = {}
         for number, leaf in written.items():
@@ -104,7 +104,7 @@ def _get_leaf_number(tag: bytes) -> int:
 
 
 def _find_slot(leaf: bytes, own: bytes) -> int:
-    """Where the tag stands or would stand in the leaf."""
+    """Say where the tag stands or would stand in the leaf."""
     low, high = 0, len(leaf) // _SLOT
     while low < high:
         middle = (low + high) // 2

@@ -64,7 +64,7 @@ class Root:
 
     @classmethod
     def read(cls, content: bytes) -> Root:
-        """The root behind its content, whatever follows it."""
+        """Read the root behind its content, whatever follows it."""
         counts = (content[at : at + _COUNT] for at in range(len(EMPTY), _ROOT, _COUNT))
         return cls(content[: len(EMPTY)], tuple(int.from_bytes(count) for count in counts))
 
@@ -91,15 +91,15 @@ class Memory:
         self._roots: dict[Anchor, Root] = {}
         self._lock = Lock()
 
-    def tag(self, row: type[DerivedRow], key: PrimaryKey) -> bytes:
-        """Where the row stands in the tree."""
+    def get_tag(self, row: type[DerivedRow], key: PrimaryKey) -> bytes:
+        """Say where the row stands in the tree."""
         known = self._tags.get((row, key))
         if known is None:
-            known = self._tags[row, key] = _tag(self.secret, row, key)
+            known = self._tags[row, key] = _make_tag(self.secret, row, key)
         return known
 
-    def root_of(self, head: Anchor) -> Root | None:
-        """The root that was sealed with this end of the chain, if this process knows it."""
+    def get_root(self, head: Anchor) -> Root | None:
+        """Return the root that was sealed with this end of the chain, if this process knows it."""
         return self._roots.get(head)
 
     def keep(self, head: Anchor, root: Root) -> None:
@@ -128,7 +128,7 @@ class Proof:
         self._sealed: Any
         self._sealed, sequence, mac = connection.execute(_END).one()
         self.head = START if sequence is None else Anchor(sequence, mac)
-        self._root = memory.root_of(self.head)
+        self._root = memory.get_root(self.head)
         if self.head != known and (self._root is None or (known is not None and self.head.sequence <= known.sequence)):
             _follow(connection, memory.key, known, self.head)
         self._tree: Tree | None = None
@@ -160,20 +160,20 @@ class Proof:
 
     def read(self, row: type[SomeRow], key: PrimaryKey, columns: Sequence[Plain] | None) -> SomeRow | None:
         """Return the row behind the columns of its table, or None; refuse what is not what was signed."""
-        expected = self._rows.get(self._memory.tag(row, key))
+        expected = self._rows.get(self._memory.get_tag(row, key))
         if columns is None:
             if expected is None:
                 return None
-            raise _unproved(row, key, "lacks one that was signed")
+            raise _make_row_error(row, key, "lacks one that was signed")
         known = self._memory.rows.get((row, key))
         if known is not None and known.digest == expected and known.columns == tuple(columns):
             assert isinstance(known.row, row)
             return known.row
         derived = read_row(row, dict(zip(fields_of(row), columns, strict=True)))
         if expected is None:
-            raise _unproved(row, key, "has one that was not signed")
-        if not hmac.compare_digest(_digest(self._memory.secret, row, columns), expected):
-            raise _unproved(row, key, "has one that is not what was signed")
+            raise _make_row_error(row, key, "has one that was not signed")
+        if not hmac.compare_digest(_make_digest(self._memory.secret, row, columns), expected):
+            raise _make_row_error(row, key, "has one that is not what was signed")
         self._memory.rows[row, key] = _Known(tuple(columns), derived, expected)
         return derived
 
@@ -185,8 +185,8 @@ class Proof:
 
     def put(self, row: DerivedRow, columns: Sequence[Plain], *, added: bool) -> None:
         """Let the tree follow a row that is added or changed; `write` makes it durable."""
-        key, digest = get_primary_key(row), _digest(self._memory.secret, type(row), columns)
-        self._rows.put(self._memory.tag(type(row), key), digest)
+        key, digest = get_primary_key(row), _make_digest(self._memory.secret, type(row), columns)
+        self._rows.put(self._memory.get_tag(type(row), key), digest)
         self._memory.rows[type(row), key] = _Known(tuple(columns), row, digest)
         if added:
             self._root = _count_row(self.root, type(row))
@@ -221,7 +221,7 @@ def write_proof(connection: Connection, key: bytes, head: Anchor, rows: Iterable
 
 
 def compare_proof(connection: Connection, key: bytes, head: Anchor, rows: Iterable[DerivedRow]) -> str | None:
-    """What is wrong with the stored proof of these rows, if anything is."""
+    """Say what is wrong with the stored proof of these rows, if anything is."""
     expected = _build_pages(key, head, rows)
     stored = {row.page: row.content for row in connection.execute(select(merkle))}
     differing = [page for page in sorted(expected.keys() | stored.keys()) if expected.get(page) != stored.get(page)]
@@ -239,7 +239,7 @@ def _build_pages(key: bytes, head: Anchor, rows: Iterable[DerivedRow]) -> dict[i
     tree = Tree(secret, EMPTY, lambda _: None, {})
     for row in rows:
         columns = tuple(to_plain(row).values())
-        tree.put(_tag(secret, type(row), get_primary_key(row)), _digest(secret, type(row), columns))
+        tree.put(_make_tag(secret, type(row), get_primary_key(row)), _make_digest(secret, type(row), columns))
         counts[type(row)] += 1
     pages = tree.flush()
     return pages | {TOP: _seal(secret, head, Root(tree.root, tuple(counts.values())))}
@@ -249,19 +249,19 @@ def _write(connection: Connection, pages: dict[int, bytes]) -> None:
     connection.execute(_WRITE, [{"page": number, "content": content} for number, content in pages.items()])
 
 
-def _tag(secret: bytes, row: type[DerivedRow], key: PrimaryKey) -> bytes:
+def _make_tag(secret: bytes, row: type[DerivedRow], key: PrimaryKey) -> bytes:
     # A question and the payments for it, which are written together, share a leaf.
     leaf = hmac.digest(secret, b"leaf " + str(key[0]).encode("utf-8", "surrogatepass"), "sha256")[:PLACE]
     own = hmac.digest(secret, b"row " + canonical([row.table, *key]).encode("ascii"), "sha256")
     return leaf + own[: TAG - PLACE]
 
 
-def _digest(secret: bytes, row: type[DerivedRow], columns: Sequence[Plain]) -> bytes:
+def _make_digest(secret: bytes, row: type[DerivedRow], columns: Sequence[Plain]) -> bytes:
     content = canonical([row.table, *columns])
     return hmac.digest(secret, b"is " + content.encode("ascii"), "sha256")[:DIGEST]
 
 
-def _unproved(row: type[DerivedRow], key: PrimaryKey, problem: str) -> LedgerTampered:
+def _make_row_error(row: type[DerivedRow], key: PrimaryKey, problem: str) -> LedgerTampered:
     named = " ".join(str(part)[:64] for part in key)
     return LedgerTampered(f"the ledger's table of {row.table} {problem}: {named}; {VERIFY}")
 

@@ -32,62 +32,62 @@ from idios.ledger.values import format_amount
 
 
 def require_dataset(store: RowStore, name: str) -> DatasetRow:
-    """The data set, retired or not."""
-    found = store.get(DatasetRow, name)
-    if found is None:
+    """Return the data set, retired or not; refuse an unknown one."""
+    row = store.get(DatasetRow, name)
+    if row is None:
         raise NotPermitted(f"the ledger knows no data set {name!r}; declare it in the configuration first")
-    return found
+    return row
 
 
 def require_live_dataset(store: RowStore, name: str) -> DatasetRow:
-    """The data set, unless it is retired."""
-    found = require_dataset(store, name)
-    if found.retired is not None:
+    """Return the data set; refuse one that is unknown or retired."""
+    row = require_dataset(store, name)
+    if row.retired is not None:
         raise NotPermitted(
-            f"data set {name!r} is retired (entry {found.retired}) and answers nothing more; "
+            f"data set {name!r} is retired (entry {row.retired}) and answers nothing more; "
             "data that is to be asked about again is declared under another name"
         )
-    return found
+    return row
 
 
 def require_analyst(store: RowStore, name: str) -> AnalystRow:
-    """The analyst."""
-    found = store.get(AnalystRow, name)
-    if found is None:
+    """Return the analyst; refuse an unknown one."""
+    row = store.get(AnalystRow, name)
+    if row is None:
         raise NotPermitted(f"the ledger knows no analyst {name!r}; add one with `idios analyst add`")
-    return found
+    return row
 
 
 def require_grant(store: RowStore, analyst: str, dataset: str) -> GrantRow:
-    """The analyst's grant on the data set, unless it was withdrawn."""
-    found = _require_any_grant(store, analyst, dataset)
-    if found.withdrawn is not None:
+    """Return the analyst's grant on the data set; refuse one that was withdrawn."""
+    row = _require_any_grant(store, analyst, dataset)
+    if row.withdrawn is not None:
         raise NotPermitted(
             f"analyst {analyst!r} has no grant on data set {dataset!r} any more: it was withdrawn (entry "
-            f"{found.withdrawn}); the controller gives a new one with `idios analyst grant`"
+            f"{row.withdrawn}); the controller gives a new one with `idios analyst grant`"
         )
-    return found
+    return row
 
 
 def get_balance(store: RowStore, dataset: str, analyst: str | None) -> Balance:
-    """The balance of a data set, or of an analyst on it, who shares what is left of the data set's."""
+    """Return the balance of a data set, or of an analyst on it, who shares what is left of the data set's."""
     whole = require_dataset(store, dataset).balance
     return whole if analyst is None else require_grant(store, analyst, dataset).balance.within(whole)
 
 
 def _require_any_grant(store: RowStore, analyst: str, dataset: str) -> GrantRow:
-    found = store.get(GrantRow, analyst, dataset)
-    if found is None:
+    row = store.get(GrantRow, analyst, dataset)
+    if row is None:
         require_analyst(store, analyst)
         raise NotPermitted(
             f"analyst {analyst!r} has no grant on data set {dataset!r}; "
             "the controller gives one with `idios analyst grant`"
         )
-    return found
+    return row
 
 
 def declare(store: RowStore, declaration: Declaration) -> Declared | None:
-    """A data set is declared: new, as recorded, or with another version; its budget cannot change here.
+    """Declare a data set: new, as recorded, or with another version; its budget cannot change here.
 
     After a raise the configuration may go on to say what it said before, until it is edited to the new total.
     """
@@ -119,7 +119,7 @@ def _format_both(epsilon: Fraction, delta: Fraction) -> str:
 
 
 def raise_budget(store: RowStore, name: str, epsilon: Fraction | None, delta: Fraction | None) -> Raised:
-    """A data set's budget is raised to new totals; None leaves one as it is."""
+    """Raise a data set's budget to new totals; None leaves one as it is."""
     known = require_live_dataset(store, name)
     fact = Raised(name, known.epsilon if epsilon is None else epsilon, known.delta if delta is None else delta)
     if fact.epsilon < known.epsilon or fact.delta < known.delta or fact == Raised(name, known.epsilon, known.delta):
@@ -131,7 +131,7 @@ def raise_budget(store: RowStore, name: str, epsilon: Fraction | None, delta: Fr
 
 
 def forfeit(store: RowStore, name: str, epsilon: Fraction, delta: Fraction, reason: str) -> Forfeited:
-    """Amounts count as spent, also beyond the budget: what was learnt is learnt."""
+    """Count amounts as spent, also beyond the budget: what was learnt is learnt."""
     require_dataset(store, name)
     if not epsilon and not delta:
         raise InvalidInput(f"forfeiting of data set {name!r} takes an ε or a δ above 0")
@@ -139,12 +139,12 @@ def forfeit(store: RowStore, name: str, epsilon: Fraction, delta: Fraction, reas
 
 
 def retire(store: RowStore, name: str) -> Retired | None:
-    """A data set answers nothing more."""
+    """Let a data set answer nothing more."""
     return Retired(name) if require_dataset(store, name).retired is None else None
 
 
 def add_analyst(store: RowStore, name: str) -> AnalystAdded:
-    """An analyst becomes known."""
+    """Make an analyst known."""
     if store.get(AnalystRow, name) is not None:
         raise InvalidInput(f"analyst {name!r} exists already; choose another name")
     return AnalystAdded(name)
@@ -153,7 +153,7 @@ def add_analyst(store: RowStore, name: str) -> AnalystAdded:
 def grant(
     store: RowStore, analyst: str, dataset: str, epsilon: Fraction | None, delta: Fraction | None
 ) -> Granted | None:
-    """An analyst may ask about a data set, up to caps of their own."""
+    """Let an analyst ask about a data set, up to caps of their own."""
     require_analyst(store, analyst)
     require_live_dataset(store, dataset)
     known = store.get(GrantRow, analyst, dataset)
@@ -163,20 +163,20 @@ def grant(
 
 
 def withdraw(store: RowStore, analyst: str, dataset: str) -> Withdrawn | None:
-    """An analyst may no longer ask about a data set, retired or not."""
+    """Let an analyst no longer ask about a data set, retired or not."""
     require_dataset(store, dataset)
     return Withdrawn(analyst, dataset) if _require_any_grant(store, analyst, dataset).withdrawn is None else None
 
 
 def issue_token(store: RowStore, fact: TokenIssued | ControllerTokenIssued) -> TokenIssued | ControllerTokenIssued:
-    """An analyst who is known, or a controller, gets a token."""
+    """Give a token to an analyst who is known, or to a controller."""
     if isinstance(fact, TokenIssued):
         require_analyst(store, fact.analyst)
     return fact
 
 
 def revoke_token(store: RowStore, name: str) -> TokenRevoked | None:
-    """A token is accepted no longer."""
+    """Accept a token no longer."""
     known = store.get(TokenRow, name)
     if known is None:
         # What was given is not repeated: it may be the secret itself.
@@ -185,7 +185,7 @@ def revoke_token(store: RowStore, name: str) -> TokenRevoked | None:
 
 
 def get_price(store: RowStore, request: ChargeRequest) -> Price:
-    """Whom the request would charge: no analyst twice for one question."""
+    """Say whom the request would charge: no analyst twice for one question."""
     require_live_dataset(store, request.dataset)
     question = store.get(QuestionRow, request.key)
     paid = True
@@ -200,7 +200,7 @@ def get_price(store: RowStore, request: ChargeRequest) -> Price:
 
 
 def reserve(store: RowStore, request: ChargeRequest) -> Reserved | Shared | None:
-    """A question is charged to the data set and the analyst if they have not paid yet and their budgets allow it."""
+    """Charge a question to the data set and the analyst if they have not paid yet and their budgets allow it."""
     cost = get_price(store, request)
     if cost.charges_dataset:
         require_dataset(store, request.dataset).balance.require(request.epsilon, request.delta)
@@ -222,29 +222,29 @@ def reserve(store: RowStore, request: ChargeRequest) -> Reserved | Shared | None
 
 
 def require_question(store: RowStore, reservation: Reservation) -> QuestionRow:
-    """The question that the reservation is for."""
-    found = store.get(QuestionRow, reservation.key)
-    if found is None or found.reserved != reservation.sequence:
+    """Return the question that the reservation is for."""
+    row = store.get(QuestionRow, reservation.key)
+    if row is None or row.reserved != reservation.sequence:
         raise LedgerError(
             "the reservation is not in this ledger; an answer goes to the ledger that charged its question"
         )
-    return found
+    return row
 
 
 def release(store: RowStore, reservation: Reservation, answer: str) -> Released | None:
-    """The first answer to a charge is stored; nothing is added when there is one already."""
+    """Store the first answer to a charge; nothing is added when there is one already."""
     question = require_question(store, reservation)
     require_live_dataset(store, question.dataset)
     return Released(reservation.key, answer) if question.released is None else None
 
 
 def fail(store: RowStore, reservation: Reservation, detail: str) -> Failed:
-    """An answer could not be computed."""
+    """Record that an answer could not be computed."""
     require_question(store, reservation)
     return Failed(reservation.key, reservation.request.analyst, detail)
 
 
 def inspect(store: RowStore, request: ChargeRequest) -> Inspected:
-    """The controller looks behind a question."""
+    """Record that the controller looks behind a question."""
     require_dataset(store, request.dataset)
     return Inspected(request.dataset, request.version, request.question, request.epsilon, request.delta)
