@@ -12,7 +12,7 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
-from idios.ledger import Declaration, Ledger, Request, Reservation
+from idios.ledger import ChargeRequest, Declaration, Ledger, Reservation
 
 THREADS = 16
 SECONDS = 5.0
@@ -34,7 +34,7 @@ def rate(url: str) -> tuple[float, float, float]:
         def spend(thread: int) -> None:
             while (began := time.monotonic()) < deadline:
                 question = f"median(x{thread}) {len(waits[thread])}"
-                charge = ledger.reserve(Request(name, "1", name, question, Fraction(1, 20)))
+                charge = ledger.reserve(ChargeRequest(name, "1", name, question, Fraction(1, 20)))
                 assert isinstance(charge, Reservation)
                 ledger.release(charge, '{"rows": [{"median": "41320"}]}')
                 waits[thread].append(time.monotonic() - began)

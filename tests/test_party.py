@@ -337,12 +337,12 @@ def test_for_a_limited_party_the_other_data_sets_do_not_exist(party: TrustedPart
 
 def test_a_callers_key_is_for_one_question(party: TrustedParty) -> None:
     sql = "SELECT MEDIAN(income) FROM people"
-    first = party.query(sql, 1, once="abc")
-    again = party.query(sql, 1, once="abc")
+    first = party.query(sql, 1, idempotency_key="abc")
+    again = party.query(sql, 1, idempotency_key="abc")
     assert again.stored
     assert again.value == first.value
     with pytest.raises(KeyReused):
-        party.query("SELECT MEDIAN(age) FROM people", 1, once="abc")
+        party.query("SELECT MEDIAN(age) FROM people", 1, idempotency_key="abc")
     assert party.ledger.balance("people").epsilon.spent == 1
 
 

@@ -30,7 +30,7 @@ from idios.core.sampling import Source
 from idios.core.statistics import Parameters
 from idios.datasets import OpenDataset, declare, open_datasets
 from idios.errors import AnswerFailed, NotPermitted
-from idios.ledger import Ledger, Request, Reservation, StoredAnswer
+from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
 from idios.query.plan import Plan
 from idios.query.planner import make_plan
 from idios.query.question import Question
@@ -198,17 +198,18 @@ class TrustedParty:
         *,
         split: Split = None,
         analyst: str | None = None,
-        once: str | None = None,
+        idempotency_key: str | None = None,
         cancellation: CancellationToken | None = None,
     ) -> Answer:
         """Answer a question for ``epsilon``, charged to the data set and to the analyst (None: the controller).
 
         ``split`` gives the proportions in which the statistics divide ε, by their names; evenly unless given.
-        ``once`` is the caller's idempotency key: sent again with the same question it is the same request, with another
+        ``idempotency_key`` is the caller's own: sent again with the same question it is the same request, with another
         it is refused. ``cancellation`` reports the steps and may cancel them; the charge stays, and the same question
         asked again completes it.
         """
-        return self.complete(self.charge(sql, epsilon, split=split, analyst=analyst, once=once), cancellation)
+        charged = self.charge(sql, epsilon, split=split, analyst=analyst, idempotency_key=idempotency_key)
+        return self.complete(charged, cancellation)
 
     def charge(
         self,
@@ -217,15 +218,15 @@ class TrustedParty:
         *,
         split: Split = None,
         analyst: str | None = None,
-        once: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Charged:
         """The first half of ``query``: read, plan and charge. What is refused is refused here, whatever the data."""
-        return self.reserve(self.plan(sql, epsilon, split), analyst=analyst, once=once)
+        return self.reserve(self.plan(sql, epsilon, split), analyst=analyst, idempotency_key=idempotency_key)
 
-    def reserve(self, plan: Plan, *, analyst: str | None = None, once: str | None = None) -> Charged:
+    def reserve(self, plan: Plan, *, analyst: str | None = None, idempotency_key: str | None = None) -> Charged:
         """Charge what was planned, unless the data is no longer what was opened."""
         self.datasets[plan.dataset.name].check_unchanged()
-        return Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst), once=once))
+        return Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst), idempotency_key=idempotency_key))
 
     def recall(self, plan: Plan, *, analyst: str | None = None) -> Answer:
         """The answer to a question that was paid for before, whatever has become of the data since."""
@@ -303,7 +304,7 @@ class TrustedParty:
         plan = self.plan(sql, epsilon, split)
         opened = self.datasets[plan.dataset.name]
         opened.check_unchanged()
-        self.ledger.inspected(_request(plan, None))
+        self.ledger.record_inspection(_request(plan, None))
         return inspect_plan(plan, opened.backend)
 
     def costs(self, sql: str, epsilon: Number, *, split: Split = None) -> Costs:
@@ -315,7 +316,7 @@ class TrustedParty:
         opened = self.datasets[question.dataset]
         plans = plan_levels(question, opened.dataset, epsilon, split)
         opened.check_unchanged()
-        self.ledger.inspected(_request(plans.first, None))
+        self.ledger.record_inspection(_request(plans.first, None))
         return compute_costs(plans, opened.backend)
 
     def plan(self, sql: str, epsilon: Number, split: Split = None) -> Plan:
@@ -347,6 +348,6 @@ class TrustedParty:
             log.error("and the ledger could not record it: %s", type(second).__name__)
 
 
-def _request(plan: Plan, analyst: str | None) -> Request:
+def _request(plan: Plan, analyst: str | None) -> ChargeRequest:
     dataset = plan.dataset
-    return Request(dataset.name, dataset.version, analyst, plan.normal_form, plan.epsilon, plan.delta)
+    return ChargeRequest(dataset.name, dataset.version, analyst, plan.normal_form, plan.epsilon, plan.delta)

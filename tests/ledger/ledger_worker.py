@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 from idios.errors import BudgetExceeded
-from idios.ledger import Ledger, Request, Reservation
+from idios.ledger import ChargeRequest, Ledger, Reservation
 
 
 def main(url: str, key_file: str, action: str, *arguments: str) -> None:
@@ -54,7 +54,7 @@ def spend(ledger: Ledger, process: int, threads: int, questions: int) -> list[in
 
     def ask(thread: int) -> None:
         for number in range(questions):
-            request = Request("people", "1", None, f"question {process} {thread} {number}", Fraction(1, 7))
+            request = ChargeRequest("people", "1", None, f"question {process} {thread} {number}", Fraction(1, 7))
             try:
                 reservation = ledger.reserve(request)
             except BudgetExceeded:
@@ -72,7 +72,7 @@ def spend(ledger: Ledger, process: int, threads: int, questions: int) -> list[in
     return [sum(charged), sum(refused)]
 
 
-REQUEST = Request("people", "1", None, "median(income)", Fraction(1, 4))
+REQUEST = ChargeRequest("people", "1", None, "median(income)", Fraction(1, 4))
 
 
 def die(ledger: Ledger, clock: Clock, step: str) -> None:

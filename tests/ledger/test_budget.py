@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from idios.errors import BudgetExceeded, InvalidInput, LedgerError, NotPermitted
-from idios.ledger import Ledger, Price, Request, Reservation, StoredAnswer
+from idios.ledger import ChargeRequest, Ledger, Price, Reservation, StoredAnswer
 from tests.ledger.ledger_place import Place, ask, kinds, people
 
 AWKWARD = '{"value": "1/3", "text": "\\u0000 \\ud800 ε 😀", "nul": "\x00", "line":\r\n"end" }  '
@@ -42,7 +42,7 @@ def test_a_question_is_charged_once_and_answered_once(ledger: Ledger) -> None:
         ask(version="2"),
     ],
 )
-def test_another_question_version_epsilon_or_delta_is_charged_anew(ledger: Ledger, other: Request) -> None:
+def test_another_question_version_epsilon_or_delta_is_charged_anew(ledger: Ledger, other: ChargeRequest) -> None:
     ledger.raise_budget("people", delta=Fraction(1))
     ledger.release(reserved(ledger.reserve(ask())), "{}")
     assert not reserved(ledger.reserve(other)).joined
@@ -51,7 +51,7 @@ def test_another_question_version_epsilon_or_delta_is_charged_anew(ledger: Ledge
 
 
 def test_the_key_is_unambiguous() -> None:
-    assert Request("a", "bc", None, "q", Fraction(1)).key != Request("ab", "c", None, "q", Fraction(1)).key
+    assert ChargeRequest("a", "bc", None, "q", Fraction(1)).key != ChargeRequest("ab", "c", None, "q", Fraction(1)).key
     assert ask(analyst="ada").key == ask(analyst="bob").key == ask().key
 
 
@@ -284,7 +284,7 @@ def test_price_charges_nobody(ledger: Ledger) -> None:
 
 
 def test_an_inspection_is_recorded_and_free(ledger: Ledger) -> None:
-    ledger.inspected(ask())
+    ledger.record_inspection(ask())
     (entry,) = ledger.entries(kinds=("inspected",))
     assert json.loads(entry.payload)["question"] == "median(income)"
     assert ledger.balance("people").epsilon.spent == 0

@@ -15,7 +15,7 @@ from idios.cli.main import app
 from idios.errors import InvalidInput, LedgerError, LedgerTampered, LedgerUnavailable, NotPermitted
 from idios.ledger import Ledger, Role
 from tests.ledger.ledger_place import Place
-from tests.ledger.old_ledger import write_old_ledger
+from tests.ledger.old_ledger import use_next_format, write_old_ledger
 
 CONFIGURATION = """
 [ledger]
@@ -159,7 +159,8 @@ def move_ledger_away() -> None:
         path.unlink()
 
 
-def test_an_older_ledger_is_backed_up_and_upgraded(folder: Path) -> None:
+def test_an_older_ledger_is_backed_up_and_upgraded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_next_format(monkeypatch)
     move_ledger_away()
     write_old_ledger(Place("sqlite", f"sqlite:///{folder / 'ledger.db'}", folder / "ledger.key"))
     with pytest.raises(LedgerError, match="run `idios ledger upgrade`; make a backup first"):

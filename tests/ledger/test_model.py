@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from idios.errors import BudgetExceeded, LedgerError, NotPermitted
-from idios.ledger import Anchor, Declaration, Ledger, Request, Reservation, Role, StoredAnswer
+from idios.ledger import Anchor, ChargeRequest, Declaration, Ledger, Reservation, Role, StoredAnswer
 from tests.ledger.ledger_place import Place
 
 DATASETS = st.sampled_from(["people", "firms"])
@@ -144,7 +144,7 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         epsilon: Fraction,
         delta: Fraction,
     ) -> None:
-        request = Request(dataset, version, analyst, question, epsilon, delta)
+        request = ChargeRequest(dataset, version, analyst, question, epsilon, delta)
         key = (dataset, version, question, epsilon, delta)
         permitted = dataset in self.budgets and dataset not in self.retired
         if not permitted or (analyst is not None and not self.may_ask(analyst, dataset)):

@@ -192,7 +192,7 @@ def test_a_later_entry_is_not_hidden(office: Office) -> None:
     # The row, its proof, and the entries since: all as they were, but for the last entry.
     old = office.place.copied("tokens", "merkle")
     office.ledger.revoke_token(office.ledger.authenticate(office.token).token)
-    office.ledger.inspected(ask())
+    office.ledger.record_inspection(ask())
     office.place.put_back(old)
     office.place.execute(
         "UPDATE idios_entries SET kind = 'inspected', payload = '{}' WHERE kind = 'token-revoked' AND sequence > 14"
@@ -228,11 +228,11 @@ def test_a_consistent_old_state_is_found_by_whoever_has_seen_a_newer_one(office:
 
 def test_another_history_is_found_however_long_it_has_become(office: Office) -> None:
     old = office.place.copied()
-    office.ledger.inspected(ask("of the first history"))
+    office.ledger.record_inspection(ask("of the first history"))
     office.place.put_back(old)
     with office.place.open() as another:
         for number in range(3):
-            another.inspected(ask(f"of the second history {number}"))
+            another.record_inspection(ask(f"of the second history {number}"))
     with pytest.raises(LedgerTampered, match="was there before"):
         office.ledger.reserve(ask("fresh", "1/4", analyst="bob"))
     with pytest.raises(LedgerTampered, match="was there before"):
@@ -244,11 +244,11 @@ def test_entries_that_others_wrote_are_followed(office: Office) -> None:
         another.withdraw("bob", "people")
         with pytest.raises(NotPermitted, match="withdrawn"):
             office.ledger.reserve(BOB)
-        another.inspected(ask("one"))
+        another.record_inspection(ask("one"))
         office.place.execute(
             "UPDATE idios_entries SET time = '' WHERE sequence = (SELECT MAX(sequence) FROM idios_entries)"
         )
-        another.inspected(ask("two"))
+        another.record_inspection(ask("two"))
     with pytest.raises(LedgerTampered, match="is not signed"):
         office.ledger.balance("people")
 
@@ -304,7 +304,7 @@ def test_an_emptied_ledger_is_not_a_new_one(office: Office) -> None:
 def test_rows_are_checked_now_and_then(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     # The end of the chain each time; all permissions only after a pause.
     now = 1000.0
-    monkeypatch.setattr("idios.ledger.record.time.monotonic", lambda: now)
+    monkeypatch.setattr("idios.ledger.verification.time.monotonic", lambda: now)
     office.ledger.check()
     office.place.execute("DELETE FROM idios_grants WHERE analyst = 'ada'")
     office.ledger.check()
@@ -312,7 +312,7 @@ def test_rows_are_checked_now_and_then(office: Office, monkeypatch: pytest.Monke
     for _ in range(2):
         with pytest.raises(LedgerTampered, match="table of grants has 1 rows of 2"):
             office.ledger.check()
-    assert office.ledger.trouble is not None
+    assert office.ledger.health.trouble is not None
     office.ledger.rebuild()
     office.ledger.check()
 

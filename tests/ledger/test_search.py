@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from idios.errors import InvalidInput
-from idios.ledger import Ledger, Reservation, Role
+from idios.ledger import Ledger, Reservation, Role, StoredAnswer
 from tests.ledger.ledger_place import Place, ask, people
 
 
@@ -85,6 +85,20 @@ def test_by_data_set(ledger: Ledger) -> None:
     assert numbers(ledger, dataset="people") == [15, 9, 8, 7, 5, 1]
     assert numbers(ledger, dataset="People") == [11, 10, 6, 2]
     assert numbers(ledger, dataset="peopl_") == []
+
+
+def test_answers_and_failures_are_found_by_their_numbers(ledger: Ledger) -> None:
+    charge = ledger.reserve(ask("min(x)", "1/9", analyst="ada"))  # 16
+    assert isinstance(charge, Reservation)
+    ledger.fail(charge, "first")  # 17
+    ledger.fail(charge, f'{{"dataset":"People","key":"{charge.key}"}}')  # 18: what a detail says does not count
+    stored = ledger.reserve(ask("median(100%_income)", analyst="ada"))
+    assert isinstance(stored, StoredAnswer)
+    ledger.release(charge, stored.key)  # 19: nor does an answer that is another question's key
+    assert numbers(ledger, dataset="people", kinds=("failed", "released")) == [19, 18, 17, 9, 8]
+    assert numbers(ledger, dataset="People", kinds=("failed", "released")) == [11]
+    assert numbers(ledger, analyst="ada", kinds=("failed", "released")) == [19, 18, 17, 9, 8]
+    assert ledger.verify().ok
 
 
 def test_by_analyst(ledger: Ledger) -> None:

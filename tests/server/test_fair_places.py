@@ -13,7 +13,7 @@ import uvicorn
 from idios.backends.duckdb import DuckDbBackend
 from idios.config import Settings
 from idios.errors import LedgerUnavailable
-from idios.ledger.running import RunningQuestions
+from idios.ledger.operational import RunningQuestions
 from idios.server import starting
 from tests.server.office import BY_REGION, Office, open_office, write_office
 

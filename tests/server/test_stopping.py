@@ -13,7 +13,7 @@ import pytest
 
 from idios.backends.duckdb import DuckDbBackend
 from idios.errors import LedgerUnavailable
-from idios.ledger import Ledger, Running, RunningQuestions
+from idios.ledger import Ledger, RunningQuestion, RunningQuestions
 from idios.server import desk
 from idios.server.desk import Asked, _Question
 from tests.server.office import MEDIAN, SECONDS, Office, open_another, open_office, until, write_office
@@ -33,7 +33,7 @@ def offices(
         yield here, there
 
 
-def row(office: Office, href: str) -> Running:
+def row(office: Office, href: str) -> RunningQuestion:
     found = office.ledger.running.find(href[-32:])
     assert found is not None
     return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from idios.errors import BudgetExceeded
-from idios.ledger.amounts import shown
+from idios.ledger.values import format_amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class Balance:
                 whose = f"analyst {self.analyst!r} on {whose}"
             remedy = "`idios ledger raise`" if self.analyst is None else "`idios analyst grant`"
             raise BudgetExceeded(
-                f"{whose}: {letter} = {shown(requested)} asked, {shown(remaining)} left of "
-                f"{shown(account.budget or Fraction(0))}; ask with less, or have the controller allow more "
+                f"{whose}: {letter} = {format_amount(requested)} asked, {format_amount(remaining)} left of "
+                f"{format_amount(account.budget or Fraction(0))}; ask with less, or have the controller allow more "
                 f"with {remedy}",
                 dataset=self.dataset,
                 analyst=self.analyst,
@@ -89,4 +89,4 @@ def shortage(refusal: BudgetExceeded) -> str:
     """
     letter = "δ" if refusal.quantity == "delta" else "ε"
     whose = "the data set's budget" if refusal.analyst is None else "the analyst's cap"
-    return f"{letter} = {shown(refusal.remaining)} left of {whose}"
+    return f"{letter} = {format_amount(refusal.remaining)} left of {whose}"

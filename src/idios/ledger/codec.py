@@ -14,7 +14,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from idios.ledger.amounts import read, stored
+from idios.ledger.values import decode_amount, encode_amount
 
 Record = TypeVar("Record")
 Plain = str | int | None
@@ -47,7 +47,7 @@ def to_plain(record: Any) -> dict[str, Plain]:
 
 def _plain(value: Any) -> Plain:
     if isinstance(value, Fraction):
-        return stored(value)
+        return encode_amount(value)
     # Drivers convert members of an enumeration differently; all store a plain text unchanged.
     return value.value if isinstance(value, StrEnum) else value
 
@@ -66,7 +66,7 @@ def from_plain(record: type[Record], plain: Mapping[str, Any]) -> Record:
         wanted: type[Any] = str if kind is Fraction or issubclass(kind, StrEnum) else kind
         if not isinstance(value, wanted):
             raise ValueError(f"{name} of {record.__name__} has the wrong type")
-        values[name] = read(value) if kind is Fraction else kind(value)
+        values[name] = decode_amount(value) if kind is Fraction else kind(value)
     return record(**values)
 
 

@@ -222,7 +222,7 @@ KINDS: dict[str, type[Fact]] = {
 
 
 def read_fact(kind: str, payload: str) -> Fact:
-    """The fact behind its kind and payload; ValueError if they are none.
+    """Read the fact behind its kind and payload; ValueError if they are none.
 
     >>> read_fact("retired", '{"dataset":"people"}')
     Retired(dataset='people')

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from idios.errors import InvalidInput
-from idios.ledger.amounts import amount, stored
 from idios.ledger.codec import canonical
-from idios.ledger.names import checked_name
+from idios.ledger.values import check_amount, check_name, encode_amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +22,17 @@ class Declaration:
     min_epsilon: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        checked_name("data set", self.dataset)
-        checked_name("version", self.version)
+        check_name("data set", self.dataset)
+        check_name("version", self.version)
         for name in ("epsilon", "delta", "min_epsilon"):
-            object.__setattr__(self, name, amount(name, getattr(self, name)))
+            object.__setattr__(self, name, check_amount(name, getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ChargeRequest:
     """One question in normal form, its cost, and who asks; the controller is `analyst=None`.
 
-    >>> Request("people", "2026-11", "ada", "median(income)", Fraction(1, 2)).key[:8]
+    >>> ChargeRequest("people", "2026-11", "ada", "median(income)", Fraction(1, 2)).key[:8]
     '40290d30'
     """
 
@@ -45,19 +44,19 @@ class Request:
     delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        checked_name("data set", self.dataset)
-        checked_name("version", self.version)
+        check_name("data set", self.dataset)
+        check_name("version", self.version)
         if self.analyst is not None:
-            checked_name("analyst", self.analyst)
+            check_name("analyst", self.analyst)
         if not isinstance(self.question, str) or not self.question:
             raise InvalidInput("a request needs the question's normal form as text")
         for name in ("epsilon", "delta"):
-            object.__setattr__(self, name, amount(name, getattr(self, name)))
+            object.__setattr__(self, name, check_amount(name, getattr(self, name)))
 
     @property
     def key(self) -> str:
         """The digest of what makes two requests one question: data set, version, normal form, ε, δ; not who asks."""
-        facts = [self.dataset, self.version, self.question, stored(self.epsilon), stored(self.delta)]
+        facts = [self.dataset, self.version, self.question, encode_amount(self.epsilon), encode_amount(self.delta)]
         return hashlib.sha256(canonical(facts).encode("ascii")).hexdigest()
 
 
@@ -68,7 +67,7 @@ class Reservation:
     `joined`: the data set was charged earlier, by a request whose answer was lost or is being computed.
     """
 
-    request: Request
+    request: ChargeRequest
     key: str
     sequence: int
     joined: bool
@@ -87,6 +86,22 @@ class StoredAnswer:
     answer: str
     sequence: int
     time: str
+
+    @classmethod
+    def of(cls, reservation: Reservation, answer: str, sequence: int, time: str) -> StoredAnswer:
+        """Make the answer to what was reserved, released by the entry of this number and time."""
+        request = reservation.request
+        return cls(
+            key=reservation.key,
+            dataset=request.dataset,
+            version=request.version,
+            question=request.question,
+            epsilon=request.epsilon,
+            delta=request.delta,
+            answer=answer,
+            sequence=sequence,
+            time=time,
+        )
 
 
 @dataclass(frozen=True, slots=True)

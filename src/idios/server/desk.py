@@ -34,8 +34,8 @@ from idios.backends.cancellation import CancellationToken
 from idios.config import Settings
 from idios.core.exact import exact
 from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError
-from idios.ledger import Identity, Role, Running
-from idios.ledger.running import LIVE
+from idios.ledger import Identity, Role, RunningQuestion
+from idios.ledger.operational import LIVE
 from idios.party import Charged, Drawn, TrustedParty
 from idios.query.plan import Plan
 from idios.server.lanes import Lanes
@@ -173,7 +173,7 @@ class Desk:
         return self._taken
 
     async def ask(
-        self, party: TrustedParty, asked: Asked, identity: Identity, once: str | None, wait: float
+        self, party: TrustedParty, asked: Asked, identity: Identity, idempotency_key: str | None, wait: float
     ) -> Answer | Progress:
         """Charge and answer a question; one that takes longer than ``wait`` seconds is answered later."""
         if self._closing:
@@ -185,7 +185,9 @@ class Desk:
         came = asyncio.get_running_loop().time()
         try:
             plan = await self.plan(party, asked, identity)
-            charged = await run_sync(lambda: party.reserve(plan, analyst=analyst(identity), once=once))
+            charged = await run_sync(
+                lambda: party.reserve(plan, analyst=analyst(identity), idempotency_key=idempotency_key)
+            )
         except BaseException:
             self._take(asker, -1)
             raise
@@ -360,13 +362,13 @@ class Desk:
             log.error("progress not recorded", extra={"fields": {"error": type(error).__name__}})
             return None
 
-    def _own(self, id: str, identity: Identity) -> Running:
+    def _own(self, id: str, identity: Identity) -> RunningQuestion:
         row = self._running.find(id)
         if row is None or row.caller != caller(identity):
             raise Refused(NO_SUCH_QUESTION)
         return row
 
-    def _shown(self, row: Running) -> Progress:
+    def _shown(self, row: RunningQuestion) -> Progress:
         now = datetime.now(UTC)
         elapsed = round((now - datetime.fromisoformat(row.started)).total_seconds(), 1)
         state = row.state

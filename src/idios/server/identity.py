@@ -42,7 +42,7 @@ def session_of(request: Request) -> Session | None:
     service = service_of(request)
     cookie = request.cookies.get(cookie_name(request))
     session = None if cookie is None else service.sessions.read(cookie)
-    return None if session is None or service.party.ledger.sessions.ended(session.id) else session
+    return None if session is None or service.party.ledger.sessions.has_ended(session.id) else session
 
 
 def cookie_name(request: Request) -> str:

@@ -58,9 +58,9 @@ def verify(ledger: Ledger, wait: float = 5) -> None:
         if found.ok:
             log.info("verified the ledger", extra={"fields": {"entries": found.entries, "head": str(found.head)}})
         else:
-            ledger.distrust(str(found))
+            ledger.health.distrust(str(found))
         return
-    ledger.distrust("the ledger could not be verified")
+    ledger.health.distrust("the ledger could not be verified")
 
 
 def hints(configuration: Configuration) -> list[str]:

@@ -111,10 +111,10 @@ async def _asked(visit: Visit, asked: Asked) -> Answer | Progress:
     if service.settings.log_questions:
         visit.request.scope["idios.log"] = {"sql": asked.sql, "epsilon": asked.epsilon}
     party = await run_sync(lambda: visit.party)
-    return await service.desk.ask(party, asked, visit.identity, _once(visit, asked), PATIENCE)
+    return await service.desk.ask(party, asked, visit.identity, _make_idempotency_key(visit, asked), PATIENCE)
 
 
-def _once(visit: Visit, asked: Asked) -> str:
+def _make_idempotency_key(visit: Visit, asked: Asked) -> str:
     """The idempotency key of a form and its question: a reload repeats it, and a changed text gets another."""
     facts = json.dumps([visit.sent("once"), asked.sql, asked.epsilon, asked.split])
     return "console-" + hashlib.sha256(facts.encode()).hexdigest()

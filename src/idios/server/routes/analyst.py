@@ -76,14 +76,16 @@ async def quote(body: QuestionBody, identity: Caller, service: Served) -> Respon
     },
     summary="Ask a question",
 )
-async def query(body: QueryBody, identity: Caller, service: Served, request: Request, once: Key = None) -> Response:
+async def query(
+    body: QueryBody, identity: Caller, service: Served, request: Request, idempotency_key: Key = None
+) -> Response:
     """Charge and answer a question. The same question again returns the stored answer, free."""
     party = await run_sync(service.party_for, identity)
     asked = read_question(body)
     if service.settings.log_questions:
         request.scope["idios.log"] = {"sql": asked.sql, "epsilon": asked.epsilon}
     wait = service.settings.wait_seconds if body.wait is None else body.wait
-    found = await service.desk.ask(party, asked, identity, once, wait)
+    found = await service.desk.ask(party, asked, identity, idempotency_key, wait)
     if isinstance(found, Progress):
         return _progress(found, request, status=202)
     return await run_sync(lambda: encoded(AnswerShown.model_validate(found.to_dict())))

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 
 from idios.core.exact import exact
-from idios.ledger import Anchor, Entry, Role, Token
+from idios.ledger import Anchor, Entry, Role, TokenRow
 from idios.server.identity import Controller, Served
 from idios.server.replies import encoded, listed, page
 from idios.server.routes.analyst import read_question, shown_balance
@@ -169,7 +169,7 @@ def _facts(entry: Entry) -> dict[str, Any]:
     return {"sequence": entry.sequence, "time": entry.time, "kind": entry.kind}
 
 
-def shown_token(token: Token) -> dict[str, Any]:
+def shown_token(token: TokenRow) -> dict[str, Any]:
     """A token for JSON."""
     return {
         "token": token.token,

@@ -37,7 +37,7 @@ def readyz(service: Served) -> Health:
     except (LedgerError, DataChanged) as error:
         log.error("not ready", extra={"fields": {"problem": str(error)}})
         raise Refused(problem(error)) from None
-    return Health(status="verifying" if ledger.verifying else "ready")
+    return Health(status="verifying" if ledger.health.verifying else "ready")
 
 
 @router.get("/metrics", responses=errors(), summary="Metrics for Prometheus", response_class=Response)

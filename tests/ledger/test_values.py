@@ -10,16 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idios.errors import InvalidInput
-from idios.ledger import Account, Declaration, Request
-from idios.ledger.amounts import COMMON, amount, read, shown, stored
-from idios.ledger.names import moment, system_clock
+from idios.ledger import Account, ChargeRequest, Declaration
+from idios.ledger.values import (
+    COMMON,
+    check_amount,
+    decode_amount,
+    encode_amount,
+    format_amount,
+    format_time,
+    system_clock,
+)
 from tests.ledger.ledger_place import ask, people
 
 
 @pytest.mark.parametrize("value", [0.1, 1.0, "1/2", None, True, float("nan"), 1j])
 def test_only_exact_numbers_are_amounts(value: object) -> None:
     with pytest.raises(InvalidInput, match="epsilon must be an exact Fraction"):
-        amount("epsilon", value)  # type: ignore[arg-type]
+        check_amount("epsilon", value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -27,44 +34,44 @@ def test_only_exact_numbers_are_amounts(value: object) -> None:
 )
 def test_amounts_that_are_refused(value: Fraction) -> None:
     with pytest.raises(InvalidInput, match="epsilon must be"):
-        Request("people", "1", None, "q", value)
+        ChargeRequest("people", "1", None, "q", value)
     with pytest.raises(InvalidInput, match="delta must be"):
         Declaration("people", "1", Fraction(1), value)
 
 
 def test_an_enormous_amount_is_refused_without_printing_it() -> None:
     with pytest.raises(InvalidInput, match=r"a fraction of \d+ bits"):
-        amount("epsilon", Fraction(1, 10**100_000))
+        check_amount("epsilon", Fraction(1, 10**100_000))
 
 
 @pytest.mark.parametrize("text", ["0.05", "1e-30", "1/3", "1/997", "1/3000", "10", "0"])
 def test_amounts_that_people_write(text: str) -> None:
-    assert amount("epsilon", Fraction(text)) == Fraction(text)
+    assert check_amount("epsilon", Fraction(text)) == Fraction(text)
 
 
 def test_sums_stay_short_whatever_is_asked() -> None:
     chance = random.Random(7)
     total = Fraction(0)
     for _ in range(3000):
-        total += amount(
+        total += check_amount(
             "epsilon",
             Fraction(chance.randint(1, 10**9), chance.randint(1, 1000) * 10 ** chance.randint(0, 27)),
         )
     assert COMMON % total.denominator == 0
-    assert len(stored(total)) < 1000
-    assert read(stored(total)) == total
+    assert len(encode_amount(total)) < 1000
+    assert decode_amount(encode_amount(total)) == total
 
 
 @given(st.fractions(min_value=0, max_denominator=10**9))
 def test_what_is_stored_is_read_back(value: Fraction) -> None:
-    assert read(stored(value)) == value
-    assert Fraction(shown(value)) == value
+    assert decode_amount(encode_amount(value)) == value
+    assert Fraction(format_amount(value)) == value
 
 
 @pytest.mark.parametrize("text", ["", "1", "2/4", "-1/2", "1/0", "01/2", "1/2 ", "0.5", "1/2/3", "٣/٤", "nan"])
 def test_one_text_for_one_amount(text: str) -> None:
     with pytest.raises(ValueError, match="an amount is stored"):
-        read(text)
+        decode_amount(text)
 
 
 def test_accounts_compare_exactly() -> None:
@@ -78,7 +85,7 @@ def test_accounts_compare_exactly() -> None:
 @pytest.mark.parametrize("name", ["", "a\nb", "a\x00b", "\ud800", "x" * 201, 5, None])
 def test_names_that_are_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="a name of a data set is 1 to 200 printable"):
-        Request(name, "1", None, "q", Fraction(1))
+        ChargeRequest(name, "1", None, "q", Fraction(1))
     with pytest.raises(InvalidInput, match="version"):
         people(version=name)
     if name is not None:
@@ -93,4 +100,4 @@ def test_a_question_is_text() -> None:
 
 def test_a_clock_has_a_time_zone() -> None:
     with pytest.raises(InvalidInput, match="time zone"):
-        moment(system_clock().replace(tzinfo=None))
+        format_time(system_clock().replace(tzinfo=None))

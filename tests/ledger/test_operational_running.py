@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from idios.errors import InvalidInput
-from idios.ledger import Ledger, Running
+from idios.ledger import Ledger, RunningQuestion
 from tests.ledger.ledger_place import Place, ask
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -32,7 +32,7 @@ def test_a_question_from_begin_to_end(place: Place) -> None:
         assert other.running.find("q1") is None
         ledger.running.begin("q1", "analyst:zoë", "people", '{"sql": "SELECT ε"}')
         begun = "2026-11-15T00:00:00.000000Z"
-        assert other.running.find("q1") == Running(
+        assert other.running.find("q1") == RunningQuestion(
             "q1", "analyst:zoë", "people", '{"sql": "SELECT ε"}', begun, begun, "", 0.0, "running", False
         )
         clock.now += timedelta(seconds=2)
