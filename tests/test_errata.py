@@ -22,8 +22,7 @@ from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import FINENESS, Histogram, Median, RangeCount
 from idios.errors import InvalidInput
 from idios.evaluation import smooth
-from idios.evaluation.admissible import Admissible, paper_pair
-from idios.evaluation.laplace import Laplace
+from idios.evaluation.noises import Admissible, Laplace, paper_pair
 from idios.evaluation.smooth import median_smooth_sensitivity
 from tests import oracle
 from tests.oracle import Space, Table

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from idios.errors import InvalidInput
-from idios.evaluation.admissible import Admissible, paper_pair, tight_pair
+from idios.evaluation.noises import Admissible, paper_pair, tight_pair
 
 
 def test_gamma_two_is_the_cauchy_distribution() -> None:

@@ -125,8 +125,8 @@ def test_the_exponential_mechanism_by_integration() -> None:
     t = np.linspace(low, high, 400_001)
     density = np.exp(-epsilon / 2 * np.abs(np.searchsorted(values, t) - 2.5))
     expected = float((density * np.abs(t - 0.45)).sum() / density.sum())
-    assert baselines.exponential_median(values, low, high, epsilon) == pytest.approx(expected, rel=1e-3)
-    assert len(baselines.baselines(Median())) == 4
+    assert baselines.exponential_median_error(values, low, high, epsilon) == pytest.approx(expected, rel=1e-3)
+    assert len(baselines.list_baselines(Median())) == 4
 
 
 def test_as_a_data_frame() -> None:

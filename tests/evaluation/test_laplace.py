@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from idios.evaluation.laplace import Laplace
+from idios.evaluation.noises import Laplace
 
 
 @pytest.mark.parametrize("scale", [0.01, 1, 250])

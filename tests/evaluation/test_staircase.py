@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from idios.evaluation.laplace import Laplace
-from idios.evaluation.staircase import Staircase
+from idios.evaluation.noises import Laplace, Staircase
 
 CASES = [Staircase(1, 0.1), Staircase(1, 1), Staircase(3, 2), Staircase(0.2, 8)]
 

@@ -9,10 +9,7 @@ import pytest
 from scipy import integrate
 
 from idios.errors import InvalidInput
-from idios.evaluation.admissible import Admissible
-from idios.evaluation.laplace import Laplace
-from idios.evaluation.staircase import Staircase
-from idios.evaluation.symmetric import Symmetric
+from idios.evaluation.noises import Admissible, Laplace, Staircase, Symmetric
 
 NOISES = [
     Laplace(1),

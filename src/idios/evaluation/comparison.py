@@ -22,8 +22,8 @@ from idios.core.exact import Number, positive, text
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, Unanswerable
-from idios.evaluation.baselines import baselines
-from idios.evaluation.content import plain
+from idios.evaluation.baselines import list_baselines
+from idios.evaluation.report import make_jsonable
 from idios.evaluation.statistics import DEFAULT, named
 
 DELTA = "1e-6"
@@ -78,7 +78,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Everything, fit for JSON."""
         facts = {"size": self.size, "missing": self.missing, "epsilon": self.epsilon, "bounds": self.bounds}
-        found: dict[str, Any] = plain({"note": EYES, **facts, "rows": [_told(row) for row in self.rows]})
+        found: dict[str, Any] = make_jsonable({"note": EYES, **facts, "rows": [_told(row) for row in self.rows]})
         return found
 
 
@@ -188,7 +188,7 @@ def _baselines(
     rows = []
     values = np.asarray(column.raw, dtype=np.float64) * float(column.domain.step)
     low, high = (float(end * column.domain.step) for end in (column.domain.low, column.domain.high))
-    for baseline in baselines(statistic):
+    for baseline in list_baselines(statistic):
         row = Row(label, value, baseline.name, "ε-DP", math.inf, note="infinite: needs bounds", style=baseline.style)
         if column.domain.bounded:
             row = replace(row, error=baseline.error(values, low, high, epsilon), note="")

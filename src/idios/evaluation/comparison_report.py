@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from idios.evaluation.comparison import EYES, Comparison, Row
-from idios.evaluation.content import Figure, Panel, Section, Series, Table, shown
+from idios.evaluation.report import Figure, Panel, Section, Series, Table, format_cell
 
 
 def section(found: Comparison, column: str) -> Section:
@@ -38,7 +38,7 @@ def section(found: Comparison, column: str) -> Section:
 def percentage(row: Row) -> str:
     """The error as a share of the value."""
     relative = row.relative
-    return "" if relative is None or math.isinf(relative) else f"{shown(100 * relative)} %"
+    return "" if relative is None or math.isinf(relative) else f"{format_cell(100 * relative)} %"
 
 
 def _panel(name: str, rows: list[Row], column: str) -> Panel:
@@ -53,7 +53,7 @@ def _panel(name: str, rows: list[Row], column: str) -> Panel:
         series,
         f"expected absolute error ({column}, log scale)",
         "",
-        f"{name} (true value {shown(value)})",
+        f"{name} (true value {format_cell(value)})",
         log_x=True,
         categories=tuple(listed.values()),
     )
