@@ -1,4 +1,4 @@
-"""Maximum, counts and errata: what the paper has no figure for."""
+"""Maximum and second maximum: what the paper has no figure for."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from idios.backends.arrays import read_numbers
 from idios.core.calibration import Protection, calibrate, choose
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import KthLargest
-from idios.evaluation import extremes, sections
-from idios.evaluation.errata import compute_errata
+from idios.evaluation import extremes
 from idios.evaluation.samples import EXPONENTIAL, NORMAL, UNIFORM, draw_top_ranks, make_generator
 from idios.evaluation.smooth import maximum_smooth_sensitivity
 
@@ -64,21 +63,3 @@ def test_the_formulas_are_the_engines() -> None:
     mechanism = calibrate(choice, statistic, summary, protection)
     engine = mechanism.expected_absolute(statistic.envelope(summary, 0).value) * 1e-6
     assert extremes.second_largest_error(ranks, 100.0, 1.0)[0] == pytest.approx(engine, rel=1e-3)
-
-
-def test_counts_gain_nothing() -> None:
-    numbers = sections.describe_counts().numbers
-    for _, _, local, bound, idp, dp in numbers["ranges"]:
-        assert (local, idp) == (bound, dp)
-    for _, notion, local, bound, idp, dp in numbers["histograms"]:
-        assert (local, idp) == (bound, dp)
-        assert bound == (2 if notion == "replace" else 1)
-
-
-def test_all_errata_are_there() -> None:
-    found = compute_errata()
-    assert len(found) == 14
-    values = {one.title: one.holds for one in found}
-    assert values["The admissible pair"] > 1
-    assert values["Bounds taken from the data"] > 1000
-    assert all(str(one.printed) != str(one.holds) for one in found)

@@ -19,7 +19,6 @@ from idios.evaluation.medians import SIZES, Medians, PanelMeasurement, measure_p
 from idios.evaluation.noises import Staircase
 from idios.evaluation.reproduction import FULL
 from idios.evaluation.samples import NORMAL, SHAPES, UNIFORM, draw_sorted_sets, make_generator
-from idios.evaluation.sections import describe_noise
 from idios.evaluation.smooth import median_smooth_sensitivity
 
 # Mean absolute errors at ε = 1 for n = 10, 100, 1000, worked out apart from this package, by sampling too. One of them,
@@ -121,16 +120,6 @@ def test_a_group_that_reaches_past_the_data_is_infinite() -> None:
     medians = Medians.cut(data, UNIFORM.bounds)
     assert np.isfinite(medians.group(4, 1.0)).all()
     assert np.isinf(medians.group(5, 1.0)).all()
-
-
-def test_the_interval_table_is_the_papers() -> None:
-    found = describe_noise().numbers
-    printed = {name: one["printed"] for name, one in found.items() if one["printed"]}
-    assert len(printed) == 3
-    for name, half in printed.items():
-        assert found[name]["half_width"] == pytest.approx(half, abs=0.06)
-    assert found["DP smooth, γ = 3, tight pair"]["half_width"] == pytest.approx(9.05, abs=0.01)
-    assert found["DP smooth, γ = 2, tight pair"]["half_width"] == pytest.approx(25.4, abs=0.05)
 
 
 def _engine(values, epsilon: float, level: str, bounds=None, **options) -> tuple[float, float]:

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from idios.cli.main import app
 from idios.evaluation import rendering, reproduction
-from idios.evaluation.report import Figure, Panel, Section, Series, Table
-from idios.evaluation.reproduction import Effort, reproduce
+from idios.evaluation.reproduction import Effort
 from tests.services.chromium import opened, program
 
 FIGURES = {"densities", "panels", "fair", "levels", "maximum", "counts"}
+
 
 DRAWN = """Object.fromEntries([...document.querySelectorAll('.figure')].map(f => [f.id, {
     drawn: f.querySelectorAll('.scatterlayer .trace').length,
@@ -39,14 +39,6 @@ def test_the_numbers_and_a_machine_without_a_browser(tmp_path: Path, monkeypatch
     assert "minimum and maximum" in numbers["panels"]["conventions"]
     assert json.loads((folder / "numbers.json").read_text()) == numbers
     assert numbers["fair"]["panels"][0]["group10"][0] == "inf"  # JSON knows no infinity
-
-
-def test_progress_is_told() -> None:
-    told: list[float] = []
-    reproduce(Effort(median=20, extremes=20), lambda step, share: told.append(share))
-    assert told[0] == 0
-    assert told[-1] == 1
-    assert told == sorted(told)
 
 
 def test_the_report_in_a_browser(tmp_path: Path) -> None:
@@ -77,18 +69,3 @@ def test_the_report_in_a_browser(tmp_path: Path) -> None:
             picture = (tmp_path / f"{name}{variant}.png").read_bytes()
             assert picture.startswith(b"\x89PNG")
             assert int.from_bytes(picture[16:20], "big") == rendering.WIDTH
-
-
-def test_text_is_escaped() -> None:
-    figure = Figure("f", "</script><b>", (Panel((Series("<i>", "local", (1.0,), (2.0,)),), "x", "y"),), "a < b")
-    text = rendering.render_report(
-        "t", "l", [Section("s", "<u>", "1 < 2", (figure,), (Table("t", "<t>", ("<h>",), (("<c>",),)),))]
-    )
-    assert "</script><b>" not in text
-    assert "<c>" not in text
-    assert "<u>" not in text
-
-
-def test_the_policy_allows_no_request() -> None:
-    assert "default-src 'none'" in rendering.POLICY
-    assert "http" not in rendering.POLICY
