@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from idios.evaluation import rendering
-from idios.evaluation.report import Figure, Panel, Section, Series, Table
+from idios.evaluation.document import Figure, Panel, Section, Series, Table
 
 
 def test_text_is_escaped() -> None:

@@ -17,7 +17,7 @@ from idios.errors import ConfigurationError, InvalidInput, SourceError
 
 if TYPE_CHECKING:
     from idios.evaluation.comparison import Comparison
-    from idios.evaluation.report import Figure
+    from idios.evaluation.document import Figure
 
 # plotly is slow to import, and an extra: only what draws figures imports it, when it runs.
 
@@ -99,7 +99,7 @@ def compare(
 def _print_comparison(found: Comparison, column: str) -> None:
     from idios.evaluation.comparison import EYES
     from idios.evaluation.comparison_report import percentage
-    from idios.evaluation.report import format_cell
+    from idios.evaluation.document import format_cell
 
     known = f"bounds {found.bounds[0]} to {found.bounds[1]}" if found.bounds else "no bounds"
     show.out.print(EYES, style="bold")
@@ -140,7 +140,7 @@ def _pictures(figures: list[Figure], out: Path) -> None:
 
 
 def _print(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    from idios.evaluation.report import format_cell
+    from idios.evaluation.document import format_cell
 
     table = Table(title=title, title_justify="left")
     for name in head:

@@ -23,7 +23,7 @@ from idios.core.neighbours import Neighbours
 from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, Unanswerable
 from idios.evaluation.baselines import list_baselines
-from idios.evaluation.report import make_jsonable
+from idios.evaluation.document import make_jsonable
 from idios.evaluation.statistics import DEFAULT, named
 
 DELTA = "1e-6"

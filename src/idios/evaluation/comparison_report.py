@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from idios.evaluation.comparison import EYES, Comparison, Row
-from idios.evaluation.report import Figure, Panel, Section, Series, Table, format_cell
+from idios.evaluation.document import Figure, Panel, Section, Series, Table, format_cell
 
 
 def section(found: Comparison, column: str) -> Section:

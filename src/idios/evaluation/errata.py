@@ -17,8 +17,8 @@ from idios.core.domain import Domain
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import FINENESS, Histogram, Median, RangeCount
+from idios.evaluation.document import Table
 from idios.evaluation.noises import Admissible, paper_pair
-from idios.evaluation.report import Table
 from idios.evaluation.smooth import median_smooth_sensitivity
 
 

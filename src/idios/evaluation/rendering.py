@@ -26,7 +26,7 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
 from idios.errors import IdiosError
-from idios.evaluation.report import Figure, Panel, Section, Series, Table, format_cell
+from idios.evaluation.document import Figure, Panel, Section, Series, Table, format_cell
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from idios.evaluation import sections
+from idios.evaluation.document import Section, make_jsonable
 from idios.evaluation.errata import compute_errata
 from idios.evaluation.extremes import run_sweeps
 from idios.evaluation.medians import SIZES, measure_panel
-from idios.evaluation.report import Section, make_jsonable
 from idios.evaluation.samples import SHAPES
 
 Progress = Callable[[str, float], None]

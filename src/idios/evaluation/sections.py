@@ -12,13 +12,13 @@ from idios.core.domain import Domain
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Histogram, RangeCount
 from idios.core.summary import Summary
+from idios.evaluation.document import Figure, Panel, Section, Series, Table
 from idios.evaluation.errata import Erratum
 from idios.evaluation.extremes import NAMES as EXTREME_NAMES
 from idios.evaluation.extremes import Sweep
 from idios.evaluation.medians import EPSILONS, PanelMeasurement
 from idios.evaluation.medians import NAMES as MEDIAN_NAMES
 from idios.evaluation.noises import Admissible, Laplace, Staircase, Symmetric, paper_pair, tight_pair
-from idios.evaluation.report import Figure, Panel, Section, Series, Table
 from idios.evaluation.samples import make_generator
 
 ERROR_LABEL = "mean absolute error (data units)"
