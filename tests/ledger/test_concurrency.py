@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -14,6 +13,7 @@ from idios.errors import BudgetExceeded, LedgerUnavailable
 from idios.ledger import Ledger, Request, Reservation, StoredAnswer
 from idios.ledger.turnstile import Turnstile, turnstile_for
 from tests.ledger.ledger_place import Place, ask, finished, kinds, people
+from tests.waiting import until
 
 THREADS = 16
 PROCESSES = 4
@@ -115,8 +115,7 @@ def test_a_turnstile_serves_in_order() -> None:
     with turnstile.turn(10):
         for waiting, thread in enumerate(threads):
             thread.start()
-            while len(turnstile._waiting) <= waiting:
-                time.sleep(0.001)
+            until(lambda waiting=waiting: len(turnstile._waiting) > waiting)
     for thread in threads:
         thread.join()
     assert served == list(range(20))
