@@ -58,6 +58,7 @@ def test_enough_data_sets() -> None:
     assert FULL.median >= 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "n"), PANELS)
 def test_every_panel(shape: str, n: int) -> None:
     one = measured(shape, n)
