@@ -147,6 +147,7 @@ def party() -> Any:
         yield opened
 
 
+@pytest.mark.slow
 def test_ten_thousand_questions(party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(11)
     outcomes: Counter[str] = Counter()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -18,17 +17,10 @@ from idios.backends.duckdb import DuckDbConnection
 from idios.core.statistics import Median
 from idios.errors import SourceError
 from tests.conformance.plans import dataset, plan, whole
+from tests.waiting import until
 
 SLOW = "SELECT sum(i % 7) FROM range(1000000000000) AS r(i)"
 WAIT = 20.0
-
-
-def until(true: Callable[[], object]) -> None:
-    """Wait for something that another thread does."""
-    end = time.monotonic() + WAIT
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_steps_are_told_until_the_stop() -> None:
@@ -59,9 +51,9 @@ def test_a_stop_interrupts_until_the_end_and_never_after() -> None:
 
     with pytest.raises(Cancelled), cancellation.interruptible(lambda: interrupts.append(1)):
         statement()
-    seen = len(interrupts)
-    time.sleep(0.2)
-    assert len(interrupts) == seen
+    sent = len(interrupts)
+    time.sleep(0.2)  # time in which another interrupt would come: that none does is the subject
+    assert len(interrupts) == sent
 
 
 def test_a_stop_outside_interrupts_nothing() -> None:
@@ -72,7 +64,7 @@ def test_a_stop_outside_interrupts_nothing() -> None:
     entered = False
     with pytest.raises(Cancelled), cancellation.interruptible(lambda: interrupts.append(2)):
         entered = True
-    time.sleep(0.2)
+    time.sleep(0.2)  # time in which an interrupt would come: that none does is the subject
     assert not interrupts
     assert not entered
 
@@ -82,7 +74,7 @@ def test_the_end_waits_for_an_interrupt_on_its_way() -> None:
 
     def slow() -> None:
         began.set()
-        time.sleep(0.3)
+        time.sleep(0.3)  # longer than the statement takes to end
         over.append(1)
 
     def statement() -> None:
@@ -193,7 +185,7 @@ def test_a_pool_opens_what_it_needs_and_closes_when_all_are_back() -> None:
         with pool.acquire(CancellationToken()) as first, pool.acquire(CancellationToken()) as second:
             assert first is not second
             closing: Future[None] = threads.submit(pool.close)
-            time.sleep(0.1)
+            time.sleep(0.1)  # time in which the pool would close: that it does not is the subject
             assert not closing.done()
             assert not any(connection.closed for connection in opened)
         closing.result(WAIT)

@@ -99,6 +99,7 @@ SPICES = [
 ]
 
 
+@pytest.mark.slow
 def test_one_record_of_an_undeclared_column_changes_no_other(folder: Path) -> None:
     """4,000 pairs of files that differ in one record: as many rows, and the declared fields as they were."""
     draw = random.Random(58)

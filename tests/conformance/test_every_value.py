@@ -38,6 +38,8 @@ from tests.conformance.engines import SPARK, DuckdbEngine, Engine, PostgresqlEng
 from tests.conformance.hostile import Hostile, Meaning
 from tests.conformance.reference import reference
 
+pytestmark = pytest.mark.slow
+
 HARMLESS = 12
 """So many records hold nothing, or a value from the middle of the type."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
@@ -19,6 +18,7 @@ from idios.core.statistics import Count, DistinctCount, KthLargest, Mean, Median
 from idios.query.predicates import Among
 from tests.conformance.engines import Engine
 from tests.conformance.plans import by, category, dataset, number, plan, whole
+from tests.waiting import until
 
 SLOW = {
     "duckdb": "SELECT sum(i % 7) AS s FROM range(1000000000000) AS r(i)",
@@ -29,13 +29,6 @@ WAIT = 60.0
 DATA = dataset(whole("n"))
 TABLE = pa.table({"n": pa.array(range(1001), pa.int64())})
 ASKED = plan(DATA, (Median(), "n"))
-
-
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + WAIT
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 class Slowed:
@@ -71,7 +64,7 @@ def test_a_running_statement_is_stopped(engine: Engine, monkeypatch: pytest.Monk
             cancellation = slowed.token()
             running = pool.submit(backend.summarise, ASKED, cancellation)
             until(lambda cancellation=cancellation: cancellation in slowed.running)
-            time.sleep(wait)
+            time.sleep(wait)  # no engine tells when it begins
             cancellation.cancel()
             with pytest.raises(Cancelled):
                 running.result(WAIT)

@@ -35,6 +35,8 @@ from tests.conformance.plans import by, category, dataset, number, plan, whole
 from tests.conformance.reference import Table, reference
 from tests.conformance.test_statistics import same
 
+pytestmark = pytest.mark.slow
+
 N = 100_000
 draw = random.Random(7)
 WILD = [draw.randrange(-(10**12), 10**12) for _ in range(N)]

@@ -15,6 +15,7 @@ from idios.errors import AnswerFailed, LedgerUnavailable
 from idios.server import side_work
 from idios.server.problems import BUSY, Refused
 from tests.console.console_office import BY_REGION, MEDIAN, Office, csrf, sign_in
+from tests.waiting import until
 
 TWO = "SELECT COUNT(*) AS n, MEDIAN(income) AS middle FROM people WHERE age > 40"
 
@@ -261,9 +262,12 @@ def test_a_question_goes_back_into_the_form_without_an_address_that_tells_it(
     ada = sign_in(own_office, own_office.tokens.ada)
     gone = _ask(ada, TWO, split="n = 1\r\nmiddle = 4")
     assert gone.status_code == 303
-    page = ada.get(gone.headers["location"]).text
-    while "Still computing" in page:
-        page = ada.get(gone.headers["location"]).text
+
+    def answered_page() -> str | None:
+        text: str = ada.get(gone.headers["location"]).text
+        return None if "Still computing" in text else text
+
+    page = until(answered_page)
     assert "split n = 1, middle = 4" in page
     form = re.search(r'<form method="(\w+)" action="/console/ask">(.*?)</form>', page, re.DOTALL)
     assert form

@@ -1,25 +1,20 @@
-"""``idios compare``: the levels and baselines on generated data, as a function, a table, JSON and a page."""
+"""Levels and baselines compared on generated data; the command has its tests in tests/cli."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import idios.evaluation.baselines as baselines
-from idios.cli.main import app
 from idios.core.statistics import Median
 from idios.errors import InvalidInput
 from idios.evaluation import compare, compare_frame
 from idios.evaluation.comparison import parse_statistic
 from idios.party import TrustedParty
-from tests.services.chromium import opened
 
 INCOMES = np.round(np.random.default_rng(5).lognormal(10, 1, 1001)).astype(np.int64)
 ALL = ("median", "kth_largest 2", "trimmed_mean 0.05", "iqr", "mean", "maximum", "minimum", "total", "variance")
@@ -154,8 +149,8 @@ def test_the_exponential_mechanism_by_integration() -> None:
     t = np.linspace(low, high, 400_001)
     density = np.exp(-epsilon / 2 * np.abs(np.searchsorted(values, t) - 2.5))
     expected = float((density * np.abs(t - 0.45)).sum() / density.sum())
-    assert baselines.exponential_median(values, low, high, epsilon) == pytest.approx(expected, rel=1e-3)
-    assert len(baselines.baselines(Median())) == 4
+    assert baselines.exponential_median_error(values, low, high, epsilon) == pytest.approx(expected, rel=1e-3)
+    assert len(baselines.list_baselines(Median())) == 4
 
 
 def test_as_a_data_frame() -> None:
@@ -175,61 +170,3 @@ def test_unknown_statistics_are_refused(text: str) -> None:
 def test_empty_columns_are_refused() -> None:
     with pytest.raises(InvalidInput, match="no values"):
         compare(np.array([], dtype=np.int64))
-
-
-@pytest.fixture
-def people(tmp_path: Path) -> str:
-    path = tmp_path / "people.csv"
-    lines = ["income,height,name", *(f"{income},{1 + i / 1000:.3f},a" for i, income in enumerate(INCOMES))]
-    path.write_text("\n".join([*lines, ",,b"]) + "\n")
-    return str(path)
-
-
-def run(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["compare", *arguments])
-    if result.exception is not None:
-        raise result.exception
-    return result.stdout
-
-
-def test_the_command(people: str) -> None:
-    shown = run(people, "--column", "income")
-    assert "controller's eyes" in shown
-    for part in ("individual", "needs bounds", "infinite", "1,001 values"):
-        assert part in " ".join(shown.split())
-    found = json.loads(run(people, "-c", "income", "--bounds", "0..1000000", "--statistics", "median,iqr", "--json"))
-    assert "controller's eyes" in found["note"]
-    assert found["missing"] == 1
-    assert {row["statistic"] for row in found["rows"]} == {"median", "iqr"}
-    rows = {row["mechanism"]: row["error"] for row in found["rows"] if row["statistic"] == "median"}
-    library = errors(compare(INCOMES, statistics=["median"], bounds=(0, 1_000_000)), "median")
-    assert rows["DP, exponential mechanism"] == pytest.approx(library["DP, exponential mechanism"])
-    assert rows["individual"] == pytest.approx(library["individual"])
-    unbounded = json.loads(run(people, "-c", "income", "--statistics", "median", "--json"))
-    assert [row["error"] for row in unbounded["rows"]][-1] == "inf"
-
-
-def test_the_commands_refusals(people: str) -> None:
-    for arguments, words in (
-        (("--column", "wealth"), "no column"),
-        (("--column", "name"), "is text"),
-        (("--column", "income", "--bounds", "5"), r"LOW\.\.HIGH"),
-        (("--column", "income", "--bounds", "5..2"), "lower ≤ upper"),
-        (("--column", "income", "--epsilon", "0"), "epsilon"),
-    ):
-        with pytest.raises(InvalidInput, match=words):
-            run(people, *arguments)
-
-
-def test_the_page(people: str, tmp_path: Path) -> None:
-    path = tmp_path / "compared.html"
-    run(people, "--column", "height", "--bounds", "0..3", "--html", str(path))
-    with opened(path) as seen:
-        seen.wait("document.querySelectorAll('.figure .trace').length > 10")
-        text = seen.page.inner_text("body")
-        ticks = seen.page.evaluate("[...document.querySelectorAll('g[class^=y][class$=tick]')].map(t => t.textContent)")
-    assert "controller's eyes" in text
-    assert "exponential mechanism" in text
-    assert sum(tick.startswith("individual") for tick in ticks) == 6
-    assert seen.requests == []
-    assert seen.faults == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -14,6 +13,7 @@ from idios.errors import BudgetExceeded, LedgerUnavailable
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
 from idios.ledger.database import FairLock, get_fair_lock
 from tests.ledger.ledger_place import Place, ask, finished, kinds, people
+from tests.waiting import until
 
 THREADS = 16
 PROCESSES = 4
@@ -115,8 +115,7 @@ def test_a_fair_lock_serves_in_order() -> None:
     with lock.hold(10):
         for waiting, thread in enumerate(threads):
             thread.start()
-            while len(lock._waiting) <= waiting:
-                time.sleep(0.001)
+            until(lambda waiting=waiting: len(lock._waiting) > waiting)
     for thread in threads:
         thread.join()
     assert served == list(range(20))

@@ -19,7 +19,8 @@ from idios.config import Settings
 from idios.server import connections, starting
 from idios.server.connections import BACKLOG, MOST, EventLoop, GuardedProtocol, most_connections
 from idios.server.logs import EACH_MINUTE, Lines, Throttle
-from tests.server.office import until, write_office
+from tests.server.office import write_office
+from tests.waiting import until
 
 HELLO = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
 

@@ -19,8 +19,9 @@ from sqlalchemy import create_engine, make_url, text
 
 from idios.errors import LedgerTampered
 from idios.server.starting import checked, verify
-from tests.server.office import MEDIAN, Office, open_another, open_office, until, write_office
+from tests.server.office import MEDIAN, Office, open_another, open_office, write_office
 from tests.services.serving import Serving
+from tests.waiting import until
 
 Edit = Callable[[str], None]
 

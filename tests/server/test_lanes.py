@@ -12,7 +12,8 @@ import pytest
 from idios.party import TrustedParty
 from idios.server.lanes import Lanes
 from idios.server.problems import BUSY, Refused
-from tests.server.office import MEDIAN, Office, until
+from tests.server.office import MEDIAN, Office
+from tests.waiting import until
 
 
 def test_lanes_are_served_in_turn() -> None:

@@ -23,6 +23,7 @@ from idios.party import TrustedParty
 from idios.server.starting import check_place, place_risks
 from tests.server.office import MEDIAN, let_in, write_office
 from tests.services.serving import Serving
+from tests.waiting import until
 
 
 def prepared(folder: Path, **options: str) -> tuple[Path, dict[str, str]]:
@@ -75,8 +76,7 @@ def test_sigterm_finishes_running_questions(tmp_path: Path) -> None:
         thread = threading.Thread(target=ask)
         thread.start()
         with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
-            while not ledger.balance("people").epsilon.spent:
-                time.sleep(0.02)
+            until(lambda: ledger.balance("people").epsilon.spent)
         assert serving.stop() == 0
         thread.join()
     assert answers[0].status_code == 200

@@ -13,7 +13,8 @@ import pytest
 from idios.backends.duckdb import DuckDbBackend
 from idios.server import desk
 from idios.server.padding import release_after
-from tests.server.office import MEDIAN, Office, open_office, until, write_office
+from tests.server.office import MEDIAN, Office, open_office, write_office
+from tests.waiting import until
 
 
 class Gate:
@@ -218,7 +219,7 @@ def test_a_padded_question_tells_no_progress(tmp_path: Path, gate: Gate) -> None
     with office.client:
         href = office.ask(wait=0).headers["Location"]
         until(lambda: gate.touched)
-        time.sleep(0.1)
+        time.sleep(0.1)  # time in which progress would be told: that it is not told is the subject
         shown = office.call("GET", href).json()
         assert (shown["state"], shown["step"], shown["share"]) == ("running", None, None)
         gate.open.set()

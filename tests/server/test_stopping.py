@@ -16,7 +16,8 @@ from idios.errors import LedgerUnavailable
 from idios.ledger import Ledger, RunningQuestion, RunningQuestions
 from idios.server import desk
 from idios.server.desk import Asked, _Question
-from tests.server.office import MEDIAN, SECONDS, Office, open_another, open_office, until, write_office
+from tests.server.office import MEDIAN, Office, open_another, open_office, write_office
+from tests.waiting import SECONDS, until
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -121,7 +122,7 @@ def test_nothing_leaves_while_it_is_written_down(office: Office, monkeypatch: py
 
     def slow(running: RunningQuestions, *given: str) -> None:
         until(lambda: all(one.computed for one in office.service.desk._work.values()))
-        time.sleep(0.2)  # would be enough to leave
+        time.sleep(0.2)  # time in which the answer would leave: that it does not is the subject
         begin(running, *given)
         came.append("begun")
 

@@ -11,7 +11,8 @@ import pytest
 
 from idios.backends.duckdb import DuckDbBackend
 from idios.party import TrustedParty
-from tests.server.office import MEDIAN, Office, open_office, until, write_office
+from tests.server.office import MEDIAN, Office, open_office, write_office
+from tests.waiting import until
 
 
 def undeclared(folder: Path) -> Path:

@@ -17,7 +17,7 @@ from idios.errors import ConfigurationError, InvalidInput, SourceError
 
 if TYPE_CHECKING:
     from idios.evaluation.comparison import Comparison
-    from idios.evaluation.content import Figure
+    from idios.evaluation.document import Figure
 
 # plotly is slow to import, and an extra: only what draws figures imports it, when it runs.
 
@@ -36,22 +36,22 @@ def reproduce(
     Writes report.html, which needs no network, numbers.json, and PNGs of the figures if Chromium is found.
     """
     _require_extra("idios reproduce", "scipy", "plotly")
-    from idios.evaluation import page
-    from idios.evaluation.reproduction import FULL, QUICK, numbers
+    from idios.evaluation.rendering import render_report
+    from idios.evaluation.reproduction import FULL, QUICK, collect_numbers
     from idios.evaluation.reproduction import reproduce as run
 
     _make_folder(out)
     effort = QUICK if quick else FULL
     with output.show_progress() as progress:
         sections = run(effort, progress)
-    content = numbers(sections)
+    content = collect_numbers(sections)
     lead = (
         f"{effort.median:,} data sets a point for the median, {effort.extremes:,} for the maximum. Errors are expected "
         "absolute errors, computed for each data set; data and figures were made on this machine by idios reproduce."
     )
     report = out / "report.html"
     report.write_text(
-        page.report("Individual differential privacy: the evaluation, reproduced", lead, sections), "utf-8"
+        render_report("Individual differential privacy: the evaluation, reproduced", lead, sections), "utf-8"
     )
     (out / "numbers.json").write_text(text.dumps(content, ensure_ascii=False, indent=2) + "\n", "utf-8")
     _draw_pictures([figure for section in sections for figure in section.figures], out)
@@ -97,7 +97,7 @@ def compare(
 
 def _print_comparison(comparison: Comparison, column: str) -> None:
     from idios.evaluation.comparison import EYES, format_percentage
-    from idios.evaluation.content import shown
+    from idios.evaluation.document import format_cell
 
     known = f"bounds {comparison.bounds[0]} to {comparison.bounds[1]}" if comparison.bounds else "no bounds"
     output.console.print(EYES, style="bold")
@@ -106,24 +106,24 @@ def _print_comparison(comparison: Comparison, column: str) -> None:
     for name, rows in groupby(comparison, key=lambda row: row.statistic):
         listed = list(rows)
         cells = [(row.mechanism, row.promise, row.error, format_percentage(row), row.note) for row in listed]
-        _print_table(f"{name}, true value {shown(listed[0].value)}", head, cells)
+        _print_table(f"{name}, true value {format_cell(listed[0].value)}", head, cells)
 
 
 def _write_comparison(comparison: Comparison, column: str, path: Path) -> None:
-    from idios.evaluation import page
     from idios.evaluation.comparison import make_section
+    from idios.evaluation.rendering import render_report
 
     if not path.parent.is_dir():
         raise SourceError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
     part = make_section(comparison, column)
-    path.write_text(page.report(f"Levels of protection compared on {column}", part.text, [part]), "utf-8")
+    path.write_text(render_report(f"Levels of protection compared on {column}", part.text, [part]), "utf-8")
     output.stderr.print(f"Written: {path} (for the controller's eyes: it shows true values)", highlight=False)
 
 
 def _draw_pictures(figures: list[Figure], out: Path) -> None:
-    from idios.evaluation import browser
+    from idios.evaluation import rendering
 
-    program = browser.find()
+    program = rendering.find_chromium()
     if program is None:
         output.stderr.print(
             "No PNGs were drawn: no Chromium is on the search path (Debian: apt install chromium). The report has the "
@@ -133,18 +133,18 @@ def _draw_pictures(figures: list[Figure], out: Path) -> None:
         return
     with output.show_progress() as progress:
         progress("drawing the figures in Chromium", 0.5)
-        written = browser.write_pictures(figures, out, program)
+        written = rendering.write_images(figures, out, program)
     output.stderr.print(f"{len(written)} PNGs drawn by {Path(program).name} in {out}", highlight=False)
 
 
 def _print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    from idios.evaluation.content import shown
+    from idios.evaluation.document import format_cell
 
     table = Table(title=title, title_justify="left")
     for name in head:
         table.add_column(name, justify="right" if name in ("expected error", "of the value") else "left")
     for row in rows:
-        table.add_row(*(shown(value) for value in row))
+        table.add_row(*(format_cell(value) for value in row))
     output.console.print(table)
 
 

@@ -23,8 +23,8 @@ from idios.core.exact import Number, positive, text
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, Unanswerable
-from idios.evaluation.baselines import baselines
-from idios.evaluation.content import Figure, Panel, Section, Series, Table, plain, shown
+from idios.evaluation.baselines import list_baselines
+from idios.evaluation.document import Figure, Panel, Section, Series, Table, format_cell, make_jsonable
 
 DEFAULT = ("median", "kth_largest 2", "trimmed_mean 0.05", "iqr", "mean", "maximum")
 """The statistics that are compared unless others are named."""
@@ -79,7 +79,9 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Everything, fit for JSON."""
         facts = {"size": self.size, "missing": self.missing, "epsilon": self.epsilon, "bounds": self.bounds}
-        content: dict[str, Any] = plain({"note": EYES, **facts, "rows": [_row_to_dict(row) for row in self.rows]})
+        content: dict[str, Any] = make_jsonable(
+            {"note": EYES, **facts, "rows": [_row_to_dict(row) for row in self.rows]}
+        )
         return content
 
 
@@ -220,7 +222,7 @@ def _compute_baselines(
     rows = []
     values = np.asarray(column.raw, dtype=np.float64) * float(column.domain.step)
     low, high = (float(end * column.domain.step) for end in (column.domain.low, column.domain.high))
-    for baseline in baselines(statistic):
+    for baseline in list_baselines(statistic):
         row = Row(label, value, baseline.name, "ε-DP", math.inf, note="infinite: needs bounds", style=baseline.style)
         if column.domain.bounded:
             row = replace(row, error=baseline.error(values, low, high, epsilon), note="")
@@ -280,7 +282,7 @@ def make_section(comparison: Comparison, column: str) -> Section:
 def format_percentage(row: Row) -> str:
     """The error as a share of the value."""
     relative = row.relative
-    return "" if relative is None or math.isinf(relative) else f"{shown(100 * relative)} %"
+    return "" if relative is None or math.isinf(relative) else f"{format_cell(100 * relative)} %"
 
 
 def _make_panel(name: str, rows: list[Row], column: str) -> Panel:
@@ -295,7 +297,7 @@ def _make_panel(name: str, rows: list[Row], column: str) -> Panel:
         series,
         f"expected absolute error ({column}, log scale)",
         "",
-        f"{name} (true value {shown(value)})",
+        f"{name} (true value {format_cell(value)})",
         log_x=True,
         categories=tuple(listed.values()),
     )

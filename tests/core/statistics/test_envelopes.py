@@ -40,7 +40,13 @@ def moves_of(table: Table, notion: str, selection: bool) -> Moves:
 
 
 SPACES = [
-    pytest.param(notion, selection, bounded, id=f"{notion}-{kind}-{'bounded' if bounded else 'unbounded'}")
+    pytest.param(
+        notion,
+        selection,
+        bounded,
+        id=f"{notion}-{kind}-{'bounded' if bounded else 'unbounded'}",
+        marks=() if bounded and not selection else pytest.mark.slow,  # `make quick` has one space of each notion
+    )
     for notion in ("replace", "add-remove")
     for kind, selection in (("whole", False), ("selection", True))
     for bounded in (True, False)

@@ -9,12 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from idios.cli.main import app
-from idios.evaluation import browser, drawing, page, reproduction
-from idios.evaluation.content import Figure, Panel, Section, Series, Table
-from idios.evaluation.reproduction import Effort, reproduce
+from idios.evaluation import rendering, reproduction
+from idios.evaluation.reproduction import Effort
 from tests.services.chromium import opened, program
 
 FIGURES = {"densities", "panels", "fair", "levels", "maximum", "counts"}
+
 
 DRAWN = """Object.fromEntries([...document.querySelectorAll('.figure')].map(f => [f.id, {
     drawn: f.querySelectorAll('.scatterlayer .trace').length,
@@ -25,7 +25,7 @@ DRAWN = """Object.fromEntries([...document.querySelectorAll('.figure')].map(f =>
 
 
 def test_the_numbers_and_a_machine_without_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browser, "find", lambda: None)
+    monkeypatch.setattr(rendering, "find_chromium", lambda: None)
     monkeypatch.setattr(reproduction, "QUICK", Effort(median=50, extremes=20))
     folder = tmp_path / "not" / "there"
     result = CliRunner().invoke(app, ["reproduce", "--quick", "--json", "--out", str(folder)], catch_exceptions=False)
@@ -41,14 +41,6 @@ def test_the_numbers_and_a_machine_without_a_browser(tmp_path: Path, monkeypatch
     assert numbers["fair"]["panels"][0]["group10"][0] == "inf"  # JSON knows no infinity
 
 
-def test_progress_is_told() -> None:
-    told: list[float] = []
-    reproduce(Effort(median=20, extremes=20), lambda step, share: told.append(share))
-    assert told[0] == 0
-    assert told[-1] == 1
-    assert told == sorted(told)
-
-
 def test_the_report_in_a_browser(tmp_path: Path) -> None:
     program()
     result = CliRunner().invoke(app, ["reproduce", "--quick", "--out", str(tmp_path)], catch_exceptions=False)
@@ -59,14 +51,16 @@ def test_the_report_in_a_browser(tmp_path: Path) -> None:
         light = seen.page.evaluate(DRAWN)
         tables = seen.page.evaluate("document.querySelectorAll('table').length")
         seen.page.emulate_media(color_scheme="dark")
-        seen.wait(f"document.getElementById('figure-counts').layout.paper_bgcolor === '{page.THEMES['dark']['paper']}'")
+        seen.wait(
+            f"document.getElementById('figure-counts').layout.paper_bgcolor === '{rendering.THEMES['dark']['paper']}'"
+        )
         dark = seen.page.evaluate(DRAWN)
     for scheme, found in (("light", light), ("dark", dark)):
         assert set(found) == {f"figure-{name}" for name in FIGURES}
         for name, one in found.items():
             assert one["drawn"] == one["wanted"] > 0, name
             assert one["labels"] == one["panels"] > 0, name
-            assert one["paper"] == page.THEMES[scheme]["paper"]
+            assert one["paper"] == rendering.THEMES[scheme]["paper"]
     assert tables >= 6 + 14
     assert seen.requests == []
     assert seen.faults == []
@@ -74,17 +68,4 @@ def test_the_report_in_a_browser(tmp_path: Path) -> None:
         for variant in ("", "-dark"):
             picture = (tmp_path / f"{name}{variant}.png").read_bytes()
             assert picture.startswith(b"\x89PNG")
-            assert int.from_bytes(picture[16:20], "big") == drawing.WIDTH
-
-
-def test_text_is_escaped() -> None:
-    figure = Figure("f", "</script><b>", (Panel((Series("<i>", "local", (1.0,), (2.0,)),), "x", "y"),), "a < b")
-    text = page.report("t", "l", [Section("s", "<u>", "1 < 2", (figure,), (Table("t", "<t>", ("<h>",), (("<c>",),)),))])
-    assert "</script><b>" not in text
-    assert "<c>" not in text
-    assert "<u>" not in text
-
-
-def test_the_policy_allows_no_request() -> None:
-    assert "default-src 'none'" in page.POLICY
-    assert "http" not in page.POLICY
+            assert int.from_bytes(picture[16:20], "big") == rendering.WIDTH

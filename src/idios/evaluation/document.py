@@ -1,4 +1,4 @@
-"""What a report is made of: figures, tables and the numbers behind them, without a word about how they are drawn."""
+"""What a report consists of: sections of figures, tables and numbers. ``rendering`` draws them."""
 
 from __future__ import annotations
 
@@ -71,26 +71,26 @@ class Section:
     numbers: Any = field(default_factory=dict)
 
 
-def plain(value: Any) -> Any:
-    """Make numbers fit for JSON, which knows no infinity: it is written as the text "inf".
+def make_jsonable(value: Any) -> Any:
+    """Make numbers fit for JSON, which has no infinity: it is written as the text "inf".
 
-    >>> plain({"error": float("inf"), "n": (10, 1.5)})
+    >>> make_jsonable({"error": float("inf"), "n": (10, 1.5)})
     {'error': 'inf', 'n': [10, 1.5]}
     """
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): make_jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [make_jsonable(item) for item in value]
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return value
 
 
-def shown(value: object) -> str:
-    """One cell of a table for people: three significant digits, infinity in words.
+def format_cell(value: object) -> str:
+    """Format one cell of a table for people: three significant digits, infinity in words.
 
-    >>> shown(0.01262), shown(1234567.8), shown(float("inf")), shown(None), shown("as it is")
-    ('0.0126', '1,234,568', 'infinite', '–', 'as it is')
+    >>> [format_cell(value) for value in (0.01262, 1234567.8, float("inf"), None, "as it is")]
+    ['0.0126', '1,234,568', 'infinite', '–', 'as it is']
     """
     if value is None:
         return "–"

@@ -21,8 +21,8 @@ from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import FINENESS, Histogram, Median, RangeCount
 from idios.errors import InvalidInput
 from idios.evaluation import smooth
-from idios.evaluation.admissible import Admissible, paper_pair
-from idios.evaluation.laplace import Laplace
+from idios.evaluation.errata import compute_errata
+from idios.evaluation.noises import Admissible, Laplace, paper_pair
 from idios.evaluation.smooth import median_smooth_sensitivity
 from tests import oracle
 from tests.oracle import Space, Table
@@ -390,3 +390,12 @@ def test_neighbours_by_addition_say_nothing_of_replacement() -> None:
         assert enumerated(values, 1, bounded=False) == Fraction(1, 2)
         moves = Moves(Neighbours.ADD_REMOVE, 4)
         assert Median().envelope(summarise(values, Median(), Domain(), moves, 1), 1).local_sensitivity == 0
+
+
+def test_all_errata_are_there() -> None:
+    computed = compute_errata()
+    assert len(computed) == 14
+    values = {erratum.title: erratum.holds for erratum in computed}
+    assert values["The admissible pair"] > 1
+    assert values["Bounds taken from the data"] > 1000
+    assert all(str(erratum.printed) != str(erratum.holds) for erratum in computed)

@@ -11,8 +11,7 @@ from idios.core.calibration import Added, Level, Protection, calibrate, choose
 from idios.core.domain import Domain
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import FINENESS, KthLargest, Maximum, Median, Statistic
-from idios.evaluation.admissible import Admissible, paper_pair
-from idios.evaluation.laplace import Laplace
+from idios.evaluation.noises import Admissible, Laplace, paper_pair
 from tests import oracle
 from tests.oracle import Space, Table
 from tests.summaries import summarise
