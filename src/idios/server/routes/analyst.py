@@ -11,8 +11,8 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from idios.answer import Answer
 from idios.core.exact import text
 from idios.ledger import Account, Balance, Role, StoredAnswer
-from idios.server.desk import Asked, Progress, analyst
-from idios.server.identity import Caller, Served
+from idios.server.auth import Caller, charged_analyst
+from idios.server.question_queue import Progress, QuestionRequest
 from idios.server.replies import encoded, listed, page, with_facts
 from idios.server.routes.documented import errors
 from idios.server.schemas import (
@@ -27,6 +27,7 @@ from idios.server.schemas import (
     QuoteShown,
     SandboxAnswer,
 )
+from idios.server.service import Served
 
 router = APIRouter(prefix="/v1", tags=["analyst"])
 
@@ -63,7 +64,7 @@ async def quote(body: QuestionBody, identity: Caller, service: Served) -> Respon
     """Cost, guarantee and remaining budget of a question; nothing is charged and no data is touched."""
     asked = read_question(body)
     party = await run_sync(service.party_for, identity)
-    quoted = await service.desk.quote(party, asked, identity)
+    quoted = await service.questions.quote(party, asked, identity)
     return await run_sync(lambda: encoded(QuoteShown.model_validate(quoted.to_dict())))
 
 
@@ -83,7 +84,7 @@ async def query(body: QueryBody, identity: Caller, service: Served, request: Req
     if service.settings.log_questions:
         request.scope["idios.log"] = {"sql": asked.sql, "epsilon": asked.epsilon}
     wait = service.settings.wait_seconds if body.wait is None else body.wait
-    found = await service.desk.ask(party, asked, identity, once, wait)
+    found = await service.questions.ask(party, asked, identity, once, wait)
     if isinstance(found, Progress):
         return _progress(found, request, status=202)
     return await run_sync(lambda: encoded(AnswerShown.model_validate(found.to_dict())))
@@ -98,7 +99,7 @@ async def query(body: QueryBody, identity: Caller, service: Served, request: Req
 async def question(id: Id, identity: Caller, service: Served, request: Request) -> Response:
     """Its progress, or its answer once there is one."""
     party = await run_sync(service.party_for, identity)
-    found = await service.desk.find(party, id, identity)
+    found = await service.questions.find(party, id, identity)
     return await run_sync(lambda: encoded(ProgressShown.model_validate(found.to_dict(request.scope["idios.request"]))))
 
 
@@ -110,7 +111,7 @@ async def cancel(id: Id, identity: Caller, service: Served, request: Request) ->
     or `answered`.
     """
     party = await run_sync(service.party_for, identity)
-    found = await service.desk.cancel(party, id, identity)
+    found = await service.questions.cancel(party, id, identity)
     return await run_sync(lambda: encoded(ProgressShown.model_validate(found.to_dict(request.scope["idios.request"]))))
 
 
@@ -134,7 +135,7 @@ def answers(
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
     """The caller's own answers, newest first; a controller sees all. A page of long answers has fewer than `limit`."""
-    ledger, whose = service.party.ledger, analyst(identity)
+    ledger, whose = service.party.ledger, charged_analyst(identity)
 
     def read(before: int | None, limit: int) -> list[StoredAnswer]:
         return ledger.answers(dataset, whose, newest_first=True, before=before, limit=limit)
@@ -153,10 +154,10 @@ async def sandbox(body: QuestionBody, identity: Caller, service: Served) -> Resp
     return await service.sandbox(identity, read_question(body), shown)
 
 
-def read_question(body: QuestionBody) -> Asked:
+def read_question(body: QuestionBody) -> QuestionRequest:
     """A question as it came, its numbers as the text they were."""
     weights = None if body.weights is None else {label: str(share) for label, share in body.weights.items()}
-    return Asked(body.sql, str(body.epsilon), weights).affordable()
+    return QuestionRequest(body.sql, str(body.epsilon), weights).check_affordable()
 
 
 def shown_balance(balance: Balance) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from idios.core.exact import exact
 from idios.ledger import Anchor, Entry, Role, Token
-from idios.server.identity import Controller, Served
+from idios.server.auth import Controller
 from idios.server.replies import encoded, listed, page
 from idios.server.routes.analyst import read_question, shown_balance
 from idios.server.routes.documented import errors
@@ -33,6 +33,7 @@ from idios.server.schemas import (
     Verified,
     VerifyBody,
 )
+from idios.server.service import Served
 
 router = APIRouter(prefix="/v1", tags=["controller"])
 
@@ -48,7 +49,7 @@ async def inspect(body: QuestionBody, identity: Controller, service: Served) -> 
         found = service.party.inspect(asked.sql, asked.epsilon, weights=asked.weights)
         return encoded(InspectionShown.model_validate(found.to_dict()))
 
-    return await service.run_beside(identity, inspected)
+    return await service.run_free_work(identity, inspected)
 
 
 @router.post(
@@ -62,7 +63,7 @@ async def compare(body: QuestionBody, identity: Controller, service: Served) -> 
         found = service.party.costs(asked.sql, asked.epsilon, weights=asked.weights)
         return encoded(CostsShown.model_validate(found.to_dict()))
 
-    return await service.run_beside(identity, compared)
+    return await service.run_free_work(identity, compared)
 
 
 @router.get("/ledger", response_model=Entries, responses=errors(), summary="The entries of the chain")
@@ -92,7 +93,7 @@ def ledger(
 async def verify(body: VerifyBody, identity: Controller, service: Served) -> Verified:
     """Hold the chain and the tables against their signatures, and against an anchor kept elsewhere."""
     anchor = None if body.anchor is None else Anchor.parse(body.anchor)
-    found = await service.run_beside(identity, lambda: service.party.ledger.verify(anchor))
+    found = await service.run_free_work(identity, lambda: service.party.ledger.verify(anchor))
     return Verified(ok=found.ok, entries=found.entries, head=str(found.head), problem=None if found.ok else str(found))
 
 
