@@ -17,7 +17,7 @@ import uvicorn
 
 from idios.server import connections, startup
 from idios.server.connections import BACKLOG, MOST, EventLoop, GuardedProtocol, most_connections
-from idios.server.logs import EACH_MINUTE, Lines, Throttle
+from idios.server.logs import EACH_MINUTE, JsonFormatter, Throttle
 from idios.settings import Settings
 from tests.server.office import until, write_office
 
@@ -220,7 +220,7 @@ class Kept(logging.Handler):
     def __init__(self, clock: Any) -> None:
         super().__init__()
         self.lines: list[str] = []
-        self.setFormatter(Lines())
+        self.setFormatter(JsonFormatter())
         self.addFilter(Throttle(clock=clock))
 
     def emit(self, record: logging.LogRecord) -> None:

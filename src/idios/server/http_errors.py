@@ -47,8 +47,8 @@ class Problem:
 
     def body(self, request: str) -> dict[str, Any]:
         """The error's JSON, with the id of the request it answers."""
-        shown = {"code": self.code, "message": self.message, "where": self.where, "fix": self.fix, "request": request}
-        return {"error": shown | self.extra}
+        error = {"code": self.code, "message": self.message, "where": self.where, "fix": self.fix, "request": request}
+        return {"error": error | self.extra}
 
 
 class Refused(Exception):
@@ -60,7 +60,7 @@ class Refused(Exception):
 
 
 def locate(part: str, name: str | None = None, line: int | None = None, column: int | None = None) -> dict[str, Any]:
-    """Where in a request something is wrong."""
+    """Locate in a request what is wrong."""
     return {"in": part, "name": name, "line": line, "column": column}
 
 
@@ -136,7 +136,7 @@ def too_many(seconds: int) -> Problem:
 
 
 def to_problem(error: IdiosError | Refused) -> Problem:
-    """The error that is sent for one that Idios raised."""
+    """Translate an error that Idios raised into the one that is sent."""
     match error:
         case Refused():
             return error.problem
@@ -148,9 +148,13 @@ def to_problem(error: IdiosError | Refused) -> Problem:
             fix = "ask for another statistic, or have the controller declare what is missing"
             return Problem(422, "unanswerable", str(error), fix, locate("sql"))
         case BudgetExceeded():
-            told = {"quantity": error.quantity, "remaining": text(error.remaining), "requested": text(error.requested)}
+            amounts = {
+                "quantity": error.quantity,
+                "remaining": text(error.remaining),
+                "requested": text(error.requested),
+            }
             fix = "ask with a smaller epsilon, or ask the controller for more budget; nothing was charged"
-            return Problem(409, "budget_exceeded", str(error), fix, locate("body", "epsilon"), extra=told)
+            return Problem(409, "budget_exceeded", str(error), fix, locate("body", "epsilon"), extra=amounts)
         case KeyReused():
             fix = "use a new Idempotency-Key for every new question"
             return Problem(409, "key_reused", str(error), fix, locate("header", "Idempotency-Key"))

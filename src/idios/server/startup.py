@@ -86,7 +86,7 @@ def verify_ledger(ledger: Ledger, wait: float = 5) -> None:
 
 def create_worker_app(config: Path | None = None) -> FastAPI:
     """Make the application of one process; a worker finds its configuration in the environment."""
-    logs.set_up()
+    logs.configure_logging()
     path = config or Path(os.environ[CONFIG])
     configuration = read_configuration(path)
     with divided(configuration.server.workers):

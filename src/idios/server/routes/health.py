@@ -45,4 +45,4 @@ def readyz(service: Served) -> Health:
 def metrics(_: Controller, service: Served) -> Response:
     """Requests and charges, in Prometheus' text format; nothing here depends on the data."""
     service.metrics.running.set(service.questions.taken)
-    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(service.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
