@@ -55,4 +55,4 @@ def test_whoever_was_silent_longest_is_forgotten() -> None:
     for i in range(MOST):
         limiter.try_acquire(str(i))
     assert limiter.try_acquire("first") == 0
-    assert len(limiter._seen) == MOST
+    assert len(limiter._buckets) == MOST
