@@ -12,8 +12,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from idios.errors import AnswerFailed, LedgerUnavailable
-from idios.server import side_work
-from idios.server.problems import BUSY, Refused
+from idios.server import work_pool
+from idios.server.http_errors import BUSY, Refused
 from tests.console.console_office import BY_REGION, MEDIAN, Office, csrf, sign_in
 from tests.waiting import until
 
@@ -43,7 +43,7 @@ def test_a_form_is_charged_once(own_office: Office) -> None:
 def test_the_sandbox_of_the_console_has_the_time_limit_of_the_api(
     own_office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(side_work, "LONGEST", 0.1)
+    monkeypatch.setattr(work_pool, "LONGEST", 0.1)
     shares = ", ".join(f"PERCENTILE_DISC(age, {i / 20})" for i in range(1, 20))
     sql = f"SELECT BIN(age, 1), {shares} FROM people GROUP BY BIN(age, 1)"
     answer = _ask(sign_in(own_office, own_office.tokens.ada), sql, action="sandbox", epsilon="100")
@@ -74,7 +74,7 @@ def test_what_fails_is_told_on_the_page(
         raise error
 
     ada = sign_in(own_office, own_office.tokens.ada)
-    monkeypatch.setattr(own_office.service.desk, "ask", fails)
+    monkeypatch.setattr(own_office.service.questions, "ask", fails)
     answer = _ask(ada, MEDIAN)
     assert answer.status_code == status
     assert told in answer.text
@@ -182,13 +182,13 @@ def test_a_reload_repeats_its_key_and_another_question_has_another(
     own_office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = []
-    desk_ask = own_office.service.desk.ask
+    queue_ask = own_office.service.questions.ask
 
     async def noted(party: Any, asked: Any, identity: Any, once: str, wait: float) -> Any:
         keys.append(once)
-        return await desk_ask(party, asked, identity, once, wait)
+        return await queue_ask(party, asked, identity, once, wait)
 
-    monkeypatch.setattr(own_office.service.desk, "ask", noted)
+    monkeypatch.setattr(own_office.service.questions, "ask", noted)
     ada = sign_in(own_office, own_office.tokens.ada)
     for sql, once, split in (
         *((MEDIAN, "a", ""), (MEDIAN, "a", ""), (BY_REGION, "a", ""), (MEDIAN, "b", "")),
@@ -258,7 +258,7 @@ def test_a_split_that_cannot_be_used_is_told_and_kept(office: Office, action: st
 def test_a_question_goes_back_into_the_form_without_an_address_that_tells_it(
     own_office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("idios.server.console.asking.PATIENCE", 0)
+    monkeypatch.setattr("idios.server.console.ask.PATIENCE", 0)
     ada = sign_in(own_office, own_office.tokens.ada)
     gone = _ask(ada, TWO, split="n = 1\r\nmiddle = 4")
     assert gone.status_code == 303

@@ -17,7 +17,7 @@ from idios.backends.duckdb import DuckDbBackend
 from idios.config import read_configuration
 from idios.party import TrustedParty
 from idios.server.app import create_app
-from idios.server.desk import Desk
+from idios.server.question_queue import QuestionQueue
 from idios.server.service import Service
 from tests.server.office import MEDIAN, Office, open_office, write_office
 from tests.waiting import until
@@ -49,7 +49,7 @@ def moment(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         while not come.is_set():
             await asyncio.sleep(0.01)
 
-    monkeypatch.setattr(Desk, "_public_moment", held)
+    monkeypatch.setattr(QuestionQueue, "_public_moment", held)
     yield come
     come.set()
 
@@ -78,7 +78,7 @@ def test_a_stopped_question_is_not_stored_even_if_it_was_computed(
     assert computed.wait(10)
     assert office.call("DELETE", running["href"]).json()["state"] == "cancelled"
     moment.set()
-    until(lambda: not office.service.desk.taken)
+    until(lambda: not office.service.questions.taken)
     assert office.call("POST", "/v1/quote", json=QUESTION).json()["stored"] is False
     assert office.call("GET", "/v1/budget").json()["budgets"][0]["epsilon"]["spent"] == "0.5"
     assert office.ask().json()["remaining"] == "3.5"

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from idios.answer import Answer
 from idios.core.exact import text
-from idios.ledger import Account, Balance, Role, StoredAnswer
-from idios.server.desk import Asked, Progress, analyst
-from idios.server.identity import Caller, Served
+from idios.ledger import Account, Balance, StoredAnswer
+from idios.server.auth import Caller
+from idios.server.question_queue import Progress, QuestionRequest
 from idios.server.replies import encoded, listed, page, with_facts
 from idios.server.routes.documented import errors
 from idios.server.schemas import (
@@ -27,6 +27,7 @@ from idios.server.schemas import (
     QuoteShown,
     SandboxAnswer,
 )
+from idios.server.service import Served
 
 router = APIRouter(prefix="/v1", tags=["analyst"])
 
@@ -62,8 +63,7 @@ def datasets(identity: Caller, service: Served) -> Response:
 async def quote(body: QuestionBody, identity: Caller, service: Served) -> Response:
     """Cost, guarantee and remaining budget of a question; nothing is charged and no data is touched."""
     asked = read_question(body)
-    party = await run_sync(service.party_for, identity)
-    quoted = await service.desk.quote(party, asked, identity)
+    quoted = await service.quote(identity, asked)
     return await run_sync(lambda: encoded(QuoteShown.model_validate(quoted.to_dict())))
 
 
@@ -80,12 +80,10 @@ async def query(
     body: QueryBody, identity: Caller, service: Served, request: Request, idempotency_key: Key = None
 ) -> Response:
     """Charge and answer a question. The same question again returns the stored answer, free."""
-    party = await run_sync(service.party_for, identity)
     asked = read_question(body)
-    if service.settings.log_questions:
-        request.scope["idios.log"] = {"sql": asked.sql, "epsilon": asked.epsilon}
+    request.scope["idios.log"] = service.log_fields(asked)
     wait = service.settings.wait_seconds if body.wait is None else body.wait
-    found = await service.desk.ask(party, asked, identity, idempotency_key, wait)
+    found = await service.ask(identity, asked, idempotency_key, wait)
     if isinstance(found, Progress):
         return _progress(found, request, status=202)
     return await run_sync(lambda: encoded(AnswerShown.model_validate(found.to_dict())))
@@ -99,8 +97,7 @@ async def query(
 )
 async def question(id: Id, identity: Caller, service: Served, request: Request) -> Response:
     """Its progress, or its answer once there is one."""
-    party = await run_sync(service.party_for, identity)
-    found = await service.desk.find(party, id, identity)
+    found = await service.find_question(identity, id)
     return await run_sync(lambda: encoded(ProgressShown.model_validate(found.to_dict(request.scope["idios.request"]))))
 
 
@@ -111,20 +108,14 @@ async def cancel(id: Id, identity: Caller, service: Served, request: Request) ->
     One that is `cancelled` gives no answer. One whose answer is on its way out is not stopped: it is still `running`,
     or `answered`.
     """
-    party = await run_sync(service.party_for, identity)
-    found = await service.desk.cancel(party, id, identity)
+    found = await service.cancel_question(identity, id)
     return await run_sync(lambda: encoded(ProgressShown.model_validate(found.to_dict(request.scope["idios.request"]))))
 
 
 @router.get("/budget", responses=errors(), summary="What may still be spent")
 def budget(identity: Caller, service: Served) -> Budgets:
     """The caller's own budgets; a controller sees those of the data sets."""
-    ledger = service.party.ledger
-    if identity.role is Role.CONTROLLER:
-        found = [ledger.balance(name) for name in service.party.datasets]
-    else:
-        found = [one for one in ledger.grants(identity.name) if one.dataset in service.party.datasets]
-    return Budgets.model_validate({"budgets": [shown_balance(one) for one in found]})
+    return Budgets.model_validate({"budgets": [shown_balance(balance) for balance in service.balances(identity)]})
 
 
 @router.get("/answers", response_model=Answers, responses=errors(), summary="Answers already paid for")
@@ -136,10 +127,9 @@ def answers(
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
     """The caller's own answers, newest first; a controller sees all. A page of long answers has fewer than `limit`."""
-    ledger, whose = service.party.ledger, analyst(identity)
 
     def read(before: int | None, limit: int) -> list[StoredAnswer]:
-        return ledger.answers(dataset, whose, newest_first=True, before=before, limit=limit)
+        return service.answers(identity, dataset=dataset, before=before, limit=limit)
 
     found, following = page(read, lambda one: len(one.answer), before, limit)
     return listed("answers", [with_facts(_facts(one), one.answer) for one in found], next=following)
@@ -155,10 +145,10 @@ async def sandbox(body: QuestionBody, identity: Caller, service: Served) -> Resp
     return await service.sandbox(identity, read_question(body), shown)
 
 
-def read_question(body: QuestionBody) -> Asked:
+def read_question(body: QuestionBody) -> QuestionRequest:
     """A question as it came, its numbers as the text they were."""
     split = None if body.split is None else {label: str(share) for label, share in body.split.items()}
-    return Asked(body.sql, str(body.epsilon), split).affordable()
+    return QuestionRequest(body.sql, str(body.epsilon), split).check_affordable()
 
 
 def shown_balance(balance: Balance) -> dict[str, Any]:

@@ -6,15 +6,14 @@ Everything that changes something is recorded in the ledger's chain.
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from fractions import Fraction
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
 from idios.core.exact import exact
-from idios.ledger import Anchor, Entry, Role, TokenRow
-from idios.server.identity import Controller, Served
+from idios.ledger import Entry, Role, TokenRow
+from idios.server.auth import Controller
 from idios.server.replies import encoded, listed, page
 from idios.server.routes.analyst import read_question, shown_balance
 from idios.server.routes.documented import errors
@@ -33,6 +32,7 @@ from idios.server.schemas import (
     Verified,
     VerifyBody,
 )
+from idios.server.service import Served
 
 router = APIRouter(prefix="/v1", tags=["controller"])
 
@@ -48,7 +48,7 @@ async def inspect(body: QuestionBody, identity: Controller, service: Served) -> 
         found = service.party.inspect(asked.sql, asked.epsilon, split=asked.split)
         return encoded(InspectionShown.model_validate(found.to_dict()))
 
-    return await service.run_beside(identity, inspected)
+    return await service.run_free_work(identity, inspected)
 
 
 @router.post(
@@ -57,12 +57,7 @@ async def inspect(body: QuestionBody, identity: Controller, service: Served) -> 
 async def compare(body: QuestionBody, identity: Controller, service: Served) -> Response:
     """Expected errors of a question at every level; charges nothing and is recorded."""
     asked = read_question(body)
-
-    def compared() -> Response:
-        found = service.party.costs(asked.sql, asked.epsilon, split=asked.split)
-        return encoded(CostsShown.model_validate(found.to_dict()))
-
-    return await service.run_beside(identity, compared)
+    return await service.compare(identity, asked, lambda costs: encoded(CostsShown.model_validate(costs.to_dict())))
 
 
 @router.get("/ledger", response_model=Entries, responses=errors(), summary="The entries of the chain")
@@ -77,7 +72,7 @@ def ledger(
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
     """Entries, newest first, and the end of the chain, to be kept elsewhere. A page of long ones has fewer."""
-    book = service.party.ledger
+    book = service.ledger
 
     def read(before: int | None, limit: int) -> list[Entry]:
         kinds = tuple(kind or ())
@@ -91,15 +86,14 @@ def ledger(
 @router.post("/ledger/verify", responses=errors(), summary="Check every signature")
 async def verify(body: VerifyBody, identity: Controller, service: Served) -> Verified:
     """Hold the chain and the tables against their signatures, and against an anchor kept elsewhere."""
-    anchor = None if body.anchor is None else Anchor.parse(body.anchor)
-    found = await service.run_beside(identity, lambda: service.party.ledger.verify(anchor))
+    found = await service.verify(identity, body.anchor)
     return Verified(ok=found.ok, entries=found.entries, head=str(found.head), problem=None if found.ok else str(found))
 
 
 @router.get("/analysts", responses=errors(), summary="Who may ask about what")
 def analysts(_: Controller, service: Served) -> Analysts:
     """Analysts, grants and tokens; of a token only its name, which opens nothing."""
-    book = service.party.ledger
+    book = service.ledger
     return Analysts.model_validate(
         {
             "analysts": book.analysts(),
@@ -112,51 +106,48 @@ def analysts(_: Controller, service: Served) -> Analysts:
 @router.post("/analysts", responses=errors(), status_code=201, summary="Make an analyst known")
 def add_analyst(body: AnalystBody, _: Controller, service: Served) -> Done:
     """Before a grant they may ask nothing."""
-    service.party.ledger.add_analyst(body.name)
+    service.ledger.add_analyst(body.name)
     return Done()
 
 
 @router.put("/analysts/{name}/grants/{dataset}", responses=errors(), summary="Let an analyst ask")
 def grant(name: NamePath, dataset: NamePath, body: AmountBody, _: Controller, service: Served) -> BudgetShown:
     """Up to totals of their own; without them, up to the data set's budget."""
-    balance = service.party.ledger.grant(name, dataset, **_amounts(body))
+    balance = service.ledger.grant(name, dataset, **_amounts(body))
     return BudgetShown.model_validate(shown_balance(balance))
 
 
 @router.delete("/analysts/{name}/grants/{dataset}", responses=errors(), summary="Let an analyst ask no longer")
 def withdraw(name: NamePath, dataset: NamePath, _: Controller, service: Served) -> Done:
     """What they have spent stays spent."""
-    service.party.ledger.withdraw(name, dataset)
+    service.ledger.withdraw(name, dataset)
     return Done()
 
 
 @router.post("/tokens", responses=errors(), status_code=201, summary="Issue a token")
 def issue(body: TokenBody, _: Controller, service: Served) -> TokenIssued:
     """The token is shown now and never again; only its hash is kept."""
-    book = service.party.ledger
-    secret = book.issue_token(body.name, role=Role(body.role), lifetime=timedelta(days=body.days))
-    name = book.authenticate(secret).token
-    (issued,) = (token for token in book.tokens() if token.token == name)
+    secret, issued = service.issue_token(body.name, Role(body.role), body.days)
     return TokenIssued(token=secret, name=issued.token, holder=issued.holder, role=issued.role, expires=issued.expires)
 
 
 @router.delete("/tokens/{token}", responses=errors(), summary="Revoke a token")
 def revoke(token: NamePath, _: Controller, service: Served) -> Done:
     """Accept it no longer; sessions that were opened with it end."""
-    service.party.ledger.revoke_token(token)
+    service.ledger.revoke_token(token)
     return Done()
 
 
 @router.post("/datasets/{name}/raise", responses=errors(), summary="Raise a budget")
 def raise_budget(name: NamePath, body: AmountBody, _: Controller, service: Served) -> BudgetShown:
     """To new totals, on the record; a budget never shrinks."""
-    return BudgetShown.model_validate(shown_balance(service.party.ledger.raise_budget(name, **_amounts(body))))
+    return BudgetShown.model_validate(shown_balance(service.ledger.raise_budget(name, **_amounts(body))))
 
 
 @router.post("/datasets/{name}/retire", responses=errors(), summary="Retire a data set")
 def retire(name: NamePath, _: Controller, service: Served) -> Done:
     """Nothing about it is answered from here on; this cannot be undone."""
-    service.party.ledger.retire(name)
+    service.ledger.retire(name)
     return Done()
 
 

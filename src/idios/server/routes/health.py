@@ -7,10 +7,11 @@ import logging
 from fastapi import APIRouter, Response
 
 from idios.errors import DataChanged, LedgerError
-from idios.server.identity import Controller, Served
-from idios.server.problems import Refused, problem
+from idios.server.auth import Controller
+from idios.server.http_errors import Refused, to_problem
 from idios.server.routes.documented import errors
 from idios.server.schemas import Health
+from idios.server.service import Served
 
 log = logging.getLogger("idios.server")
 
@@ -36,12 +37,12 @@ def readyz(service: Served) -> Health:
             dataset.check_unchanged()
     except (LedgerError, DataChanged) as error:
         log.error("not ready", extra={"fields": {"problem": str(error)}})
-        raise Refused(problem(error)) from None
+        raise Refused(to_problem(error)) from None
     return Health(status="verifying" if ledger.health.verifying else "ready")
 
 
 @router.get("/metrics", responses=errors(), summary="Metrics for Prometheus", response_class=Response)
 def metrics(_: Controller, service: Served) -> Response:
     """Requests and charges, in Prometheus' text format; nothing here depends on the data."""
-    service.metrics.running.set(service.desk.taken)
-    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    service.metrics.running.set(service.questions.taken)
+    return Response(service.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -9,15 +9,15 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from idios.errors import NotPermitted
-from idios.ledger import Role
-from idios.server.console.pages import back, show_open
-from idios.server.console.visiting import STALE, Sender, Visitor, forget, read_form, visitor
-from idios.server.identity import cookie_name, service_of
-from idios.server.problems import Problem, Refused, too_many
+from idios.server.auth import cookie_name
+from idios.server.console.access import STALE_FORM, FormVisit, PageVisit, drop_session, open_page, read_form
+from idios.server.console.pages import redirect, show_open
+from idios.server.http_errors import Problem, Refused
+from idios.server.service import service_of
 
 router = APIRouter()
 
-WRONG = Problem(
+WRONG_TOKEN = Problem(
     401,
     "not_authenticated",
     "This token is unknown, revoked or expired.",
@@ -28,42 +28,40 @@ WRONG = Problem(
 @router.get("/")
 @router.get("/console")
 @router.get("/console/")
-def begin(visit: Visitor) -> Response:
+def redirect_to_start(visit: PageVisit) -> Response:
     """Redirect to the first page of the visitor's role."""
-    return back("/console/overview" if visit.identity.role is Role.CONTROLLER else "/console/datasets")
+    return redirect("/console/overview" if visit.is_controller else "/console/datasets")
 
 
 @router.get("/console/sign-in")
 def sign_in_page(request: Request, ended: str = "", left: str = "") -> Response:
     """The form that asks for a token; a visitor who has signed in is redirected to the console."""
     try:
-        visitor(request)
+        open_page(request)
     except Refused:
-        said = "Your session has ended, or your token was revoked. Sign in again." if ended else ""
-        return show_open("sign-in.html", done=said or ("You have signed out." if left else None))
-    return back("/console")
+        message = "Your session has ended, or your token was revoked. Sign in again." if ended else ""
+        return show_open("sign-in.html", done=message or ("You have signed out." if left else None))
+    return redirect("/console")
 
 
 @router.post("/console/sign-in")
 async def sign_in(request: Request) -> Response:
     """Open a session for the holder of the token."""
-    if not _own(request):
-        raise Refused(STALE)
+    if not _is_same_origin(request):
+        raise Refused(STALE_FORM)
     service = service_of(request)
     form = await read_form(request)
     try:
-        identity = await run_sync(service.party.ledger.authenticate, form.get("token", "").strip())
+        identity, _ = await run_sync(lambda: service.auth.authenticate(token=form.get("token", "").strip()))
     except NotPermitted:
-        seconds = service.strangers.wait(request.client.host if request.client else "unknown")
-        if seconds:
-            raise Refused(too_many(seconds)) from None
-        return show_open("sign-in.html", status=401, problem=WRONG)
+        service.auth.limit_failures(request)
+        return show_open("sign-in.html", status=401, problem=WRONG_TOKEN)
     request.scope["idios.identity"] = identity
-    response = back("/console")
+    response = redirect("/console")
     response.set_cookie(
         cookie_name(request),
-        service.sessions.open(identity.token),
-        max_age=service.sessions.seconds,
+        service.auth.sessions.open(identity.token),
+        max_age=service.auth.sessions.seconds,
         path="/",
         secure=request.url.scheme == "https",
         httponly=True,
@@ -73,15 +71,15 @@ async def sign_in(request: Request) -> Response:
 
 
 @router.post("/console/sign-out")
-async def sign_out(visit: Sender) -> Response:
+async def sign_out(visit: FormVisit) -> Response:
     """End the session, wherever a copy of its cookie is."""
-    await run_sync(visit.ledger.sessions.end, visit.session.id, visit.session.end)
-    response = back("/console/sign-in?left=1")
-    forget(visit.request, response)
+    await run_sync(visit.service.auth.end, visit.session)
+    response = redirect("/console/sign-in?left=1")
+    drop_session(visit.request, response)
     return response
 
 
-def _own(request: Request) -> bool:
+def _is_same_origin(request: Request) -> bool:
     """Whether the form came from this server's own page, as far as the browser says."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:

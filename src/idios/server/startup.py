@@ -1,15 +1,16 @@
-"""From a configuration to a running server."""
+"""From a configuration, or from the demonstration's own, to a running server."""
 
 from __future__ import annotations
 
 import logging
 import os
 import signal
-import socket
-import ssl
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +21,39 @@ from idios.config import PREFIX, Configuration, Settings, read_configuration
 from idios.errors import ConfigurationError, LedgerError
 from idios.ledger import Ledger, Role
 from idios.party import TrustedParty
+from idios.sandbox import write_people
 from idios.server import logs
-from idios.server.admission import check_levels
 from idios.server.app import create_app
+from idios.server.checks import check_levels
 from idios.server.connections import BACKLOG, KEEP_ALIVE_SECONDS, GuardedProtocol
 from idios.server.metrics import FILES
 from idios.server.service import Service
 
 CONFIG = "IDIOS_CONFIG"
 ATTEMPTS = 12
+DEMO = """\
+[ledger]
+url = "sqlite:///ledger.db"
+key_file = "ledger.key"
+
+[datasets.people]
+source = "people.parquet"
+version = "generated"
+protection = "differential"
+delta = 1e-6
+budget = 10
+
+[datasets.people.columns]
+age = { type = "integer", bounds = [0, 120], nullable = false }
+income = { type = "integer", nullable = false }
+region = { type = "category", values = ["north", "south", "east", "west"] }
+"""
 
 log = logging.getLogger("idios.server")
 
 
-def checked(config: Path) -> Configuration:
-    """The configuration, if it may be served: its levels, and a ledger whose end and permissions are what was signed.
+def load_configuration(config: Path) -> Configuration:
+    """Read a configuration that may be served: its levels, and a ledger whose end and permissions are what was signed.
 
     Each process verifies the whole chain while it already answers: every row that it relies on has its proof.
     """
@@ -45,43 +64,32 @@ def checked(config: Path) -> Configuration:
     return configuration
 
 
-def verify(ledger: Ledger, wait: float = 5) -> None:
+def verify_ledger(ledger: Ledger, wait: float = 5) -> None:
     """Verify the whole chain, and let the ledger answer nothing more if it is not what was signed."""
     log.info("verifying the ledger")
     for _ in range(ATTEMPTS):
         try:
-            found = ledger.verify()
+            result = ledger.verify()
         except LedgerError as error:
             log.warning("the ledger cannot be verified yet", extra={"fields": {"problem": str(error)}})
             time.sleep(wait)
             continue
-        if found.ok:
-            log.info("verified the ledger", extra={"fields": {"entries": found.entries, "head": str(found.head)}})
+        if result.ok:
+            log.info("verified the ledger", extra={"fields": {"entries": result.entries, "head": str(result.head)}})
         else:
-            ledger.health.distrust(str(found))
+            ledger.health.distrust(str(result))
         return
     ledger.health.distrust("the ledger could not be verified")
 
 
-def hints(configuration: Configuration) -> list[str]:
-    """What a controller still has to do before they or an analyst can sign in."""
-    with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
-        roles = {token.role for token in ledger.tokens() if token.revoked is None}
-    needed = {
-        Role.CONTROLLER: "No controller has a token yet: idios analyst token NAME --controller",
-        Role.ANALYST: "No analyst has a token yet: idios analyst add NAME, then grant NAME DATASET, then token NAME",
-    }
-    return [told for role, told in needed.items() if role not in roles]
-
-
-def application(config: Path | None = None) -> FastAPI:
-    """The application of one process; a worker finds its configuration in the environment."""
-    logs.set_up()
+def create_worker_app(config: Path | None = None) -> FastAPI:
+    """Make the application of one process; a worker finds its configuration in the environment."""
+    logs.configure_logging()
     path = config or Path(os.environ[CONFIG])
     configuration = read_configuration(path)
     with divide_memory(configuration.server.workers):
         party = TrustedParty.from_config(path, retired=False)
-    threading.Thread(target=verify, args=(party.ledger,), name="verification", daemon=True).start()
+    threading.Thread(target=verify_ledger, args=(party.ledger,), name="verification", daemon=True).start()
     return create_app(Service.start(party, configuration.datasets, configuration.server))
 
 
@@ -105,7 +113,7 @@ def run(config: Path, settings: Settings) -> None:
         "loop": "idios.server.connections:EventLoop",
         "backlog": BACKLOG,
         "timeout_keep_alive": KEEP_ALIVE_SECONDS,
-        # The desk gives running questions their time; a little more lets it finish its own work.
+        # The question queue gives running questions their time; a little more lets it finish its own work.
         "timeout_graceful_shutdown": settings.shutdown_seconds + 10,
         "h11_max_incomplete_event_size": 32_768,
     }
@@ -115,50 +123,37 @@ def run(config: Path, settings: Settings) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     os.environ |= {CONFIG: str(config.resolve()), **_environment(settings)}
     if settings.workers == 1:
-        uvicorn.run(application(config), **options)
+        uvicorn.run(create_worker_app(config), **options)
         return
     with TemporaryFolder("metrics") as folder:
         os.environ[FILES] = folder
-        uvicorn.run("idios.server.starting:application", factory=True, **options)
-
-
-def place_risks(settings: Settings) -> list[str]:
-    """What is risky about where the server listens."""
-    found = []
-    local = settings.host in ("localhost", "::1") or settings.host.startswith("127.")
-    if not (local or settings.tls_cert or settings.behind_proxy):
-        found.append("Tokens travel in the clear: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy")
-    if settings.believes_anybody:
-        found.append(
-            f"--behind-proxy {settings.behind_proxy} believes any client about their address, so that no limit by "
-            "address holds, not even on failed sign-ins: name the address of the proxy alone"
-        )
-    return found
-
-
-def check_place(settings: Settings) -> None:
-    """Refuse an address or a certificate that cannot be used, in one line and before anything is opened."""
-    if settings.tls_cert:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key or None)
-        except OSError as error:  # an SSLError is one too
-            raise ConfigurationError(
-                f"the certificate {settings.tls_cert} with the key {settings.tls_key} cannot be used: "
-                f"{error.strerror or error}"
-            ) from None
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind(address)
-    except OSError as error:
-        raise ConfigurationError(
-            f"the server cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose another with "
-            "--host and --port"
-        ) from None
+        uvicorn.run("idios.server.startup:create_worker_app", factory=True, **options)
 
 
 def _environment(settings: Settings) -> dict[str, str]:
     """The settings as a worker reads them."""
     plain = vars(settings).items()
     return {PREFIX + key.upper(): str(value).lower() if isinstance(value, bool) else str(value) for key, value in plain}
+
+
+@contextmanager
+def open_demo() -> Iterator[tuple[Path, list[str]]]:
+    """Write a configuration of generated people in a temporary folder, and say what to tell the person who tries it."""
+    with TemporaryFolder("demo") as folder:
+        config = Path(folder) / "idios.toml"
+        config.write_text(DEMO, encoding="utf-8")
+        write_people(Path(folder) / "people.parquet")
+        with TrustedParty.from_config(config) as party:
+            ledger = party.ledger
+            ledger.add_analyst("ada")
+            ledger.grant("ada", "people", epsilon=Fraction(3))
+            analyst = ledger.issue_token("ada")
+            controller = ledger.issue_token("grace", role=Role.CONTROLLER)
+        yield (
+            config,
+            [
+                "Generated data, a budget of ε = 10, of which ada may spend 3. Everything is gone when this ends.",
+                f"  the analyst ada signs in with       {analyst}",
+                f"  the controller grace signs in with  {controller}",
+            ],
+        )

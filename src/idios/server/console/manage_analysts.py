@@ -1,25 +1,23 @@
-"""Analysts, their grants, and the tokens of analysts and controllers."""
+"""The page where a controller manages analysts, their grants, and the tokens of analysts and controllers."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 
 from idios.core.exact import whole
-from idios.errors import IdiosError, InvalidInput
+from idios.errors import IdiosError
 from idios.ledger import Role
-from idios.server.console.controller import decided, total
+from idios.server.console.access import ControllerForm, ControllerPage, Visit
+from idios.server.console.controller_pages import apply_change, read_total
 from idios.server.console.pages import show
-from idios.server.console.visiting import Deciding, Overseer, Visit
-from idios.server.problems import Problem, problem
+from idios.server.http_errors import Problem, to_problem
 
 router = APIRouter()
 
 HERE = "/console/analysts"
-LONGEST = 3650
 DONE = {
     "added": "The analyst is known now. Grant a data set next, then issue a token.",
     "granted": "The grant is in force.",
@@ -29,32 +27,32 @@ DONE = {
 
 
 @router.get(HERE)
-def analysts(visit: Overseer, done: str = "") -> Response:
+def analysts(visit: ControllerPage, done: str = "") -> Response:
     """Who may ask about what, and with which tokens."""
     return _page(visit, done=DONE.get(done))
 
 
 @router.post(HERE + "/add")
-def add(visit: Deciding) -> Response:
+def add(visit: ControllerForm) -> Response:
     """Make an analyst known."""
-    return decided(visit, lambda: visit.ledger.add_analyst(visit.sent("name")), _page, f"{HERE}?done=added")
+    return apply_change(visit, lambda: visit.ledger.add_analyst(visit.field("name")), _page, f"{HERE}?done=added")
 
 
 @router.post(HERE + "/grant")
-def grant(visit: Deciding) -> Response:
+def grant(visit: ControllerForm) -> Response:
     """Let an analyst ask, up to totals of their own."""
 
     def change() -> None:
-        epsilon, delta = (total(visit, quantity) for quantity in ("epsilon", "delta"))
-        visit.ledger.grant(visit.sent("analyst"), visit.sent("dataset"), epsilon=epsilon, delta=delta)
+        epsilon, delta = (read_total(visit, quantity) for quantity in ("epsilon", "delta"))
+        visit.ledger.grant(visit.field("analyst"), visit.field("dataset"), epsilon=epsilon, delta=delta)
 
-    return decided(visit, change, _page, f"{HERE}?done=granted")
+    return apply_change(visit, change, _page, f"{HERE}?done=granted")
 
 
 @router.post(HERE + "/withdraw")
-def withdraw(visit: Deciding) -> Response:
+def withdraw(visit: ControllerForm) -> Response:
     """Let an analyst ask no longer."""
-    return decided(
+    return apply_change(
         visit,
         lambda: visit.ledger.withdraw(visit.form.get("analyst", ""), visit.form.get("dataset", "")),
         _page,
@@ -63,24 +61,21 @@ def withdraw(visit: Deciding) -> Response:
 
 
 @router.post(HERE + "/token")
-def issue(visit: Deciding) -> Response:
+def issue(visit: ControllerForm) -> Response:
     """Issue a token and show it, once: it is in this response and nowhere else."""
     try:
-        role = Role.CONTROLLER if visit.sent("role") == Role.CONTROLLER else Role.ANALYST
-        days = whole(visit.sent("days"), "days")
-        if days > LONGEST:
-            raise InvalidInput(f"a token lives for at most {LONGEST} days, got {days}")
-        name = visit.sent("name")
-        secret = visit.ledger.issue_token(name, role=role, lifetime=timedelta(days=days))
+        role = Role.CONTROLLER if visit.field("role") == Role.CONTROLLER else Role.ANALYST
+        days = whole(visit.field("days"), "days")
+        secret, token = visit.service.issue_token(visit.field("name"), role, days)
     except IdiosError as error:
-        return _page(visit, problem=problem(error))
-    return _page(visit, issued={"secret": secret, "holder": name, "role": role, "days": days})
+        return _page(visit, problem=to_problem(error))
+    return _page(visit, issued={"secret": secret, "holder": token.holder, "role": role, "days": days})
 
 
 @router.post(HERE + "/revoke")
-def revoke(visit: Deciding) -> Response:
+def revoke(visit: ControllerForm) -> Response:
     """Accept a token no longer."""
-    return decided(visit, lambda: visit.ledger.revoke_token(visit.sent("token")), _page, f"{HERE}?done=revoked")
+    return apply_change(visit, lambda: visit.ledger.revoke_token(visit.field("token")), _page, f"{HERE}?done=revoked")
 
 
 def _page(
@@ -98,6 +93,6 @@ def _page(
         analysts=book.analysts(),
         grants=book.grants(),
         tokens=tokens,
-        datasets=[one.dataset for one in book.datasets()],
+        datasets=[dataset.dataset for dataset in book.datasets()],
         own=visit.identity.token,
     )

@@ -1,4 +1,4 @@
-"""How the console says things: numbers for people to read, levels and neighbours in words."""
+"""Numbers and times for people to read, levels of protection and neighbours in words."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ NEIGHBOURS = {
 }
 
 
-def amount(value: Fraction | str | None) -> str:
-    """An amount of ε or δ: exact where that is short, else four digits.
+def format_amount(value: Fraction | str | None) -> str:
+    """Format an amount of ε or δ: exact where that is short, else four digits.
 
-    >>> amount("0.5"), amount(Fraction(1, 3)), amount(None), amount("0.0001"), amount(Fraction(97, 10**6))
-    ('0.5', '≈\u202f0.3333', 'no limit', '1e-4', '9.7e-5')
+    >>> [format_amount(value) for value in ("0.5", Fraction(1, 3), None, "0.0001", Fraction(97, 10**6))]
+    ['0.5', '≈\u202f0.3333', 'no limit', '1e-4', '9.7e-5']
     """
     if value is None:
         return "no limit"
     number = Fraction(value)
-    shown = str(exact_text(number))
+    text = str(exact_text(number))
     tiny = 0 < abs(number) < Fraction(1, 1000)
-    if len(shown) <= 6 and "/" not in shown and not tiny:
-        return shown
+    if len(text) <= 6 and "/" not in text and not tiny:
+        return text
     close = f"{float(number):.3e}" if tiny else f"{float(number):.4g}"
-    close = re.sub(r"\.?0*e([+-])0*", lambda found: "e" + found[1].replace("+", ""), close)
+    close = re.sub(r"\.?0*e([+-])0*", lambda exponent: "e" + exponent[1].replace("+", ""), close)
     return close if Fraction(close) == number else f"≈{THIN}{close}"
 
 
-def quantity(value: Fraction | str | None, letter: str = "ε") -> str:
-    """An amount with its letter.
+def format_quantity(value: Fraction | str | None, letter: str = "ε") -> str:
+    """Format an amount with its letter.
 
-    >>> quantity("0.5"), quantity(Fraction(1, 3)), quantity("0.000001", "δ")
+    >>> format_quantity("0.5"), format_quantity(Fraction(1, 3)), format_quantity("0.000001", "δ")
     ('ε = 0.5', 'ε ≈\u202f0.3333', 'δ = 1e-6')
     """
-    shown = amount(value)
-    return shown if value is None else f"{letter} {shown}" if shown[0] == "≈" else f"{letter} = {shown}"
+    text = format_amount(value)
+    return text if value is None else f"{letter} {text}" if text[0] == "≈" else f"{letter} = {text}"
 
 
-def figure(value: str | None) -> str:
-    """A released value for people: thousands apart, few decimals; dates and names as they are.
+def format_value(value: str | None) -> str:
+    """Format a released value: thousands apart, few decimals; dates and names as they are.
 
-    >>> figure("41320"), figure("-1234567.250001"), figure("2026-01-31"), figure(None), figure("1/3")
-    ('41\u202f320', '−1\u202f234\u202f567.25', '2026-01-31', 'NULL', '0.3333')
+    >>> [format_value(value) for value in ("41320", "-1234567.250001", "2026-01-31", None, "1/3")]
+    ['41\u202f320', '−1\u202f234\u202f567.25', '2026-01-31', 'NULL', '0.3333']
     """
     if value is None:
         return "NULL"
@@ -77,10 +77,10 @@ def figure(value: str | None) -> str:
     return whole.replace(",", THIN).replace("-", "−") + (f".{decimals}" if decimals else "")
 
 
-def number(value: str | None) -> float | None:
-    """A released value as a float, None if it is no number.
+def parse_number(value: str | None) -> float | None:
+    """Parse a released value as a float; None if it is no number.
 
-    >>> number("41320"), number("1/4"), number("north"), number(None)
+    >>> parse_number("41320"), parse_number("1/4"), parse_number("north"), parse_number(None)
     (41320.0, 0.25, None, None)
     """
     if value is None or not (_NUMBER.fullmatch(value) or _FRACTION.fullmatch(value)):
@@ -88,33 +88,33 @@ def number(value: str | None) -> float | None:
     return float(Fraction(value))
 
 
-def approximate(value: float | None) -> str:
-    """A rough number, such as an expected error: three digits.
+def format_rough(value: float | None) -> str:
+    """Format a rough number, such as an expected error: three digits.
 
-    >>> approximate(1234567.0), approximate(0.01234), approximate(None), approximate(3e15)
+    >>> format_rough(1234567.0), format_rough(0.01234), format_rough(None), format_rough(3e15)
     ('1\u202f230\u202f000', '0.0123', '—', '3e+15')
     """
     if value is None:
         return "—"
     if value != 0 and not 1e-4 <= abs(value) < 1e12:
         return f"{value:.3g}"
-    return figure(f"{Decimal(f'{value:.3g}'):f}")
+    return format_value(f"{Decimal(f'{value:.3g}'):f}")
 
 
-def moment(iso: str) -> str:
-    """A time as it is read: to the second, in UTC.
+def format_time(iso: str) -> str:
+    """Format a time: to the second, in UTC.
 
-    >>> moment("2026-11-14T09:30:05.123456+00:00")
+    >>> format_time("2026-11-14T09:30:05.123456+00:00")
     '2026-11-14 09:30:05'
     """
     return iso[:19].replace("T", " ")
 
 
-def level(described: dict[str, Any]) -> str:
-    """What a data set's level of protection means."""
+def describe_level(described: dict[str, Any]) -> str:
+    """Say what a data set's level of protection means."""
     return LEVELS[str(described["level"])].format(group=described["group"])
 
 
-def neighbours(described: dict[str, Any]) -> str:
-    """Between which data sets an analyst must not be able to tell."""
+def describe_neighbours(described: dict[str, Any]) -> str:
+    """Say between which data sets an analyst must not be able to tell."""
     return NEIGHBOURS[str(described["neighbours"])]

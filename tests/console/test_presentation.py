@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from idios.server.console.answers import marked
-from idios.server.console.entries import facts
+from idios.server.console.presentation import mark_error, present_entry
 
 
 def test_entries_are_told_exactly_and_briefly() -> None:
-    told = facts({"question": "q" * 100, "epsilon": "1/3", "analyst": "ada", "expires": "2027-01-02T03:04:05.6Z"})
+    told = present_entry(
+        {"question": "q" * 100, "epsilon": "1/3", "analyst": "ada", "expires": "2027-01-02T03:04:05.6Z"}
+    )
     assert [(one.name, one.shown, one.folded) for one in told] == [
         ("epsilon", "≈\u202f0.3333", False),
         ("analyst", "ada", False),
@@ -24,4 +25,4 @@ def test_entries_are_told_exactly_and_briefly() -> None:
     [(1, 1, ("", "ab", " c")), (2, 2, ("d", "(", "e")), (1, 99, ("ab c", " ", "")), (9, 1, None), (None, None, None)],
 )
 def test_places_are_marked(line: int | None, column: int | None, mark: tuple[str, str, str] | None) -> None:
-    assert marked("ab c\nd(e", {"in": "sql", "name": None, "line": line, "column": column}) == mark
+    assert mark_error("ab c\nd(e", {"in": "sql", "name": None, "line": line, "column": column}) == mark

@@ -18,8 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from idios.server.auth import caller_name
+from idios.server.http_errors import INTERNAL, TOO_LARGE, TOO_SLOW, Problem, Refused, too_many
 from idios.server.logs import REQUEST
-from idios.server.problems import INTERNAL, TOO_LARGE, TOO_SLOW, Problem, Refused, too_many
 from idios.server.service import Service
 
 log = logging.getLogger("idios.server")
@@ -39,8 +40,8 @@ HEADERS = {
 STRICT_TRANSPORT = "max-age=31536000"
 
 
-class Doorway:
-    """The outermost part of the application."""
+class RequestMiddleware:
+    """The outermost middleware: it passes requests on within limits, and gives every response its headers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -50,25 +51,25 @@ class Doorway:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        passage = _Passage(scope, receive, send)
-        scope["idios.request"] = passage.id
+        context = _RequestContext(scope, receive, send)
+        scope["idios.request"] = context.id
         try:
-            refused = passage.limited()
+            refused = context.check_limits()
             if refused is not None:
-                await passage.answer(refused)
+                await context.send_problem(refused)
                 return
-            await self._app(scope, passage.receive, passage.send)
+            await self._app(scope, context.receive, context.send)
         except Refused as error:
-            await passage.answer(error.problem)
+            await context.send_problem(error.problem)
         except Exception:
-            log.exception("unforeseen", extra={"fields": {"request": passage.id}})
-            await passage.answer(INTERNAL)
+            log.exception("unforeseen", extra={"fields": {"request": context.id}})
+            await context.send_problem(INTERNAL)
         finally:
-            passage.finished()
+            context.finish()
 
 
-class _Passage:
-    """One request and its response."""
+class _RequestContext:
+    """One request and its response, as far as the middleware follows them."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.id = secrets.token_hex(8)
@@ -76,18 +77,18 @@ class _Passage:
         self._receive = receive
         self._send = send
         self._service: Service = scope["app"].state.service
-        self._came = time.monotonic()
-        self._read = 0
-        self._whole = False
+        self._started_at = time.monotonic()
+        self._body_length = 0
+        self._body_complete = False
         self._status = 0
-        self._started = False
+        self._response_started = False
         self._refused: Problem | None = None
 
-    def limited(self) -> Problem | None:
-        """Why the request is refused before the application sees it, if it is."""
+    def check_limits(self) -> Problem | None:
+        """Say why the request is refused before the application sees it, if it is."""
         address = (self._scope.get("client") or ("unknown",))[0]
         if self._scope["path"] not in UNLIMITED:
-            seconds = self._service.by_address.wait(address)
+            seconds = self._service.by_address.try_acquire(address)
             if seconds:
                 return too_many(seconds)
         for name, value in self._scope["headers"]:
@@ -98,18 +99,18 @@ class _Passage:
 
     async def receive(self) -> Message:
         """A part of the body, as long as it is neither too long nor too late."""
-        if self._whole:
+        if self._body_complete:
             return await self._receive()  # now it waits for the client to disconnect, which has no deadline
-        left = BODY_SECONDS - (time.monotonic() - self._came)
+        left = BODY_SECONDS - (time.monotonic() - self._started_at)
         try:
             message = await asyncio.wait_for(self._receive(), max(0.001, left))
         except TimeoutError:
             raise self._refuse(TOO_SLOW) from None
         if message["type"] == "http.request":
-            self._read += len(message.get("body", b""))
-            if self._read > self._service.settings.body_bytes:
+            self._body_length += len(message.get("body", b""))
+            if self._body_length > self._service.settings.body_bytes:
                 raise self._refuse(TOO_LARGE)
-            self._whole = not message.get("more_body", False)
+            self._body_complete = not message.get("more_body", False)
         return message
 
     def _refuse(self, problem: Problem) -> Refused:
@@ -120,35 +121,35 @@ class _Passage:
     async def send(self, message: Message) -> None:
         """A part of the application's response; none of it if the request was refused meanwhile."""
         if self._refused is not None:
-            await self.answer(self._refused)
+            await self.send_problem(self._refused)
         else:
-            await self._out(message)
+            await self._send_with_headers(message)
 
-    async def _out(self, message: Message) -> None:
+    async def _send_with_headers(self, message: Message) -> None:
         """A part of the response, with the headers that every response has."""
         if message["type"] == "http.response.start":
-            self._started = True
+            self._response_started = True
             self._status = message["status"]
             headers = message["headers"] = list(message.get("headers", []))
             present = {name.lower() for name, _ in headers}
-            wanted = HEADERS | {"X-Request-Id": self.id}
+            required = HEADERS | {"X-Request-Id": self.id}
             if self._scope.get("scheme") == "https":
-                wanted = wanted | {"Strict-Transport-Security": STRICT_TRANSPORT}
+                required = required | {"Strict-Transport-Security": STRICT_TRANSPORT}
             headers += [
                 (name.lower().encode(), value.encode())
-                for name, value in wanted.items()
+                for name, value in required.items()
                 if name.lower().encode() not in present
             ]
         await self._send(message)
 
-    async def answer(self, problem: Problem) -> None:
+    async def send_problem(self, problem: Problem) -> None:
         """Send an error; if a response has begun, there is nothing left to say."""
-        if self._started:
+        if self._response_started:
             return
-        response: Response = self._scope["app"].state.sent(Request(self._scope), problem)
-        await response(self._scope, self._receive, self._out)
+        response: Response = self._scope["app"].state.respond(Request(self._scope), problem)
+        await response(self._scope, self._receive, self._send_with_headers)
 
-    def finished(self) -> None:
+    def finish(self) -> None:
         """Count the request and write its line; neither has what was asked nor what was answered."""
         route = route_of(self._scope)
         method = self._scope["method"] if re.fullmatch("[A-Z]{1,10}", self._scope["method"]) else "OTHER"
@@ -160,8 +161,8 @@ class _Passage:
             "method": method,
             "route": route,
             "status": self._status,
-            "milliseconds": round(1000 * (time.monotonic() - self._came)),
-            "caller": None if identity is None else f"{identity.role}:{identity.name}",
+            "milliseconds": round(1000 * (time.monotonic() - self._started_at)),
+            "caller": None if identity is None else caller_name(identity),
             **self._scope.get("idios.log", {}),
         }
         log.info(REQUEST, extra={"fields": fields})

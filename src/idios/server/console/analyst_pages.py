@@ -1,4 +1,4 @@
-"""What may be asked about, and what was answered."""
+"""The analyst's pages: what may be asked about, and what was answered."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from fastapi.responses import Response
 
 from idios.query.normal_form import describe_selection
 from idios.server.catalogue import identifier
-from idios.server.console.budgets import budgets
+from idios.server.console.access import PageVisit
+from idios.server.console.charts import draw_budgets
 from idios.server.console.pages import show
-from idios.server.console.visiting import Visitor
-from idios.server.desk import analyst
 from idios.server.routes.analyst import shown_answer
 
 router = APIRouter()
@@ -22,23 +21,25 @@ PAGE = 20
 
 
 @router.get("/console/datasets")
-def datasets(visit: Visitor) -> Response:
+def datasets(visit: PageVisit) -> Response:
     """Every data set the visitor may ask about, with what it guarantees and what can be asked of each column."""
-    described = [_offered(visit.service.catalogue[name]) for name in visit.party.datasets]
-    return show(visit, "datasets.html", datasets=described, budgets=budgets(visit))
+    described = [_with_links(visit.service.catalogue[name]) for name in visit.party.datasets]
+    budgets = draw_budgets(visit.service.balances(visit.identity))
+    return show(visit, "datasets.html", datasets=described, budgets=budgets)
 
 
 @router.get("/console/history")
-def history(visit: Visitor, before: Annotated[int | None, Query(ge=1, le=2**53)] = None) -> Response:
+def history(visit: PageVisit, before: Annotated[int | None, Query(ge=1, le=2**53)] = None) -> Response:
     """The visitor's own answers, newest first; a controller sees all."""
-    found = visit.ledger.answers(None, analyst(visit.identity), newest_first=True, before=before, limit=PAGE + 1)
-    page = [{**shown_answer(one), "selected": describe_selection(one.question)} for one in found[:PAGE]]
-    older = found[PAGE - 1].sequence if len(found) > PAGE else None
-    return show(visit, "history.html", answers=page, older=older, first=before is None, budgets=budgets(visit))
+    answers = visit.service.answers(visit.identity, before=before, limit=PAGE + 1)
+    page = [{**shown_answer(answer), "selected": describe_selection(answer.question)} for answer in answers[:PAGE]]
+    older = answers[PAGE - 1].sequence if len(answers) > PAGE else None
+    budgets = draw_budgets(visit.service.balances(visit.identity))
+    return show(visit, "history.html", answers=page, older=older, first=before is None, budgets=budgets)
 
 
-def _offered(described: dict[str, Any]) -> dict[str, Any]:
-    """The public description, with an address for every question that can be asked."""
+def _with_links(described: dict[str, Any]) -> dict[str, Any]:
+    """Add an address for every question that can be asked to a data set's public description."""
     table = identifier(described["name"])
 
     def link(sql: str) -> str:

@@ -10,9 +10,9 @@ from idios.config import read_configuration
 from idios.core.sampling import SeededSource
 from idios.errors import ConfigurationError, LedgerTampered
 from idios.party import TrustedParty
-from idios.server.admission import check_levels, warnings
+from idios.server.checks import check_levels, list_dataset_risks
 from idios.server.service import Service
-from idios.server.starting import checked
+from idios.server.startup import load_configuration
 from tests.server.office import open_office, write_office
 
 
@@ -22,7 +22,7 @@ def test_levels_that_attacks_break_need_trusted_analysts(tmp_path: Path, level: 
     text = config.read_text().replace('"individual"', level)
     config.write_text(text.replace('analysts = "trusted"\n', ""))
     with pytest.raises(ConfigurationError) as refused:
-        checked(config)
+        load_configuration(config)
     told = str(refused.value)
     assert "[datasets.patients]" in told
     assert "MEDIAN of a column of 0s and 1000s" in told
@@ -30,7 +30,7 @@ def test_levels_that_attacks_break_need_trusted_analysts(tmp_path: Path, level: 
     assert 'analysts = "trusted"' in told
     assert not (tmp_path / "ledger.db").exists()
     config.write_text(text)
-    checked(config)
+    load_configuration(config)
 
 
 def test_an_application_refuses_them_too(tmp_path: Path) -> None:
@@ -59,14 +59,14 @@ def test_a_ledger_that_was_tampered_with_is_not_served(tmp_path: Path) -> None:
         base.execute("UPDATE idios_grants SET epsilon_spent = '0/1', epsilon = '100/1'")
     base.close()
     with pytest.raises(LedgerTampered, match="grants"):
-        checked(config)
+        load_configuration(config)
 
 
 def test_risky_declarations_are_told(tmp_path: Path) -> None:
     config = write_office(tmp_path)
     declared = read_configuration(config).datasets
-    assert len(warnings(declared["people"])) == 1  # the test office declares release_seconds = 0
-    told = " ".join(warnings(declared["patients"]))
+    assert len(list_dataset_risks(declared["people"])) == 1  # the test office declares release_seconds = 0
+    told = " ".join(list_dataset_risks(declared["patients"]))
     assert "KTH_LARGEST" in told
     assert "income" in told
     config.write_text(
@@ -74,7 +74,7 @@ def test_risky_declarations_are_told(tmp_path: Path) -> None:
             "budget = 5", "budget = 5\nfloor = 0\nmin_epsilon = 0.0001\nparameters = { k = false }"
         )
     )
-    told = " ".join(warnings(read_configuration(config).datasets["patients"]))
+    told = " ".join(list_dataset_risks(read_configuration(config).datasets["patients"]))
     for risk in ("floor = 0", "min_epsilon", "parameters"):
         assert risk in told
 
@@ -85,5 +85,5 @@ def test_the_default_is_padded(tmp_path: Path) -> None:
     declared = read_configuration(config).datasets
     assert declared["people"].release_seconds * 4 == 1
     assert declared["patients"].release_seconds == 0
-    assert warnings(declared["people"]) == []
+    assert list_dataset_risks(declared["people"]) == []
     check_levels(declared.values())

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from idios.server.identity import COOKIE, CSRF_HEADER
-from idios.server.sessions import Sessions
+from idios.server.auth import COOKIE, CSRF_HEADER, Sessions
 from tests.server.office import MEDIAN, Office, open_another, open_office, write_office
 
 QUESTION = {"sql": MEDIAN, "epsilon": "0.1"}
 
 
 def cookie_of(office: Office, who: str) -> str:
-    return office.service.sessions.open(office.ledger.authenticate(getattr(office.tokens, who)).token)
+    return office.service.auth.sessions.open(office.ledger.authenticate(getattr(office.tokens, who)).token)
 
 
 def test_a_session_stands_for_its_token(office: Office) -> None:
@@ -28,11 +27,11 @@ def test_a_session_stands_for_its_token(office: Office) -> None:
         headers = {CSRF_HEADER: wrong}
         assert office.call("POST", "/v1/query", None, json=QUESTION, headers=headers).status_code == 403
     assert office.ledger.balance("people").epsilon.spent == 0
-    session = office.service.sessions.read(cookie)
+    session = office.service.auth.sessions.read(cookie)
     assert session is not None
     headers = {CSRF_HEADER: session.csrf}
     assert office.call("POST", "/v1/query", None, json=QUESTION, headers=headers).status_code == 200
-    other = office.service.sessions.read(cookie_of(office, "ada"))
+    other = office.service.auth.sessions.read(cookie_of(office, "ada"))
     assert other is not None
     assert office.call("POST", "/v1/quote", None, json=QUESTION, headers={CSRF_HEADER: other.csrf}).status_code == 403
 
@@ -73,7 +72,7 @@ def test_signing_out_ends_the_session_wherever_its_cookie_is(tmp_path: Path) -> 
     other = open_another(office, config)
     with office.client, other.client:
         cookie, kept = cookie_of(office, "ada"), cookie_of(office, "ada")
-        session = office.service.sessions.read(cookie)
+        session = office.service.auth.sessions.read(cookie)
         assert session is not None
         office.client.cookies.set(COOKIE, cookie)
         signed_out = office.client.post("/console/sign-out", data={"csrf": session.csrf}, follow_redirects=False)

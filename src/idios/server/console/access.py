@@ -1,9 +1,12 @@
-"""Who opens a page: a session's holder, looked up anew at every request; forms carry the session's CSRF token."""
+"""Access to the console's pages: the holder of a session, looked up anew at every request, and what they sent.
+
+Authentication is the API's own (``server/auth.py``); here forms carry the session's CSRF token in a field.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -13,18 +16,17 @@ from fastapi.responses import Response
 from idios.errors import NotPermitted
 from idios.ledger import Identity, Ledger, Role
 from idios.party import TrustedParty
-from idios.server.identity import cookie_name, service_of, session_of
-from idios.server.problems import FOR_CONTROLLERS, NOT_AUTHENTICATED, Problem, Refused, place, too_many
-from idios.server.service import Service
-from idios.server.sessions import Session, same
+from idios.server.auth import Session, check_controller, check_csrf, cookie_name, read_cookie
+from idios.server.http_errors import NOT_AUTHENTICATED, Problem, Refused, locate
+from idios.server.service import Service, service_of
 
-FIELD = "csrf"
-STALE = Problem(
+CSRF_FIELD = "csrf"
+STALE_FORM = Problem(
     403,
     "not_permitted",
     "this form does not belong to the session it came with",
     "open the page again and send the form from there",
-    place("body", FIELD),
+    locate("body", CSRF_FIELD),
 )
 
 
@@ -46,7 +48,7 @@ class Visit:
     @property
     def ledger(self) -> Ledger:
         """The ledger."""
-        return self.service.party.ledger
+        return self.service.ledger
 
     @property
     def party(self) -> TrustedParty:
@@ -54,72 +56,63 @@ class Visit:
         return self.service.party_for(self.identity)
 
     @property
-    def oversees(self) -> bool:
+    def is_controller(self) -> bool:
         """Whether the visitor is a controller."""
         return self.identity.role is Role.CONTROLLER
 
-    def sent(self, name: str) -> str:
+    def field(self, name: str) -> str:
         """A field of the form, stripped of blanks around it; empty if it is not there."""
         # Browsers send line breaks as CRLF.
         return self.form.get(name, "").replace("\r\n", "\n").strip()
 
 
-def visitor(request: Request) -> Visit:
-    """The holder of the session's token; a token that was revoked or has expired ends the session here."""
-    service, session = service_of(request), session_of(request)
-    if session is None:
-        raise Refused(NOT_AUTHENTICATED)
+def open_page(request: Request) -> Visit:
+    """Identify the visitor by their session; a token that was revoked or has expired ends the session here."""
+    service = service_of(request)
     try:
-        identity = service.party.ledger.identify(session.token)
+        identity, session = service.auth.authenticate_session(read_cookie(request))
     except NotPermitted:
         raise Refused(NOT_AUTHENTICATED) from None
-    seconds = service.by_token.wait(identity.token)
-    if seconds:
-        raise Refused(too_many(seconds))
+    service.auth.limit_requests(identity)
     visit = Visit(request, service, identity, session)
     request.scope["idios.identity"], request.scope["idios.visit"] = identity, visit
     return visit
 
 
-async def sender(request: Request) -> Visit:
-    """A visitor who sends a form with the CSRF token of their session."""
-    visit = await run_sync(visitor, request)
+async def receive_form(request: Request) -> Visit:
+    """Identify a visitor who sends a form with the CSRF token of their session."""
+    visit = await run_sync(open_page, request)
     form = await read_form(request)
-    if not same(form.get(FIELD, ""), visit.csrf):
-        raise Refused(STALE)
-    return Visit(request, visit.service, visit.identity, visit.session, form)
+    check_csrf(visit.session, form.get(CSRF_FIELD, ""), STALE_FORM)
+    return replace(visit, form=form)
 
 
-def overseer(visit: Annotated[Visit, Depends(visitor)]) -> Visit:
-    """A controller who opens a page."""
-    return _controller(visit)
+def open_controller_page(visit: Annotated[Visit, Depends(open_page)]) -> Visit:
+    """Refuse a page to every visitor but a controller."""
+    check_controller(visit.identity)
+    return visit
 
 
-def deciding(visit: Annotated[Visit, Depends(sender)]) -> Visit:
-    """A controller who sends a form."""
-    return _controller(visit)
-
-
-def _controller(visit: Visit) -> Visit:
-    if not visit.oversees:
-        raise Refused(FOR_CONTROLLERS)
+def receive_controller_form(visit: Annotated[Visit, Depends(receive_form)]) -> Visit:
+    """Refuse a form of every visitor but a controller."""
+    check_controller(visit.identity)
     return visit
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form; files are not taken."""
+    """Read the fields of a form; files are not taken."""
     async with request.form(max_files=0, max_fields=100) as form:
         return {name: value for name, value in form.items() if isinstance(value, str)}
 
 
-def forget(request: Request, response: Response) -> None:
+def drop_session(request: Request, response: Response) -> None:
     """Have the browser drop its session."""
     response.delete_cookie(
         cookie_name(request), path="/", secure=request.url.scheme == "https", httponly=True, samesite="strict"
     )
 
 
-Visitor = Annotated[Visit, Depends(visitor)]
-Sender = Annotated[Visit, Depends(sender)]
-Overseer = Annotated[Visit, Depends(overseer)]
-Deciding = Annotated[Visit, Depends(deciding)]
+PageVisit = Annotated[Visit, Depends(open_page)]
+FormVisit = Annotated[Visit, Depends(receive_form)]
+ControllerPage = Annotated[Visit, Depends(open_controller_page)]
+ControllerForm = Annotated[Visit, Depends(receive_controller_form)]

@@ -47,8 +47,8 @@ class Problem:
 
     def body(self, request: str) -> dict[str, Any]:
         """The error's JSON, with the id of the request it answers."""
-        shown = {"code": self.code, "message": self.message, "where": self.where, "fix": self.fix, "request": request}
-        return {"error": shown | self.extra}
+        error = {"code": self.code, "message": self.message, "where": self.where, "fix": self.fix, "request": request}
+        return {"error": error | self.extra}
 
 
 class Refused(Exception):
@@ -59,8 +59,8 @@ class Refused(Exception):
         self.problem = problem
 
 
-def place(part: str, name: str | None = None, line: int | None = None, column: int | None = None) -> dict[str, Any]:
-    """Where in a request something is wrong."""
+def locate(part: str, name: str | None = None, line: int | None = None, column: int | None = None) -> dict[str, Any]:
+    """Locate in a request what is wrong."""
     return {"in": part, "name": name, "line": line, "column": column}
 
 
@@ -69,7 +69,7 @@ NOT_AUTHENTICATED = Problem(
     "not_authenticated",
     "this needs a token that is known, not revoked and not expired",
     "send the header `Authorization: Bearer TOKEN`; the controller issues tokens with `idios analyst token NAME`",
-    place("header", "Authorization"),
+    locate("header", "Authorization"),
     {"WWW-Authenticate": "Bearer"},
 )
 FOR_CONTROLLERS = Problem(
@@ -81,14 +81,14 @@ NO_SUCH_QUESTION = Problem(
     "not_found",
     "no question of yours has this id",
     "ids are given with the answer 202 to /v1/query; finished answers are listed by /v1/answers",
-    place("path", "id"),
+    locate("path", "id"),
 )
 DECLARED_ANEW = Problem(
     410,
     "outdated",
     "the data set was declared anew since this question was asked, and the answer is about what it was before",
     "look at /v1/answers, where it is listed; or ask the question again, which is charged",
-    place("path", "id"),
+    locate("path", "id"),
 )
 TOO_LARGE = Problem(
     413, "too_large", "the request is larger than this server reads", "send a shorter question; no answer needs so much"
@@ -135,31 +135,35 @@ def too_many(seconds: int) -> Problem:
     )
 
 
-def problem(error: IdiosError | Refused) -> Problem:
-    """The error that is sent for one that Idios raised."""
+def to_problem(error: IdiosError | Refused) -> Problem:
+    """Translate an error that Idios raised into the one that is sent."""
     match error:
         case Refused():
             return error.problem
         case QuestionRefused():
             line, column = error.position or (None, None)
-            where = place("sql", None, line, column)
+            where = locate("sql", None, line, column)
             return Problem(422, "question_refused", error.message, "change the question as the message says", where)
         case Unanswerable():
             fix = "ask for another statistic, or have the controller declare what is missing"
-            return Problem(422, "unanswerable", str(error), fix, place("sql"))
+            return Problem(422, "unanswerable", str(error), fix, locate("sql"))
         case BudgetExceeded():
-            told = {"quantity": error.quantity, "remaining": text(error.remaining), "requested": text(error.requested)}
+            amounts = {
+                "quantity": error.quantity,
+                "remaining": text(error.remaining),
+                "requested": text(error.requested),
+            }
             fix = "ask with a smaller epsilon, or ask the controller for more budget; nothing was charged"
-            return Problem(409, "budget_exceeded", str(error), fix, place("body", "epsilon"), extra=told)
+            return Problem(409, "budget_exceeded", str(error), fix, locate("body", "epsilon"), extra=amounts)
         case KeyReused():
             fix = "use a new Idempotency-Key for every new question"
-            return Problem(409, "key_reused", str(error), fix, place("header", "Idempotency-Key"))
+            return Problem(409, "key_reused", str(error), fix, locate("header", "Idempotency-Key"))
         case AnswerFailed():
             return Problem(500, "answer_failed", str(error), "ask the same question again; it costs nothing more")
         case NotPermitted():
             return Problem(403, "not_permitted", str(error), "ask the controller")
         case InvalidInput() | ConfigurationError():
-            return Problem(422, "invalid_request", str(error), "change the request as the message says", place("body"))
+            return Problem(422, "invalid_request", str(error), "change the request as the message says", locate("body"))
         case LedgerError():
             # What the ledger says names places and entries, which are the controller's.
             message = "the ledger cannot be written or read at the moment"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from idios.backends.duckdb import DuckDbBackend
-from idios.server import desk
-from idios.server.padding import release_after
+from idios.server import question_queue
+from idios.server.question_queue import release_after
 from tests.server.office import MEDIAN, Office, open_office, write_office
 from tests.waiting import until
 
@@ -89,7 +89,7 @@ def test_a_stopped_question_stays_charged_and_completes_free(office: Office, gat
     href = later.headers["Location"]
     until(lambda: gate.touched)
     assert office.call("DELETE", href).json()["state"] == "cancelled"
-    until(lambda: not office.service.desk.taken)
+    until(lambda: not office.service.questions.taken)
     until(lambda: office.ledger.running.find(href[-32:]).state == "cancelled")  # type: ignore[union-attr]
     assert office.call("GET", "/v1/budget").json()["budgets"][0]["epsilon"]["spent"] == "0.5"
     assert office.ledger.answers() == []
@@ -107,11 +107,11 @@ def test_a_stopped_question_keeps_its_place_until_a_public_moment(
     gate.open.set()
     with office.client:
         href = office.ask(wait=0).headers["Location"]
-        until(lambda: all(one.computed for one in office.service.desk._work.values()))
+        until(lambda: all(job.computed for job in office.service.questions._jobs.values()))
         assert office.call("DELETE", href).json()["state"] == "cancelled"
-        until(lambda: all(one.cancelled for one in office.service.desk._work.values()))
-        assert office.service.desk.taken == 1
-    assert not office.service.desk.taken
+        until(lambda: all(job.cancelled for job in office.service.questions._jobs.values()))
+        assert office.service.questions.taken == 1
+    assert not office.service.questions.taken
     assert "stopping" not in caplog.messages, "nothing was left when the server's patience ended"
 
 
@@ -178,7 +178,7 @@ def test_answers_leave_at_public_moments(tmp_path: Path, monkeypatch: pytest.Mon
         waited.append(first)
         return release_after(elapsed, first)
 
-    monkeypatch.setattr(desk, "release_after", spied)
+    monkeypatch.setattr(question_queue, "release_after", spied)
     office = open_office(write_office(tmp_path, release="0.4"))
     with office.client:
         times = {}
