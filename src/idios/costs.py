@@ -24,7 +24,7 @@ from idios.query.planner import plan as make_plan
 from idios.query.question import Question
 from idios.query.schema import Dataset
 from idios.query.shares import Weights
-from idios.releasing import calibrated
+from idios.release import calibrate_cell
 
 GROUP = 5
 DELTA = Fraction(1, 10**6)
@@ -142,7 +142,7 @@ def _note(plan: Plan, number: int, seen: Found, error: float | None) -> str:
     aggregate = plan.aggregates[number]
     if isinstance(aggregate.statistic, Mode) or not isinstance(seen, Summary):
         return "a category is named, which is right or wrong but not off by a number"
-    mechanism = calibrated(plan, aggregate, seen)
+    mechanism = calibrate_cell(plan, aggregate, seen)
     if isinstance(mechanism, InverseSensitivity) and mechanism.refusal_probability > 0:
         return f"NULL with probability {mechanism.refusal_probability:.3g}; the error is that of an answer"
     if aggregate.choice is not None and aggregate.choice.method is Method.EXACT:

@@ -35,7 +35,6 @@ from idios.core.calibration import Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.exact import Number, exact, positive
 from idios.core.neighbours import Neighbours
-from idios.core.sampling import weighted_index
 from idios.core.statistics import (
     Count,
     Histogram,
@@ -55,6 +54,7 @@ from idios.core.statistics import (
     WinsorizedMean,
 )
 from idios.errors import InvalidInput
+from idios.release import draw_category, draw_number
 
 Bounds = Sequence[Number | None]
 Plain = int | float | None
@@ -95,13 +95,11 @@ def _answer(
     column = read_numbers(values, step=step, bounds=bounds, nullable=nullable)
     choice = choose(statistic, column.domain, notion, column.moves(notion).whole, declared, spent)
     summary = column.summarise(statistic, notion, choice.distance)
-    drawn = calibrate(choice, statistic, summary, declared).draw()
-    if drawn is None:
+    mechanism = calibrate(choice, statistic, summary, declared)
+    answer = draw_number(mechanism, statistic, column.domain, declared.fineness)
+    if answer is None:
         return None
-    low, high = (statistic.place(end, declared.fineness) for end in statistic.range(column.domain))
-    step_of_answer = statistic.answer_step(column.domain, declared.fineness)
-    answer = Fraction(min(max(drawn, low), high)) * step_of_answer
-    if step_of_answer.denominator == 1:
+    if statistic.answer_step(column.domain, declared.fineness).denominator == 1:
         return int(answer)
     try:
         return float(answer)
@@ -216,9 +214,7 @@ def mode(values: Any, categories: Sequence[Any], **options: Unpack[Options]) -> 
     """
     epsilon, notion = _category_options(options)
     counts = read_categories(values, categories, nullable=options.get("nullable")).counts
-    behind = [max(counts) - count for count in counts]
-    chosen = weighted_index([1] * len(counts), behind, Mode.rate(epsilon, notion))
-    return as_written(categories)[chosen]
+    return as_written(categories)[draw_category(counts, Mode.rate(epsilon, notion))]
 
 
 @_with_options

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from idios.backends.base import Found
 from idios.core.calibration import Added, Mechanism, Method, expected_error
 from idios.core.domain import Categories
 from idios.core.exact import Extended, text
 from idios.core.statistics import Mode
 from idios.core.summary import Summary
 from idios.query.plan import Aggregate, Plan
-from idios.releasing import Seen, calibrated
+from idios.release import calibrate_cell
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def _further(aggregate: Aggregate, distance: int) -> Aggregate:
     return replace(aggregate, choice=replace(choice, distance=distance))
 
 
-def inspected(plan: Plan, number: int, seen: Seen, group: Mapping[str, Any], reach: int) -> InspectedCell:
+def inspected(plan: Plan, number: int, seen: Found, group: Mapping[str, Any], reach: int) -> InspectedCell:
     """One cell of the plan's aggregate of that number, its envelope out to ``reach``."""
     aggregate, protection = plan.aggregates[number], plan.dataset.protection
     statistic = aggregate.statistic
@@ -96,7 +97,7 @@ def inspected(plan: Plan, number: int, seen: Seen, group: Mapping[str, Any], rea
         return InspectedCell(group, label, most, (), (), None, noise, protection.level.value)
     envelope = statistic.envelope(seen, reach, protection.fineness)
     step = statistic.answer_step(seen.domain, protection.fineness)
-    mechanism = calibrated(plan, aggregate, seen)
+    mechanism = calibrate_cell(plan, aggregate, seen)
     return InspectedCell(
         group=group,
         statistic=label,

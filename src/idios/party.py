@@ -20,8 +20,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from idios import showing
-from idios.answer import Answer, Quote
 from idios.backends.base import Progress, Stopped, Watch
 from idios.config import (
     DELTA_QUESTIONS,
@@ -42,13 +40,14 @@ from idios.errors import AnswerFailed, NotPermitted
 from idios.holding import Holding, hold
 from idios.inspecting import Inspection, inspected, reaching
 from idios.ledger import Ledger, Request, Reservation, StoredAnswer
+from idios.model import Answer, Quote, ReleasedTable
 from idios.query.plan import Plan
 from idios.query.planner import plan as make_plan
 from idios.query.question import Question
 from idios.query.reader import read
 from idios.query.schema import Dataset, Parameters
 from idios.query.shares import Weights
-from idios.releasing import compute
+from idios.release import Standing, draw_table, make_answer, make_quote
 from idios.sandbox import Sandbox, Twins
 
 log = logging.getLogger("idios.controller")
@@ -87,7 +86,7 @@ class Charged:
 class Drawn:
     """The result of computing a charged question, not released yet: an answer, or why there is none."""
 
-    content: str = ""
+    table: ReleasedTable | None = None
     error: Exception | None = None
 
 
@@ -234,9 +233,9 @@ class TrustedParty:
         plan = charged.plan
         holding = self.holdings[plan.dataset.name]
         try:
-            content = compute(plan, holding.backend, watch, self.source)
+            table = draw_table(plan, holding.backend, watch, self.source)
             holding.check()  # what was read in several steps may be of two files
-            return Drawn(content)
+            return Drawn(table)
         except Exception as error:
             return Drawn(error=error)
 
@@ -250,11 +249,11 @@ class TrustedParty:
         if isinstance(outcome, StoredAnswer):
             return self._answer(charged, outcome)
         try:
-            if drawn.error is not None:
-                raise drawn.error
+            if drawn.table is None:
+                raise drawn.error or AssertionError("nothing was drawn")
             if watch is not None:
                 watch.check()
-            released = self.ledger.release(outcome, drawn.content)
+            released = self.ledger.release(outcome, drawn.table)
         except Exception as error:
             self._failed(outcome, error)
             raise AnswerFailed from None
@@ -276,8 +275,8 @@ class TrustedParty:
         cost, delta = (plan.epsilon, plan.delta) if charged else (Fraction(0), Fraction(0))
         # Without a cap of their own an analyst is limited by the data set, which pays for a question once.
         taken = cost if price.charges_dataset or balance.epsilon.budget is not None else Fraction(0)
-        standing = showing.Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
-        return showing.quote(plan, standing)
+        standing = Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
+        return make_quote(plan, standing)
 
     def inspect(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
@@ -318,7 +317,7 @@ class TrustedParty:
             remaining = self.ledger.balance(charged.dataset, charged.analyst).epsilon.remaining
         except NotPermitted:
             remaining = Fraction(0)  # the grant was withdrawn meanwhile; the answer is paid for
-        return showing.answer(charged.plan, released.answer, id=charged.id, remaining=remaining, stored=charged.stored)
+        return make_answer(charged.plan, released.table, id=charged.id, remaining=remaining, stored=charged.stored)
 
     def _failed(self, reservation: Reservation, error: Exception) -> None:
         """Keep the reason where the controller alone finds it; the charge stays.

@@ -16,16 +16,15 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
-from idios import showing
-from idios.answer import EPOCH, Answer
 from idios.backends.base import Backend, Watch, open_source
 from idios.backends.memory import divided
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import Number
+from idios.model import Answer
 from idios.query.plan import Plan
 from idios.query.schema import Column, Dataset
 from idios.query.shares import Weights
-from idios.releasing import compute
+from idios.release import EPOCH, draw_table, make_answer
 
 ROWS = 1000
 PARTS = 64
@@ -77,8 +76,8 @@ class Sandbox:
     def __call__(self, sql: str, epsilon: Number, weights: Weights = None, *, watch: Watch | None = None) -> Answer:
         """Answer a question about made-up data, as it would be answered about the real; ``Stopped`` if that is."""
         plan = self.plan(sql, epsilon, weights)
-        content = compute(plan, self.twins.of(plan.dataset), watch)
-        return replace(showing.answer(plan, content, id="sandbox", remaining=None, stored=False), sandbox=True)
+        table = draw_table(plan, self.twins.of(plan.dataset), watch)
+        return replace(make_answer(plan, table, id="sandbox", remaining=None, stored=False), sandbox=True)
 
 
 def twin(columns: Mapping[str, Column]) -> pa.Table:

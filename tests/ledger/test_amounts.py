@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from idios.display import format_amount
 from idios.errors import InvalidInput
 from idios.ledger import Account, Declaration, Request
-from idios.ledger.amounts import COMMON, amount, read, shown, stored
+from idios.ledger.amounts import COMMON, amount, read, stored
 from idios.ledger.names import moment, system_clock
 from tests.ledger.ledger_place import ask, people
 
@@ -58,7 +59,7 @@ def test_sums_stay_short_whatever_is_asked() -> None:
 @given(st.fractions(min_value=0, max_denominator=10**9))
 def test_what_is_stored_is_read_back(value: Fraction) -> None:
     assert read(stored(value)) == value
-    assert Fraction(shown(value)) == value
+    assert Fraction(format_amount(value)) == value
 
 
 @pytest.mark.parametrize("text", ["", "1", "2/4", "-1/2", "1/0", "01/2", "1/2 ", "0.5", "1/2/3", "٣/٤", "nan"])

@@ -11,6 +11,7 @@ import pytest
 from idios.errors import BudgetExceeded, InvalidInput, KeyReused, LedgerError
 from idios.ledger import Ledger, Reservation, StoredAnswer
 from tests.ledger.ledger_place import Place, ask, kinds, people
+from tests.ledger.ledger_worker import table
 
 ROWS = "SELECT caller, request_key, question_key FROM idios_requests ORDER BY caller, request_key"
 
@@ -21,7 +22,7 @@ def test_a_repeated_request_joins_and_then_gets_the_stored_answer(place: Place, 
     assert isinstance(first, Reservation)
     assert isinstance(again, Reservation)
     assert again.joined
-    answer = ledger.release(first, "{}")
+    answer = ledger.release(first, table("{}"))
     assert ledger.reserve(ask(analyst="bob"), once="k1") == answer
     assert ledger.reserve(ask(analyst="bob"), once="k2") == answer  # another key for the same question
     assert kinds(ledger).count("reserved") == 1
@@ -33,7 +34,7 @@ def test_only_what_is_charged_is_remembered(place: Place, ledger: Ledger) -> Non
     assert isinstance(charge, Reservation)
     for number in range(3):
         assert isinstance(ledger.reserve(ask(analyst="bob"), once=f"while it is computed {number}"), Reservation)
-    ledger.release(charge, "{}")
+    ledger.release(charge, table("{}"))
     for number in range(3):
         assert isinstance(ledger.reserve(ask(analyst="bob"), once=f"when it is stored {number}"), StoredAnswer)
     assert place.execute(ROWS) == [("analyst:bob", "k1", charge.key)]
@@ -107,7 +108,7 @@ def test_keys_that_are_refused(ledger: Ledger, key: str) -> None:
 
 
 def test_the_chain_knows_nothing_of_keys(place: Place, ledger: Ledger) -> None:
-    ledger.release(ledger.reserve(ask(), once="k1"), "{}")  # type: ignore[arg-type]
+    ledger.release(ledger.reserve(ask(), once="k1"), table("{}"))  # type: ignore[arg-type]
     ledger.rebuild()
     assert len(place.execute(ROWS)) == 1
     place.execute("DELETE FROM idios_requests")

@@ -14,6 +14,7 @@ from idios.ledger.facts import Fact, Forfeited, Released, Reserved, Retired, Sha
 from idios.ledger.rows import MemoryBook
 from idios.ledger.state import apply
 from tests.ledger.ledger_place import Place, ask, people
+from tests.ledger.ledger_worker import table
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def ledger(place: Place) -> Iterator[Ledger]:
         for number in range(4):
             charge = opened.reserve(ask(f"question {number}", "1/10", analyst="ada"))
             assert isinstance(charge, Reservation)
-            opened.release(charge, f'{{"value": {number}}}')
+            opened.release(charge, table(f'{{"value": {number}}}'))
         charge = opened.reserve(ask("question 4", "1/10"))
         assert isinstance(charge, Reservation)
         opened.fail(charge, "lost")
@@ -236,7 +237,7 @@ def test_a_changed_answer_is_not_given_out(place: Place, ledger: Ledger) -> None
     for read in (lambda: ledger.reserve(ask("question 1", "1/10")), lambda: ledger.answers()):
         with pytest.raises(LedgerTampered, match="entry 7 of the ledger is not what was signed"):
             read()
-    assert isinstance(ledger.reserve(ask("question 0", "1/10", analyst="ada")).answer, str)  # type: ignore[union-attr]
+    assert isinstance(ledger.reserve(ask("question 0", "1/10", analyst="ada")).text, str)  # type: ignore[union-attr]
 
 
 def test_another_questions_answer_is_not_given_out(place: Place, ledger: Ledger) -> None:

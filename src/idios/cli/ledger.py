@@ -14,6 +14,7 @@ from rich.table import Table
 
 from idios.cli import show
 from idios.cli.analysts import DEFAULT, Config, opened_ledger
+from idios.codec import to_json
 from idios.config import read_configuration
 from idios.core.exact import exact, text
 from idios.errors import InvalidInput
@@ -271,7 +272,7 @@ def _as_json(answers: list[StoredAnswer]) -> str:
             "time": one.time,
             "epsilon": text(one.epsilon),
             "delta": text(one.delta),
-            **jsonlib.loads(one.answer),
+            **to_json(one.table),
         }
         for one in answers
     ]
@@ -284,10 +285,9 @@ def _as_csv(answers: list[StoredAnswer]) -> str:
     lines = csv.writer(target, lineterminator="\n")
     lines.writerow(["id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "guarantee"])
     for one in answers:
-        content = jsonlib.loads(one.answer)
-        for group, values in zip(content["groups"], content["cells"], strict=True):
+        for group, values in zip(one.table.groups, one.table.cells, strict=True):
             shown = "; ".join(f"{key} = {value}" for key, value in group.items())
-            for statistic, value in zip(content["statistics"], values, strict=True):
+            for statistic, value in zip(one.table.statistics, values, strict=True):
                 lines.writerow(
                     [
                         one.key[:16],
@@ -299,7 +299,7 @@ def _as_csv(answers: list[StoredAnswer]) -> str:
                         "" if value is None else value,
                         text(one.epsilon),
                         text(one.delta),
-                        content["guarantee"],
+                        one.table.guarantee,
                     ]
                 )
     return target.getvalue().rstrip("\n")

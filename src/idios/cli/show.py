@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from idios.answer import Answer, Quote
 from idios.core.exact import Extended, text
 from idios.inspecting import Inspection
+from idios.model import Answer, Quote
 
 out = Console()
 errors = Console(stderr=True)

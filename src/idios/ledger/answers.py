@@ -63,7 +63,7 @@ def _read(key: bytes, found: dict[int, Entry], question: Question) -> StoredAnsw
         question=reserved.question,
         epsilon=reserved.epsilon,
         delta=reserved.delta,
-        answer=released.answer,
+        text=released.answer,
         sequence=entry.sequence,
         time=entry.time,
     )

@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
 
+from idios.codec import field_types
+from idios.ledger.amounts import RECORDS, Plain
 from idios.ledger.chain import Anchor
-from idios.ledger.codec import Plain, fields_of, to_plain
 from idios.ledger.names import checked_name
 from idios.ledger.proof import Proof, write_proof
 from idios.ledger.rows import ROWS, Row, SomeRow, identity_of
@@ -25,9 +26,9 @@ _ADD = {row: insert(TABLES[row]) for row in ROWS}
 _CHANGE = {
     row: update(TABLES[row])
     .where(_this(row))
-    .values({name: bindparam(name) for name in fields_of(row) if name not in row.identity})
+    .values({name: bindparam(name) for name in field_types(row) if name not in row.identity})
     for row in ROWS
-    if len(fields_of(row)) > len(row.identity)
+    if len(field_types(row)) > len(row.identity)
 }
 
 
@@ -65,7 +66,7 @@ class TableBook:
 
     def proved(self, row: type[SomeRow], found: Sequence[Any]) -> SomeRow:
         """The row behind columns that were found in its table."""
-        columns = dict(zip(fields_of(row), found, strict=True))
+        columns = dict(zip(field_types(row), found, strict=True))
         identity = tuple(columns[name] for name in row.identity)
         if not all(isinstance(part, str) for part in identity):
             return read_row(row, columns)  # which refuses it: SQLite stores any type in a column
@@ -75,13 +76,13 @@ class TableBook:
 
     def add(self, row: Row) -> None:
         """Keep a row that was not there."""
-        columns = to_plain(row)
+        columns = RECORDS.to_json(row)
         self.connection.execute(_ADD[type(row)], columns)
         self._keep(row, columns, added=True)
 
     def change(self, row: Row) -> None:
         """Keep a row in place of the one with its identity."""
-        columns = to_plain(row)
+        columns = RECORDS.to_json(row)
         values: dict[str, Plain] = {name: value for name, value in columns.items() if name not in row.identity}
         self.connection.execute(_CHANGE[type(row)], values | _where(type(row), identity_of(row)))
         self._keep(row, columns, added=False)
@@ -102,5 +103,5 @@ def replace_rows(
     for row, table in TABLES.items():
         connection.execute(delete(table))
         if rows[row]:
-            connection.execute(insert(table), [to_plain(one) for one in rows[row].values()])
+            connection.execute(insert(table), [RECORDS.to_json(one) for one in rows[row].values()])
     write_proof(connection, key, head, (one for some in rows.values() for one in some.values()))

@@ -13,8 +13,8 @@ import hmac
 import re
 from dataclasses import dataclass
 
+from idios.codec import canonical
 from idios.errors import InvalidInput
-from idios.ledger.codec import canonical
 from idios.ledger.facts import Fact, read_fact
 
 BEGINNING = "0" * 64

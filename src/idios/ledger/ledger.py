@@ -24,7 +24,6 @@ from idios.ledger import rules
 from idios.ledger.amounts import amount, optional_amount
 from idios.ledger.answers import read_answers
 from idios.ledger.backup import back_up
-from idios.ledger.balance import Balance, shortage
 from idios.ledger.book import replace_rows
 from idios.ledger.chain import Anchor
 from idios.ledger.facts import Begun, Reserved
@@ -42,6 +41,8 @@ from idios.ledger.tokens import LIFETIME, named_token, new_token, shown_token
 from idios.ledger.upgrading import upgrade
 from idios.ledger.verification import Verification, replay
 from idios.ledger.writer import Writer
+from idios.model import Balance, ReleasedTable
+from idios.model.budget import describe_shortage
 
 
 class Ledger(Record):
@@ -202,7 +203,7 @@ class Ledger(Record):
             try:
                 rules.reserve(book, request)
             except BudgetExceeded as error:
-                return replace(price, shortage=shortage(error))
+                return replace(price, shortage=describe_shortage(error))
             return price
 
     def reserve(self, request: Request, *, once: str | None = None) -> Reservation | StoredAnswer:
@@ -241,12 +242,13 @@ class Ledger(Record):
                 return None
             return read_answers(book.connection, self._key, [question])[0]
 
-    def release(self, reservation: Reservation, answer: str) -> StoredAnswer:
-        """Store the answer, durably, and give what may be sent: the first one released for the charge."""
-        if not isinstance(answer, str):
-            raise InvalidInput(f"an answer is released as JSON text, not as {type(answer).__name__}")
+    def release(self, reservation: Reservation, table: ReleasedTable) -> StoredAnswer:
+        """Store the table, durably, and give what may be sent: the first one released for the charge."""
+        if not isinstance(table, ReleasedTable):
+            raise InvalidInput(f"a question is answered with a ReleasedTable, not with {type(table).__name__}")
+        text = table.to_text()
         with self._writing() as writer:
-            entry = writer.append(rules.release(writer.book, reservation, answer))
+            entry = writer.append(rules.release(writer.book, reservation, text))
             request = reservation.request
             if entry is not None and request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
@@ -257,7 +259,7 @@ class Ledger(Record):
                     question=request.question,
                     epsilon=request.epsilon,
                     delta=request.delta,
-                    answer=answer,
+                    text=text,
                     sequence=entry.sequence,
                     time=entry.time,
                 )

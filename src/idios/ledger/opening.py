@@ -18,8 +18,8 @@ from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from idios.errors import InvalidInput, LedgerUnavailable, WrongLedgerKey
+from idios.ledger.amounts import RECORDS
 from idios.ledger.chain import BEGINNING, START, Anchor, fits, next_entry
-from idios.ledger.codec import to_plain
 from idios.ledger.database import Database
 from idios.ledger.facts import Begun
 from idios.ledger.key import Hold, create_key, new_key, read_key
@@ -117,7 +117,7 @@ def _create(database: Database, path: Path | None, begun: Begun | None, *, key_m
         head = START
         if begun is not None:
             entry = next_entry(key, START, moment(system_clock()), begun)
-            connection.execute(APPEND, to_plain(entry))
+            connection.execute(APPEND, RECORDS.to_json(entry))
             head = Anchor(entry.sequence, entry.mac)
         write_proof(connection, key, head, ())
         keys.append(key)

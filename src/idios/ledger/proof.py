@@ -22,9 +22,10 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, select, text
 
+from idios.codec import canonical, field_types
 from idios.errors import LedgerTampered
+from idios.ledger.amounts import RECORDS, Plain
 from idios.ledger.chain import BEGINNING, START, Anchor, fits
-from idios.ledger.codec import Plain, canonical, fields_of, to_plain
 from idios.ledger.key import derive
 from idios.ledger.merkle import DIGEST, EMPTY, PLACE, TAG, TOP, Tree
 from idios.ledger.rows import ROWS, Row, SomeRow, identity_of
@@ -169,7 +170,7 @@ class Proof:
         if known is not None and known.digest == expected and known.columns == tuple(found):
             assert isinstance(known.row, row)
             return known.row
-        read = read_row(row, dict(zip(fields_of(row), found, strict=True)))
+        read = read_row(row, dict(zip(field_types(row), found, strict=True)))
         if expected is None:
             raise _unproved(row, identity, "has one that was not signed")
         if not hmac.compare_digest(_digest(self._memory.secret, row, found), expected):
@@ -238,7 +239,7 @@ def _pages(key: bytes, head: Anchor, rows: Iterable[Row]) -> dict[int, bytes]:
     secret, counts = derive(key, "rows"), dict.fromkeys(ROWS, 0)
     tree = Tree(secret, EMPTY, lambda _: None, {})
     for row in rows:
-        columns = tuple(to_plain(row).values())
+        columns = tuple(RECORDS.to_json(row).values())
         tree.put(_tag(secret, type(row), identity_of(row)), _digest(secret, type(row), columns))
         counts[type(row)] += 1
     pages = tree.flush()

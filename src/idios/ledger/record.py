@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from idios.errors import InvalidInput, LedgerTampered
 from idios.ledger import rules
 from idios.ledger.answers import read_answers, released_questions
-from idios.ledger.balance import Balance
 from idios.ledger.book import TableBook
 from idios.ledger.chain import Anchor, Entry
 from idios.ledger.database import Database
@@ -23,6 +22,7 @@ from idios.ledger.searching import find_entries
 from idios.ledger.spending import Spending, SpendingSoFar
 from idios.ledger.tables import read_entries
 from idios.ledger.verification import Verification, verify
+from idios.model import Balance
 
 log = logging.getLogger("idios.ledger")
 # Where logging is not set up, errors are raised and nothing is printed besides.

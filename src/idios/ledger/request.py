@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
+from idios.codec import canonical
 from idios.errors import InvalidInput
 from idios.ledger.amounts import amount, stored
-from idios.ledger.codec import canonical
 from idios.ledger.names import checked_name
+from idios.model import ReleasedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,9 @@ class Reservation:
     joined: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoredAnswer:
-    """The one answer ever sent for a charge, byte for byte as it was released."""
+    """The one answer ever sent for a charge; ``text`` is its table byte for byte as it was released."""
 
     key: str
     dataset: str
@@ -84,9 +86,14 @@ class StoredAnswer:
     question: str
     epsilon: Fraction
     delta: Fraction
-    answer: str
+    text: str
     sequence: int
     time: str
+
+    @cached_property
+    def table(self) -> ReleasedTable:
+        """What was released, read when it is needed: a long table takes time to read."""
+        return ReleasedTable.from_text(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol, TypeVar
 
-from idios.ledger.balance import Account, Balance
 from idios.ledger.identity import Role
+from idios.model import Account, Balance
 
 ZERO = Fraction(0)
 

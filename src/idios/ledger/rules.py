@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from idios.display import format_amount
 from idios.errors import InvalidInput, LedgerError, NotPermitted
-from idios.ledger.amounts import shown
-from idios.ledger.balance import Balance
 from idios.ledger.facts import (
     AnalystAdded,
     ControllerTokenIssued,
@@ -29,6 +28,7 @@ from idios.ledger.facts import (
 )
 from idios.ledger.request import Declaration, Price, Request, Reservation
 from idios.ledger.rows import Analyst, Book, Dataset, Grant, Payment, Question, Token
+from idios.model import Balance
 
 
 def known_dataset(book: Book, name: str) -> Dataset:
@@ -114,7 +114,7 @@ def declare(book: Book, declaration: Declaration) -> Declared | None:
 
 
 def _both(epsilon: Fraction, delta: Fraction) -> str:
-    return f"ε = {shown(epsilon)}, δ = {shown(delta)}"
+    return f"ε = {format_amount(epsilon)}, δ = {format_amount(delta)}"
 
 
 def raise_budget(book: Book, name: str, epsilon: Fraction | None, delta: Fraction | None) -> Raised:
@@ -123,8 +123,8 @@ def raise_budget(book: Book, name: str, epsilon: Fraction | None, delta: Fractio
     fact = Raised(name, known.epsilon if epsilon is None else epsilon, known.delta if delta is None else delta)
     if fact.epsilon < known.epsilon or fact.delta < known.delta or fact == Raised(name, known.epsilon, known.delta):
         raise InvalidInput(
-            f"raising data set {name!r} takes new totals above the recorded ε = {shown(known.epsilon)}, "
-            f"δ = {shown(known.delta)}, not ε = {shown(fact.epsilon)}, δ = {shown(fact.delta)}"
+            f"raising data set {name!r} takes new totals above the recorded ε = {format_amount(known.epsilon)}, "
+            f"δ = {format_amount(known.delta)}, not ε = {format_amount(fact.epsilon)}, δ = {format_amount(fact.delta)}"
         )
     return fact
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
+from idios.codec import canonical
 from idios.ledger.chain import Entry
-from idios.ledger.codec import canonical
 from idios.ledger.facts import Failed, Released
 from idios.ledger.identity import Role
 from idios.ledger.rows import Payment, Question, Token

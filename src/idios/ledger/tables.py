@@ -27,9 +27,10 @@ from sqlalchemy import (
     select,
 )
 
+from idios.codec import field_types
 from idios.errors import LedgerTampered
+from idios.ledger.amounts import RECORDS
 from idios.ledger.chain import Entry
-from idios.ledger.codec import fields_of, from_plain
 from idios.ledger.rows import ROWS, Row, SomeRow
 
 FORMAT = 3
@@ -119,7 +120,7 @@ def _derived(row: type[Row]) -> Table:
                 nullable=optional,
                 index=name in indexed,
             )
-            for name, (kind, optional) in fields_of(row).items()
+            for name, (kind, optional) in field_types(row).items()
         ),
     )
 
@@ -137,7 +138,7 @@ _NUMBERED = select(entries).where(entries.c.sequence.in_(bindparam("numbers", ex
 def read_row(row: type[SomeRow], columns: Any) -> SomeRow:
     """The row behind its columns."""
     try:
-        return from_plain(row, columns)
+        return RECORDS.from_json(row, columns, row.__name__)
     except ValueError as error:
         raise LedgerTampered(f"a row of the ledger's {row.table} cannot be read ({error}); {VERIFY}") from error
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from idios.ledger.amounts import RECORDS
 from idios.ledger.chain import START, Anchor, Entry, fits
-from idios.ledger.codec import to_plain
 from idios.ledger.proof import compare_proof
 from idios.ledger.rows import MemoryBook, Row
 from idios.ledger.state import apply
@@ -120,7 +120,7 @@ def _compare(connection: Connection, result: Replay, row: type[Row]) -> None:
         known = expected.pop(identity, None)
         if known is None:
             result.found(None, f"the table of {row.table} has {_named(identity)}, which no entry accounts for")
-        elif to_plain(known) != dict(found):
+        elif RECORDS.to_json(known) != dict(found):
             result.found(
                 None,
                 f"the table of {row.table} is wrong about {_named(identity)}: {_difference(known, found)}",
@@ -132,7 +132,7 @@ def _compare(connection: Connection, result: Replay, row: type[Row]) -> None:
 def _difference(known: Row, found: Any) -> str:
     differing = (
         f"{name} is {found[name]}, the chain says {value}"
-        for name, value in to_plain(known).items()
+        for name, value in RECORDS.to_json(known).items()
         if found[name] != value
     )
     return next(differing)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from idios.errors import LedgerTampered
+from idios.ledger.amounts import RECORDS
 from idios.ledger.book import TableBook
 from idios.ledger.chain import Anchor, Entry, next_entry
-from idios.ledger.codec import to_plain
 from idios.ledger.facts import Fact
 from idios.ledger.names import Clock, moment
 from idios.ledger.proof import Memory, Proof
@@ -32,7 +32,7 @@ class Writer:
         if fact is None:
             return None
         entry = next_entry(self._key, self.proof.head, moment(self._clock()), fact)
-        self.connection.execute(APPEND, to_plain(entry))
+        self.connection.execute(APPEND, RECORDS.to_json(entry))
         try:
             apply(self.book, entry.sequence, fact)
         except Contradiction as error:

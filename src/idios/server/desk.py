@@ -29,12 +29,12 @@ from typing import Any, TypeVar
 
 from anyio.to_thread import run_sync
 
-from idios.answer import Answer, Quote
 from idios.backends.progress import Watch
 from idios.core.exact import exact
 from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError
 from idios.ledger import Identity, Role, Running
 from idios.ledger.running import LIVE
+from idios.model import Answer, Quote
 from idios.party import Charged, Drawn, TrustedParty
 from idios.query.plan import Plan
 from idios.server.lanes import Lanes

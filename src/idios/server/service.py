@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from idios.answer import Answer
 from idios.backends.progress import Watch
 from idios.config import Declared
 from idios.ledger import Identity, Role
+from idios.model import Answer
 from idios.party import TrustedParty
 from idios.server.admission import check_levels, check_source
 from idios.server.catalogue import described

@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from idios.answer import Answer
 from idios.core.exact import text
+from idios.model import Answer
 from idios.server.console.charts import Bar, bars
 from idios.server.console.wording import figure, number
 

@@ -15,8 +15,8 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
-from idios.answer import Answer
 from idios.errors import IdiosError, InvalidInput
+from idios.model import Answer
 from idios.server.console.answers import marked, presented
 from idios.server.console.budgets import budgets
 from idios.server.console.completion import words_for

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
-from idios.answer import Answer
+from idios.codec import to_json
 from idios.core.exact import text
 from idios.ledger import Account, Balance, Role, StoredAnswer
+from idios.model import Answer
 from idios.server.desk import Asked, Progress, analyst
 from idios.server.identity import Caller, Served
 from idios.server.replies import encoded, listed, page, with_facts
@@ -139,8 +140,8 @@ def answers(
     def read(before: int | None, limit: int) -> list[StoredAnswer]:
         return ledger.answers(dataset, whose, newest_first=True, before=before, limit=limit)
 
-    found, following = page(read, lambda one: len(one.answer), before, limit)
-    return listed("answers", [with_facts(_facts(one), one.answer) for one in found], next=following)
+    found, following = page(read, lambda one: len(one.text), before, limit)
+    return listed("answers", [with_facts(_facts(one), one.text) for one in found], next=following)
 
 
 @router.post("/sandbox", response_model=SandboxAnswer, responses=errors(), summary="Try a question on made-up data")
@@ -175,7 +176,7 @@ def shown_balance(balance: Balance) -> dict[str, Any]:
 
 def shown_answer(stored: StoredAnswer) -> dict[str, Any]:
     """A stored answer for JSON."""
-    return {**_facts(stored), **json.loads(stored.answer)}
+    return {**_facts(stored), **to_json(stored.table)}
 
 
 def _facts(stored: StoredAnswer) -> dict[str, Any]:
