@@ -140,8 +140,10 @@ class Codec:
         # Strings first: a table is made of them. Drivers convert members of an enumeration differently.
         if isinstance(value, str):
             return value.value if isinstance(value, StrEnum) else value
-        if value is None or isinstance(value, int | float):
+        if value is None or isinstance(value, int):
             return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else None  # JSON has no infinity
         if isinstance(value, Fraction):
             return self.write_number(value)
         if isinstance(value, tuple | list):

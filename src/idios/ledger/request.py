@@ -11,7 +11,7 @@ from idios.codec import canonical
 from idios.errors import InvalidInput
 from idios.ledger.amounts import amount, stored
 from idios.ledger.names import checked_name
-from idios.model import ReleasedTable
+from idios.model import ReleasedAnswer, ReleasedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,21 @@ class StoredAnswer:
     sequence: int
     time: str
 
+    @property
+    def id(self) -> str:
+        """The id of the answer."""
+        return self.key[:16]
+
     @cached_property
     def table(self) -> ReleasedTable:
         """What was released, read when it is needed: a long table takes time to read."""
         return ReleasedTable.from_text(self.text)
+
+    @property
+    def released(self) -> ReleasedAnswer:
+        """The table with its place in the ledger and what it cost, as it is listed."""
+        facts = {name: getattr(self, name) for name in ("sequence", "id", "time", "epsilon", "delta")}
+        return ReleasedAnswer(**vars(self.table), **facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,12 +34,12 @@ from idios.core.exact import exact
 from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError
 from idios.ledger import Identity, Role, Running
 from idios.ledger.running import LIVE
-from idios.model import Answer, Quote
+from idios.model import Answer, QuestionProgress, Quote
 from idios.party import Charged, Drawn, TrustedParty
 from idios.query.plan import Plan
 from idios.server.lanes import Lanes
 from idios.server.padding import release_after
-from idios.server.problems import BUSY, CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused, problem
+from idios.server.problems import BUSY, CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused
 from idios.settings import Settings
 
 log = logging.getLogger("idios.server")
@@ -71,32 +71,6 @@ class Asked:
                 f"epsilon must be at most {MOST_EPSILON:,} here, which already protects no record; ask with less"
             )
         return self
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The progress of a question that outlasted its request; step and share only where they may be told."""
-
-    id: str
-    state: str
-    elapsed: float
-    step: str | None = None
-    share: float | None = None
-    answer: Answer | None = None
-
-    def to_dict(self, request: str) -> dict[str, Any]:
-        """The progress for JSON; a question that failed carries the one message for that."""
-        failed = problem(AnswerFailed()).body(request)["error"] if self.state == "failed" else None
-        return {
-            "id": self.id,
-            "state": self.state,
-            "step": self.step,
-            "share": self.share,
-            "elapsed": self.elapsed,
-            "href": f"/v1/questions/{self.id}",
-            "answer": None if self.answer is None else self.answer.to_dict(),
-            "error": failed,
-        }
 
 
 @dataclass(eq=False)
@@ -174,7 +148,7 @@ class Desk:
 
     async def ask(
         self, party: TrustedParty, asked: Asked, identity: Identity, once: str | None, wait: float
-    ) -> Answer | Progress:
+    ) -> Answer | QuestionProgress:
         """Charge and answer a question; one that takes longer than ``wait`` seconds is answered later."""
         if self._closing:
             raise Refused(CLOSING)
@@ -211,7 +185,7 @@ class Desk:
         plan = await self.plan(party, asked, identity)
         return await run_sync(lambda: party.price(plan, analyst=analyst(identity)))
 
-    async def find(self, party: TrustedParty, id: str, identity: Identity) -> Progress:
+    async def find(self, party: TrustedParty, id: str, identity: Identity) -> QuestionProgress:
         """A question that outlasted its request, with its answer once there is one."""
         row = await run_sync(lambda: self._own(id, identity))
         found = self._shown(row)
@@ -222,7 +196,7 @@ class Desk:
         answer = await run_sync(lambda: _stored(party, plan, request["key"], identity))
         return replace(found, answer=answer)
 
-    async def cancel(self, party: TrustedParty, id: str, identity: Identity) -> Progress:
+    async def cancel(self, party: TrustedParty, id: str, identity: Identity) -> QuestionProgress:
         """Stop a question; it stays charged, and asking it again completes it without a new charge."""
         await run_sync(lambda: self._own(id, identity))
         stopped = await run_sync(lambda: self._running.cancel(id))
@@ -317,7 +291,7 @@ class Desk:
 
     async def _follow(
         self, task: asyncio.Task[Answer], question: _Question, asked: Asked, identity: Identity
-    ) -> Answer | Progress:
+    ) -> Answer | QuestionProgress:
         """Record a question that outlasts its request, and keep that record up to date until it ends."""
         id = secrets.token_hex(16)
         request = json.dumps({"asked": asdict(asked), "key": question.charged.key}, ensure_ascii=True)
@@ -334,9 +308,8 @@ class Desk:
         follower.add_done_callback(self._followers.discard)
         elapsed = asyncio.get_running_loop().time() - question.came
         told = question.first_release == 0
-        return Progress(
-            id, "running", round(elapsed, 1), question.step if told else None, question.share if told else None
-        )
+        step, share = (question.step, question.share) if told else (None, None)
+        return QuestionProgress(id=id, state="running", elapsed=round(elapsed, 1), step=step, share=share)
 
     async def _heartbeat(self, id: str, task: asyncio.Task[Answer], question: _Question) -> None:
         told = question.first_release == 0
@@ -366,7 +339,7 @@ class Desk:
             raise Refused(NO_SUCH_QUESTION)
         return row
 
-    def _shown(self, row: Running) -> Progress:
+    def _shown(self, row: Running) -> QuestionProgress:
         now = datetime.now(UTC)
         elapsed = round((now - datetime.fromisoformat(row.started)).total_seconds(), 1)
         state = row.state
@@ -376,7 +349,8 @@ class Desk:
             lost = (now - datetime.fromisoformat(row.heartbeat)).total_seconds() > LOST
             state = "failed" if lost else "running"
         told = state == "running" and self._release.get(row.dataset, 0.0) == 0
-        return Progress(row.id, state, elapsed, row.step if told else None, row.share if told else None)
+        step, share = (row.step, row.share) if told else (None, None)
+        return QuestionProgress(id=row.id, state=state, elapsed=elapsed, step=step, share=share)
 
 
 def _stored(party: TrustedParty, plan: Plan, key: str, identity: Identity) -> Answer:

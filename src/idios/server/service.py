@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from idios.backends.progress import Watch
 from idios.config import Declared
 from idios.ledger import Identity, Role
-from idios.model import Answer
+from idios.model import Answer, DatasetFacts
 from idios.party import TrustedParty
 from idios.server.admission import check_levels, check_source
-from idios.server.catalogue import described
+from idios.server.catalogue import describe_dataset
 from idios.server.desk import Asked, Desk, caller
 from idios.server.limits import Limiter
 from idios.server.metrics import Metrics
@@ -34,7 +34,7 @@ class Service:
     side_work: SideWork
     sessions: Sessions
     metrics: Metrics
-    catalogue: Mapping[str, dict[str, Any]]
+    catalogue: Mapping[str, DatasetFacts]
     by_token: Limiter
     by_address: Limiter
     strangers: Limiter
@@ -55,7 +55,7 @@ class Service:
             side_work=SideWork(),
             sessions=Sessions(party.ledger.derive(PURPOSE), settings.session_hours),
             metrics=metrics,
-            catalogue={name: described(party, one) for name, one in served.items()},
+            catalogue={name: describe_dataset(party, one) for name, one in served.items()},
             by_token=Limiter(settings.requests_per_minute),
             by_address=Limiter(settings.requests_per_minute_address),
             strangers=Limiter(STRANGERS),
@@ -72,12 +72,12 @@ class Service:
         """Run free work that may take seconds, when it is the caller's turn."""
         return await self.side_work.run(caller(identity), work)
 
-    async def sandbox(self, identity: Identity, asked: Asked, shown: Callable[[Answer], T]) -> T:
+    async def sandbox(self, identity: Identity, asked: Asked, encode: Callable[[Answer], T]) -> T:
         """Answer about made-up data, for a limited time; the answer is made ready to be sent in the same thread."""
 
         def answered(watch: Watch) -> T:
             sandbox = self.party_for(identity).sandbox
-            return shown(sandbox(asked.sql, asked.epsilon, asked.weights, watch=watch))
+            return encode(sandbox(asked.sql, asked.epsilon, asked.weights, watch=watch))
 
         return await self.side_work.stoppable(caller(identity), answered)
 

@@ -8,13 +8,13 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
+from idios.codec import to_json
 from idios.server.catalogue import identifier
 from idios.server.console.budgets import budgets
 from idios.server.console.conditions import selected
 from idios.server.console.pages import show
 from idios.server.console.visiting import Visitor
 from idios.server.desk import analyst
-from idios.server.routes.analyst import shown_answer
 
 router = APIRouter()
 
@@ -24,7 +24,7 @@ PAGE = 20
 @router.get("/console/datasets")
 def datasets(visit: Visitor) -> Response:
     """Every data set the visitor may ask about, with what it guarantees and what can be asked of each column."""
-    described = [_offered(visit.service.catalogue[name]) for name in visit.party.holdings]
+    described = [_offered(to_json(visit.service.catalogue[name])) for name in visit.party.holdings]
     return show(visit, "datasets.html", datasets=described, budgets=budgets(visit))
 
 
@@ -32,7 +32,7 @@ def datasets(visit: Visitor) -> Response:
 def history(visit: Visitor, before: Annotated[int | None, Query(ge=1, le=2**53)] = None) -> Response:
     """The visitor's own answers, newest first; a controller sees all."""
     found = visit.ledger.answers(None, analyst(visit.identity), newest_first=True, before=before, limit=PAGE + 1)
-    page = [{**shown_answer(one), "selected": selected(one.question)} for one in found[:PAGE]]
+    page = [{**to_json(one.released), "selected": selected(one.question)} for one in found[:PAGE]]
     older = found[PAGE - 1].sequence if len(found) > PAGE else None
     return show(visit, "history.html", answers=page, older=older, first=before is None, budgets=budgets(visit))
 

@@ -16,14 +16,14 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
 from idios.errors import IdiosError, InvalidInput
-from idios.model import Answer
+from idios.model import Answer, QuestionProgress
 from idios.server.console.answers import marked, presented
 from idios.server.console.budgets import budgets
 from idios.server.console.completion import words_for
 from idios.server.console.dividing import read_weights, written
 from idios.server.console.pages import back, show
 from idios.server.console.visiting import Sender, Visit, Visitor
-from idios.server.desk import Asked, Progress
+from idios.server.desk import Asked
 from idios.server.problems import Problem, Refused, problem
 
 router = APIRouter()
@@ -61,7 +61,7 @@ async def ask(visit: Sender) -> Response:
         asked = replace(asked, weights=read_weights(visit.sent("weights"))).affordable()
         if action == "ask":
             found = await _asked(visit, asked)
-            if isinstance(found, Progress):
+            if isinstance(found, QuestionProgress):
                 return back(f"/console/questions/{found.id}")
             shown["answer"] = await run_sync(presented, found)
         elif action == "sandbox":
@@ -106,7 +106,7 @@ async def stop(id: Id, visit: Sender) -> Response:
     return back(f"/console/questions/{id}")
 
 
-async def _asked(visit: Visit, asked: Asked) -> Answer | Progress:
+async def _asked(visit: Visit, asked: Asked) -> Answer | QuestionProgress:
     service = visit.service
     if service.settings.log_questions:
         visit.request.scope["idios.log"] = {"sql": asked.sql, "epsilon": asked.epsilon}

@@ -30,13 +30,13 @@ def words_for(visit: Visit) -> str:
     found: dict[str, list[str]] = {}
     for name in visit.party.holdings:
         described = visit.service.catalogue[name]
-        found.setdefault(identifier(name), [identifier(name), "data set", described["level"]])
-        for column in described["columns"]:
-            text = identifier(column["name"])
-            found.setdefault(text, [text, "column", column["type"]])
-            for value in column["values"] or ():
+        found.setdefault(identifier(name), [identifier(name), "data set", described.level])
+        for column in described.columns:
+            text = identifier(column.name)
+            found.setdefault(text, [text, "column", column.type])
+            for value in column.values or ():
                 quoted = "'" + value.replace("'", "''") + "'"
-                found.setdefault(quoted, [quoted, "value", column["name"]])
+                found.setdefault(quoted, [quoted, "value", column.name])
     functions = [
         [name, "function", function.signature(name).partition(" or ")[0]]
         for name, function in FUNCTIONS.items()

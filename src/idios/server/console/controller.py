@@ -23,7 +23,7 @@ from idios.server.console.pages import back, show
 from idios.server.console.timeline import timeline
 from idios.server.console.visiting import Deciding, Overseer, Visit
 from idios.server.problems import Problem, Refused, problem
-from idios.server.routes.controller import shown_entry
+from idios.server.routes.controller import entry_facts
 
 router = APIRouter()
 
@@ -145,7 +145,7 @@ def _ledger(visit: Visit, wanted: dict[str, str], before: int | None, **values: 
         "ledger.html",
         status=200 if wrong is None else wrong.status,
         **{"verified": None, **values},
-        entries=[{**shown_entry(one), "facts": facts(shown_entry(one)["content"])} for one in found[:PAGE]],
+        entries=[{**vars(entry), "facts": facts(dict(entry.content))} for entry in map(entry_facts, found[:PAGE])],
         wanted=wanted,
         filtered=any(wanted.values()),
         first=before is None,

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
 from idios.errors import DataChanged, LedgerError
 from idios.server.identity import Controller, Served
 from idios.server.problems import Refused, problem
-from idios.server.routes.documented import errors
-from idios.server.schemas import Health
+from idios.server.replies import document, document_errors, encode_reply
 
 log = logging.getLogger("idios.server")
 
 router = APIRouter(tags=["health"])
 
 
-@router.get("/healthz", responses=errors(), summary="The process lives")
-async def healthz() -> Health:
+@dataclass(frozen=True)
+class Health:
+    """Whether the server can work."""
+
+    status: str
+
+
+@router.get("/healthz", response_model=document(Health), responses=document_errors(), summary="The process lives")
+async def healthz() -> Response:
     """Says ok as long as the process answers."""
-    return Health(status="ok")
+    return encode_reply(Health("ok"))
 
 
-@router.get("/readyz", responses=errors(), summary="Questions can be answered")
-def readyz(service: Served) -> Health:
+@router.get(
+    "/readyz", response_model=document(Health), responses=document_errors(), summary="Questions can be answered"
+)
+def readyz(service: Served) -> Response:
     """Says ready if the ledger can be written and is what was signed, and every file is the one that was opened.
 
     It says verifying while the whole chain is being read, and questions are answered meanwhile. It touches no data.
@@ -37,10 +46,10 @@ def readyz(service: Served) -> Health:
     except (LedgerError, DataChanged) as error:
         log.error("not ready", extra={"fields": {"problem": str(error)}})
         raise Refused(problem(error)) from None
-    return Health(status="verifying" if ledger.verifying else "ready")
+    return encode_reply(Health("verifying" if ledger.verifying else "ready"))
 
 
-@router.get("/metrics", responses=errors(), summary="Metrics for Prometheus", response_class=Response)
+@router.get("/metrics", responses=document_errors(), summary="Metrics for Prometheus", response_class=Response)
 def metrics(_: Controller, service: Served) -> Response:
     """Requests and charges, in Prometheus' text format; nothing here depends on the data."""
     service.metrics.running.set(service.desk.taken)
