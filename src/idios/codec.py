@@ -165,27 +165,6 @@ class Codec:
         """The value of this type behind plain ones; ``what`` is what a message calls it."""
         return cast(T, _reader(self, cast(Any, kind))(plain, what))
 
-    def read_record(self, record: type[T], plain: Any, what: str) -> T:
-        """The dataclass behind a JSON object."""
-        if not isinstance(plain, Mapping):
-            raise InvalidInput(f"{what} must be a JSON object, got {shorten(plain)}")
-        known = [each for each in _fields(record) if not each.derived]
-        if self.exact_keys and set(plain) != {each.key for each in known}:
-            raise InvalidInput(f"{what}: the fields are {', '.join(each.key for each in known)}")
-        values = {each.name: self._read_field(each, plain, what) for each in known}
-        try:
-            return record(**values)
-        except InvalidInput:
-            raise
-        except (ValueError, OverflowError):  # such as a number of more digits than Python prints
-            raise InvalidInput(f"{what} has values that are too long or do not fit together") from None
-
-    def _read_field(self, each: _Field, plain: Mapping[str, Any], what: str) -> Any:
-        if each.shape.optional and each.key not in plain:
-            return each.default
-        read = each.shape.read or _reader(self, each.hint)
-        return read(plain.get(each.key), f"{what}: {each.key}")
-
 
 @cache
 def _reader(codec: Codec, hint: Any) -> Reader:
@@ -202,12 +181,39 @@ def _reader(codec: Codec, hint: Any) -> Reader:
     if hint is Any:
         return lambda value, what: value
     if is_dataclass(hint):
-        return lambda value, what: codec.read_record(cast(type, hint), value, what)
+        return _record_reader(codec, cast(type, hint))
     if hint is Fraction:
         return codec.read_number
     if issubclass(hint, StrEnum):
         return lambda value, what: _read_member(hint, value, what)
     return _SIMPLE[hint]
+
+
+def _record_reader(codec: Codec, record: type) -> Reader:
+    known = [each for each in _fields(record) if not each.derived]
+    keys = {each.key for each in known}
+    readers = [(each.name, each.key, each.shape.read or _reader(codec, each.hint)) for each in known]
+    defaults = {each.key: each.default for each in known if each.shape.optional}
+
+    def read(plain: Any, what: str) -> Any:
+        if not isinstance(plain, Mapping):
+            raise refuse(what, "a JSON object", plain)
+        if codec.exact_keys and set(plain) != keys:
+            raise InvalidInput(f"{what}: the fields are {', '.join(each.key for each in known)}")
+        values = {
+            name: defaults[key]
+            if key in defaults and key not in plain
+            else read_value(plain.get(key), f"{what}: {key}")
+            for name, key, read_value in readers
+        }
+        try:
+            return record(**values)
+        except InvalidInput:
+            raise
+        except (ValueError, OverflowError):  # such as a number of more digits than Python prints
+            raise InvalidInput(f"{what} has values that are too long or do not fit together") from None
+
+    return read
 
 
 def _tuple_reader(codec: Codec, arguments: tuple[Any, ...]) -> Reader:
