@@ -124,11 +124,11 @@ def read_number(value: Any, what: str) -> Fraction:
     raise refuse(what, "an exact number written as text", value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Codec:
     """How dataclasses go to JSON and back; ``exact_keys`` refuses keys that are no field.
 
-    Others write exact numbers in another way, such as the ledger, whose old entries are signed.
+    The ledger has one of its own: its old entries are signed, and write exact numbers in another way.
     """
 
     write_number: Callable[[Fraction], str]
