@@ -228,7 +228,7 @@ def run(name: str, folder: Path, ledger: str, release: str, options: tuple[str, 
         )
         overspent += book.balance("people").epsilon.spent != EPSILON * len(stored)
         lost = seen.contradictions + sum(
-            id not in stored or [cells[-1] for cells in json.loads(stored[id].answer)["cells"]] != rows
+            id not in stored or [cells[-1] for cells in stored[id].table.cells] != rows
             for id, rows in seen.answers.items()
         )
         intact = book.verify().ok

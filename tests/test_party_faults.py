@@ -18,7 +18,7 @@ SQL = "SELECT MEDIAN(x) FROM t"
 SCRIPT = """
 import os, signal, sys
 from idios.party import TrustedParty
-import idios.releasing as module
+import idios.release as module
 
 folder, step = sys.argv[1:]
 columns = {"x": {"type": "integer"}}
@@ -32,7 +32,7 @@ if step == "before reserving":
 elif step == "before reading":
     party.datasets["t"].backend.summarise = die
 elif step == "before calibrating":
-    module.release = die
+    module.draw_cell = die
 elif step == "before releasing":
     party.ledger.release = die
 elif step == "before answering":

@@ -37,6 +37,7 @@ from idios.core.exact import Number, positive
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Histogram, find_statistic
 from idios.errors import InvalidInput
+from idios.release import draw_number
 
 Bounds = Sequence[Number | None]
 Plain = int | float | None
@@ -78,13 +79,11 @@ def _answer(
     column = read_numbers(values, step=step, bounds=bounds, nullable=nullable)
     choice = choose(statistic, column.domain, notion, column.moves(notion).whole, declared, spent)
     summary = column.summarise(statistic, notion, choice.distance)
-    drawn = calibrate(choice, statistic, summary, declared).draw()
-    if drawn is None:
+    mechanism = calibrate(choice, statistic, summary, declared)
+    answer = draw_number(mechanism, statistic, column.domain, declared.fineness)
+    if answer is None:
         return None
-    low, high = (statistic.place(end, declared.fineness) for end in statistic.range(column.domain))
-    step_of_answer = statistic.answer_step(column.domain, declared.fineness)
-    answer = Fraction(min(max(drawn, low), high)) * step_of_answer
-    if step_of_answer.denominator == 1:
+    if statistic.answer_step(column.domain, declared.fineness).denominator == 1:
         return int(answer)
     try:
         return float(answer)

@@ -20,8 +20,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from idios import showing
-from idios.answer import Answer, Quote
 from idios.audit import Costs, Inspection, compute_costs, inspect_plan, plan_levels
 from idios.backends.base import CancellationToken, Cancelled, Progress
 from idios.config import read_configuration, warn_of_shared_sources
@@ -31,12 +29,13 @@ from idios.core.statistics import Parameters
 from idios.datasets import OpenDataset, declare, open_datasets
 from idios.errors import AnswerFailed, NotPermitted
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
+from idios.model import Answer, Quote, ReleasedTable
 from idios.query.plan import Plan
 from idios.query.planner import make_plan
 from idios.query.question import Question
 from idios.query.reader import read
 from idios.query.split import Split
-from idios.releasing import compute
+from idios.release import Standing, draw_table, make_answer, make_quote
 from idios.sandbox import Twins
 
 log = logging.getLogger("idios.controller")
@@ -75,7 +74,7 @@ class Charged:
 class Drawn:
     """The result of computing a charged question, not released yet: an answer, or why there is none."""
 
-    content: str = ""
+    table: ReleasedTable | None = None
     error: Exception | None = None
 
 
@@ -243,9 +242,9 @@ class TrustedParty:
         plan = charged.plan
         opened = self.datasets[plan.dataset.name]
         try:
-            content = compute(plan, opened.backend, cancellation, self.source)
+            table = draw_table(plan, opened.backend, cancellation, self.source)
             opened.check_unchanged()  # what was read in several steps may be of two files
-            return Drawn(content)
+            return Drawn(table)
         except Exception as error:
             return Drawn(error=error)
 
@@ -259,11 +258,11 @@ class TrustedParty:
         if isinstance(outcome, StoredAnswer):
             return self._answer(charged, outcome)
         try:
-            if drawn.error is not None:
-                raise drawn.error
+            if drawn.table is None:
+                raise drawn.error or AssertionError("nothing was drawn")
             if cancellation is not None:
                 cancellation.check()
-            released = self.ledger.release(outcome, drawn.content)
+            released = self.ledger.release(outcome, drawn.table)
         except Exception as error:
             self._failed(outcome, error)
             raise AnswerFailed from None
@@ -285,8 +284,8 @@ class TrustedParty:
         cost, delta = (plan.epsilon, plan.delta) if charged else (Fraction(0), Fraction(0))
         # Without a cap of their own an analyst is limited by the data set, which pays for a question once.
         taken = cost if price.charges_dataset or balance.epsilon.budget is not None else Fraction(0)
-        standing = showing.Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
-        return showing.quote(plan, standing)
+        standing = Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
+        return make_quote(plan, standing)
 
     def sandbox(
         self, sql: str, epsilon: Number, split: Split = None, *, cancellation: CancellationToken | None = None
@@ -296,8 +295,8 @@ class TrustedParty:
         No data, no ledger and nothing stored is touched. ``cancellation`` may cancel it, which raises ``Cancelled``.
         """
         plan = self.plan(sql, epsilon, split)
-        content = compute(plan, self.twins.of(plan.dataset), cancellation)
-        return replace(showing.answer(plan, content, id="sandbox", remaining=None, stored=False), sandbox=True)
+        table = draw_table(plan, self.twins.of(plan.dataset), cancellation)
+        return replace(make_answer(plan, table, id="sandbox", remaining=None, stored=False), sandbox=True)
 
     def inspect(self, sql: str, epsilon: Number, *, split: Split = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
@@ -332,7 +331,7 @@ class TrustedParty:
             remaining = self.ledger.balance(charged.dataset, charged.analyst).epsilon.remaining
         except NotPermitted:
             remaining = Fraction(0)  # the grant was withdrawn meanwhile; the answer is paid for
-        return showing.answer(charged.plan, released.answer, id=charged.id, remaining=remaining, stored=charged.stored)
+        return make_answer(charged.plan, released.table, id=charged.id, remaining=remaining, stored=charged.stored)
 
     def _failed(self, reservation: Reservation, error: Exception) -> None:
         """Keep the reason where the controller alone finds it; the charge stays.

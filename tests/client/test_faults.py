@@ -14,8 +14,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from idios.client import ServerError, connect, wire
-from idios.client.wire import PATIENCE
+from idios.client import ServerError, connect, transport
+from idios.client.transport import PATIENCE
 from idios.errors import (
     AnswerFailed,
     BudgetExceeded,
@@ -273,7 +273,7 @@ def test_a_packed_reply_is_not_unpacked() -> None:
 
 
 def test_a_reply_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "LONGEST_REPLY", 10_000)
+    monkeypatch.setattr(transport, "LONGEST_REPLY", 10_000)
     sent = 0
 
     def endless() -> Iterator[bytes]:

@@ -28,6 +28,7 @@ from idios.errors import (
 from idios.ledger import Anchor, Ledger, Reservation, back_up_ledger, restore
 from idios.ledger.key import hold_exclusively
 from tests.ledger.ledger_place import Place, ask, people
+from tests.ledger.ledger_worker import table
 from tests.ledger.old_ledger import use_next_format, write_old_ledger
 from tests.services.postgresql import NotInstalled, programs
 
@@ -43,7 +44,7 @@ def fill(ledger: Ledger, questions: int = 3) -> None:
 def answered(ledger: Ledger, question: str) -> None:
     charge = ledger.reserve(ask(question, "1/10", analyst="ada"))
     assert isinstance(charge, Reservation)
-    ledger.release(charge, json.dumps({"question": question}))
+    ledger.release(charge, table(json.dumps({"question": question})))
 
 
 def moved_away(place: Place) -> None:

@@ -13,6 +13,7 @@ from idios.errors import BudgetExceeded, LedgerUnavailable
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
 from idios.ledger.database import FairLock, get_fair_lock
 from tests.ledger.ledger_place import Place, ask, finished, kinds, people
+from tests.ledger.ledger_worker import table
 from tests.waiting import until
 
 THREADS = 16
@@ -62,8 +63,8 @@ def test_threads_that_ask_the_same_question_pay_once_and_get_one_answer(ledger: 
         together.wait()
         result = ledger.reserve(ask(analyst="ada" if thread % 2 else "bob"))
         if isinstance(result, Reservation):
-            result = ledger.release(result, f'{{"draw": {thread}}}')
-        return result.answer
+            result = ledger.release(result, table(f'{{"draw": {thread}}}'))
+        return result.text
 
     with ThreadPoolExecutor(THREADS) as pool:
         assert len(set(pool.map(ask_same, range(THREADS)))) == 1
@@ -89,7 +90,7 @@ def test_readers_see_a_consistent_ledger_while_others_write(ledger: Ledger) -> N
             for number in range(40):
                 charge = ledger.reserve(ask(f"question {number}", "1/50"))
                 assert isinstance(charge, Reservation)
-                ledger.release(charge, "{}")
+                ledger.release(charge, table("{}"))
         finally:
             stop.set()
         assert all(reader.result() > 0 for reader in readers)
@@ -186,7 +187,7 @@ def test_what_needs_no_writing_does_not_wait_for_writers(sqlite_place: Place) ->
         known = ChargeRequest("people", "1", None, "known", Fraction(1, 4))
         charge = ledger.reserve(known)
         assert isinstance(charge, Reservation)
-        ledger.release(charge, "{}")
+        ledger.release(charge, table("{}"))
         with ledger._database.writing():
             assert isinstance(ledger.reserve(known), StoredAnswer)
             with pytest.raises(BudgetExceeded):

@@ -92,7 +92,7 @@ def test_everything_is_there_after_an_upgrade(place: Place) -> None:
         assert ledger.balance("people", "bob").epsilon.remaining == Fraction(1, 4)
         stored = ledger.reserve(ASKED)
         assert isinstance(stored, StoredAnswer)
-        assert stored.answer == '{"value": "41320"}'
+        assert stored.text == '{"value": "41320"}'
         identity = ledger.authenticate(SECRET)
         assert (identity.name, identity.role) == ("ada", Role.ANALYST)
         with pytest.raises(NotPermitted):

@@ -11,6 +11,7 @@ import pytest
 from idios.errors import BudgetExceeded, InvalidInput, KeyReused, LedgerError
 from idios.ledger import Ledger, Reservation, StoredAnswer
 from tests.ledger.ledger_place import Place, ask, kinds, people
+from tests.ledger.ledger_worker import table
 
 ROWS = "SELECT caller, idempotency_key, question_key FROM idios_idempotency_keys ORDER BY caller, idempotency_key"
 
@@ -21,7 +22,7 @@ def test_a_repeated_request_joins_and_then_gets_the_stored_answer(place: Place, 
     assert isinstance(first, Reservation)
     assert isinstance(again, Reservation)
     assert again.joined
-    answer = ledger.release(first, "{}")
+    answer = ledger.release(first, table("{}"))
     assert ledger.reserve(ask(analyst="bob"), idempotency_key="k1") == answer
     assert ledger.reserve(ask(analyst="bob"), idempotency_key="k2") == answer  # another key for the same question
     assert kinds(ledger).count("reserved") == 1
@@ -35,7 +36,7 @@ def test_only_what_is_charged_is_remembered(place: Place, ledger: Ledger) -> Non
         assert isinstance(
             ledger.reserve(ask(analyst="bob"), idempotency_key=f"while it is computed {number}"), Reservation
         )
-    ledger.release(charge, "{}")
+    ledger.release(charge, table("{}"))
     for number in range(3):
         assert isinstance(
             ledger.reserve(ask(analyst="bob"), idempotency_key=f"when it is stored {number}"), StoredAnswer
@@ -111,7 +112,7 @@ def test_keys_that_are_refused(ledger: Ledger, key: str) -> None:
 
 
 def test_the_chain_knows_nothing_of_keys(place: Place, ledger: Ledger) -> None:
-    ledger.release(ledger.reserve(ask(), idempotency_key="k1"), "{}")  # type: ignore[arg-type]
+    ledger.release(ledger.reserve(ask(), idempotency_key="k1"), table("{}"))  # type: ignore[arg-type]
     ledger.rebuild()
     assert len(place.execute(ROWS)) == 1
     place.execute("DELETE FROM idios_idempotency_keys")

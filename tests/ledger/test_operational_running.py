@@ -14,6 +14,7 @@ import pytest
 from idios.errors import InvalidInput
 from idios.ledger import Ledger, RunningQuestion
 from tests.ledger.ledger_place import Place, ask
+from tests.ledger.ledger_worker import table
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -202,7 +203,7 @@ def test_reports_and_charges_side_by_side(ledger: Ledger) -> None:
     for thread in reporters:
         thread.start()
     for number in range(30):
-        ledger.release(ledger.reserve(ask(f"question {number}", "1/10")), "{}")  # type: ignore[arg-type]
+        ledger.release(ledger.reserve(ask(f"question {number}", "1/10")), table("{}"))  # type: ignore[arg-type]
     stop.set()
     for thread in reporters:
         thread.join()

@@ -11,6 +11,7 @@ import pytest
 from idios.errors import LedgerTampered, NotPermitted
 from idios.ledger import Ledger, Reservation, Role
 from tests.ledger.ledger_place import Place, ask, people
+from tests.ledger.ledger_worker import table
 
 ADA, BOB = ask("of ada", "1/4", analyst="ada"), ask("of bob", "1/4", analyst="bob")
 
@@ -37,7 +38,7 @@ def office(place: Place) -> Iterator[Office]:
         for request in (ADA, BOB, ask("another of ada", "1/4", analyst="ada")):
             charge = ledger.reserve(request)
             assert isinstance(charge, Reservation)
-            ledger.release(charge, f'{{"asked": "{request.question}"}}')
+            ledger.release(charge, table(f'{{"asked": "{request.question}"}}'))
         token, revoked = ledger.issue_token("ada"), ledger.issue_token("ada")
         ledger.revoke_token(ledger.authenticate(revoked).token)
         yield Office(place, ledger, token, revoked)
@@ -178,14 +179,14 @@ def test_an_answer_is_not_drawn_a_second_time(office: Office) -> None:
     charge = office.ledger.reserve(request)
     assert isinstance(charge, Reservation)
     old = office.place.copied("questions")
-    office.ledger.release(charge, '{"draw": 1}')
+    office.ledger.release(charge, table('{"draw": 1}'))
     office.place.put_back(old)
     with office.place.open() as another:
         for ledger in (office.ledger, another):
             with pytest.raises(LedgerTampered):
                 ledger.reserve(request)
             with pytest.raises(LedgerTampered):
-                ledger.release(charge, '{"draw": 2}')
+                ledger.release(charge, table('{"draw": 2}'))
 
 
 def test_a_later_entry_is_not_hidden(office: Office) -> None:

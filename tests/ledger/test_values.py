@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from idios.display import format_amount
 from idios.errors import InvalidInput
 from idios.ledger import Account, ChargeRequest, Declaration
 from idios.ledger.values import (
@@ -16,7 +17,6 @@ from idios.ledger.values import (
     check_amount,
     decode_amount,
     encode_amount,
-    format_amount,
     format_time,
     system_clock,
 )

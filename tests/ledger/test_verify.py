@@ -13,6 +13,7 @@ from idios.ledger.chain import sign_entry
 from idios.ledger.facts import Fact, Failed, Forfeited, Released, Reserved, Retired, Shared, Withdrawn, read_fact
 from idios.ledger.state import MemoryRowStore, apply
 from tests.ledger.ledger_place import Place, ask, people
+from tests.ledger.ledger_worker import table
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def ledger(place: Place) -> Iterator[Ledger]:
         for number in range(4):
             charge = opened.reserve(ask(f"question {number}", "1/10", analyst="ada"))
             assert isinstance(charge, Reservation)
-            opened.release(charge, f'{{"value": {number}}}')
+            opened.release(charge, table(f'{{"value": {number}}}'))
         charge = opened.reserve(ask("question 4", "1/10"))
         assert isinstance(charge, Reservation)
         opened.fail(charge, "lost")
@@ -238,7 +239,7 @@ def test_a_changed_answer_is_not_given_out(place: Place, ledger: Ledger) -> None
     for read in (lambda: ledger.reserve(ask("question 1", "1/10")), lambda: ledger.answers()):
         with pytest.raises(LedgerTampered, match="entry 7 of the ledger is not what was signed"):
             read()
-    assert isinstance(ledger.reserve(ask("question 0", "1/10", analyst="ada")).answer, str)  # type: ignore[union-attr]
+    assert isinstance(ledger.reserve(ask("question 0", "1/10", analyst="ada")).text, str)  # type: ignore[union-attr]
 
 
 def test_another_questions_answer_is_not_given_out(place: Place, ledger: Ledger) -> None:

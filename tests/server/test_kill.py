@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import idios
-from idios.answer import Answer
 from idios.config import read_configuration
 from idios.ledger import Ledger
+from idios.model import Answer
 from idios.party import TrustedParty
 from tests.server.office import let_in, write_office
 from tests.services.serving import Serving

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from idios.cli import output
 from idios.cli.analyst import DEFAULT, Config, open_ledger
+from idios.codec import to_json
 from idios.config import read_configuration
 from idios.core.exact import exact, text
 from idios.errors import InvalidInput
@@ -281,7 +282,7 @@ def _format_json(answers: list[StoredAnswer]) -> str:
             "time": answer.time,
             "epsilon": text(answer.epsilon),
             "delta": text(answer.delta),
-            **jsonlib.loads(answer.answer),
+            **to_json(answer.table),
         }
         for answer in answers
     ]
@@ -294,10 +295,9 @@ def _format_csv(answers: list[StoredAnswer]) -> str:
     lines = csv.writer(target, lineterminator="\n")
     lines.writerow(["id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "guarantee"])
     for answer in answers:
-        content = jsonlib.loads(answer.answer)
-        for group, values in zip(content["groups"], content["cells"], strict=True):
+        for group, values in zip(answer.table.groups, answer.table.cells, strict=True):
             group_text = "; ".join(f"{key} = {value}" for key, value in group.items())
-            for statistic, value in zip(content["statistics"], values, strict=True):
+            for statistic, value in zip(answer.table.statistics, values, strict=True):
                 lines.writerow(
                     [
                         answer.key[:16],
@@ -309,7 +309,7 @@ def _format_csv(answers: list[StoredAnswer]) -> str:
                         "" if value is None else value,
                         text(answer.epsilon),
                         text(answer.delta),
-                        content["guarantee"],
+                        answer.table.guarantee,
                     ]
                 )
     return target.getvalue().rstrip("\n")

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from idios.answer import Answer, Quote
 from idios.audit import Inspection
 from idios.core.exact import Extended, text
+from idios.model import Answer, Quote
 
 console = Console()
 stderr = Console(stderr=True)

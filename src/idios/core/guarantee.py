@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from idios.core.calibration import Level
@@ -35,6 +35,10 @@ class Guarantee:
 answer by a factor of at most e^0.5 ≈ 1.65.
     """
 
+    notation: str = field(init=False, repr=False, compare=False)
+    """The guarantee as the papers write it."""
+    sentence: str = field(init=False, repr=False, compare=False)
+    """The guarantee in words."""
     level: Level
     epsilon: Fraction
     neighbours: Neighbours
@@ -48,20 +52,22 @@ answer by a factor of at most e^0.5 ≈ 1.65.
             raise InvalidInput(f"a group of {self.group} belongs to the level group, not {self.level}")
         if self.delta and self.level is Level.GROUP:
             raise InvalidInput("a group guarantee has no delta")
+        object.__setattr__(self, "notation", self._notation())
+        object.__setattr__(self, "sentence", self._sentence())
 
-    @property
-    def notation(self) -> str:
-        """The guarantee as the papers write it."""
+    def __str__(self) -> str:
+        return self.sentence
+
+    def _notation(self) -> str:
         epsilon, delta = text(self.epsilon), text(self.delta)
         if self.level is Level.GROUP:
-            listed = [str(text(i * self.epsilon)) for i in range(1, self.group + 1)]
-            if self.group > 4:
-                listed = [*listed[:2], "…", listed[-1]]
-            return f"({', '.join(listed)})-gDP"
+            sizes = [*range(1, self.group + 1)] if self.group <= 4 else [1, 2, None, self.group]
+            steps = ["…" if size is None else str(text(size * self.epsilon)) for size in sizes]
+            return f"({', '.join(steps)})-gDP"
         name = "iDP" if self.level is Level.INDIVIDUAL else "DP"
         return f"({epsilon}, {delta})-{name}" if self.delta else f"{epsilon}-{name}"
 
-    def __str__(self) -> str:
+    def _sentence(self) -> str:
         epsilon = text(self.epsilon)
         change = "replacing" if self.neighbours is Neighbours.REPLACE else "adding or removing"
         factor = f"by a factor of at most e^{epsilon}"

@@ -1,7 +1,6 @@
 """The durable budget: who may spend what, what was spent, what was answered, in a signed chain."""
 
 from idios.ledger.backup import Restored, back_up_ledger, restore
-from idios.ledger.balance import Account, Balance
 from idios.ledger.chain import Anchor, Entry
 from idios.ledger.ledger import Ledger
 from idios.ledger.operational import RunningQuestion, RunningQuestions
@@ -10,6 +9,7 @@ from idios.ledger.spending import Spending, Step
 from idios.ledger.state import Role, TokenRow
 from idios.ledger.tokens import Identity
 from idios.ledger.verification import Verification
+from idios.model import Account, Balance
 
 __all__ = [
     "Account",

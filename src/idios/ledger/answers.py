@@ -33,23 +33,23 @@ def released_questions(
         wanted = wanted.where(questions.c.dataset == dataset)
     if analyst is not None:
         wanted = wanted.join(payments, payments.c.key == questions.c.key).where(payments.c.analyst == analyst)
-    found = [read_row(QuestionRow, row) for row in store.connection.execute(wanted).mappings()]
+    answered = [read_row(QuestionRow, row) for row in store.connection.execute(wanted).mappings()]
     if analyst is not None:
-        for question in found:
+        for question in answered:
             store.prove(PaymentRow, (question.key, analyst))
-    return found
+    return answered
 
 
 def read_answers(connection: Connection, key: bytes, questions: list[QuestionRow]) -> list[StoredAnswer]:
     """The answers to these questions, each checked against its signature."""
     numbers = {number for question in questions for number in (question.reserved, question.released) if number}
-    found = read_numbered(connection, numbers | {number - 1 for number in numbers})
-    return [_read(key, found, question) for question in questions]
+    entries = read_numbered(connection, numbers | {number - 1 for number in numbers})
+    return [_read_answer(key, entries, question) for question in questions]
 
 
-def _read(key: bytes, found: dict[int, Entry], question: QuestionRow) -> StoredAnswer:
-    entry = checked_entry(key, found, question.released)
-    released, reserved = entry.fact, checked_entry(key, found, question.reserved).fact
+def _read_answer(key: bytes, entries: dict[int, Entry], question: QuestionRow) -> StoredAnswer:
+    entry = check_entry(key, entries, question.released)
+    released, reserved = entry.fact, check_entry(key, entries, question.reserved).fact
     if (
         not isinstance(released, Released)
         or not isinstance(reserved, Reserved)
@@ -63,15 +63,15 @@ def _read(key: bytes, found: dict[int, Entry], question: QuestionRow) -> StoredA
         question=reserved.question,
         epsilon=reserved.epsilon,
         delta=reserved.delta,
-        answer=released.answer,
+        text=released.answer,
         sequence=entry.sequence,
         time=entry.time,
     )
 
 
-def checked_entry(key: bytes, found: dict[int, Entry], number: int | None) -> Entry:
-    """The entry of this number, refused unless it is as it was signed; `found` holds it and the one before."""
-    entry, previous = found.get(number or 0), found.get((number or 0) - 1)
+def check_entry(key: bytes, entries: dict[int, Entry], number: int | None) -> Entry:
+    """The entry of this number, refused unless it is as it was signed; `entries` holds it and the one before."""
+    entry, previous = entries.get(number or 0), entries.get((number or 0) - 1)
     before = previous.mac if previous is not None else BEGINNING
     if entry is None or not is_signed(key, before, entry):
         raise LedgerTampered(f"entry {number} of the ledger is not what was signed; {VERIFY}")

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, insert, select
 
+from idios.codec import canonical
 from idios.errors import InvalidInput
-from idios.ledger.codec import canonical, to_plain
 from idios.ledger.facts import Fact, read_fact
 from idios.ledger.tables import entries
+from idios.ledger.values import RECORDS
 
 BEGINNING = "0" * 64
 
@@ -98,7 +99,7 @@ def is_signed(key: bytes, previous: str, entry: Entry) -> bool:
 def append_entry(connection: Connection, key: bytes, head: Anchor, time: str, fact: Fact) -> Entry:
     """Record the fact at the end of the chain; the entry is durable when the transaction has ended."""
     entry = sign_entry(key, head, time, fact)
-    connection.execute(_APPEND, to_plain(entry))
+    connection.execute(_APPEND, RECORDS.to_json(entry))
     return entry
 
 

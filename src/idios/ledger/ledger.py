@@ -23,7 +23,6 @@ from idios.errors import BudgetExceeded, InvalidInput, LedgerError
 from idios.ledger import rules
 from idios.ledger.answers import read_answers, released_questions
 from idios.ledger.backup import back_up
-from idios.ledger.balance import Balance, shortage
 from idios.ledger.chain import Anchor, Entry, read_entries
 from idios.ledger.facts import Begun, Reserved
 from idios.ledger.key import derive
@@ -47,6 +46,8 @@ from idios.ledger.values import (
     system_clock,
 )
 from idios.ledger.verification import LedgerHealth, Verification, rebuild, verify
+from idios.model import Balance, ReleasedTable
+from idios.model.budget import describe_shortage
 
 
 class Ledger:
@@ -211,7 +212,7 @@ class Ledger:
             try:
                 rules.reserve(store, request)
             except BudgetExceeded as error:
-                return replace(price, shortage=shortage(error))
+                return replace(price, shortage=describe_shortage(error))
             return price
 
     def reserve(self, request: ChargeRequest, *, idempotency_key: str | None = None) -> Reservation | StoredAnswer:
@@ -250,16 +251,17 @@ class Ledger:
                 return None
             return read_answers(store.connection, self._key, [question])[0]
 
-    def release(self, reservation: Reservation, answer: str) -> StoredAnswer:
-        """Store the answer, durably, and give what may be sent: the first one released for the charge."""
-        if not isinstance(answer, str):
-            raise InvalidInput(f"an answer is released as JSON text, not as {type(answer).__name__}")
+    def release(self, reservation: Reservation, table: ReleasedTable) -> StoredAnswer:
+        """Store the table, durably, and give what may be sent: the first one released for the charge."""
+        if not isinstance(table, ReleasedTable):
+            raise InvalidInput(f"a question is answered with a ReleasedTable, not with {type(table).__name__}")
+        text = table.to_text()
         with self._writing() as writer:
-            entry = writer.append(rules.release(writer.store, reservation, answer))
+            entry = writer.append(rules.release(writer.store, reservation, text))
             request = reservation.request
             if entry is not None and request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
-                return StoredAnswer.of(reservation, answer, entry.sequence, entry.time)
+                return StoredAnswer.of(reservation, text, entry.sequence, entry.time)
             question = self._question(writer, reservation.key)
             return read_answers(writer.connection, self._key, [question])[0]
 

@@ -22,13 +22,14 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, select, text
 
+from idios.codec import canonical, field_types
 from idios.errors import LedgerTampered
 from idios.ledger.chain import BEGINNING, START, Anchor, is_signed, read_entries, read_last
-from idios.ledger.codec import Plain, canonical, fields_of, to_plain
 from idios.ledger.key import derive
 from idios.ledger.merkle import DIGEST, EMPTY, PLACE, TAG, TOP, Tree
 from idios.ledger.state import ROWS, DerivedRow, PrimaryKey, SomeRow, get_primary_key
 from idios.ledger.tables import VERIFY, entries, merkle, read_row
+from idios.ledger.values import RECORDS, Plain
 
 PAGE = 1000
 CACHED = 8192
@@ -169,7 +170,7 @@ class Proof:
         if known is not None and known.digest == expected and known.columns == tuple(columns):
             assert isinstance(known.row, row)
             return known.row
-        derived = read_row(row, dict(zip(fields_of(row), columns, strict=True)))
+        derived = read_row(row, dict(zip(field_types(row), columns, strict=True)))
         if expected is None:
             raise _make_row_error(row, key, "has one that was not signed")
         if not hmac.compare_digest(_make_digest(self._memory.secret, row, columns), expected):
@@ -238,7 +239,7 @@ def _build_pages(key: bytes, head: Anchor, rows: Iterable[DerivedRow]) -> dict[i
     secret, counts = derive(key, "rows"), dict.fromkeys(ROWS, 0)
     tree = Tree(secret, EMPTY, lambda _: None, {})
     for row in rows:
-        columns = tuple(to_plain(row).values())
+        columns = tuple(RECORDS.to_json(row).values())
         tree.put(_make_tag(secret, type(row), get_primary_key(row)), _make_digest(secret, type(row), columns))
         counts[type(row)] += 1
     pages = tree.flush()

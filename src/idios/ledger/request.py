@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
+from idios.codec import canonical
 from idios.errors import InvalidInput
-from idios.ledger.codec import canonical
 from idios.ledger.values import check_amount, check_name, encode_amount
+from idios.model import ReleasedAnswer, ReleasedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,9 @@ class Reservation:
     joined: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoredAnswer:
-    """The one answer ever sent for a charge, byte for byte as it was released."""
+    """The one answer ever sent for a charge; ``text`` is its table byte for byte as it was released."""
 
     key: str
     dataset: str
@@ -83,12 +85,12 @@ class StoredAnswer:
     question: str
     epsilon: Fraction
     delta: Fraction
-    answer: str
+    text: str
     sequence: int
     time: str
 
     @classmethod
-    def of(cls, reservation: Reservation, answer: str, sequence: int, time: str) -> StoredAnswer:
+    def of(cls, reservation: Reservation, text: str, sequence: int, time: str) -> StoredAnswer:
         """Make the answer to what was reserved, released by the entry of this number and time."""
         request = reservation.request
         return cls(
@@ -98,10 +100,26 @@ class StoredAnswer:
             question=request.question,
             epsilon=request.epsilon,
             delta=request.delta,
-            answer=answer,
+            text=text,
             sequence=sequence,
             time=time,
         )
+
+    @property
+    def id(self) -> str:
+        """The id of the answer."""
+        return self.key[:16]
+
+    @cached_property
+    def table(self) -> ReleasedTable:
+        """What was released, read when it is needed: a long table takes time to read."""
+        return ReleasedTable.from_text(self.text)
+
+    @property
+    def released(self) -> ReleasedAnswer:
+        """The table with its place in the ledger and what it cost, as it is listed."""
+        facts = {name: getattr(self, name) for name in ("sequence", "id", "time", "epsilon", "delta")}
+        return ReleasedAnswer(**vars(self.table), **facts)
 
 
 @dataclass(frozen=True, slots=True)

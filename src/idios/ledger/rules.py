@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from idios.display import format_amount
 from idios.errors import InvalidInput, LedgerError, NotPermitted
-from idios.ledger.balance import Balance
 from idios.ledger.facts import (
     AnalystAdded,
     ControllerTokenIssued,
@@ -28,7 +28,7 @@ from idios.ledger.facts import (
 )
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, PaymentRow, QuestionRow, RowStore, TokenRow
-from idios.ledger.values import format_amount
+from idios.model import Balance
 
 
 def require_dataset(store: RowStore, name: str) -> DatasetRow:

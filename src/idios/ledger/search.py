@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, or_, select
 
+from idios.codec import canonical
 from idios.errors import InvalidInput
 from idios.ledger.chain import Entry
-from idios.ledger.codec import canonical
 from idios.ledger.facts import KINDS
 from idios.ledger.state import FailureRow, PaymentRow, QuestionRow, Role, TokenRow
 from idios.ledger.tables import TABLES, entries

@@ -13,7 +13,6 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import ClassVar, Protocol, TypeVar
 
-from idios.ledger.balance import Account, Balance
 from idios.ledger.facts import (
     AnalystAdded,
     Begun,
@@ -33,6 +32,7 @@ from idios.ledger.facts import (
     TokenRevoked,
     Withdrawn,
 )
+from idios.model import Account, Balance
 
 ZERO = Fraction(0)
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
 
+from idios.codec import field_types
 from idios.errors import LedgerTampered
 from idios.ledger.chain import Anchor, Entry, append_entry
-from idios.ledger.codec import Plain, fields_of, to_plain
 from idios.ledger.facts import Fact
 from idios.ledger.proof import Memory, Proof, write_proof
 from idios.ledger.state import ROWS, ContradictoryFact, DerivedRow, PrimaryKey, SomeRow, apply, get_primary_key
 from idios.ledger.tables import TABLES, VERIFY, read_row
-from idios.ledger.values import Clock, check_name, format_time
+from idios.ledger.values import RECORDS, Clock, Plain, check_name, format_time
 
 
 def _match_key(row: type[DerivedRow]) -> Any:
@@ -27,9 +27,9 @@ _ADD = {row: insert(TABLES[row]) for row in ROWS}
 _UPDATE = {
     row: update(TABLES[row])
     .where(_match_key(row))
-    .values({name: bindparam(name) for name in fields_of(row) if name not in row.primary_key})
+    .values({name: bindparam(name) for name in field_types(row) if name not in row.primary_key})
     for row in ROWS
-    if len(fields_of(row)) > len(row.primary_key)
+    if len(field_types(row)) > len(row.primary_key)
 }
 
 
@@ -67,7 +67,7 @@ class DatabaseRowStore:
 
     def prove(self, row: type[SomeRow], columns: Sequence[Any]) -> SomeRow:
         """Return the row behind columns of its table; refuse one that was not signed."""
-        named, kinds = dict(zip(fields_of(row), columns, strict=True)), fields_of(row)
+        named, kinds = dict(zip(field_types(row), columns, strict=True)), field_types(row)
         key = tuple(named[name] for name in row.primary_key)
         if not all(isinstance(named[name], kinds[name][0]) for name in row.primary_key):
             return read_row(row, named)  # which refuses it: SQLite stores any type in a column
@@ -77,13 +77,13 @@ class DatabaseRowStore:
 
     def add(self, row: DerivedRow) -> None:
         """Keep a row that was not there."""
-        columns = to_plain(row)
+        columns = RECORDS.to_json(row)
         self.connection.execute(_ADD[type(row)], columns)
         self._keep(row, columns, added=True)
 
     def update(self, row: DerivedRow) -> None:
         """Keep a row in place of the one with its primary key."""
-        columns = to_plain(row)
+        columns = RECORDS.to_json(row)
         values: dict[str, Plain] = {name: value for name, value in columns.items() if name not in row.primary_key}
         self.connection.execute(_UPDATE[type(row)], values | _bind_key(type(row), get_primary_key(row)))
         self._keep(row, columns, added=False)
@@ -104,7 +104,7 @@ def replace_rows(
     for row, table in TABLES.items():
         connection.execute(delete(table))
         if rows[row]:
-            connection.execute(insert(table), [to_plain(derived) for derived in rows[row].values()])
+            connection.execute(insert(table), [RECORDS.to_json(derived) for derived in rows[row].values()])
     write_proof(connection, key, head, (row for table in rows.values() for row in table.values()))
 
 

@@ -23,9 +23,10 @@ from sqlalchemy import (
     select,
 )
 
+from idios.codec import field_types
 from idios.errors import LedgerTampered
-from idios.ledger.codec import fields_of, from_plain
 from idios.ledger.state import ROWS, DerivedRow, SomeRow
+from idios.ledger.values import RECORDS
 
 FORMAT = 4
 OLDEST_FORMAT = 4
@@ -116,7 +117,7 @@ def _define_table(row: type[DerivedRow]) -> Table:
                 nullable=optional,
                 index=name in indexed,
             )
-            for name, (kind, optional) in fields_of(row).items()
+            for name, (kind, optional) in field_types(row).items()
         ),
     )
 
@@ -130,6 +131,6 @@ LOCK = select(chain.c.format).with_for_update()
 def read_row(row: type[SomeRow], columns: Any) -> SomeRow:
     """Make the row of its columns."""
     try:
-        return from_plain(row, columns)
+        return RECORDS.from_json(row, columns, row.__name__)
     except ValueError as error:
         raise LedgerTampered(f"a row of the ledger's {row.table} cannot be read ({error}); {VERIFY}") from error

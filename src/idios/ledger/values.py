@@ -5,7 +5,7 @@ Rules:
 1. An amount is a fraction, never a float: ten times 0.1 is 1, and fits a budget of 1.
 2. Its denominator divides one fixed number, COMMON. So do the denominators of all sums, which therefore stay
    below 500 digits however many questions are asked and however cleverly their ε are chosen.
-3. It is stored as "n/d" in lowest terms, one text for one amount, and displayed as a decimal where that ends.
+3. It is stored as "n/d" in lowest terms, one text for one amount.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from fractions import Fraction
+from typing import Any
 
+from idios.codec import Codec, refuse
 from idios.errors import InvalidInput
 
 PLACES = 30
@@ -82,25 +84,24 @@ def decode_amount(text: str) -> Fraction:
     return value
 
 
-def format_amount(value: Fraction) -> str:
-    """Write the amount for people: a decimal where that ends, otherwise a fraction.
-
-    >>> format_amount(Fraction(1, 4)), format_amount(Fraction(1, 3)), format_amount(Fraction(10))
-    ('0.25', '1/3', '10')
-    """
-    places = 0
-    while places <= PLACES and (value * 10**places).denominator != 1:
-        places += 1
-    if places > PLACES:
-        return str(value)
-    digits = str((value * 10**places).numerator).rjust(places + 1, "0")
-    return digits if places == 0 else f"{digits[:-places]}.{digits[-places:]}"
-
-
 def _abridge(value: Fraction) -> str:
     # Python refuses to print integers of more than a few thousand digits, and no reader wants forty.
     bits = value.numerator.bit_length() + value.denominator.bit_length()
     return str(value) if bits < 400 else f"a fraction of {bits} bits"
+
+
+Plain = str | int | None
+"""A field of a record as it is stored."""
+
+
+def _read_amount(value: Any, what: str) -> Fraction:
+    if not isinstance(value, str):
+        raise refuse(what, "an amount as n/d", value)
+    return decode_amount(value)
+
+
+RECORDS = Codec(encode_amount, _read_amount, exact_keys=True)
+"""The ledger's records as JSON: amounts as n/d, and exactly the record's own fields. What is signed is made of it."""
 
 
 def check_name(what: str, value: str) -> str:

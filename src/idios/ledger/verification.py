@@ -13,12 +13,12 @@ from sqlalchemy import Connection, select
 
 from idios.errors import LedgerTampered
 from idios.ledger.chain import START, Anchor, Entry, is_signed, read_entries
-from idios.ledger.codec import to_plain
 from idios.ledger.database import Database
 from idios.ledger.proof import compare_proof
 from idios.ledger.state import AnalystRow, DatasetRow, DerivedRow, GrantRow, MemoryRowStore, TokenRow, apply
 from idios.ledger.store import DatabaseRowStore, Writer, replace_rows
 from idios.ledger.tables import TABLES
+from idios.ledger.values import RECORDS
 
 log = logging.getLogger("idios.ledger")
 # Where logging is not set up, errors are raised and nothing is printed besides.
@@ -148,7 +148,7 @@ def _compare(connection: Connection, result: Replay, row: type[DerivedRow]) -> N
         known = expected.pop(key, None)
         if known is None:
             result.report(None, f"the table of {row.table} has {_name(key)}, which no entry accounts for")
-        elif to_plain(known) != dict(stored):
+        elif RECORDS.to_json(known) != dict(stored):
             result.report(
                 None,
                 f"the table of {row.table} is wrong about {_name(key)}: {_describe_difference(known, stored)}",
@@ -160,7 +160,7 @@ def _compare(connection: Connection, result: Replay, row: type[DerivedRow]) -> N
 def _describe_difference(known: DerivedRow, stored: Any) -> str:
     differing = (
         f"{name} is {stored[name]}, the chain says {value}"
-        for name, value in to_plain(known).items()
+        for name, value in RECORDS.to_json(known).items()
         if stored[name] != value
     )
     return next(differing)

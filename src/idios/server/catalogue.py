@@ -4,66 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
 from idios.datasets import DatasetConfig
 from idios.errors import IdiosError, Unanswerable
+from idios.model import ColumnFacts, DatasetFacts, FunctionFacts
 from idios.party import TrustedParty
 from idios.query.lexer import RESERVED
 from idios.query.schema import Column, Dataset
 from idios.query.sql_functions import find_function, list_functions
 
 
-def described(party: TrustedParty, declared: DatasetConfig) -> dict[str, Any]:
-    """Everything public about a data set, for JSON."""
+def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFacts:
+    """Everything public about a data set."""
     dataset = party.datasets[declared.dataset.name].dataset
-    protection = dataset.protection
-    return {
-        "name": dataset.name,
-        "version": dataset.version,
-        "neighbours": str(dataset.neighbours.value),
-        "level": str(protection.level),
-        "group": protection.group,
-        "delta": text(protection.delta),
-        "analysts_trusted": declared.analysts_trusted,
-        "min_epsilon": text(dataset.min_epsilon),
-        "max_groups": dataset.max_groups,
-        "release_seconds": text(declared.release_seconds),
-        "parameters": {
-            "quantile": text(dataset.parameters.quantile),
-            "k": None if dataset.parameters.k is None else sorted(dataset.parameters.k),
-            "trim": text(dataset.parameters.trim),
+    protection, parameters = dataset.protection, dataset.parameters
+    return DatasetFacts(
+        name=dataset.name,
+        version=dataset.version,
+        neighbours=dataset.neighbours.value,
+        level=protection.level.value,
+        group=protection.group,
+        delta=protection.delta,
+        analysts_trusted=declared.analysts_trusted,
+        min_epsilon=dataset.min_epsilon,
+        max_groups=dataset.max_groups,
+        release_seconds=declared.release_seconds,
+        parameters={
+            "quantile": text(parameters.quantile),
+            "k": None if parameters.k is None else sorted(parameters.k),
+            "trim": text(parameters.trim),
         },
-        "columns": [_column(party, dataset, column) for column in dataset.columns.values()],
-    }
+        columns=tuple(_describe_column(party, dataset, column) for column in dataset.columns.values()),
+    )
 
 
-def _column(party: TrustedParty, dataset: Dataset, column: Column) -> dict[str, Any]:
+def _describe_column(party: TrustedParty, dataset: Dataset, column: Column) -> ColumnFacts:
     domain = column.domain
-    shown: dict[str, Any] = {"step": None, "bounds": None, "values": None}
-    if isinstance(domain, Categories):
-        shown["values"] = list(domain.values)
-    else:
-        shown["step"] = text(domain.step)
-        if domain.lower is not None or domain.upper is not None:
-            shown["bounds"] = [_end(domain, domain.lower), _end(domain, domain.upper)]
-    return {
-        "name": column.name,
-        "type": str(column.kind),
-        "nullable": column.nullable,
-        "groups": column.kind is Kind.CATEGORY or (isinstance(domain, Domain) and domain.bounded),
-        **shown,
-        "functions": list(_functions(party, dataset, column)),
-    }
+    numeric = None if isinstance(domain, Categories) else domain
+    bounds = None if numeric is None else (_end(numeric, numeric.lower), _end(numeric, numeric.upper))
+    return ColumnFacts(
+        name=column.name,
+        type=column.kind.value,
+        nullable=column.nullable,
+        groups=column.kind is Kind.CATEGORY or (numeric is not None and numeric.bounded),
+        step=None if numeric is None else numeric.step,
+        bounds=None if bounds == (None, None) else bounds,
+        values=tuple(domain.values) if isinstance(domain, Categories) else None,
+        functions=tuple(_offered_functions(party, dataset, column)),
+    )
 
 
 def _end(domain: Domain, point: int | None) -> str | None:
     return None if point is None else text(domain.step * point)
 
 
-def _functions(party: TrustedParty, dataset: Dataset, column: Column) -> Iterator[dict[str, Any]]:
+def _offered_functions(party: TrustedParty, dataset: Dataset, column: Column) -> Iterator[FunctionFacts]:
     quoted = identifier(column.name)
     calls = {
         function.name: function.write_example(quoted, dataset.parameters)
@@ -79,7 +76,7 @@ def _functions(party: TrustedParty, dataset: Dataset, column: Column) -> Iterato
             why = str(error)
         except IdiosError:
             continue
-        yield {"name": name, "call": call, "answerable": why is None, "why": why}
+        yield FunctionFacts(name, call, why is None, why)
 
 
 def identifier(name: str) -> str:

@@ -29,17 +29,17 @@ from typing import Any, TypeVar
 
 from anyio.to_thread import run_sync
 
-from idios.answer import Answer, Quote
 from idios.backends.cancellation import CancellationToken
 from idios.config import Settings
 from idios.core.exact import exact
 from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError
 from idios.ledger import Identity, RunningQuestion
 from idios.ledger.operational import LIVE
+from idios.model import Answer, QuestionProgress, QuestionRequest, Quote
 from idios.party import Charged, Drawn, TrustedParty
 from idios.query.plan import Plan
 from idios.server.auth import caller_name, charged_analyst
-from idios.server.http_errors import CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused, to_problem
+from idios.server.http_errors import CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused
 from idios.server.work_pool import FairPool, Places
 
 log = logging.getLogger("idios.server")
@@ -56,48 +56,13 @@ LOST = 30.0
 """Seconds without a heartbeat after which a question's process is taken to be gone."""
 
 
-@dataclass(frozen=True)
-class QuestionRequest:
-    """A question as it came, its numbers as text."""
-
-    sql: str
-    epsilon: str
-    split: dict[str, str] | None = None
-
-    def check_affordable(self) -> QuestionRequest:
-        """Refuse a question that the server would have to work too long for, and return any other."""
-        if exact(self.epsilon, "epsilon") > MOST_EPSILON:
-            raise InvalidInput(
-                f"epsilon must be at most {MOST_EPSILON:,} here, which already protects no record; ask with less"
-            )
-        return self
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The progress of a question that outlasted its request; step and share only where they may be told."""
-
-    id: str
-    question: QuestionRequest
-    state: str
-    elapsed: float
-    step: str | None = None
-    share: float | None = None
-    answer: Answer | None = None
-
-    def to_dict(self, request: str) -> dict[str, Any]:
-        """The progress for JSON; a question that failed carries the one message for that."""
-        failed = to_problem(AnswerFailed()).body(request)["error"] if self.state == "failed" else None
-        return {
-            "id": self.id,
-            "state": self.state,
-            "step": self.step,
-            "share": self.share,
-            "elapsed": self.elapsed,
-            "href": f"/v1/questions/{self.id}",
-            "answer": None if self.answer is None else self.answer.to_dict(),
-            "error": failed,
-        }
+def check_affordable(question: QuestionRequest) -> QuestionRequest:
+    """Refuse a question that the server would have to work too long for, and return any other."""
+    if exact(question.epsilon, "epsilon") > MOST_EPSILON:
+        raise InvalidInput(
+            f"epsilon must be at most {MOST_EPSILON:,} here, which already protects no record; ask with less"
+        )
+    return question
 
 
 @dataclass(eq=False)
@@ -173,7 +138,7 @@ class QuestionQueue:
         identity: Identity,
         idempotency_key: str | None,
         wait: float,
-    ) -> Answer | Progress:
+    ) -> Answer | QuestionProgress:
         """Charge and answer a question; one that takes longer than ``wait`` seconds is answered later."""
         if self._closing:
             raise Refused(CLOSING)
@@ -202,7 +167,7 @@ class QuestionQueue:
 
     async def plan(self, party: TrustedParty, question: QuestionRequest, identity: Identity) -> Plan:
         """Read and plan a question when it is the caller's turn."""
-        question.check_affordable()
+        check_affordable(question)
         return await self._planning.run(
             caller_name(identity), lambda: party.plan(question.sql, question.epsilon, question.split)
         )
@@ -212,18 +177,18 @@ class QuestionQueue:
         plan = await self.plan(party, question, identity)
         return await run_sync(lambda: party.price(plan, analyst=charged_analyst(identity)))
 
-    async def find(self, party: TrustedParty, id: str, identity: Identity) -> Progress:
+    async def find(self, party: TrustedParty, id: str, identity: Identity) -> QuestionProgress:
         """Find a question that outlasted its request, with its answer once there is one."""
         row = await run_sync(lambda: self._find_own(id, identity))
         progress = self._progress(row)
         if progress.state != "answered":
             return progress
-        plan = await self.plan(party, progress.question, identity)
-        _, key = decode_record(row.request)
+        question, key = decode_record(row.request)
+        plan = await self.plan(party, question, identity)
         answer = await run_sync(lambda: _recall(party, plan, key, identity))
         return replace(progress, answer=answer)
 
-    async def cancel(self, party: TrustedParty, id: str, identity: Identity) -> Progress:
+    async def cancel(self, party: TrustedParty, id: str, identity: Identity) -> QuestionProgress:
         """Stop a question; it stays charged, and asking it again completes it without a new charge."""
         await run_sync(lambda: self._find_own(id, identity))
         stopped = await run_sync(lambda: self._running.cancel(id))
@@ -306,7 +271,7 @@ class QuestionQueue:
 
     async def _follow(
         self, task: asyncio.Task[Answer], job: _Job, question: QuestionRequest, identity: Identity
-    ) -> Answer | Progress:
+    ) -> Answer | QuestionProgress:
         """Record a question that outlasts its request, and keep that record up to date until it ends."""
         id = secrets.token_hex(16)
         record = encode_record(question, job.charged.key)
@@ -322,9 +287,8 @@ class QuestionQueue:
         self._followers.add(follower)
         follower.add_done_callback(self._followers.discard)
         elapsed = round(asyncio.get_running_loop().time() - job.started, 1)
-        if job.first_release:
-            return Progress(id, question, "running", elapsed)
-        return Progress(id, question, "running", elapsed, job.step, job.share)
+        step, share = (None, None) if job.first_release else (job.step, job.share)
+        return QuestionProgress(id=id, state="running", step=step, share=share, elapsed=elapsed, question=question)
 
     async def _report(self, id: str, task: asyncio.Task[Answer], job: _Job) -> None:
         """Report a question's progress with every heartbeat, and how it ended."""
@@ -354,7 +318,7 @@ class QuestionQueue:
             raise Refused(NO_SUCH_QUESTION)
         return row
 
-    def _progress(self, row: RunningQuestion) -> Progress:
+    def _progress(self, row: RunningQuestion) -> QuestionProgress:
         now = datetime.now(UTC)
         elapsed = round((now - datetime.fromisoformat(row.started)).total_seconds(), 1)
         state = row.state
@@ -364,7 +328,7 @@ class QuestionQueue:
             lost = (now - datetime.fromisoformat(row.heartbeat)).total_seconds() > LOST
             state = "failed" if lost else "running"
         question, _ = decode_record(row.request)
-        progress = Progress(row.id, question, state, elapsed)
+        progress = QuestionProgress(id=row.id, state=state, elapsed=elapsed, question=question)
         if state == "running" and self._release.get(row.dataset, 0.0) == 0:
             return replace(progress, step=row.step, share=row.share)
         return progress

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
-from idios.answer import Answer, Quote
 from idios.audit import Costs
 from idios.backends.cancellation import CancellationToken
 from idios.config import Settings
 from idios.datasets import DatasetConfig
 from idios.errors import InvalidInput
 from idios.ledger import Anchor, Balance, Identity, Ledger, Role, StoredAnswer, TokenRow, Verification
+from idios.model import Answer, DatasetFacts, QuestionProgress, QuestionRequest, Quote
 from idios.party import TrustedParty
 from idios.server.auth import Authenticator, caller_name, charged_analyst
-from idios.server.catalogue import described
+from idios.server.catalogue import describe_dataset
 from idios.server.checks import check_levels, check_source
 from idios.server.limits import Limiter
 from idios.server.metrics import Metrics
-from idios.server.question_queue import Progress, QuestionQueue, QuestionRequest
+from idios.server.question_queue import QuestionQueue
 from idios.server.work_pool import FreeWorkPool, planning_pool
 
 LONGEST_DAYS = 3650
@@ -44,7 +44,7 @@ class Service:
     questions: QuestionQueue
     free_work: FreeWorkPool
     metrics: Metrics
-    catalogue: Mapping[str, dict[str, Any]]
+    catalogue: Mapping[str, DatasetFacts]
 
     @classmethod
     def start(cls, party: TrustedParty, declared: Mapping[str, DatasetConfig], settings: Settings) -> Service:
@@ -63,7 +63,7 @@ class Service:
             questions=QuestionQueue(party, settings, release, metrics.count_question, planning_pool(settings)),
             free_work=FreeWorkPool(),
             metrics=metrics,
-            catalogue={name: described(party, dataset) for name, dataset in served.items()},
+            catalogue={name: describe_dataset(party, dataset) for name, dataset in served.items()},
         )
 
     @property
@@ -87,17 +87,17 @@ class Service:
 
     async def ask(
         self, identity: Identity, question: QuestionRequest, idempotency_key: str | None, wait: float
-    ) -> Answer | Progress:
+    ) -> Answer | QuestionProgress:
         """Charge and answer a question; one that takes longer than ``wait`` seconds is answered later."""
         party = await run_sync(self.party_for, identity)
         return await self.questions.ask(party, question, identity, idempotency_key, wait)
 
-    async def find_question(self, identity: Identity, id: str) -> Progress:
+    async def find_question(self, identity: Identity, id: str) -> QuestionProgress:
         """Find a question that outlasted its request, with its answer once there is one."""
         party = await run_sync(self.party_for, identity)
         return await self.questions.find(party, id, identity)
 
-    async def cancel_question(self, identity: Identity, id: str) -> Progress:
+    async def cancel_question(self, identity: Identity, id: str) -> QuestionProgress:
         """Stop a question; it stays charged."""
         party = await run_sync(self.party_for, identity)
         return await self.questions.cancel(party, id, identity)
@@ -107,6 +107,11 @@ class Service:
         return {"sql": question.sql, "epsilon": question.epsilon} if self.settings.log_questions else {}
 
     # What costs no budget.
+
+    def datasets(self, identity: Identity) -> list[DatasetFacts]:
+        """What is public of the data sets that the caller may ask about; one that was retired is not there any more."""
+        live = {declaration.dataset for declaration in self.ledger.datasets()}
+        return [self.catalogue[name] for name in self.party_for(identity).datasets if name in live]
 
     def balances(self, identity: Identity) -> list[Balance]:
         """What the caller may still spend; a controller sees the budgets of the data sets."""

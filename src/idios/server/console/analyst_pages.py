@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
+from idios.codec import to_json
 from idios.query.normal_form import describe_selection
 from idios.server.catalogue import identifier
 from idios.server.console.access import PageVisit
 from idios.server.console.charts import draw_budgets
 from idios.server.console.pages import show
-from idios.server.routes.analyst import shown_answer
 
 router = APIRouter()
 
@@ -23,7 +23,7 @@ PAGE = 20
 @router.get("/console/datasets")
 def datasets(visit: PageVisit) -> Response:
     """Every data set the visitor may ask about, with what it guarantees and what can be asked of each column."""
-    described = [_with_links(visit.service.catalogue[name]) for name in visit.party.datasets]
+    described = [_with_links(to_json(dataset)) for dataset in visit.service.datasets(visit.identity)]
     budgets = draw_budgets(visit.service.balances(visit.identity))
     return show(visit, "datasets.html", datasets=described, budgets=budgets)
 
@@ -32,7 +32,7 @@ def datasets(visit: PageVisit) -> Response:
 def history(visit: PageVisit, before: Annotated[int | None, Query(ge=1, le=2**53)] = None) -> Response:
     """The visitor's own answers, newest first; a controller sees all."""
     answers = visit.service.answers(visit.identity, before=before, limit=PAGE + 1)
-    page = [{**shown_answer(answer), "selected": describe_selection(answer.question)} for answer in answers[:PAGE]]
+    page = [{**to_json(answer.released), "selected": describe_selection(answer.question)} for answer in answers[:PAGE]]
     older = answers[PAGE - 1].sequence if len(answers) > PAGE else None
     budgets = draw_budgets(visit.service.balances(visit.identity))
     return show(visit, "history.html", answers=page, older=older, first=before is None, budgets=budgets)

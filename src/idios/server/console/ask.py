@@ -18,6 +18,7 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
 from idios.errors import IdiosError, InvalidInput
+from idios.model import QuestionProgress, QuestionRequest
 from idios.query.sql_functions import list_functions
 from idios.server.catalogue import identifier
 from idios.server.console.access import FormVisit, PageVisit, Visit
@@ -25,7 +26,7 @@ from idios.server.console.charts import draw_budgets
 from idios.server.console.pages import redirect, show
 from idios.server.console.presentation import mark_error, present_answer
 from idios.server.http_errors import Problem, Refused, to_problem
-from idios.server.question_queue import Progress, QuestionRequest
+from idios.server.question_queue import check_affordable
 
 router = APIRouter()
 
@@ -76,11 +77,11 @@ async def ask(visit: FormVisit) -> Response:
     try:
         if not 0 < len(question.sql) <= LONGEST_QUESTION:
             raise InvalidInput(f"a question has 1 to {LONGEST_QUESTION} characters, got {len(question.sql)}")
-        question = replace(question, split=read_split(visit.field("split"))).check_affordable()
+        question = check_affordable(replace(question, split=read_split(visit.field("split"))))
         if action == "ask":
             visit.request.scope["idios.log"] = visit.service.log_fields(question)
             reply = await visit.service.ask(visit.identity, question, _idempotency_key(visit, question), PATIENCE)
-            if isinstance(reply, Progress):
+            if isinstance(reply, QuestionProgress):
                 return redirect(f"/console/questions/{reply.id}")
             values["answer"] = await run_sync(present_answer, reply)
         elif action == "sandbox":
@@ -100,14 +101,15 @@ async def ask(visit: FormVisit) -> Response:
 async def question_page(id: Id, visit: PageVisit) -> Response:
     """A question that takes its time: running, stopped, failed or answered."""
     progress = await visit.service.find_question(visit.identity, id)
+    question = progress.question or QuestionRequest("", "")
 
     def page() -> Response:
         return show(
             visit,
             "question.html",
             progress=progress,
-            question=progress.question,
-            split=write_weights(progress.question.split),
+            question=question,
+            split=write_split(question.split),
             sandbox=False,
             answer=None if progress.answer is None else present_answer(progress.answer),
             budgets=draw_budgets(visit.service.balances(visit.identity)),
@@ -168,10 +170,10 @@ def read_split(text: str) -> dict[str, str] | None:
     return split or None
 
 
-def write_weights(split: Mapping[str, str] | None) -> str:
+def write_split(split: Mapping[str, str] | None) -> str:
     """Write the lines that give these split.
 
-    >>> write_weights({"MEDIAN(income)": "2", "COUNT(*)": "1/3"})
+    >>> write_split({"MEDIAN(income)": "2", "COUNT(*)": "1/3"})
     'MEDIAN(income) = 2\\nCOUNT(*) = 1/3'
     """
     return "\n".join(f"{name} = {number}" for name, number in (split or {}).items())
@@ -181,14 +183,14 @@ def list_words(visit: Visit) -> str:
     """List the words that a question can be made of, as JSON: what is inserted, what kind of word it is, and a hint."""
     words: dict[str, list[str]] = {}
     for name in visit.party.datasets:
-        described = visit.service.catalogue[name]
-        words.setdefault(identifier(name), [identifier(name), "data set", described["level"]])
-        for column in described["columns"]:
-            text = identifier(column["name"])
-            words.setdefault(text, [text, "column", column["type"]])
-            for value in column["values"] or ():
+        dataset = visit.service.catalogue[name]
+        words.setdefault(identifier(name), [identifier(name), "data set", dataset.level])
+        for column in dataset.columns:
+            text = identifier(column.name)
+            words.setdefault(text, [text, "column", column.type])
+            for value in column.values or ():
                 quoted = "'" + value.replace("'", "''") + "'"
-                words.setdefault(quoted, [quoted, "value", column["name"]])
+                words.setdefault(quoted, [quoted, "value", column.name])
     functions = [
         [function.name, "function", function.signature.partition(" or ")[0]]
         for function in list_functions()

@@ -17,6 +17,7 @@ from idios.core.exact import exact
 from idios.errors import IdiosError, InvalidInput
 from idios.ledger import Entry
 from idios.ledger.facts import KINDS
+from idios.model import QuestionRequest
 from idios.server.checks import list_dataset_risks
 from idios.server.console.access import ControllerForm, ControllerPage, Visit
 from idios.server.console.ask import EPSILON, list_words
@@ -24,8 +25,8 @@ from idios.server.console.charts import LevelErrors, draw_budget, draw_levels, d
 from idios.server.console.pages import redirect, show
 from idios.server.console.presentation import mark_error, present_entry
 from idios.server.http_errors import Problem, Refused, to_problem
-from idios.server.question_queue import QuestionRequest
-from idios.server.routes.controller import shown_entry
+from idios.server.question_queue import check_affordable
+from idios.server.routes.controller import entry_facts
 
 router = APIRouter()
 
@@ -101,7 +102,7 @@ async def compare(visit: ControllerForm) -> Response:
     """The cost of protection for the question in the form; it is recorded in the chain."""
     question = QuestionRequest(visit.field("sql"), visit.field("epsilon"))
     try:
-        question.check_affordable()
+        check_affordable(question)
         costs = await visit.service.compare(visit.identity, question, lambda costs: costs)
     except (IdiosError, Refused) as error:
         problem = to_problem(error)
@@ -149,8 +150,8 @@ def _overview(visit: Visit, *, problem: Problem | None = None, done: str | None 
 
 
 def _describe_entry(entry: Entry) -> dict[str, Any]:
-    described = shown_entry(entry)
-    return {**described, "facts": present_entry(described["content"])}
+    described = entry_facts(entry)
+    return {**vars(described), "facts": present_entry(dict(described.content))}
 
 
 def _ledger(visit: Visit, filters: dict[str, str], before: int | None, **values: Any) -> Response:

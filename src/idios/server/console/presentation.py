@@ -12,8 +12,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from idios.answer import Answer
 from idios.core.exact import text
+from idios.model import Answer
 from idios.server.console.charts import Bar, draw_bars
 from idios.server.console.formatting import format_amount, format_time, format_value, parse_number
 

@@ -21,18 +21,19 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from fractions import Fraction
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 
-from idios.client.calls import Call, Reply
-from idios.client.refusals import NOT_IDIOS, ServerError, printable, refusal
+from idios.client.errors import NOT_IDIOS, ServerError, error_from_reply, printable
 from idios.errors import IdiosError, InvalidInput
 
-PASSING = frozenset({408, 429, 502, 503, 504})
+TRANSIENT = frozenset({408, 429, 502, 503, 504})
 """The transient statuses, which are retried."""
 
 PATIENCE = 120.0
@@ -44,13 +45,36 @@ LONGEST_REPLY = 64 * 2**20
 """Bytes of a reply; the longest answer there can be has fewer."""
 
 
+@dataclass(frozen=True)
+class Call:
+    """One request: what is asked, until when, and what an error needs to know of the question behind it."""
+
+    method: str
+    path: str
+    deadline: float
+    body: Mapping[str, Any] | None = None
+    params: Mapping[str, str] | None = None
+    key: str | None = None
+    sql: str = ""
+    epsilon: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server answered: JSON, and after how many seconds it wants to be asked again."""
+
+    status: int
+    content: Any
+    retry_after: float | None
+
+
 def open_http(
     url: str, token: str, *, insecure: bool = False, transport: httpx2.BaseTransport | None = None
 ) -> httpx2.Client:
     """A connection that sends the token to this address only."""
     if not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidInput("the token must be printable ASCII without spaces; copy it exactly as it was issued")
-    base = _checked(url, insecure)
+    base = _check_address(url, insecure)
     return httpx2.Client(
         base_url=base,
         headers={
@@ -65,7 +89,7 @@ def open_http(
     )
 
 
-def _checked(url: str, insecure: bool) -> str:
+def _check_address(url: str, insecure: bool) -> str:
     """The address without a final slash, if the token may travel to it."""
     try:
         parts = urlsplit(url)
@@ -99,7 +123,7 @@ class Sockets:
     def __init__(self) -> None:
         self._opened: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
-    def note(self, event: str, facts: Mapping[str, Any]) -> None:
+    def trace(self, event: str, facts: Mapping[str, Any]) -> None:
         """Keep the socket of a new connection; httpx2 calls this at each step of a request."""
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             opened = facts["return_value"].get_extra_info("socket")
@@ -123,7 +147,7 @@ class Sockets:
                 opened.shutdown(socket.SHUT_RDWR)
 
 
-class Wire:
+class Transport:
     """Sends calls, with retries where they are safe."""
 
     def __init__(
@@ -138,7 +162,7 @@ class Wire:
     ) -> None:
         self._http = http
         self._sockets = Sockets()
-        self._hidden: Callable[[str], str] = lambda said: said.replace(token, "…")
+        self._hide_token: Callable[[str], str] = lambda message: message.replace(token, "…")
         self._timeout = timeout
         self._chance = chance
         self._reached = False
@@ -150,9 +174,18 @@ class Wire:
         """The address of the server."""
         return str(self._http.base_url).rstrip("/")
 
-    def deadline(self) -> float:
-        """When a call that begins now has to end."""
-        return self.clock() + self._timeout
+    def prepare(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        params: Mapping[str, str] | None = None,
+        sql: str = "",
+        epsilon: Fraction = Fraction(0),
+    ) -> Call:
+        """A call that begins now, and has to end when the time of one call is over."""
+        return Call(method, path, self.clock() + self._timeout, body, params, None, sql, epsilon)
 
     def close(self) -> None:
         """Close the connection."""
@@ -164,7 +197,7 @@ class Wire:
             raise ServerError("this connection was closed; call idios.connect again")
         give_up = call.deadline
         for attempt in itertools.count():
-            outcome = self._once(call)
+            outcome = self._try_once(call)
             if isinstance(outcome, Reply):
                 return outcome
             trouble, after = outcome
@@ -183,9 +216,9 @@ class Wire:
     def send_once(self, call: Call) -> None:
         """Send a call once and ignore the reply and any failure."""
         with contextlib.suppress(IdiosError):
-            self._once(call)
+            self._try_once(call)
 
-    def _once(self, call: Call) -> Reply | tuple[ServerError, float | None]:
+    def _try_once(self, call: Call) -> Reply | tuple[ServerError, float | None]:
         """A reply, or a transient failure; raises what a retry does not change."""
         headers = {} if call.key is None else {"Idempotency-Key": call.key}
         left = max(0.1, call.deadline - self.clock())
@@ -199,7 +232,7 @@ class Wire:
                     params=call.params,
                     headers=headers,
                     timeout=httpx2.Timeout(min(left, READ_SECONDS), connect=min(left, CONNECT_SECONDS)),
-                    extensions={"trace": self._sockets.note},
+                    extensions={"trace": self._sockets.trace},
                 ) as response,
             ):
                 body = self._body(response, call.deadline)
@@ -215,15 +248,15 @@ class Wire:
                 f"{self.address} redirects to {self.clean(where)}, and the token is not sent there; if you trust that "
                 "address, connect to it directly"
             )
-        content, after = _json(body), _seconds(response.headers.get("retry-after"))
+        content, after = _json(body), _retry_seconds(response.headers.get("retry-after"))
         if response.status_code < 300:
             if not isinstance(content, dict):
                 raise ServerError(f"what {self.address} answers is not JSON of an Idios server; {NOT_IDIOS}")
             return Reply(response.status_code, content, after)
         raised = self.refused(response.status_code, content, call)
-        if response.status_code not in PASSING or not isinstance(raised, ServerError):
+        if response.status_code not in TRANSIENT or not isinstance(raised, ServerError):
             raise raised
-        if _explained(content) is None:
+        if _error_of(content) is None:
             raised = ServerError(
                 f"{self.address} is busy or being restarted (status {response.status_code}); try again in a minute",
                 response.status_code,
@@ -252,13 +285,12 @@ class Wire:
 
     def refused(self, status: int, content: Any, call: Call) -> IdiosError:
         """The exception for an error object, wherever it was found."""
-        return refusal(status, _without(content, self.clean), call.sql, call.epsilon)
+        return error_from_reply(status, _clean_error(content, self.clean), call.sql, call.epsilon)
 
     def _unreachable(self, error: httpx2.RequestError) -> ServerError:
         """What to do about a connection that failed; raised at once if a retry would change nothing."""
         reason = self.clean(str(error)) or type(error).__name__
-        found = _ssl_error(error)
-        if found is not None and isinstance(error, httpx2.ConnectError):
+        if _ssl_error(error) is not None and isinstance(error, httpx2.ConnectError):
             raise ServerError(
                 f"{self.address} cannot be trusted: {reason}. If its certificate was issued by an authority of your "
                 "own, set SSL_CERT_FILE to that authority's file; if the server speaks plain http, correct the address"
@@ -272,9 +304,9 @@ class Wire:
             raise trouble from None
         return trouble
 
-    def clean(self, said: str) -> str:
+    def clean(self, message: str) -> str:
         """A text of the server without the token and the control characters that a terminal would obey."""
-        return self._hidden(printable(said))
+        return self._hide_token(printable(message))
 
 
 def _json(body: bytes) -> Any:
@@ -284,19 +316,19 @@ def _json(body: bytes) -> Any:
         return None
 
 
-def _explained(content: Any) -> Any:
+def _error_of(content: Any) -> Any:
     return content.get("error") if isinstance(content, dict) else None
 
 
-def _without(content: Any, clean: Callable[[str], str]) -> Any:
+def _clean_error(content: Any, clean: Callable[[str], str]) -> Any:
     """An error object whose texts are safe to show."""
-    error = _explained(content)
+    error = _error_of(content)
     if not isinstance(error, dict):
         return content
     return {"error": {key: clean(value) if isinstance(value, str) else value for key, value in error.items()}}
 
 
-def _seconds(retry_after: str | None) -> float | None:
+def _retry_seconds(retry_after: str | None) -> float | None:
     """What Retry-After asks for: seconds, or a date."""
     if retry_after is None:
         return None

@@ -1,4 +1,4 @@
-"""What a server refuses, as the exceptions that a party on this machine raises.
+"""The errors of a server, as the exceptions that a party on this machine raises.
 
 question_refused, unanswerable, budget_exceeded   the same classes, with place and remaining budget
 not_authenticated, not_permitted                  NotPermitted
@@ -10,10 +10,12 @@ anything else                                     ServerError
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from idios.codec import from_json, read_number
 from idios.errors import (
     AnswerFailed,
     BudgetExceeded,
@@ -24,7 +26,6 @@ from idios.errors import (
     QuestionRefused,
     Unanswerable,
 )
-from idios.exchange import Fields
 
 
 class ServerError(IdiosError):
@@ -50,14 +51,22 @@ _PLAIN: dict[str, type[IdiosError]] = {
 }
 
 
-def refusal(status: int, content: Any, sql: str = "", requested: Fraction = Fraction(0)) -> IdiosError:
+@dataclass(frozen=True)
+class _Place:
+    """Where in a question something is wrong."""
+
+    line: int
+    column: int
+
+
+def error_from_reply(status: int, content: Any, sql: str = "", requested: Fraction = Fraction(0)) -> IdiosError:
     """The exception for what a server answered with a status of 400 or more."""
-    try:
-        error = Fields(content, "the server's reply").object("error")
-        code, message = error.text("code"), printable(error.text("message"))
-    except InvalidInput:
+    sent = content.get("error") if isinstance(content, Mapping) else None
+    error: Mapping[str, Any] = sent if isinstance(sent, Mapping) else {}
+    code, message = _text(error, "code"), _text(error, "message")
+    if code is None or message is None:
         return ServerError(f"the server answered with status {status} and no explanation; {NOT_IDIOS}", status)
-    fix = printable(error.text("fix")) if "fix" in error and isinstance(error.content["fix"], str) else ""
+    fix = _text(error, "fix") or ""
     if code in _OWN:
         raised = _OWN[code](message, error, sql, requested)
     elif code in _PLAIN:
@@ -66,39 +75,44 @@ def refusal(status: int, content: Any, sql: str = "", requested: Fraction = Frac
         raised = ServerError(f"{message}; {fix}" if fix and fix not in message else message, status)
     if fix and fix not in str(raised):
         raised.add_note(fix)
-    if isinstance(error.content.get("request"), str):
-        raised.add_note(f"request {printable(error.content['request'])}")
+    request = _text(error, "request")
+    if request is not None:
+        raised.add_note(f"request {request}")
     return raised
 
 
-def _refused_question(message: str, error: Fields, sql: str, requested: Fraction) -> IdiosError:
+def _text(error: Mapping[str, Any], key: str) -> str | None:
+    value = error.get(key)
+    return printable(value) if isinstance(value, str) else None
+
+
+def _refused_question(message: str, error: Mapping[str, Any], sql: str, requested: Fraction) -> IdiosError:
     try:
-        where = error.object("where")
-        line, column = where.whole("line"), where.whole("column")
+        place = from_json(_Place, error.get("where"), "where")
     except InvalidInput:
         return QuestionRefused(message)
     lines = sql.split("\n")
-    if not 1 <= line <= len(lines) or not 1 <= column <= len(lines[line - 1]) + 1:
+    if not 1 <= place.line <= len(lines) or not 1 <= place.column <= len(lines[place.line - 1]) + 1:
         return QuestionRefused(message)
     # The exception prints the place itself, so it must not be in the message as well.
-    bare = message.partition(f" (line {line}, column {column})")[0]
-    return QuestionRefused(bare, sql, sum(len(one) + 1 for one in lines[: line - 1]) + column - 1)
+    bare = message.partition(f" (line {place.line}, column {place.column})")[0]
+    return QuestionRefused(bare, sql, sum(len(line) + 1 for line in lines[: place.line - 1]) + place.column - 1)
 
 
-def _exceeded_budget(message: str, error: Fields, sql: str, requested: Fraction) -> IdiosError:
-    quantity = "delta" if error.content.get("quantity") == "delta" else "epsilon"
-    asked = _number_or(error, "requested", requested)
-    return BudgetExceeded(message, quantity=quantity, requested=asked, remaining=_number_or(error, "remaining"))
+def _exceeded_budget(message: str, error: Mapping[str, Any], sql: str, requested: Fraction) -> IdiosError:
+    quantity = "delta" if error.get("quantity") == "delta" else "epsilon"
+    amount = _number_or(error, "requested", requested)
+    return BudgetExceeded(message, quantity=quantity, requested=amount, remaining=_number_or(error, "remaining"))
 
 
-def _number_or(error: Fields, key: str, otherwise: Fraction = Fraction(0)) -> Fraction:
+def _number_or(error: Mapping[str, Any], key: str, otherwise: Fraction = Fraction(0)) -> Fraction:
     try:
-        return error.number(key)
+        return read_number(error.get(key), key)
     except InvalidInput:
         return otherwise
 
 
-_OWN: dict[str, Callable[[str, Fields, str, Fraction], IdiosError]] = {
+_OWN: dict[str, Callable[[str, Mapping[str, Any], str, Fraction], IdiosError]] = {
     "question_refused": _refused_question,
     "budget_exceeded": _exceeded_budget,
     "answer_failed": lambda *_: AnswerFailed(),

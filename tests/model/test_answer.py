@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import idios
-from idios.answer import PYTHON_TYPES, Answer, Quote, plain
 from idios.core.calibration import Level
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.errors import IdiosError, InvalidInput
+from idios.model.answer import PYTHON_TYPES, Answer, python_value
+from idios.model.budget import Quote
 
 names = st.text(min_size=1, max_size=8)
 fractions = st.fractions(min_value=0, max_value=10**9)
@@ -53,7 +54,7 @@ def answers(draw: st.DrawFn) -> Answer:
         id=draw(names),
         dataset=draw(names),
         columns=columns,
-        rows=tuple({c: plain(row[c], types[c]) for c in columns} for row in exact_rows),
+        rows=tuple({c: python_value(row[c], types[c]) for c in columns} for row in exact_rows),
         exact_rows=tuple(exact_rows),
         epsilon=draw(fractions),
         delta=draw(fractions),
@@ -118,7 +119,7 @@ def some_answer(**changes: Any) -> Answer:
             id="1",
             dataset="people",
             columns=tuple(exact),
-            rows=tuple({c: plain(row[c], types[c]) for c in exact} for row in rows),
+            rows=tuple({c: python_value(row[c], types[c]) for c in exact} for row in rows),
             exact_rows=rows,
             epsilon=Fraction(1, 2),
             delta=Fraction(0),
@@ -181,7 +182,10 @@ def test_answers_of_a_party_come_back_as_they_were() -> None:
         ({"types": None}, "types must be a JSON object, got None"),
         ({"stored": "no"}, "stored must be true or false"),
         ({"guarantee": {"notation": "0.5-iDP", "sentence": "…"}}, "^an answer: guarantee: level must be a text"),
-        ({"guarantee": some_guarantee(level="total")}, "^an answer: guarantee: 'total' is not a valid Level"),
+        (
+            {"guarantee": some_guarantee(level="total")},
+            "^an answer: guarantee: level must be one of individual, group, differential, got 'total'",
+        ),
         ({"guarantee": some_guarantee(group=0)}, "a group of at least one record"),
         ({"guarantee": some_guarantee(group=True)}, "group must be a whole number, got True"),
         ({"margin": {"n": 7}}, "margin: n must be an exact number"),
