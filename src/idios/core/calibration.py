@@ -119,6 +119,11 @@ class Protection:
         size = 1 if group is None else whole(group, "group")
         return cls(named, size, share, least, whole(fineness, "fineness"), whole(width, "width"))
 
+    @property
+    def multiples(self) -> tuple[Fraction, ...]:
+        """m_1, …, m_g: a group of i records is protected with ε_i = m_i·ε."""
+        return tuple(Fraction(i) for i in range(1, self.group + 1))
+
 
 class Method(StrEnum):
     """How a statistic is answered; always decided by public facts."""
