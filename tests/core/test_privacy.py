@@ -21,9 +21,9 @@ from idios.core.calibration import (
     calibrate,
     choose,
 )
-from idios.core.certified import exp_minus
 from idios.core.distributions import InverseSensitivity
 from idios.core.domain import Domain
+from idios.core.exact import exp_minus
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import STATISTICS, Count, Mean, Median, Statistic, Sum
 from tests.oracle import Space, Table, small_tables
