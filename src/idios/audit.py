@@ -29,11 +29,9 @@ from idios.core.exact import Extended, Number, text
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
-from idios.query.plan import Aggregate, Plan
+from idios.query.plan import Aggregate, Plan, Question, Split
 from idios.query.planner import make_plan
-from idios.query.question import Question
 from idios.query.schema import Dataset
-from idios.query.split import Split
 
 GROUP = 5
 DELTA = Fraction(1, 10**6)

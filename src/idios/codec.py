@@ -38,7 +38,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 
 @dataclass(frozen=True)
-class Shape:
+class FieldShape:
     """How the JSON of one field differs from the field; see ``json_field``."""
 
     key: str | None = None
@@ -62,7 +62,7 @@ def json_field(
     ``key`` is its name there. A ``hidden`` field is not there at all. An ``optional`` one is left out while it has its
     default. ``write`` and ``read`` replace what its type says. The other options are those of ``dataclasses.field``.
     """
-    return field(metadata={"json": Shape(key, hidden, optional, write, read)}, **options)
+    return field(metadata={"json": FieldShape(key, hidden, optional, write, read)}, **options)
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,14 @@ class _Field:
     key: str
     hint: Any
     derived: bool
-    shape: Shape
+    shape: FieldShape
     default: Any
 
 
 @cache
 def _describe(record: Any) -> tuple[_Field, ...]:
     hints = get_type_hints(record)
-    described = ((each, each.metadata.get("json", Shape())) for each in fields(record))
+    described = ((each, each.metadata.get("json", FieldShape())) for each in fields(record))
     return tuple(
         _Field(each.name, shape.key or each.name, hints[each.name], not each.init, shape, each.default)
         for each, shape in described

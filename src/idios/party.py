@@ -30,11 +30,9 @@ from idios.datasets import OpenDataset, declare, open_datasets
 from idios.errors import AnswerFailed, NotPermitted
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
 from idios.model import Answer, Quote, ReleasedTable
-from idios.query.plan import Plan
+from idios.query.plan import Plan, Question, Split
 from idios.query.planner import make_plan
-from idios.query.question import Question
 from idios.query.reader import read
-from idios.query.split import Split
 from idios.release import Standing, draw_table, make_answer, make_quote
 from idios.sandbox import Twins
 

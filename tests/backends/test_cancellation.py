@@ -12,7 +12,7 @@ import pytest
 
 from idios.backends.base import open_source
 from idios.backends.cancellation import CancellationToken, Cancelled
-from idios.backends.connections import AT_ONCE, CancellableSemaphore, Connection, ConnectionPool
+from idios.backends.connection_pool import AT_ONCE, CancellableSemaphore, Connection, ConnectionPool
 from idios.backends.duckdb import DuckDbConnection
 from idios.core.statistics import Median
 from idios.errors import SourceError

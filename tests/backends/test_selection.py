@@ -15,8 +15,7 @@ from idios.backends.duckdb import DuckDbBackend
 from idios.backends.selection import Selection, Statement, _compiled
 from idios.core.statistics import Median
 from idios.core.summary import Summary
-from idios.query.intervals import Interval
-from idios.query.predicates import Among, And, Or, Predicate, holds
+from idios.query.predicates import Among, And, Interval, Or, Predicate, holds
 from tests.conformance.plans import by, category, dataset, plan, whole
 
 REGION = category("region", "north", "south")

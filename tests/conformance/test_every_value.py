@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from idios.backends import brackets, order_statistics, sql_backend
+from idios.backends import brackets, sql_backend, summarise
 from idios.backends.base import open_source
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
@@ -165,8 +165,8 @@ def test_no_value_decides_on_the_ways_of_large_tables(
     """Samples, brackets and ends, which small tables do not need, on tables that are called large."""
     for module, name, small in (
         (sql_backend, "SMALL", 10),
-        (order_statistics, "SMALL", 10),
-        (order_statistics, "FEW", 4),
+        (summarise, "SMALL", 10),
+        (summarise, "FEW", 4),
         (sql_backend, "SAMPLED", 60),
         (brackets, "ENOUGH", 10),
     ):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from idios.backends.cancellation import CancellationToken, Cancelled
-from idios.backends.connections import AT_ONCE, Connection
+from idios.backends.connection_pool import AT_ONCE, Connection
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
 from idios.core.statistics import Count, DistinctCount, KthLargest, Mean, Median, Mode, TrimmedMean

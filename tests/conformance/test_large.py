@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from idios.backends import sql_backend
-from idios.backends.connections import Connection
-from idios.backends.order_statistics import Sample
+from idios.backends.connection_pool import Connection
 from idios.backends.queries import Queries
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
+from idios.backends.summarise import Sample
 from idios.core.statistics import (
     DiscreteQuantile,
     InterquartileRange,

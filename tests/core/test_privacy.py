@@ -21,9 +21,9 @@ from idios.core.calibration import (
     calibrate,
     choose,
 )
-from idios.core.certified import exp_minus
 from idios.core.distributions import InverseSensitivity
 from idios.core.domain import Domain
+from idios.core.exact import exp_minus
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import STATISTICS, Count, Mean, Median, Statistic, Sum
 from tests.oracle import Space, Table, small_tables
@@ -224,7 +224,7 @@ def divergences(
         mechanism = at(table)
         points: list[int | None] = [None]
         if isinstance(mechanism, InverseSensitivity):
-            points += [t for piece in mechanism.pieces for t in range(piece.first, piece.last + 1)]
+            points += [t for run in mechanism.plateaus for t in range(run.first, run.last + 1)]
         return {point: probability(mechanism, point) for point in points}
 
     bound = Fraction(1 << BITS, exp_minus(epsilon, BITS)[0])

@@ -25,8 +25,8 @@ from idios.core.statistics import (
     WinsorizedMean,
 )
 from idios.errors import InvalidInput, QuestionRefused
+from idios.query.plan import Key, Measure, Question
 from idios.query.predicates import ALWAYS, NEVER, Among, And, Or
-from idios.query.question import Key, Measure, Question
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset
 from tests.query.declared import PEOPLE, dataset

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from types import TracebackType
 from typing import Protocol, Self, cast
@@ -28,7 +29,6 @@ from idios.backends.cancellation import CancellationToken, Cancelled, Progress
 from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn, make_grid_column
-from idios.backends.report import Report
 from idios.core.domain import Kind
 from idios.core.summary import Summary
 from idios.errors import SourceError
@@ -45,6 +45,57 @@ __all__ = [
     "describe_source",
     "open_source",
 ]
+
+
+@dataclass(frozen=True)
+class ColumnReport:
+    """How the values of one column fit its declaration."""
+
+    name: str
+    nullable: bool
+    missing: int
+    """NULL in the source."""
+    unreadable: int
+    """Not of the declared type (text that does not parse, NaN, ±∞)."""
+    outside: int
+    """Out of bounds, read as the nearer bound; of a category column, not declared."""
+    too_far: int
+    """More than 2⁶² steps from 0 with no bound on that side: read as ±2⁶² steps."""
+    nulls: int
+    """Missing, unreadable or undeclared: read as NULL, or as a public point where the column is not nullable."""
+
+    @property
+    def breaks_nullable(self) -> bool:
+        """Whether something is missing although the column is declared not nullable."""
+        return not self.nullable and self.nulls > 0
+
+    def problems(self) -> list[str]:
+        """What a controller should know, in words."""
+        problems = []
+        if self.unreadable:
+            problems.append(f"{self.unreadable} values do not have the declared type")
+        if self.outside:
+            problems.append(f"{self.outside} values are out of bounds or not declared")
+        if self.too_far:
+            problems.append(f"{self.too_far} values lie beyond the grid and read as its end: declare a larger step")
+        if self.breaks_nullable:
+            problems.append(
+                f"{self.nulls} values are missing or unreadable though not nullable, and read as a public point"
+            )
+        return problems
+
+
+@dataclass(frozen=True)
+class Report:
+    """A data set against its declaration, as ``check`` tells a controller: numbers, never values."""
+
+    rows: int
+    columns: tuple[ColumnReport, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether the data is as declared: no value is made up, and none is cut off where no bound says so."""
+        return not any(column.breaks_nullable or column.too_far for column in self.columns)
 
 
 class Backend(ABC):

@@ -18,14 +18,14 @@ from ibis.backends.sql.datatypes import DuckDBType  # type: ignore[import-untype
 
 from idios.backends.base import describe_types, make_grid_columns, split_table_name
 from idios.backends.cancellation import Progress, silent
-from idios.backends.connections import AT_ONCE, Connection, ConnectionPool
+from idios.backends.connection_pool import AT_ONCE, Connection, ConnectionPool
 from idios.backends.csv import CsvFormat, parse_field, propose_columns, read_names, read_records
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn, make_grid_column
-from idios.backends.order_statistics import Sample
 from idios.backends.resources import TemporaryFolder, limit_memory
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
+from idios.backends.summarise import Sample
 from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Dataset

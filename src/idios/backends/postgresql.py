@@ -19,12 +19,12 @@ from ibis.backends.sql.datatypes import PostgresType  # type: ignore[import-unty
 
 from idios.backends.base import describe_types, make_grid_columns, split_table_name
 from idios.backends.cancellation import Progress
-from idios.backends.connections import Connection, ConnectionPool
+from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
-from idios.backends.order_statistics import Sample
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
+from idios.backends.summarise import Sample
 from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Dataset

@@ -25,9 +25,8 @@ import pyarrow as pa
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn
 from idios.core.domain import LIMIT, Categories, Kind
-from idios.query.intervals import Interval
 from idios.query.plan import Group, Plan
-from idios.query.predicates import Among, And, Predicate
+from idios.query.predicates import Among, And, Interval, Predicate
 
 SELECTED = "idios_selected"
 """What a relation is called while an expression about it is compiled."""

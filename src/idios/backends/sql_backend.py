@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
 
-from idios.backends.base import Backend
+from idios.backends.base import Backend, ColumnReport, Report
 from idios.backends.cancellation import CancellationToken, Cancelled, Progress, silent
-from idios.backends.connections import Connection, ConnectionPool
+from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.dialect import Dialect
-from idios.backends.grid_sql import GridColumn
-from idios.backends.order_statistics import SMALL, Sample
+from idios.backends.grid_sql import NEVER, GridColumn
 from idios.backends.queries import Queries
-from idios.backends.report import Report, make_report, report_conditions
-from idios.backends.requirements import Requirements
 from idios.backends.selection import Selection, Statement, columns_of
-from idios.backends.summarise import summarise
+from idios.backends.summarise import SMALL, Requirements, Sample, summarise
+from idios.core.domain import Kind
 from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
@@ -94,14 +92,14 @@ class SqlBackend(Backend):
             columns = {
                 f"{name}_{i}": f"COUNT(*) FILTER (WHERE {condition})"
                 for i, grid_column in enumerate(self.columns.values())
-                for name, condition in report_conditions(grid_column).items()
+                for name, condition in _report_conditions(grid_column).items()
             }
             columns["records"] = "COUNT(*)"
             text = ", ".join(f"{what} AS {self.dialect.identifier(name)}" for name, what in columns.items())
             [counted] = connection.fetch(
                 Statement.of_integers(f"SELECT {text} FROM {self.table}", *columns)
             ).to_pylist()
-            return make_report(counted, list(self.columns.values()))
+            return _make_report(counted, list(self.columns.values()))
 
     def points(self, column: str) -> pa.ChunkedArray:
         """Every value of a column as its grid point: for the controller's own comparisons, never for a question."""
@@ -138,3 +136,41 @@ class SqlBackend(Backend):
         share = min(0.5, max(SAMPLED, SAMPLED_A_CELL * cells) / rows)
         even = self.dialect.even_sample.format(share=share)
         return [*self.samplings(share, rows), Sample(f"(SELECT * FROM {self.table} WHERE {even}) AS even", share)]
+
+
+def _report_conditions(column: GridColumn) -> dict[str, str]:
+    """What is counted of a column, as SQL."""
+    point, grid = f"({column.point})", column.declared.grid
+    outside, unbounded = [], []
+    for bound, order in ((grid.lower, "<"), (grid.upper, ">")):
+        if bound is None:
+            unbounded.append(f"{point} {order} 0")
+        else:
+            outside.append(f"{point} {order} {bound}")
+    return {
+        "given": column.given,
+        "read": f"{point} IS NOT NULL",
+        "outside": " OR ".join(outside) or NEVER,
+        "too_far": f"({column.beyond}) AND ({' OR '.join(unbounded)})" if unbounded else NEVER,
+    }
+
+
+def _make_report(counted: Mapping[str, int], grid_columns: Sequence[GridColumn]) -> Report:
+    """The report from the number of records that meet each condition."""
+    rows = counted["records"]
+    reports = []
+    for i, column in enumerate(grid_columns):
+        given, read, outside, too_far = (counted[f"{name}_{i}"] for name in _report_conditions(column))
+        category = column.declared.kind is Kind.CATEGORY
+        reports.append(
+            ColumnReport(
+                column.declared.name,
+                column.declared.nullable,
+                missing=rows - given,
+                unreadable=0 if category else given - read,
+                outside=given - read if category else outside,
+                too_far=too_far,
+                nulls=rows - read,
+            )
+        )
+    return Report(rows, tuple(reports))

@@ -1,24 +1,228 @@
-"""From a plan to the summaries that its statistics read."""
+"""From a plan to the summaries that its statistics read.
+
+    plan ─▶ what it requires of columns and cells ─▶ one scan that counts and adds up ─▶ order statistics ─▶ summaries
+
+Order statistics are found:
+
+1. In a small table: by sorting.
+2. At the ends of a large column: by asking for its first and last few, in order.
+3. Elsewhere: a sample is sketched, brackets are guessed from it, and the scan that counts anyway fetches what lies
+   inside. Ranks that were missed are looked for again with an even sample, and then by sorting.
+
+Each is one query for all cells, whatever their number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, floor
 
-from idios.backends.brackets import Known
-from idios.backends.cancellation import CancellationToken
-from idios.backends.order_statistics import RankSearch, Sample
-from idios.backends.queries import Queries
-from idios.backends.requirements import Requirements, distance
+from idios.backends.brackets import Bracket, Known, outermost, shares_near
+from idios.backends.cancellation import CancellationToken, Progress
+from idios.backends.queries import CellColumn, Need, Queries, Run, scan
+from idios.backends.selection import ONLY, Selection
 from idios.core.calibration import Method
 from idios.core.domain import Domain
-from idios.core.neighbours import Moves
+from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Statistic
-from idios.core.summary import Summary
+from idios.core.summary import Summary, Window
 from idios.errors import SourceError
-from idios.query.plan import Aggregate
+from idios.query.plan import Aggregate, Plan
+from idios.query.predicates import ALWAYS
+
+NOMINAL = 10**9
+"""A size at which to ask where a statistic will look."""
+
+SMALL = 50_000
+"""Up to this many records, sorting is as fast as any other way."""
+
+FEW = 5_000
+"""Up to this many values at either end are fetched with ORDER BY and LIMIT."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A way to take a sample: what stands after FROM, and about what share of the records it gives."""
+
+    source: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a plan requires of a table with a given number of rows."""
+
+    plan: Plan
+    selection: Selection
+    rows: int
+
+    @cached_property
+    def cells(self) -> list[int]:
+        """The numbers of the plan's cells, in its order."""
+        return self.selection.codes()
+
+    @cached_property
+    def ranked(self) -> list[Aggregate]:
+        """The aggregates that read order statistics."""
+        return [a for a in self.plan.aggregates if a.column is not None and self.runs(a, NOMINAL)]
+
+    @cached_property
+    def nominal(self) -> dict[str, list[Run]]:
+        """The runs of ranks that the plan would read of each column if it had the nominal size."""
+        nominal: dict[str, list[Run]] = {}
+        for aggregate in self.ranked:
+            nominal.setdefault(self.alias(aggregate), []).extend(self.runs(aggregate, NOMINAL))
+        return nominal
+
+    def alias(self, aggregate: Aggregate) -> str:
+        """What the relation calls an aggregate's column."""
+        if aggregate.column is None:
+            raise AssertionError(f"{aggregate.label} is of no column")
+        return self.selection.alias(aggregate.column)
+
+    def needs(self) -> dict[str, Need]:
+        """What is asked of each column besides its order statistics."""
+        needs: dict[str, Need] = {}
+        for aggregate in self.plan.aggregates:
+            if aggregate.column is None:
+                continue
+            name, statistic = self.alias(aggregate), aggregate.statistic
+            need = needs.get(name, Need())
+            total, squares = need.total or statistic.needs_sums, need.squares or statistic.needs_squares
+            needs[name] = replace(need, total=total, squares=squares)
+        return needs
+
+    def moves(self, aggregate: Aggregate, size: int) -> Moves:
+        """What changed records can do to a selection of that size."""
+        neighbours = self.plan.dataset.neighbours
+        if aggregate.whole or neighbours is Neighbours.ADD_REMOVE:
+            return Moves(neighbours, size)
+        return Moves(neighbours, size, max(0, self.rows - size))
+
+    def runs(self, aggregate: Aggregate, size: int) -> list[Run]:
+        """The ranks that an aggregate reads of ``size`` values, as far as they exist."""
+        runs = aggregate.statistic.ranks(self.moves(aggregate, size), aggregate.choice.distance)
+        inside = ((max(first, 1), min(last, size)) for first, last in runs)
+        return [(first, last) for first, last in inside if first <= last]
+
+
+@dataclass
+class RankSearch:
+    """The counts, sums and order statistics of one run of a plan."""
+
+    requirements: Requirements
+    queries: Queries
+    needs: Mapping[str, Need]
+    samples: Sequence[Sample]
+    """Ways to take a sample, quickest first; none if the table is small."""
+    progress: Progress
+    records: dict[int, int] = field(default_factory=dict)
+    known: dict[CellColumn, Known] = field(default_factory=dict)
+    windows: dict[tuple[int, str, Run], Window] = field(default_factory=dict)
+
+    def scan(self) -> None:
+        """Count, add up, and look into the first brackets."""
+        brackets: dict[CellColumn, tuple[Bracket, ...]] = {}
+        if self.samples and self._inner:
+            self.progress("sampling", 0.0)
+            brackets = self._guess(self.samples[0])
+        self.progress("scanning", 0.2)
+        self.records, self.known = scan(self.queries, self.needs, brackets)
+
+    def complete(self) -> None:
+        """Find the order statistics that are not known yet."""
+        if self._plain:
+            self._take_ends()
+        for sample in self.samples[1:]:
+            missing = {(cell, name) for name, cells in self._missing().items() for cell in cells}
+            if sum(self.known[key].size for key in missing) > SMALL:
+                self._search_again(sample, missing)
+        for name, runs in self._missing().items():
+            self.progress("sorting", 0.6)
+            sorted_windows = self.queries.sorted_windows(name, runs, sums=self.needs[name].total)
+            for cell, windows in sorted_windows.items():
+                self.windows |= {(cell, name, run): cut for run, cut in zip(runs[cell], windows, strict=True)}
+
+    def of(self, cell: int, name: str) -> Known:
+        """What is known of a column in a cell."""
+        return self.known.get((cell, name), Known())
+
+    def window(self, cell: int, name: str, run: Run, *, sums: bool) -> Window:
+        """One run of ranks, with the sum of everything below it if wanted."""
+        window = self.of(cell, name).window(*run, sums=sums)
+        if window is None:
+            window = self.windows[cell, name, run]
+        return window if sums else replace(window, below=0)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether a large column is read as it stands in the source, so that its ends are quick to find there."""
+        return bool(self.samples) and not self.requirements.plan.groups and self.requirements.plan.filter == ALWAYS
+
+    @cached_property
+    def _inner(self) -> dict[str, list[Run]]:
+        """The columns for which brackets are needed, and the ranks they would be asked for."""
+        inner = {name: self._bracketed(runs, NOMINAL) for name, runs in self.requirements.nominal.items()}
+        return {name: runs for name, runs in inner.items() if runs}
+
+    def _bracketed(self, runs: Iterable[Run], size: int) -> list[Run]:
+        return [run for run in runs if not (self._plain and (run[0] <= FEW or size - run[1] < FEW))]
+
+    def _guess(self, sample: Sample, only: Iterable[CellColumn] | None = None) -> dict[CellColumn, tuple[Bracket, ...]]:
+        """Where the wanted ranks should lie, by a sample; of some columns in some cells ``only``."""
+        if not self._inner:
+            return {}  # ends alone, which the source could not give in order: sorting finds them
+        places = {rank / NOMINAL for runs in self._inner.values() for run in runs for rank in run}
+        sampled = replace(self.queries, source=sample.source)
+        sketches = sampled.sketches(sorted(self._inner), shares_near(places), sample.share)
+        guesses: dict[CellColumn, tuple[Bracket, ...]] = {}
+        for key, sketch in sketches.items():
+            if only is not None and key not in only:
+                continue
+            brackets = [
+                sketch.bracket(*run)
+                for aggregate in self.requirements.ranked
+                if self.requirements.alias(aggregate) == key[1]
+                for run in self._bracketed(self.requirements.runs(aggregate, sketch.population), sketch.population)
+            ]
+            guesses[key] = outermost(bracket for bracket in brackets if bracket is not None)
+        return {key: outer for key, outer in guesses.items() if outer}
+
+    def _take_ends(self) -> None:
+        for name, runs in self.requirements.nominal.items():
+            known = self.known[ONLY, name]
+            if known.unread:
+                continue  # the order of the source is not that of the points
+            bottom = max((last for first, last in runs if first <= FEW), default=0)
+            top = max((NOMINAL - first + 1 for first, last in runs if NOMINAL - last < FEW), default=0)
+            pieces = [self.queries.bottom(name, bottom)] if bottom else []
+            pieces += [self.queries.top(name, top, known.size, known.total)] if top else []
+            self.known[ONLY, name] = known.extended(pieces)
+
+    def _search_again(self, sample: Sample, missing: set[CellColumn]) -> None:
+        self.progress("sampling again", 0.5)
+        brackets = self._guess(sample, missing)
+        needs = {name: Need(total=self.needs[name].total) for _, name in brackets}
+        _, scanned = scan(self.queries, needs, brackets)
+        for key in brackets:
+            self.known[key] = self.known[key].extended(scanned[key].pieces)
+
+    def _missing(self) -> dict[str, dict[int, list[Run]]]:
+        """The runs of ranks that no piece holds, by column and cell."""
+        missing: dict[str, dict[int, list[Run]]] = {}
+        for aggregate in self.requirements.ranked:
+            name = self.requirements.alias(aggregate)
+            for cell in self.requirements.cells:
+                known = self.of(cell, name)
+                for run in self.requirements.runs(aggregate, known.size):
+                    wanted = missing.setdefault(name, {}).setdefault(cell, [])
+                    if not known.holds(*run) and run not in wanted:
+                        wanted.append(run)
+        missing = {name: {c: runs for c, runs in cells.items() if runs} for name, cells in missing.items()}
+        return {name: cells for name, cells in missing.items() if cells}
 
 
 @dataclass(frozen=True)
@@ -70,7 +274,7 @@ class _AggregateInCells:
         beside = self._beside(statistic, grid, known, moves)
         multiplicities: Mapping[int, tuple[int, tuple[int, ...]]] = {}
         if statistic.needs_distinct:
-            multiplicities = search.queries.rarest(name, distance(aggregate))
+            multiplicities = search.queries.rarest(name, aggregate.choice.distance)
         counts = self._counts(grid) if statistic.needs_counts else {}
         return [
             Summary(
@@ -105,5 +309,5 @@ class _AggregateInCells:
         pairs = {cell: [(floor(t), ceil(t)) for t in points] for cell, points in thresholds.items() if points}
         if not pairs:
             return {}
-        found = self.search.queries.beside(self.search.requirements.alias(self.aggregate), pairs)
-        return {cell: dict(zip(thresholds[cell], values, strict=True)) for cell, values in found.items()}
+        nearest = self.search.queries.beside(self.search.requirements.alias(self.aggregate), pairs)
+        return {cell: dict(zip(thresholds[cell], values, strict=True)) for cell, values in nearest.items()}

@@ -44,11 +44,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from idios.core.certified import exp_minus
 from idios.core.distributions import DiscreteLaplace, InverseSensitivity
 from idios.core.domain import Domain
 from idios.core.envelope import Envelope
-from idios.core.exact import INFINITY, exact, minus, whole
+from idios.core.exact import INFINITY, exact, exp_minus, minus, whole
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import Source, weighted_index
 from idios.core.statistics.base import FINENESS, Statistic

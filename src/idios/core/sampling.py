@@ -1,7 +1,7 @@
 """Exact samplers: the only home of randomness.
 
 Why they are exact. All of them compare a uniform U in [0, 1), drawn bit by bit from the source, with a number
-p known to any precision (`certified`). If the first w bits of U differ from the first w digits ⌊p·2^w⌋ of p,
+p known to any precision (`exact.exp_minus`). If the first w bits of U differ from the first w digits ⌊p·2^w⌋ of p,
 the comparison U < p is decided, whatever follows; if they are equal, more bits of U and more digits of p are
 compared. So Pr(U < p) is p, not a rounding of p, and nothing is ever rounded on the way.
 
@@ -43,8 +43,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-from idios.core.certified import Enclosure, exp_minus, exp_minus_multiples, floor_bits, logistic
-from idios.core.exact import Number, exact, whole
+from idios.core.exact import Enclosure, Number, exact, exp_minus, exp_minus_multiples, floor_bits, logistic, whole
 from idios.errors import InvalidInput
 
 # --------------------------------------------------------------------------------------------------- sources

@@ -15,9 +15,8 @@ from idios.core.exact import text
 from idios.errors import QuestionRefused
 from idios.query.calendar import format_value
 from idios.query.decision_diagram import Diagram
-from idios.query.intervals import Intervals, partition
-from idios.query.plan import Group
-from idios.query.question import Key, Question
+from idios.query.plan import Group, Key, Question
+from idios.query.predicates import Intervals, partition
 from idios.query.schema import Column, Dataset
 from idios.query.work import RUN
 

@@ -26,10 +26,22 @@ from sqlglot import exp
 from idios.core.domain import LIMIT, Categories, Kind
 from idios.core.exact import text as number_text
 from idios.query.calendar import UNITS, parse_moment
-from idios.query.intervals import EVERYTHING, NOTHING, Intervals, complement, intersection, union
 from idios.query.lexer import QuestionText
 from idios.query.parser import allow_only, column_identifier, offset_of, resolve_name
-from idios.query.predicates import ALWAYS, NEVER, Among, And, Or, Predicate
+from idios.query.predicates import (
+    ALWAYS,
+    EVERYTHING,
+    NEVER,
+    NOTHING,
+    Among,
+    And,
+    Intervals,
+    Or,
+    Predicate,
+    complement,
+    intersection,
+    union,
+)
 from idios.query.schema import Column
 
 ALLOWED = (

@@ -27,8 +27,18 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 
 from idios.errors import QuestionRefused
-from idios.query.intervals import NOTHING, Interval, Intervals, intersection, union
-from idios.query.predicates import Among, And, Predicate, column_names, gather_by_column
+from idios.query.predicates import (
+    NOTHING,
+    Among,
+    And,
+    Interval,
+    Intervals,
+    Predicate,
+    column_names,
+    gather_by_column,
+    intersection,
+    union,
+)
 from idios.query.schema import Column
 from idios.query.work import CHARACTERS, RUN, Work
 

@@ -1,16 +1,128 @@
-"""A plan: what will be computed and released, decided from public facts alone."""
+"""A question as it was read, and the plan that is made of it.
+
+1. A question is the analyst's words resolved against the declared columns; nothing is decided yet.
+2. Its ε is divided among its statistics evenly, or in the proportions that ``split=`` gives. A quote shows what results
+   from it (``Quote.split``): the ε of each released cell, by column.
+3. A plan says what will be computed and released, decided from public facts alone.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeAlias
 
 from idios.core.calibration import Choice, Method
 from idios.core.domain import Categories, Domain
+from idios.core.exact import positive
 from idios.core.guarantee import Guarantee
 from idios.core.statistics import Statistic
-from idios.query.predicates import Predicate
+from idios.errors import InvalidInput
+from idios.query.predicates import ALWAYS, Predicate
 from idios.query.schema import Dataset
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One statistic of one column (None: of the records themselves) under the name it is shown by.
+
+    ``offset`` is its place in the text, for messages.
+    """
+
+    label: str
+    statistic: Statistic
+    column: str | None = None
+    offset: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Key:
+    """One GROUP BY key: a category column, or with ``width`` the bins of a numeric one."""
+
+    label: str
+    column: str
+    width: Fraction | None = None
+    offset: int | None = field(default=None, compare=False)
+
+    @property
+    def meaning(self) -> tuple[str, Fraction | None]:
+        """The key whatever it is called."""
+        return self.column, self.width
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of one data set: ``items`` is the SELECT list in its order, ``keys`` the GROUP BY list."""
+
+    dataset: str
+    items: tuple[Measure | Key, ...]
+    filter: Predicate = ALWAYS
+    keys: tuple[Key, ...] = ()
+    source: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.measures:
+            raise InvalidInput("a question asks for at least one statistic")
+        meanings = [key.meaning for key in self.keys]
+        if any(item.meaning not in meanings for item in self.items if isinstance(item, Key)):
+            raise InvalidInput("a question shows the keys that it groups by, and no others")
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The statistics of the SELECT list, in its order."""
+        return tuple(item for item in self.items if isinstance(item, Measure))
+
+
+MAX_BITS = 4_000
+"""How long the common denominator of the parts may be: shares are written out, and lengths of fractions add up."""
+
+Split: TypeAlias = Mapping[str, object] | Sequence[object] | None
+"""A number for each label, or for each statistic in the order of the SELECT list; None: evenly."""
+
+
+def read_split(measures: Sequence[Measure], same: Sequence[int], split: Split) -> tuple[Fraction, ...]:
+    """The proportion of each different statistic; ``same[i]`` says which of them the i-th measure is.
+
+    A statistic listed twice gets the sum of both.
+
+    >>> from idios.core.statistics import Count, Median
+    >>> two = (Measure("n", Count()), Measure("m", Median(), "age"))
+    >>> read_split(two, (0, 1), None), read_split(two, (1, 0), {"n": 1, "m": "0.5"})
+    ((Fraction(1, 1), Fraction(1, 1)), (Fraction(1, 2), Fraction(1, 1)))
+    """
+    different = max(same) + 1
+    if split is None:
+        return (Fraction(1),) * different
+    proportions = [Fraction(0)] * different
+    together = Fraction(0)
+    for measure, index, part in zip(measures, same, _parts(measures, split), strict=True):
+        if part is not None:
+            proportions[index] += positive(part, f"the part of {measure.label}")
+            together += proportions[index]
+            if max(together.numerator.bit_length(), together.denominator.bit_length()) > MAX_BITS:
+                raise InvalidInput("the parts of split cannot be added up in reasonable length: write short decimals")
+    for measure, index in zip(measures, same, strict=True):
+        if not proportions[index]:
+            raise InvalidInput(f"split gives no part to {measure.label}: {_wanted(measures)}")
+    return tuple(proportions)
+
+
+def _parts(measures: Sequence[Measure], split: Mapping[str, object] | Sequence[object]) -> list[object]:
+    """What each measure is given; None for the second of two with one label."""
+    labels = [measure.label for measure in measures]
+    if isinstance(split, Mapping):
+        if unknown := [str(label) for label in split if label not in labels]:
+            raise InvalidInput(f"split names {unknown[0]!r}, which is no statistic here: {_wanted(measures)}")
+        return [split.get(label) if label not in labels[:i] else None for i, label in enumerate(labels)]
+    if isinstance(split, str) or not isinstance(split, Sequence) or len(split) != len(measures):
+        raise InvalidInput(f"split does not fit the question: {_wanted(measures)}")
+    return list(split)
+
+
+def _wanted(measures: Sequence[Measure]) -> str:
+    labels = ", ".join(dict.fromkeys(measure.label for measure in measures))
+    return f"give one number greater than 0 for each of {labels}, by its name"
 
 
 @dataclass(frozen=True)

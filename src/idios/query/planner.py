@@ -25,13 +25,10 @@ from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
 from idios.query.cells import make_cells, make_groups
 from idios.query.decision_diagram import Diagram, DiagramManager
-from idios.query.intervals import EVERYTHING, union
 from idios.query.normal_form import normal_form, statistic_key
-from idios.query.plan import Aggregate, Group, Output, Plan
-from idios.query.predicates import ALWAYS, Among, And, Predicate, simplify
-from idios.query.question import Key, Measure, Question
+from idios.query.plan import Aggregate, Group, Key, Measure, Output, Plan, Question, Split, read_split
+from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, simplify, union
 from idios.query.schema import Dataset
-from idios.query.split import Split, read_split
 from idios.query.sql_functions import propose_alternatives
 
 

@@ -19,8 +19,8 @@ from idios.errors import InvalidInput
 from idios.query.conditions import read_condition, read_literal
 from idios.query.lexer import KEYWORDS, SHAPE, QuestionText, tokenize
 from idios.query.parser import allow_only, column_identifier, offset_of, parse, resolve_name, to_upper
+from idios.query.plan import Key, Measure, Question
 from idios.query.predicates import ALWAYS, Predicate
-from idios.query.question import Key, Measure, Question
 from idios.query.schema import Column, Dataset
 from idios.query.sql_functions import Function, find_advice, find_function, function_names
 

@@ -26,8 +26,8 @@ from idios.core.sampling import Source, uniform_below, weighted_index
 from idios.errors import InvalidInput
 
 
-class Piece(NamedTuple):
-    """The grid points first..last, all reached by the same number of changed records."""
+class Plateau(NamedTuple):
+    """The grid points first..last: all reached by the same number of changed records, so all equally likely."""
 
     first: int
     last: int
@@ -71,19 +71,19 @@ class InverseSensitivity:
         return [*balls, (low, high)]
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def plateaus(self) -> tuple[Plateau, ...]:
         """The grid in runs of equal distance, in ascending order."""
-        left: list[Piece] = []
-        right: list[Piece] = []
+        left: list[Plateau] = []
+        right: list[Plateau] = []
         inner: tuple[int, int] | None = None
         for distance, (low, high) in enumerate(self.balls):
             if inner is None:
-                left.append(Piece(low, high, distance))
+                left.append(Plateau(low, high, distance))
             else:
                 if low < inner[0]:
-                    left.append(Piece(low, inner[0] - 1, distance))
+                    left.append(Plateau(low, inner[0] - 1, distance))
                 if high > inner[1]:
-                    right.append(Piece(inner[1] + 1, high, distance))
+                    right.append(Plateau(inner[1] + 1, high, distance))
             inner = low, high
         return (*reversed(left), *right)
 
@@ -111,9 +111,9 @@ class InverseSensitivity:
 
     def distance_of(self, point: int) -> int | None:
         """The exponent of a point's weight, None if it cannot be drawn."""
-        for piece in self.pieces:
-            if piece.first <= point <= piece.last:
-                return piece.distance
+        for plateau in self.plateaus:
+            if plateau.first <= point <= plateau.last:
+                return plateau.distance
         return None
 
     def pmf(self, point: int | None) -> float:
@@ -131,9 +131,9 @@ class InverseSensitivity:
     def cdf(self, point: int) -> float:
         """The probability of an answer at or below a point, given that there is one."""
         below = sum(
-            (min(piece.last, point) - piece.first + 1) * self._weight(piece.distance)
-            for piece in self.pieces
-            if piece.first <= point
+            (min(plateau.last, point) - plateau.first + 1) * self._weight(plateau.distance)
+            for plateau in self.plateaus
+            if plateau.first <= point
         )
         return below / self._answered
 
@@ -142,12 +142,12 @@ class InverseSensitivity:
         if not 0 <= probability <= 1:
             raise InvalidInput(f"a probability must be between 0 and 1, got {probability}")
         wanted = probability * self._answered
-        for piece in self.pieces:
-            each = self._weight(piece.distance)
-            if each and wanted <= piece.points * each:
-                return piece.first + max(0, math.ceil(wanted / each) - 1)
-            wanted -= piece.points * each
-        return self.pieces[-1].last
+        for plateau in self.plateaus:
+            each = self._weight(plateau.distance)
+            if each and wanted <= plateau.points * each:
+                return plateau.first + max(0, math.ceil(wanted / each) - 1)
+            wanted -= plateau.points * each
+        return self.plateaus[-1].last
 
     def central_interval(self, probability: float) -> tuple[int, int]:
         """An interval that contains an answer with at least this probability, equal tails outside."""
@@ -157,8 +157,8 @@ class InverseSensitivity:
     def expected_absolute(self, centre: int) -> float:
         """E|t − centre| of an answer, given that there is one."""
         total = sum(
-            _absolute_sum(piece.first - centre, piece.last - centre) * self._weight(piece.distance)
-            for piece in self.pieces
+            _absolute_sum(plateau.first - centre, plateau.last - centre) * self._weight(plateau.distance)
+            for plateau in self.plateaus
         )
         return total / self._answered
 
@@ -167,7 +167,7 @@ class InverseSensitivity:
 
     @cached_property
     def _answered(self) -> float:
-        return math.fsum(piece.points * self._weight(piece.distance) for piece in self.pieces)
+        return math.fsum(plateau.points * self._weight(plateau.distance) for plateau in self.plateaus)
 
     @cached_property
     def _normaliser(self) -> float:

@@ -20,8 +20,15 @@ from idios.core.domain import Domain
 from idios.core.envelope import Envelope
 from idios.core.exact import INFINITY, Extended, exact, plus
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics.base import FINENESS, MonotoneStatistic, Statistic
-from idios.core.statistics.signature import TRIMMED_SHARE, Parameter, Parameters, Spelling
+from idios.core.statistics.base import (
+    FINENESS,
+    TRIMMED_SHARE,
+    MonotoneStatistic,
+    Parameter,
+    Parameters,
+    Spelling,
+    Statistic,
+)
 from idios.core.summary import Ranks, Summary, placed_quotient
 from idios.errors import InvalidInput
 

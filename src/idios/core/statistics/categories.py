@@ -10,8 +10,7 @@ from typing import ClassVar
 from idios.core.domain import Domain, Kind
 from idios.core.exact import Extended
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics.base import Statistic
-from idios.core.statistics.signature import CATEGORICAL, Spelling
+from idios.core.statistics.base import CATEGORICAL, Spelling, Statistic
 from idios.core.summary import Summary
 
 

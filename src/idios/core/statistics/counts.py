@@ -13,8 +13,7 @@ from typing import ClassVar
 from idios.core.domain import Domain
 from idios.core.exact import INFINITY, Extended
 from idios.core.neighbours import Moves
-from idios.core.statistics.base import Statistic
-from idios.core.statistics.signature import ANY_KIND, Spelling
+from idios.core.statistics.base import ANY_KIND, Spelling, Statistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput
 

@@ -28,14 +28,16 @@ from idios.core.domain import Domain
 from idios.core.envelope import Envelope
 from idios.core.exact import Extended, exact, whole
 from idios.core.neighbours import Exchange, Moves, Neighbours
-from idios.core.statistics.base import FINENESS, MonotoneStatistic, Statistic
-from idios.core.statistics.signature import (
+from idios.core.statistics.base import (
+    FINENESS,
     ORDER,
     ORDERED,
     QUANTILE_SHARE,
+    MonotoneStatistic,
     Parameter,
     Parameters,
     Spelling,
+    Statistic,
 )
 from idios.core.summary import Summary
 from idios.errors import InvalidInput

@@ -29,9 +29,8 @@ from typing import ClassVar
 from idios.core.domain import Domain
 from idios.core.exact import INFINITY, Extended, minus
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics.base import FINENESS, Statistic
+from idios.core.statistics.base import FINENESS, Parameters, Spelling, Statistic
 from idios.core.statistics.order import DiscreteQuantile
-from idios.core.statistics.signature import Parameters, Spelling
 from idios.core.summary import Summary
 
 FIRST_QUARTILE = DiscreteQuantile(Fraction(1, 4))

@@ -1,4 +1,4 @@
-"""Sets of grid points against Python's own sets."""
+"""The intervals of predicates against Python's own sets."""
 
 import functools
 import itertools
@@ -6,7 +6,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idios.query.intervals import EVERYTHING, NOTHING, complement, intersection, intersection_of_all, partition, union
+from idios.query.predicates import EVERYTHING, NOTHING, complement, intersection, intersection_of_all, partition, union
 
 UNIVERSE = range(-8, 9)
 ends = st.none() | st.integers(-6, 6)
