@@ -70,7 +70,7 @@ def test_a_session_that_ended_is_told_while_writing(seen: Watched, running: Serv
     seen.write(SQL)
     seen.follow("Sign in again")
     assert "Your session has ended" in seen.text()
-    _sign_in_here(seen, running.ledger.issue_token("gina"))
+    _sign_in_here(seen, running.ledger.issue_token("gina").secret)
     seen.follow("Go on with it")
     assert _written(seen) == (SQL, "0.5", "")
 

@@ -35,7 +35,7 @@ from idios.ledger.search import check_conditions, check_kinds, check_names, find
 from idios.ledger.spending import Spending, SpendingTracker
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, Role, SomeRow, TokenRow
 from idios.ledger.store import DatabaseRowStore, Writer
-from idios.ledger.tokens import LIFETIME, Identity, authenticate_secret, create_token, identify_token
+from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate_secret, create_token, identify_token
 from idios.ledger.values import (
     Clock,
     check_amount,
@@ -186,12 +186,15 @@ class Ledger:
         with self._writing() as writer:
             writer.append(rules.withdraw(writer.store, analyst, dataset))
 
-    def issue_token(self, name: str, *, role: Role = Role.ANALYST, lifetime: timedelta = LIFETIME) -> str:
+    def issue_token(self, name: str, *, role: Role = Role.ANALYST, lifetime: timedelta = LIFETIME) -> IssuedToken:
         """Give an analyst, or a controller of any name, a token: this is the only time it can be seen."""
         secret, issued = create_token(name, role, self._clock(), lifetime)
         with self._writing() as writer:
             writer.append(rules.issue_token(writer.store, issued))
-        return secret
+            row = writer.store.get(TokenRow, issued.token)
+            assert row is not None
+        # Nothing is read once it is issued: a fault of the ledger would hide the secret for ever.
+        return IssuedToken(secret, row)
 
     def revoke_token(self, name: str) -> None:
         """Accept the token of this name (see `tokens`) no longer."""

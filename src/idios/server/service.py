@@ -15,7 +15,7 @@ from idios.backends.cancellation import CancellationToken
 from idios.config import Settings
 from idios.datasets import DatasetConfig
 from idios.errors import InvalidInput
-from idios.ledger import Anchor, Balance, Identity, Ledger, Role, StoredAnswer, TokenRow, Verification
+from idios.ledger import Anchor, Balance, Identity, IssuedToken, Ledger, Role, StoredAnswer, Verification
 from idios.model import Answer, DatasetFacts, QuestionProgress, QuestionRequest, Quote
 from idios.party import TrustedParty
 from idios.server.auth import Authenticator, caller_name, charged_analyst
@@ -152,14 +152,11 @@ class Service:
         kept = None if anchor is None else Anchor.parse(anchor)
         return await self.run_free_work(identity, lambda: self.ledger.verify(kept))
 
-    def issue_token(self, name: str, role: Role, days: int) -> tuple[str, TokenRow]:
+    def issue_token(self, name: str, role: Role, days: int) -> IssuedToken:
         """Issue a token: the secret, which is shown once and never again, and what is known of it."""
         if days > LONGEST_DAYS:
             raise InvalidInput(f"a token lives for at most {LONGEST_DAYS} days, got {days}")
-        secret = self.ledger.issue_token(name, role=role, lifetime=timedelta(days=days))
-        issued = self.ledger.authenticate(secret).token
-        (token,) = (token for token in self.ledger.tokens() if token.token == issued)
-        return secret, token
+        return self.ledger.issue_token(name, role=role, lifetime=timedelta(days=days))
 
 
 def service_of(request: Request) -> Service:

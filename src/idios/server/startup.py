@@ -147,8 +147,8 @@ def open_demo() -> Iterator[tuple[Path, list[str]]]:
             ledger = party.ledger
             ledger.add_analyst("ada")
             ledger.grant("ada", "people", epsilon=Fraction(3))
-            analyst = ledger.issue_token("ada")
-            controller = ledger.issue_token("grace", role=Role.CONTROLLER)
+            analyst = ledger.issue_token("ada").secret
+            controller = ledger.issue_token("grace", role=Role.CONTROLLER).secret
         yield (
             config,
             [

@@ -63,13 +63,17 @@ def withdraw(visit: ControllerForm) -> Response:
 @router.post(HERE + "/token")
 def issue(visit: ControllerForm) -> Response:
     """Issue a token and show it, once: it is in this response and nowhere else."""
+    people = _read_people(visit)  # before: a fault of the ledger afterwards would hide the secret for ever
     try:
         role = Role.CONTROLLER if visit.field("role") == Role.CONTROLLER else Role.ANALYST
         days = whole(visit.field("days"), "days")
-        secret, token = visit.service.issue_token(visit.field("name"), role, days)
+        issued = visit.service.issue_token(visit.field("name"), role, days)
     except IdiosError as error:
         return _page(visit, problem=to_problem(error))
-    return _page(visit, issued={"secret": secret, "holder": token.holder, "role": role, "days": days})
+    people["tokens"].append(issued.row)
+    return _show_people(
+        visit, people, issued={"secret": issued.secret, "holder": issued.row.holder, "role": role, "days": days}
+    )
 
 
 @router.post(HERE + "/revoke")
@@ -78,11 +82,29 @@ def revoke(visit: ControllerForm) -> Response:
     return apply_change(visit, lambda: visit.ledger.revoke_token(visit.field("token")), _page, f"{HERE}?done=revoked")
 
 
-def _page(
-    visit: Visit, *, problem: Problem | None = None, done: str | None = None, issued: dict[str, Any] | None = None
-) -> Response:
+def _page(visit: Visit, *, problem: Problem | None = None, done: str | None = None) -> Response:
+    return _show_people(visit, _read_people(visit), problem=problem, done=done)
+
+
+def _read_people(visit: Visit) -> dict[str, list[Any]]:
     book = visit.ledger
-    tokens = sorted(book.tokens(), key=lambda token: (token.revoked is not None, token.role, token.holder))
+    return {
+        "analysts": book.analysts(),
+        "grants": book.grants(),
+        "tokens": book.tokens(),
+        "datasets": [declaration.dataset for declaration in book.datasets()],
+    }
+
+
+def _show_people(
+    visit: Visit,
+    people: dict[str, list[Any]],
+    *,
+    problem: Problem | None = None,
+    done: str | None = None,
+    issued: dict[str, Any] | None = None,
+) -> Response:
+    people["tokens"].sort(key=lambda token: (token.revoked is not None, token.role, token.holder))
     return show(
         visit,
         "analysts.html",
@@ -90,9 +112,6 @@ def _page(
         problem=problem,
         done=done,
         issued=issued,
-        analysts=book.analysts(),
-        grants=book.grants(),
-        tokens=tokens,
-        datasets=[dataset.dataset for dataset in book.datasets()],
         own=visit.identity.token,
+        **people,
     )

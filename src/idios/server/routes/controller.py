@@ -216,8 +216,9 @@ def withdraw(name: NamePath, dataset: NamePath, _: Controller, service: Served) 
 )
 def issue(body: TokenBody, _: Controller, service: Served) -> Response:
     """The token is shown now and never again; only its hash is kept."""
-    secret, issued = service.issue_token(body.name, Role(body.role), body.days)
-    return encode_reply(NewToken(secret, issued.token, issued.holder, issued.role, issued.expires), 201)
+    issued = service.issue_token(body.name, Role(body.role), body.days)
+    row = issued.row
+    return encode_reply(NewToken(issued.secret, row.token, row.holder, row.role, row.expires), 201)
 
 
 @router.delete("/tokens/{token}", response_model=document(Done), responses=document_errors(), summary="Revoke a token")
