@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from idios.config import Configuration, read_configuration
 from idios.errors import LedgerUnavailable
 from idios.ledger import IssuedToken, Ledger, Role
+from idios.ledger.store import Transactions
 from idios.party import TrustedParty
 from idios.server.app import create_app
 from idios.server.service import Service
@@ -140,10 +141,10 @@ def break_after_issuing(office: Office, monkeypatch: pytest.MonkeyPatch) -> None
 
     def issue_and_break(ledger: Ledger, *args: Any, **options: Any) -> IssuedToken:
         issued = issue(ledger, *args, **options)
-        monkeypatch.setattr(Ledger, "_reading", fail)
+        monkeypatch.setattr(Transactions, "reading", fail)
         return issued
 
-    def fail(ledger: Ledger) -> None:
+    def fail(transactions: Transactions) -> None:
         raise LedgerUnavailable("the disk is full")
 
     monkeypatch.setattr(Ledger, "issue_token", issue_and_break)
