@@ -205,7 +205,7 @@ def _read_answer(key: bytes, by_number: dict[int, Entry], question: QuestionRow)
 
 
 def _check_entry(key: bytes, by_number: dict[int, Entry], number: int | None) -> Entry:
-    """Return the entry of this number, refused unless it is as it was signed; `by_number` holds it and the one before."""
+    """Return the entry of this number, as it was signed or not at all; `by_number` holds it and the one before."""
     entry, previous = by_number.get(number or 0), by_number.get((number or 0) - 1)
     before = previous.mac if previous is not None else BEGINNING
     if entry is None or not is_signed(key, before, entry):

@@ -14,14 +14,12 @@ from idios.audit import Costs
 from idios.backends.cancellation import CancellationToken
 from idios.config import Settings
 from idios.datasets import DatasetConfig
-from idios.errors import InvalidInput
+from idios.errors import ConfigurationError, InvalidInput
 from idios.ledger import Anchor, Balance, Identity, IssuedToken, Ledger, Role, StoredAnswer, Verification
 from idios.model import Answer, DatasetFacts, QuestionProgress, QuestionRequest, Quote
 from idios.party import TrustedParty
-from idios.server.auth import Authenticator, caller_name, charged_analyst
-from idios.server.catalogue import describe_dataset
-from idios.server.checks import check_levels, check_source
-from idios.server.limits import Limiter
+from idios.server.auth import Authenticator, Limiter, caller_name, charged_analyst
+from idios.server.catalogue import check_levels, describe_dataset
 from idios.server.metrics import Metrics
 from idios.server.question_queue import QuestionQueue
 from idios.server.work_pool import FreeWorkPool, planning_pool
@@ -50,7 +48,8 @@ class Service:
     def start(cls, party: TrustedParty, declared: Mapping[str, DatasetConfig], settings: Settings) -> Service:
         """Check that the party may be served, and get everything ready."""
         check_levels(declared.values())
-        check_source(party.source)
+        if party.source is not None and not party.source.secure:
+            raise ConfigurationError("a seeded source of noise is for tests; a server draws from the operating system")
         served = {name: dataset for name, dataset in declared.items() if name in party.datasets}
         metrics = Metrics(party.ledger)
         release = {name: float(dataset.release_seconds) for name, dataset in served.items()}

@@ -18,7 +18,7 @@ from idios.errors import IdiosError, InvalidInput
 from idios.ledger import Entry
 from idios.ledger.facts import KINDS
 from idios.model import QuestionRequest
-from idios.server.checks import list_dataset_risks
+from idios.server.catalogue import list_dataset_risks
 from idios.server.console.access import ControllerForm, ControllerPage, Visit
 from idios.server.console.ask import EPSILON, list_words
 from idios.server.console.charts import LevelErrors, draw_budget, draw_levels, draw_timeline

@@ -15,8 +15,18 @@ from fastapi import APIRouter, Path, Query, Response
 from idios.ledger import Entry, Role, TokenRow
 from idios.model import Balance
 from idios.server.auth import Controller
-from idios.server.replies import document, document_errors, encode_list, encode_reply, read_page
-from idios.server.routes.bodies import AmountBody, AnalystBody, QuestionBody, TokenBody, VerifyBody
+from idios.server.schemas import (
+    AmountBody,
+    AnalystBody,
+    QuestionBody,
+    TokenBody,
+    VerifyBody,
+    document,
+    document_errors,
+    encode_list,
+    encode_reply,
+    read_page,
+)
 from idios.server.service import Served
 
 router = APIRouter(prefix="/v1", tags=["controller"])
