@@ -121,7 +121,7 @@ def test_nothing_is_kept_of_what_was_asked(seen: Watched, running: Served, monke
     assert seen.page.evaluate(KEPT) == "[][]"
     seen.open("/console/ask")
     assert _written(seen) == EMPTY
-    monkeypatch.setattr("idios.server.console.ask.PATIENCE", 0.2)
+    monkeypatch.setattr("idios.server.console.analyst_pages.PATIENCE", 0.2)
     seen.write("SELECT MEDIAN(income) FROM archive", "0.5")
     seen.press("^Ask")
     assert seen.text("h1") == "Still computing"

@@ -283,7 +283,7 @@ def test_a_split_that_cannot_be_used_is_told_and_kept(office: Office, action: st
 def test_a_question_goes_back_into_the_form_without_an_address_that_tells_it(
     own_office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("idios.server.console.ask.PATIENCE", 0)
+    monkeypatch.setattr("idios.server.console.analyst_pages.PATIENCE", 0)
     ada = sign_in(own_office, own_office.tokens.ada)
     gone = _ask(ada, TWO, split="n = 1\r\nmiddle = 4")
     assert gone.status_code == 303

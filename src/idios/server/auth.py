@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 
@@ -229,6 +229,13 @@ def read_cookie(request: Request) -> str | None:
 def cookie_name(request: Request) -> str:
     """Name the cookie; over TLS it has the prefix that browsers accept only from this host, for all paths."""
     return f"__Host-{COOKIE}" if request.url.scheme == "https" else COOKIE
+
+
+def drop_session(request: Request, response: Response) -> None:
+    """Have the browser drop its session."""
+    response.delete_cookie(
+        cookie_name(request), path="/", secure=request.url.scheme == "https", httponly=True, samesite="strict"
+    )
 
 
 def charged_analyst(identity: Identity) -> str | None:
