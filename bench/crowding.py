@@ -66,7 +66,7 @@ def served(files: int | None = None) -> Iterator[tuple[Serving, str, str]]:
             for name in ("ada", "bob"):
                 party.ledger.add_analyst(name)
                 party.ledger.grant(name, "people", epsilon=Fraction(100))
-            tokens = [party.ledger.issue_token(name) for name in ("ada", "bob")]
+            tokens = [party.ledger.issue_token(name).secret for name in ("ada", "bob")]
         own = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (files or own[0], own[1]))  # the server inherits it
         serving = Serving(config)

@@ -216,7 +216,7 @@ def run(name: str, folder: Path, ledger: str, release: str, options: tuple[str, 
         for number in range(ANALYSTS):
             party.ledger.add_analyst(f"analyst {number}")
             party.ledger.grant(f"analyst {number}", "people", epsilon=SMALL_CAP if number % 2 else None)
-            tokens.append(party.ledger.issue_token(f"analyst {number}"))
+            tokens.append(party.ledger.issue_token(f"analyst {number}").secret)
     with Serving(config, *options).wait() as serving:
         seen, plain_rate, sizes = asyncio.run(load(serving, tokens, seconds))
         serving.stop()

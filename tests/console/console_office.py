@@ -6,7 +6,7 @@ import re
 
 from fastapi.testclient import TestClient
 
-from tests.server.office import BY_REGION, MEDIAN, Office, open_office, write_office
+from tests.server.office import BY_REGION, MEDIAN, Office, break_after_issuing, open_office, write_office
 
 
 def sign_in(office: Office, token: str) -> TestClient:
@@ -25,4 +25,4 @@ def csrf(page: str) -> str:
     return found[1]
 
 
-__all__ = ["BY_REGION", "MEDIAN", "Office", "csrf", "open_office", "sign_in", "write_office"]
+__all__ = ["BY_REGION", "MEDIAN", "Office", "break_after_issuing", "csrf", "open_office", "sign_in", "write_office"]

@@ -101,7 +101,7 @@ class Served:
         """The token of a new analyst, who may spend so much on people."""
         self.ledger.add_analyst(name)
         self.ledger.grant(name, "people", epsilon=Fraction(cap))
-        return self.ledger.issue_token(name)
+        return self.ledger.issue_token(name).secret
 
 
 @contextmanager
@@ -118,8 +118,8 @@ def served(folder: Path) -> Iterator[Served]:
     book.grant("ada", "people", epsilon=Fraction(4))
     for name in ("surveys", "archive"):
         book.grant("ada", name)
-    tokens = {"ada": book.issue_token("ada"), "bob": book.issue_token("bob")}
-    tokens["grace"] = book.issue_token("grace", role=Role.CONTROLLER)
+    tokens = {"ada": book.issue_token("ada").secret, "bob": book.issue_token("bob").secret}
+    tokens["grace"] = book.issue_token("grace", role=Role.CONTROLLER).secret
     service = Service.start(party, configuration.datasets, configuration.server)
     server = uvicorn.Server(uvicorn.Config(create_app(service), log_config=None, access_log=False, ws="none"))
     with socket.create_server(("127.0.0.1", 0)) as listening:

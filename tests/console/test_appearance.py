@@ -151,7 +151,7 @@ def test_every_page(chromium: Any, running: Served, name: str, monkeypatch: pyte
     faults = []
     with window(chromium, running, **WINDOWS[name]) as seen:
         for patience, journey in ((20, _analyst(seen)), (0.2, _long(seen, f"0.{len(name)}")), (20, _controller(seen))):
-            monkeypatch.setattr("idios.server.console.ask.PATIENCE", patience)
+            monkeypatch.setattr("idios.server.console.analyst_pages.PATIENCE", patience)
             for page in journey:
                 seen.picture(PICTURES / f"{page}-{name}.png")
                 if not seen.fits():

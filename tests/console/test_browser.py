@@ -221,7 +221,7 @@ def test_signing_out(seen: Watched) -> None:
 def test_long_questions_are_watched_and_stopped(
     seen: Watched, running: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("idios.server.console.ask.PATIENCE", 0.2)
+    monkeypatch.setattr("idios.server.console.analyst_pages.PATIENCE", 0.2)
     seen.sign_in("ada")
     seen.open("/console/ask")
     seen.write("SELECT MEDIAN(income) FROM surveys", "1")
@@ -260,7 +260,7 @@ def test_everything_works_without_script(chromium: Any, running: Served, monkeyp
         seen.press("What does it cost")
         assert "MAX(age) ε = 0.2 a cell" in seen.text("#quote")
         seen.page.get_by_label("Split of ε").fill("")
-        monkeypatch.setattr("idios.server.console.ask.PATIENCE", 0.2)
+        monkeypatch.setattr("idios.server.console.analyst_pages.PATIENCE", 0.2)
         seen.page.get_by_label("Question in SQL").fill("SELECT MAX(age) FROM surveys")
         seen.press("^Ask")
         assert seen.text("h1") == "Still computing"

@@ -10,7 +10,7 @@ import pytest
 from markupsafe import Markup
 
 from idios.ledger import Spending, Step
-from idios.ledger.spending import STEPS
+from idios.ledger.history import STEPS
 from idios.server.console.charts import (
     MOST_BARS,
     Axis,

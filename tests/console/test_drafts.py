@@ -70,7 +70,7 @@ def test_a_session_that_ended_is_told_while_writing(seen: Watched, running: Serv
     seen.write(SQL)
     seen.follow("Sign in again")
     assert "Your session has ended" in seen.text()
-    _sign_in_here(seen, running.ledger.issue_token("gina"))
+    _sign_in_here(seen, running.ledger.issue_token("gina").secret)
     seen.follow("Go on with it")
     assert _written(seen) == (SQL, "0.5", "")
 
@@ -121,7 +121,7 @@ def test_nothing_is_kept_of_what_was_asked(seen: Watched, running: Served, monke
     assert seen.page.evaluate(KEPT) == "[][]"
     seen.open("/console/ask")
     assert _written(seen) == EMPTY
-    monkeypatch.setattr("idios.server.console.ask.PATIENCE", 0.2)
+    monkeypatch.setattr("idios.server.console.analyst_pages.PATIENCE", 0.2)
     seen.write("SELECT MEDIAN(income) FROM archive", "0.5")
     seen.press("^Ask")
     assert seen.text("h1") == "Still computing"

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from idios.errors import AnswerFailed, LedgerUnavailable
 from idios.server import work_pool
 from idios.server.http_errors import BUSY, Refused
-from tests.console.console_office import BY_REGION, MEDIAN, Office, csrf, sign_in
+from tests.console.console_office import BY_REGION, MEDIAN, Office, break_after_issuing, csrf, sign_in
 from tests.waiting import until
 
 TWO = "SELECT COUNT(*) AS n, MEDIAN(income) AS middle FROM people WHERE age > 40"
@@ -106,6 +106,31 @@ def test_decisions_are_taken_and_recorded(own_office: Office) -> None:
     assert send("analysts/withdraw", analyst="eve", dataset="people").status_code == 303
     kinds = [entry.kind for entry in book.search(analyst="eve")]
     assert kinds == ["withdrawn", "token-revoked", "token-issued", "granted", "analyst-added"]
+
+
+def test_a_secret_is_shown_though_the_ledger_fails_just_then(
+    own_office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grace = sign_in(own_office, own_office.tokens.grace)
+    sent = {"csrf": csrf(grace.get("/console/analysts").text), "name": "ada", "role": "analyst", "days": "7"}
+    with monkeypatch.context() as faults:
+        break_after_issuing(own_office, faults)
+        page = grace.post("/console/analysts/token", data=sent)
+    secret = re.search(r'<code id="secret">([^<]+)</code>', page.text)
+    assert secret
+    identity = own_office.ledger.authenticate(secret[1])
+    assert identity.token in page.text, "the list of tokens has the new one"
+
+
+def test_a_retired_data_set_is_not_on_the_page_of_data_sets(own_office: Office) -> None:
+    ada, grace = (sign_in(own_office, token) for token in (own_office.tokens.ada, own_office.tokens.grace))
+    assert "SELECT+COUNT%28%2A%29+FROM+people" in ada.get("/console/datasets").text
+    own_office.ledger.retire("people")
+    for client, listed in ((ada, False), (grace, True)):
+        page = client.get("/console/datasets")
+        assert page.status_code == 200
+        assert "FROM+people" not in page.text
+        assert ("FROM+patients" in page.text) == listed, "the other one is the controller's to see"
 
 
 def sign_in_status(office: Office, token: str) -> int:
@@ -258,7 +283,7 @@ def test_a_split_that_cannot_be_used_is_told_and_kept(office: Office, action: st
 def test_a_question_goes_back_into_the_form_without_an_address_that_tells_it(
     own_office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("idios.server.console.ask.PATIENCE", 0)
+    monkeypatch.setattr("idios.server.console.analyst_pages.PATIENCE", 0)
     ada = sign_in(own_office, own_office.tokens.ada)
     gone = _ask(ada, TWO, split="n = 1\r\nmiddle = 4")
     assert gone.status_code == 303

@@ -96,7 +96,7 @@ def test_names_are_text_wherever_they_appear(own_office: Office) -> None:
     book = own_office.ledger
     book.add_analyst(HOSTILE)
     book.grant(HOSTILE, "people")
-    hostile = sign_in(own_office, book.issue_token(HOSTILE))
+    hostile = sign_in(own_office, book.issue_token(HOSTILE).secret)
     grace = sign_in(own_office, own_office.tokens.grace)
     sql = f'SELECT COUNT(*) AS "{HOSTILE.replace(chr(34), "")}" FROM people'
     token = csrf(hostile.get("/console/ask").text)

@@ -132,7 +132,7 @@ def test_a_restored_ledger_goes_on(sqlite_place: Place, tmp_path: Path) -> None:
     copy = tmp_path / "monday.db"
     with sqlite_place.open() as ledger:
         fill(ledger)
-        secret = ledger.issue_token("ada")
+        secret = ledger.issue_token("ada").secret
         old = ledger.head()
         answers = ledger.answers()
         ledger.backup(copy)

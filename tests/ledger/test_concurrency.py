@@ -164,7 +164,7 @@ def test_a_thread_that_waits_too_long_is_told(place: Place) -> None:
         slow.declare(people())
 
         def hold() -> None:
-            with slow._writing():
+            with slow._transactions.writing():
                 inside.set()
                 leave.wait(10)
 

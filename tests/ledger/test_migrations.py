@@ -119,7 +119,7 @@ def test_an_upgraded_ledger_goes_on(place: Place) -> None:
         ledger.forfeit("people", epsilon=Fraction(1, 8), reason="to see that it counts")
         ledger.reserve(ask("fresh", version="2"), idempotency_key="k1")
         ledger.running.begin("q1", "controller", "people", "{}")
-        secret = ledger.issue_token("carol", role=Role.CONTROLLER)
+        secret = ledger.issue_token("carol", role=Role.CONTROLLER).secret
         assert isinstance(ledger.authenticate(secret), Identity)
         assert ledger.verify().ok
         assert ledger.balance("people").epsilon.spent == Fraction(3, 4)

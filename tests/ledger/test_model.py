@@ -126,7 +126,7 @@ class LedgerAgainstModel(RuleBasedStateMachine):
 
     @rule(name=ANALYSTS, role=st.sampled_from(Role))
     def issue_token(self, name: str, role: Role) -> None:
-        self.tokens[self.ledger.issue_token(name, role=role)] = (name, role)
+        self.tokens[self.ledger.issue_token(name, role=role).secret] = (name, role)
 
     @precondition(lambda self: self.tokens.keys() - self.revoked)
     @rule(data=st.data())

@@ -39,7 +39,7 @@ def office(place: Place) -> Iterator[Office]:
             charge = ledger.reserve(request)
             assert isinstance(charge, Reservation)
             ledger.release(charge, table(f'{{"asked": "{request.question}"}}'))
-        token, revoked = ledger.issue_token("ada"), ledger.issue_token("ada")
+        token, revoked = ledger.issue_token("ada").secret, ledger.issue_token("ada").secret
         ledger.revoke_token(ledger.authenticate(revoked).token)
         yield Office(place, ledger, token, revoked)
 

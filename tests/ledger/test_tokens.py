@@ -36,14 +36,14 @@ def ledger(place: Place, clock: Clock) -> Iterator[Ledger]:
 
 
 def test_a_token_names_its_analyst(ledger: Ledger) -> None:
-    tokens = {analyst: ledger.issue_token(analyst) for analyst in ("ada", "bob")}
+    tokens = {analyst: ledger.issue_token(analyst).secret for analyst in ("ada", "bob")}
     for analyst, token in tokens.items():
         assert ledger.authenticate(token) == Identity(analyst, Role.ANALYST, sha256(token)[:16])
     assert all(len(token) == 43 for token in tokens.values())  # 256 bits in base64
 
 
 def test_the_token_itself_is_nowhere_in_the_ledger(ledger: Ledger) -> None:
-    token = ledger.issue_token("ada")
+    token = ledger.issue_token("ada").secret
     (entry,) = ledger.entries(kinds=("token-issued",))
     assert token not in entry.payload
     assert token not in str(ledger.tokens())
@@ -56,7 +56,7 @@ def test_a_strange_token_is_refused(ledger: Ledger, token: str) -> None:
 
 
 def test_a_token_expires(ledger: Ledger, clock: Clock) -> None:
-    token = ledger.issue_token("ada", lifetime=timedelta(days=1))
+    token = ledger.issue_token("ada", lifetime=timedelta(days=1)).secret
     clock.now += timedelta(hours=23, minutes=59)
     assert ledger.authenticate(token).name == "ada"
     name = ledger.identify(ledger.tokens()[0].token).token
@@ -67,7 +67,7 @@ def test_a_token_expires(ledger: Ledger, clock: Clock) -> None:
 
 
 def test_a_token_is_revoked_by_name(ledger: Ledger) -> None:
-    token, kept = ledger.issue_token("ada"), ledger.issue_token("ada")
+    token, kept = ledger.issue_token("ada").secret, ledger.issue_token("ada").secret
     (name,) = (found.token for found in ledger.tokens() if found.digest.startswith(sha256(token)[:16]))
     ledger.revoke_token(name)
     ledger.revoke_token(name)
@@ -102,7 +102,8 @@ def test_times_are_the_clocks_in_utc(place: Place, clock: Clock, ledger: Ledger)
 
 
 def test_a_controller_needs_no_introduction(ledger: Ledger) -> None:
-    token = ledger.issue_token("carol", role=Role.CONTROLLER)
+    issued = ledger.issue_token("carol", role=Role.CONTROLLER)
+    token = issued.secret
     identity = ledger.authenticate(token)
     assert (identity.name, identity.role) == ("carol", Role.CONTROLLER)
     assert ledger.identify(identity.token) == identity
@@ -110,6 +111,8 @@ def test_a_controller_needs_no_introduction(ledger: Ledger) -> None:
     assert token not in entry.payload
     assert "carol" not in ledger.analysts()
     (row,) = ledger.tokens()
+    assert row == issued.row
+    assert token not in repr(issued)
     assert (row.token, row.holder, row.role, row.revoked) == (identity.token, "carol", Role.CONTROLLER, None)
     ledger.revoke_token(identity.token)
     with pytest.raises(NotPermitted, match=REFUSED):
@@ -118,7 +121,7 @@ def test_a_controller_needs_no_introduction(ledger: Ledger) -> None:
 
 
 def test_a_name_can_be_an_analysts_and_a_controllers(ledger: Ledger) -> None:
-    tokens = {role: ledger.issue_token("ada", role=role) for role in Role}
+    tokens = {role: ledger.issue_token("ada", role=role).secret for role in Role}
     assert {role: ledger.authenticate(token).role for role, token in tokens.items()} == {role: role for role in Role}
 
 
@@ -138,7 +141,7 @@ def test_a_strange_token_name_is_refused(ledger: Ledger, name: str) -> None:
 
 
 def test_a_secret_is_not_a_name(ledger: Ledger) -> None:
-    token = ledger.issue_token("ada")
+    token = ledger.issue_token("ada").secret
     with pytest.raises(NotPermitted, match=REFUSED):
         ledger.identify(token)
     with pytest.raises(NotPermitted, match=REFUSED):
@@ -146,14 +149,14 @@ def test_a_secret_is_not_a_name(ledger: Ledger) -> None:
 
 
 def test_a_role_that_is_none_is_tampering(place: Place, ledger: Ledger) -> None:
-    token = ledger.issue_token("ada")
+    token = ledger.issue_token("ada").secret
     place.execute("UPDATE idios_tokens SET role = 'king'")
     with pytest.raises(LedgerTampered, match="cannot be read"):
         ledger.authenticate(token)
 
 
 def test_a_row_makes_nobody_a_controller(place: Place, ledger: Ledger) -> None:
-    token, controllers = ledger.issue_token("ada"), ledger.issue_token("carol", role=Role.CONTROLLER)
+    token, controllers = ledger.issue_token("ada").secret, ledger.issue_token("carol", role=Role.CONTROLLER).secret
     ada, carol = ledger.authenticate(token), ledger.authenticate(controllers)
     changes = {
         "role = 'controller'": "role is controller, the chain says analyst",

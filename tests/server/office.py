@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
+import pytest
 from fastapi.testclient import TestClient
 
 from idios.config import Configuration, read_configuration
-from idios.ledger import Ledger, Role
+from idios.errors import LedgerUnavailable
+from idios.ledger import IssuedToken, Ledger, Role
+from idios.ledger.store import Transactions
 from idios.party import TrustedParty
 from idios.server.app import create_app
 from idios.server.service import Service
@@ -89,7 +92,9 @@ def let_in(ledger: Ledger, cap: Fraction | None = Fraction(4)) -> Tokens:
         ledger.add_analyst(name)
     ledger.grant("ada", "people", epsilon=cap)
     return Tokens(
-        ledger.issue_token("ada"), ledger.issue_token("bob"), ledger.issue_token("grace", role=Role.CONTROLLER)
+        ledger.issue_token("ada").secret,
+        ledger.issue_token("bob").secret,
+        ledger.issue_token("grace", role=Role.CONTROLLER).secret,
     )
 
 
@@ -128,6 +133,21 @@ def open_office(config: Path, **settings: Any) -> Office:
 def open_another(office: Office, config: Path, **settings: Any) -> Office:
     """The same application as a second process would run it: on the same ledger, for the same people."""
     return _served(config, TrustedParty.from_config(config), office.tokens, settings)
+
+
+def break_after_issuing(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the ledger's next reads fail as soon as a token was issued."""
+    issue = Ledger.issue_token
+
+    def issue_and_break(ledger: Ledger, *args: Any, **options: Any) -> IssuedToken:
+        issued = issue(ledger, *args, **options)
+        monkeypatch.setattr(Transactions, "reading", fail)
+        return issued
+
+    def fail(transactions: Transactions) -> None:
+        raise LedgerUnavailable("the disk is full")
+
+    monkeypatch.setattr(Ledger, "issue_token", issue_and_break)
 
 
 def _served(config: Path, party: TrustedParty, tokens: Tokens, settings: dict[str, Any]) -> Office:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from tests.server.office import BY_REGION, MEDIAN, Office
+import pytest
+
+from tests.server.office import BY_REGION, MEDIAN, Office, break_after_issuing
 
 
 def test_who_am_i(office: Office) -> None:
@@ -139,6 +141,15 @@ def test_letting_an_analyst_in_and_out(office: Office) -> None:
     assert office.call("GET", "/v1/datasets", issued["token"]).json() == {"datasets": []}
     assert office.call("DELETE", f"/v1/tokens/{issued['name']}", "grace").status_code == 200
     assert office.call("GET", "/v1/me", issued["token"]).status_code == 401
+
+
+def test_a_secret_is_sent_though_the_ledger_fails_just_then(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as faults:
+        break_after_issuing(office, faults)
+        reply = office.call("POST", "/v1/tokens", "grace", json={"name": "ada", "days": 1})
+    assert reply.status_code == 201
+    issued = reply.json()
+    assert office.ledger.authenticate(issued["token"]).token == issued["name"]
 
 
 def test_raising_and_retiring(office: Office) -> None:

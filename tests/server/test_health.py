@@ -72,7 +72,7 @@ def test_an_edit_is_refused_at_the_next_question(
 ) -> None:
     office, execute = place
     assert office.ask(epsilon="0.5").status_code == 200
-    revoked = office.ledger.issue_token("ada")
+    revoked = office.ledger.issue_token("ada").secret
     office.ledger.revoke_token(office.ledger.authenticate(revoked).token)
     assert office.ask(who=revoked).status_code == 401
     assert office.ask(who="bob").status_code == 422  # for bob there is no such data set
@@ -94,7 +94,7 @@ def test_an_edit_is_refused_at_the_next_question(
 def test_an_edit_is_noticed_by_whoever_watches(place: tuple[Office, Edit], edit: str, who: str) -> None:
     office, execute = place
     office.ask(epsilon="0.5")
-    office.ledger.revoke_token(office.ledger.authenticate(office.ledger.issue_token("ada")).token)
+    office.ledger.revoke_token(office.ledger.authenticate(office.ledger.issue_token("ada").secret).token)
     assert readiness(office) == READY
     execute(edit)
     assert until(lambda: readiness(office)[0] == 503)

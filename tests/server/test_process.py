@@ -20,7 +20,7 @@ from idios.config import Settings, read_configuration
 from idios.errors import ConfigurationError
 from idios.ledger import Ledger
 from idios.party import TrustedParty
-from idios.server.checks import check_address, list_address_risks
+from idios.server.startup import check_address, list_address_risks
 from tests.server.office import MEDIAN, let_in, write_office
 from tests.services.serving import Serving
 from tests.waiting import until

@@ -78,7 +78,7 @@ def token(
     """Issue a token for the server; it is shown once and stored only as a hash."""
     role = Role.CONTROLLER if controller else Role.ANALYST
     with open_ledger(config) as ledger:
-        secret = ledger.issue_token(name, role=role, lifetime=timedelta(days=days))
+        secret = ledger.issue_token(name, role=role, lifetime=timedelta(days=days)).secret
         output.console.out(secret, highlight=False)
         public = ledger.authenticate(secret).token
         issued = next(token for token in ledger.tokens() if token.token == public)

@@ -81,8 +81,7 @@ def compare(
     """Show what each level of protection would cost on your data, beside plain DP. For the controller's eyes only."""
     if html is not None:
         _require_extra("the page of --html", "plotly")
-    from idios.evaluation.comparison import DEFAULT, compare_column
-    from idios.evaluation.reading import read_column
+    from idios.evaluation.comparison import DEFAULT, compare_column, read_column
 
     names = [name.strip() for name in statistics.split(",")] if statistics else DEFAULT
     values = read_column(source, column, step=step, bounds=_parse_bounds(bounds))

@@ -36,7 +36,7 @@ def serve(
     """
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise ConfigurationError("the server needs packages that are not installed: pip install 'idios[server]'")
-    from idios.server import checks, startup
+    from idios.server import startup
 
     given: dict[str, Any] = {
         "host": host,
@@ -51,10 +51,10 @@ def serve(
     with source as (path, told):
         configuration = startup.load_configuration(path)
         settings = replace(configuration.server, **chosen)
-        checks.check_address(settings)
+        startup.check_address(settings)
         scheme = "https" if settings.tls_cert else "http"
         address = f"{scheme}://{settings.host}:{settings.port}"
         output.stderr.print(f"Serving {', '.join(configuration.datasets)} at {address}/console", highlight=False)
-        for line in [*checks.list_address_risks(settings), *(told or checks.list_next_steps(configuration))]:
+        for line in [*startup.list_address_risks(settings), *(told or startup.list_next_steps(configuration))]:
             output.stderr.print(line, highlight=False, markup=False, soft_wrap=True)
         startup.run(path, settings)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from idios.client.errors import ServerError
+from idios.client.error_mapping import ServerError
 from idios.client.remote import RemoteParty
 from idios.core.exact import positive
 from idios.display import Listing

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote as quoted
 
-from idios.client.errors import NOT_IDIOS, ServerError
+from idios.client.error_mapping import NOT_IDIOS, ServerError
 from idios.codec import from_json, shorten
 from idios.core.exact import Number, exact, positive, text
 from idios.display import Listing

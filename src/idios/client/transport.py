@@ -30,7 +30,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from idios.client.errors import NOT_IDIOS, ServerError, error_from_reply, printable
+from idios.client.error_mapping import NOT_IDIOS, ServerError, error_from_reply, printable
 from idios.errors import IdiosError, InvalidInput
 
 TRANSIENT = frozenset({408, 429, 502, 503, 504})

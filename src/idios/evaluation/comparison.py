@@ -10,21 +10,26 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from idios.audit import GROUP, Expectation, expect_answer, list_levels
 from idios.backends.arrays import NumberColumn, read_numbers, to_grid
+from idios.backends.base import describe_source, open_source
+from idios.backends.csv import propose_format
+from idios.backends.sql_backend import SqlBackend
 from idios.core import statistics as registry
 from idios.core.calibration import Protection, choose
-from idios.core.domain import Domain
+from idios.core.domain import LIMIT, Domain, Kind, default_step
 from idios.core.exact import Number, positive, text
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Statistic
-from idios.errors import InvalidInput, Unanswerable
+from idios.errors import InvalidInput, SourceError, Unanswerable
 from idios.evaluation.baselines import list_baselines
 from idios.evaluation.document import Figure, Panel, Section, Series, Table, format_cell, make_jsonable
+from idios.query.schema import Column, Dataset
 
 DEFAULT = ("median", "kth_largest 2", "trimmed_mean 0.05", "iqr", "mean", "maximum")
 """The statistics that are compared unless others are named."""
@@ -308,3 +313,34 @@ def _format_mechanism(row: Row) -> str:
         words = "refuses" if row.refusal else row.note
         return f"{row.mechanism}: {words}"
     return row.mechanism if math.isfinite(row.error) else f"{row.mechanism}: infinite"
+
+
+def read_column(
+    source: str, name: str, *, step: object = None, bounds: Sequence[object] | None = None, nullable: bool | None = None
+) -> NumberColumn:
+    """The grid points of a numeric column, read by the same rules as for a question.
+
+    Unless declared, a column can miss values if some are missing: a fact of the data, good enough for its owner.
+    """
+    csv_format = propose_format(Path(source)) if source.lower().endswith(".csv") and Path(source).is_file() else None
+    kinds = {column: (kind, decimals) for column, kind, decimals in describe_source(source, csv_format)}
+    if name not in kinds:
+        listed = ", ".join(repr(column) for column in kinds)
+        raise InvalidInput(f"{source!r} has no column {name!r}; it has {listed}")
+    kind, decimals = kinds[name]
+    if kind is Kind.CATEGORY:
+        raise InvalidInput(f"the column {name!r} is text; a comparison needs numbers")
+    domain = Domain.declare(step=default_step(kind, decimals) if step is None else step, bounds=bounds)
+    unbounded = Column(name, kind, Domain(domain.step))
+    with open_source(source, Dataset("compared", {name: unbounded}), csv_format=csv_format) as backend:
+        if not isinstance(backend, SqlBackend):
+            raise SourceError(f"{source!r} lives where its values cannot be fetched")
+        held = backend.points(name)
+    points = held.drop_null().to_numpy()
+    missing = held.null_count
+    if len(points) and max(-int(points.min()), int(points.max())) >= LIMIT:
+        raise InvalidInput(f"a value of {name!r} lies 2^62 steps from 0 or further: declare a larger step")
+    if missing and nullable is False:
+        raise InvalidInput(f"{name!r} has missing values, so it cannot be declared without")
+    can_miss = missing > 0 if nullable is None else nullable
+    return NumberColumn(points.astype(np.int64), domain, missing if can_miss else None, on_grid=True)

@@ -2,12 +2,12 @@
 
 from idios.ledger.backup import Restored, back_up_ledger, restore
 from idios.ledger.chain import Anchor, Entry
+from idios.ledger.history import Spending, Step
 from idios.ledger.ledger import Ledger
 from idios.ledger.operational import RunningQuestion, RunningQuestions
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
-from idios.ledger.spending import Spending, Step
 from idios.ledger.state import Role, TokenRow
-from idios.ledger.tokens import Identity
+from idios.ledger.tokens import Identity, IssuedToken
 from idios.ledger.verification import Verification
 from idios.model import Account, Balance
 
@@ -19,6 +19,7 @@ __all__ = [
     "Declaration",
     "Entry",
     "Identity",
+    "IssuedToken",
     "Ledger",
     "Price",
     "Reservation",

@@ -26,9 +26,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from idios.errors import InvalidInput, LedgerTampered, LedgerUnavailable, WrongLedgerKey
 from idios.ledger.chain import Anchor, read_last
 from idios.ledger.database import Database, read_format, translate_error
-from idios.ledger.engines import check_unused, get_file, is_in_memory
 from idios.ledger.key import create_private_file, hold_exclusively, read_key, sync_directory
-from idios.ledger.opening import locate_key, open_existing, parse_address
+from idios.ledger.opening import check_unused, get_file, is_in_memory, locate_key, open_existing, parse_address
 from idios.ledger.tables import FORMAT, chain
 from idios.ledger.verification import Verification, replay, verify
 

@@ -96,7 +96,7 @@ class DatabaseFile:
 
 @dataclass(frozen=True)
 class Database:
-    """A database that holds one ledger; engines.py says how each kind is opened."""
+    """A database that holds one ledger; opening.py says how each kind is opened."""
 
     place: str
     reader: Engine

@@ -11,43 +11,27 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 
-from idios.errors import BudgetExceeded, InvalidInput, LedgerError
+from idios.errors import InvalidInput
 from idios.ledger import rules
-from idios.ledger.answers import read_answers, released_questions
 from idios.ledger.backup import back_up
 from idios.ledger.chain import Anchor, Entry, read_entries
 from idios.ledger.facts import Begun, Reserved
+from idios.ledger.history import Spending, SpendingTracker, check_kinds, find_entries, list_answers, read_answers
 from idios.ledger.key import derive
 from idios.ledger.migrations import upgrade
 from idios.ledger.opening import OpenedLedger, open_existing, open_ledger
 from idios.ledger.operational import EndedSessions, RunningQuestions, check_idempotency_key, remember_key, was_used
-from idios.ledger.proof import Memory, Proof
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
-from idios.ledger.search import check_conditions, check_kinds, check_names, find_entries
-from idios.ledger.spending import Spending, SpendingTracker
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, Role, SomeRow, TokenRow
-from idios.ledger.store import DatabaseRowStore, Writer
-from idios.ledger.tokens import LIFETIME, Identity, authenticate_secret, create_token, identify_token
-from idios.ledger.values import (
-    Clock,
-    check_amount,
-    check_name,
-    check_number,
-    check_optional_amount,
-    check_text,
-    system_clock,
-)
+from idios.ledger.store import Transactions
+from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate_secret, create_token, identify_token
+from idios.ledger.values import Clock, check_amount, check_name, check_optional_amount, check_text, system_clock
 from idios.ledger.verification import LedgerHealth, Verification, rebuild, verify
 from idios.model import Balance, ReleasedTable
-from idios.model.budget import describe_shortage
 
 
 class Ledger:
@@ -56,7 +40,6 @@ class Ledger:
     >>> with Ledger.open("sqlite://") as ledger:
     ...     _ = ledger.declare(Declaration("people", "2026-11", epsilon=Fraction(1)))
     ...     charge = ledger.reserve(ChargeRequest("people", "2026-11", None, "median(income)", Fraction(1, 4)))
-    ...     answer = ledger.release(charge, '{"value": "41320"}')
     ...     ledger.balance("people").epsilon.remaining
     Fraction(3, 4)
     """
@@ -66,9 +49,9 @@ class Ledger:
         self._database = opened.database
         self._key = opened.key
         self._clock = clock
-        self._memory = Memory(opened.key)
         self._spending = SpendingTracker(opened.database)
         self.health = LedgerHealth()
+        self._transactions = Transactions(opened.database, opened.key, clock, self.health.watch)
         self.running = RunningQuestions(opened.database, clock)
         self.sessions = EndedSessions(opened.database, clock)
 
@@ -120,9 +103,7 @@ class Ledger:
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # What the controller does.
@@ -132,14 +113,14 @@ class Ledger:
 
         A budget is refused unless it is the recorded one or, after a raise, the one that was declared before.
         """
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             writer.append(rules.declare(writer.store, declaration))
             return rules.require_dataset(writer.store, declaration.dataset).balance
 
     def raise_budget(self, dataset: str, *, epsilon: Fraction | None = None, delta: Fraction | None = None) -> Balance:
         """Raise a data set's budgets to new totals, on the record; None leaves one as it is."""
         epsilon, delta = check_optional_amount("epsilon", epsilon), check_optional_amount("delta", delta)
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             writer.append(rules.raise_budget(writer.store, dataset, epsilon, delta))
             return rules.require_dataset(writer.store, dataset).balance
 
@@ -150,19 +131,19 @@ class Ledger:
         """
         epsilon, delta = check_amount("epsilon", epsilon), check_amount("delta", delta)
         check_text("reason", reason)
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             writer.append(rules.forfeit(writer.store, dataset, epsilon, delta, reason))
             return rules.require_dataset(writer.store, dataset).balance
 
     def retire(self, dataset: str) -> None:
         """Answer nothing about the data set from here on, not even what is stored or being computed."""
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             writer.append(rules.retire(writer.store, dataset))
 
     def add_analyst(self, analyst: str) -> None:
         """Make an analyst known; they may ask nothing before a grant."""
         check_name("analyst", analyst)
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             writer.append(rules.add_analyst(writer.store, analyst))
 
     def grant(
@@ -173,7 +154,7 @@ class Ledger:
         A second grant replaces the totals, also after a withdrawal; what they have spent stays spent.
         """
         epsilon, delta = check_optional_amount("epsilon", epsilon), check_optional_amount("delta", delta)
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             writer.append(rules.grant(writer.store, analyst, dataset, epsilon, delta))
             return rules.get_balance(writer.store, dataset, analyst)
 
@@ -183,37 +164,35 @@ class Ledger:
         A question that is charged already is still answered, and the answers they paid for are still listed by
         `answers(analyst=...)`: they know them already.
         """
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             writer.append(rules.withdraw(writer.store, analyst, dataset))
 
-    def issue_token(self, name: str, *, role: Role = Role.ANALYST, lifetime: timedelta = LIFETIME) -> str:
+    def issue_token(self, name: str, *, role: Role = Role.ANALYST, lifetime: timedelta = LIFETIME) -> IssuedToken:
         """Give an analyst, or a controller of any name, a token: this is the only time it can be seen."""
         secret, issued = create_token(name, role, self._clock(), lifetime)
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             writer.append(rules.issue_token(writer.store, issued))
-        return secret
+            row = writer.store.get(TokenRow, issued.token)
+            assert row is not None
+        # Nothing is read once it is issued: a fault of the ledger would hide the secret for ever.
+        return IssuedToken(secret, row)
 
     def revoke_token(self, name: str) -> None:
         """Accept the token of this name (see `tokens`) no longer."""
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             writer.append(rules.revoke_token(writer.store, name))
 
     def record_inspection(self, request: ChargeRequest) -> None:
         """Record that the controller looked behind a question; nothing is charged."""
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             writer.append(rules.inspect(writer.store, request))
 
     # What a question does.
 
     def price(self, request: ChargeRequest) -> Price:
         """Say whom the request would charge, without charging."""
-        with self._reading() as store:
-            price = rules.get_price(store, request)
-            try:
-                rules.reserve(store, request)
-            except BudgetExceeded as error:
-                return replace(price, shortage=describe_shortage(error))
-            return price
+        with self._transactions.reading() as store:
+            return rules.quote(store, request)
 
     def reserve(self, request: ChargeRequest, *, idempotency_key: str | None = None) -> Reservation | StoredAnswer:
         """Charge the request, durably, and allow the data to be read; or give the answer that is stored.
@@ -227,21 +206,21 @@ class Ledger:
         settled = self._find_settled(request, idempotency_key)
         if settled is not None:
             return settled
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             repeated = idempotency_key is not None and was_used(writer.connection, request, idempotency_key)
             fact = rules.reserve(writer.store, request)
             writer.append(fact)
             # Only keys of charged requests: a caller who repeats a question, free, could fill the table with new keys.
             if idempotency_key is not None and fact is not None and not repeated:
                 remember_key(writer.connection, request, idempotency_key, self._clock())
-            question = self._question(writer, request.key)
+            question = rules.get_question(writer.store, request.key)
             if question.released is not None:
                 return read_answers(writer.connection, self._key, [question])[0]
             return Reservation(request, request.key, question.reserved, joined=not isinstance(fact, Reserved))
 
     def _find_settled(self, request: ChargeRequest, idempotency_key: str | None) -> StoredAnswer | None:
         """Refuse or answer what needs no write, and so no wait for the writers' lock: an answer that is paid for."""
-        with self._reading() as store:
+        with self._transactions.reading() as store:
             if idempotency_key is not None:
                 was_used(store.connection, request, idempotency_key)
             if rules.reserve(store, request) is not None:
@@ -256,37 +235,36 @@ class Ledger:
         if not isinstance(table, ReleasedTable):
             raise InvalidInput(f"a question is answered with a ReleasedTable, not with {type(table).__name__}")
         text = table.to_text()
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             entry = writer.append(rules.release(writer.store, reservation, text))
-            request = reservation.request
-            if entry is not None and request.key == reservation.key:
+            if entry is not None and reservation.request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
                 return StoredAnswer.of(reservation, text, entry.sequence, entry.time)
-            question = self._question(writer, reservation.key)
+            question = rules.get_question(writer.store, reservation.key)
             return read_answers(writer.connection, self._key, [question])[0]
 
     def fail(self, reservation: Reservation, detail: str) -> None:
         """Record why an answer could not be computed; the charge stays and can still be completed once."""
         if not isinstance(detail, str):
             raise InvalidInput(f"a failure's detail is text, not {type(detail).__name__}")
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             writer.append(rules.fail(writer.store, reservation, detail))
 
     def authenticate(self, secret: str) -> Identity:
         """Say who holds the token; every token that is not valid is refused with the same message."""
-        with self._reading() as store:
+        with self._transactions.reading() as store:
             return authenticate_secret(store, secret, self._clock())
 
     def identify(self, token: str) -> Identity:
         """Say who holds the token of this public name, for a caller who has shown the token itself before."""
-        with self._reading() as store:
+        with self._transactions.reading() as store:
             return identify_token(store, token, self._clock())
 
     # What was recorded.
 
     def balance(self, dataset: str, analyst: str | None = None) -> Balance:
         """Say what a data set has spent over all analysts, or one analyst on it."""
-        with self._reading() as store:
+        with self._transactions.reading() as store:
             return rules.get_balance(store, dataset, analyst)
 
     def datasets(self) -> list[Declaration]:
@@ -303,7 +281,7 @@ class Ledger:
 
     def grants(self, analyst: str | None = None) -> list[Balance]:
         """List every analyst's balance, or one analyst's, on every data set they may ask about."""
-        with self._reading() as store:
+        with self._transactions.reading() as store:
             granted = [row for row in store.list_all(GrantRow, analyst=analyst) if row.withdrawn is None]
             whole = {row.dataset: row.balance for row in store.list_all(DatasetRow)}
         return [row.balance.within(whole[row.dataset]) for row in granted]
@@ -311,7 +289,7 @@ class Ledger:
     def retired(self, dataset: str) -> bool:
         """Whether a data set is on record and answers nothing more."""
         check_name("data set", dataset)
-        with self._reading() as store:
+        with self._transactions.reading() as store:
             row = store.get(DatasetRow, dataset)
         return row is not None and row.retired is not None
 
@@ -335,21 +313,10 @@ class Ledger:
         an analyst has paid for stays listed when their grant is withdrawn or the data set retired, as they know
         it already.
         """
-        check_names(dataset, analyst)
-        check_number("after", after)
-        if before is not None:
-            check_number("before", before)
-        with self._reading() as store:
-            questions = released_questions(
-                store,
-                dataset=dataset,
-                analyst=analyst,
-                after=after,
-                before=before,
-                limit=limit,
-                newest_first=newest_first,
+        with self._transactions.reading() as store:
+            return list_answers(
+                store, self._key, dataset, analyst, after=after, before=before, limit=limit, newest_first=newest_first
             )
-            return read_answers(store.connection, self._key, questions)
 
     def entries(self, *, after: int = 0, limit: int | None = 100, kinds: tuple[str, ...] = ()) -> list[Entry]:
         """List entries of the chain in their order, a page at a time."""
@@ -371,7 +338,6 @@ class Ledger:
 
         `before` is the `sequence` of the last entry already seen. Signatures are checked by `verify`, not here.
         """
-        check_conditions(text=text, kinds=kinds, dataset=dataset, analyst=analyst, before=before, limit=limit)
         with self._database.reading() as connection:
             return find_entries(
                 connection, text=text, kinds=kinds, dataset=dataset, analyst=analyst, before=before, limit=limit
@@ -385,7 +351,7 @@ class Ledger:
 
     def head(self) -> Anchor:
         """Give the end of the chain: kept elsewhere, it lets `verify` find a chain that was cut off."""
-        with self._reading() as store:
+        with self._transactions.reading() as store:
             store.proof.check_seal()
             return store.proof.head
 
@@ -401,14 +367,14 @@ class Ledger:
 
         It checks the end of the chain, that this follows from the last one seen, the proof, and every permission.
         """
-        self.health.check(self._database, self._reading)
+        self.health.check(self._database, self._transactions.reading)
 
     def rebuild(self, anchor: Anchor | None = None) -> None:
         """Make the tables and their proof anew from the chain, which must be good; the chain is not touched.
 
         It needs an anchor where the proof is not the one of this end of the chain: entries may have been cut off.
         """
-        with self._writing() as writer:
+        with self._transactions.writing() as writer:
             rebuild(writer, self._key, anchor)
         self.health.trouble = None
 
@@ -424,30 +390,5 @@ class Ledger:
         return derive(self._key, purpose)
 
     def _rows(self, row: type[SomeRow]) -> list[SomeRow]:
-        with self._reading() as store:
+        with self._transactions.reading() as store:
             return store.list_all(row)
-
-    @contextmanager
-    def _reading(self) -> Iterator[DatabaseRowStore]:
-        """One consistent view of the rows, each with its proof."""
-        with self.health.watch():
-            # Before the view is taken: another thread may learn of a newer end meanwhile.
-            known = self._memory.known
-            with self._database.reading() as connection:
-                proof = Proof(connection, self._memory, known)
-                yield DatabaseRowStore(connection, proof)
-            proof.learn()
-
-    @contextmanager
-    def _writing(self) -> Iterator[Writer]:
-        with self.health.watch():
-            with self._database.writing() as connection:
-                writer = Writer(connection, self._memory, self._clock)
-                yield writer
-            writer.proof.learn()  # only what was committed is known
-
-    def _question(self, writer: Writer, key: str) -> QuestionRow:
-        row = writer.store.get(QuestionRow, key)
-        if row is None:
-            raise LedgerError("the question was not recorded")
-        return row

@@ -5,10 +5,11 @@ Rules are pure. The ledger runs one and appends its fact in one transaction: wha
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from idios.display import format_amount
-from idios.errors import InvalidInput, LedgerError, NotPermitted
+from idios.errors import BudgetExceeded, InvalidInput, LedgerError, NotPermitted
 from idios.ledger.facts import (
     AnalystAdded,
     ControllerTokenIssued,
@@ -29,6 +30,7 @@ from idios.ledger.facts import (
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, PaymentRow, QuestionRow, RowStore, TokenRow
 from idios.model import Balance
+from idios.model.budget import describe_shortage
 
 
 def require_dataset(store: RowStore, name: str) -> DatasetRow:
@@ -199,6 +201,16 @@ def get_price(store: RowStore, request: ChargeRequest) -> Price:
     )
 
 
+def quote(store: RowStore, request: ChargeRequest) -> Price:
+    """Say whom the request would charge, and what of their budgets is too little."""
+    price = get_price(store, request)
+    try:
+        reserve(store, request)
+    except BudgetExceeded as error:
+        return replace(price, shortage=describe_shortage(error))
+    return price
+
+
 def reserve(store: RowStore, request: ChargeRequest) -> Reserved | Shared | None:
     """Charge a question to the data set and the analyst if they have not paid yet and their budgets allow it."""
     cost = get_price(store, request)
@@ -219,6 +231,14 @@ def reserve(store: RowStore, request: ChargeRequest) -> Reserved | Shared | None
     if request.analyst is not None and cost.charges_analyst:
         return Shared(request.key, request.dataset, request.analyst, request.epsilon, request.delta)
     return None
+
+
+def get_question(store: RowStore, key: str) -> QuestionRow:
+    """Return the question of a request that was charged in this transaction or before."""
+    row = store.get(QuestionRow, key)
+    if row is None:
+        raise LedgerError("the question was not recorded")
+    return row
 
 
 def require_question(store: RowStore, reservation: Reservation) -> QuestionRow:

@@ -1,8 +1,9 @@
-"""The derived rows in the database, none of which is trusted without its proof; and the writer of one transaction."""
+"""The derived rows in the database, none of which is trusted without its proof; and the transactions on them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
@@ -10,6 +11,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, insert, select, upda
 from idios.codec import field_types
 from idios.errors import LedgerTampered
 from idios.ledger.chain import Anchor, Entry, append_entry
+from idios.ledger.database import Database
 from idios.ledger.facts import Fact
 from idios.ledger.proof import Memory, Proof, write_proof
 from idios.ledger.state import ROWS, ContradictoryFact, DerivedRow, PrimaryKey, SomeRow, apply, get_primary_key
@@ -106,6 +108,41 @@ def replace_rows(
         if rows[row]:
             connection.execute(insert(table), [RECORDS.to_json(derived) for derived in rows[row].values()])
     write_proof(connection, key, head, (row for table in rows.values() for row in table.values()))
+
+
+class Transactions:
+    """The transactions of one process on its ledger: each reads rows with their proof, and a writer appends facts.
+
+    `watch` surrounds each of them.
+    """
+
+    def __init__(
+        self, database: Database, key: bytes, clock: Clock, watch: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._database = database
+        self._memory = Memory(key)
+        self._clock = clock
+        self._watch = watch
+
+    @contextmanager
+    def reading(self) -> Iterator[DatabaseRowStore]:
+        """Open one consistent view of the rows, each with its proof."""
+        with self._watch():
+            # Before the view is taken: another thread may learn of a newer end meanwhile.
+            known = self._memory.known
+            with self._database.reading() as connection:
+                proof = Proof(connection, self._memory, known)
+                yield DatabaseRowStore(connection, proof)
+            proof.learn()
+
+    @contextmanager
+    def writing(self) -> Iterator[Writer]:
+        """Lock the ledger against other writers; what was appended is durable at the end."""
+        with self._watch():
+            with self._database.writing() as connection:
+                writer = Writer(connection, self._memory, self._clock)
+                yield writer
+            writer.proof.learn()  # only what was committed is known
 
 
 class Writer:

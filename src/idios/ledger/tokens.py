@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from idios.errors import InvalidInput, NotPermitted
@@ -24,6 +24,14 @@ class Identity:
     name: str
     role: Role
     token: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A token that was just issued: the secret, which is kept nowhere else, and its row."""
+
+    secret: str = field(repr=False)
+    row: TokenRow
 
 
 def create_token(

@@ -16,7 +16,7 @@ from idios.errors import IdiosError
 from idios.server import console
 from idios.server.http_errors import NO_SUCH_PAGE, Problem, Refused, locate, to_problem
 from idios.server.middleware import RequestMiddleware
-from idios.server.routes import analyst, controller, health
+from idios.server.routes import controller, health, questions
 from idios.server.service import Service
 
 DESCRIPTION = """\
@@ -53,7 +53,7 @@ def create_app(service: Service) -> FastAPI:
     app.add_exception_handler(IdiosError, _handle_idios_error)
     app.add_exception_handler(RequestValidationError, _handle_invalid_request)
     app.add_exception_handler(HTTPException, _handle_http_exception)
-    for routes in (health, analyst, controller, console):
+    for routes in (health, questions, controller, console):
         app.include_router(routes.router)
     return app
 

@@ -1,4 +1,4 @@
-"""Who is calling: the holder of a bearer token or of a console session, and what each role may do.
+"""Who is calling: the holder of a bearer token or of a console session, and what each role may do; and how often.
 
 Both lead to the same identity: that of a token which the ledger knows, and which is neither revoked nor expired. A
 session is a signed cookie that names a token, never contains it, and dies with it:
@@ -9,26 +9,31 @@ session is a signed cookie that names a token, never contains it, and dies with 
 The key is derived from the ledger's own, so that every worker reads every cookie. Each request looks the token up by
 its name: one that was revoked or has expired ends its sessions at once. Signing out ends one session everywhere: its
 random bits are remembered by the ledger until it would have expired.
+
+Rate limits are token buckets, one for each token and each address. Each process of the server counts for itself, so
+with several workers a limit is reached a little later.
 """
 
 from __future__ import annotations
 
 import hmac
+import math
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from threading import Lock
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 
 from idios.errors import NotPermitted
 from idios.ledger import Identity, Ledger, Role
 from idios.server.http_errors import FOR_CONTROLLERS, NOT_AUTHENTICATED, Problem, Refused, locate, too_many
-from idios.server.limits import Limiter
 
 PURPOSE = "console session"
 COOKIE = "idios_session"
@@ -36,6 +41,8 @@ CSRF_HEADER = "X-CSRF-Token"
 SAFE = ("GET", "HEAD", "OPTIONS")
 FAILURES = 60
 """Failed sign-ins a minute from one address: 256 random bits cannot be guessed, but trying costs work."""
+MOST_CALLERS = 10_000
+"""How many callers are remembered; the least recent is forgotten first, which only helps them."""
 NO_CSRF = Problem(
     403,
     "not_permitted",
@@ -95,6 +102,38 @@ class Sessions:
 
     def _mac(self, purpose: str, payload: str) -> str:
         return hmac.digest(self._key, f"{purpose}:{payload}".encode(), "sha256").hex()
+
+
+class Limiter:
+    """Allows `per_minute` requests a minute for each caller, at most a quarter of them at once.
+
+    >>> now = [0.0]
+    >>> limiter = Limiter(60, clock=lambda: now[0])
+    >>> [limiter.try_acquire("ada") for _ in range(16)][-2:]
+    [0, 1]
+    >>> now[0] = 1.0
+    >>> limiter.try_acquire("ada")
+    0
+    """
+
+    def __init__(self, per_minute: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = per_minute / 60
+        self._most = max(1.0, per_minute / 4)
+        self._clock = clock
+        self._lock = Lock()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def try_acquire(self, caller: str, cost: float = 1) -> int:
+        """Count a request: 0 if it is allowed now, else the seconds until the next one will be; this never waits."""
+        now = self._clock()
+        with self._lock:
+            left, then = self._buckets.pop(caller, (self._most, now))
+            left = min(self._most, left + (now - then) * self._rate)
+            allowed = left >= cost
+            self._buckets[caller] = (left - cost if allowed else left, now)
+            while len(self._buckets) > MOST_CALLERS:
+                self._buckets.popitem(last=False)
+        return 0 if allowed else max(1, math.ceil((cost - left) / self._rate))
 
 
 class Authenticator:
@@ -190,6 +229,13 @@ def read_cookie(request: Request) -> str | None:
 def cookie_name(request: Request) -> str:
     """Name the cookie; over TLS it has the prefix that browsers accept only from this host, for all paths."""
     return f"__Host-{COOKIE}" if request.url.scheme == "https" else COOKIE
+
+
+def drop_session(request: Request, response: Response) -> None:
+    """Have the browser drop its session."""
+    response.delete_cookie(
+        cookie_name(request), path="/", secure=request.url.scheme == "https", httponly=True, samesite="strict"
+    )
 
 
 def charged_analyst(identity: Identity) -> str | None:

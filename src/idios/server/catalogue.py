@@ -1,19 +1,82 @@
-"""What can be asked of each column: found by planning one question of every kind, which touches no data."""
+"""The data sets as declared: what a server refuses to serve, what is risky, and what can be asked of each column.
+
+All of this comes from public facts. What can be asked is found by planning one question of every kind, which touches
+no data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
+from idios.core.calibration import Level
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
 from idios.datasets import DatasetConfig
-from idios.errors import IdiosError, Unanswerable
+from idios.errors import ConfigurationError, IdiosError, Unanswerable
 from idios.model import ColumnFacts, DatasetFacts, FunctionFacts
 from idios.party import TrustedParty
 from idios.query.lexer import RESERVED
 from idios.query.schema import Column, Dataset
 from idios.query.sql_functions import find_function, list_functions
+
+LEAST_EPSILON = 0.01
+"""The smallest ``min_epsilon`` that is declared without a warning."""
+ATTACK = (
+    "At this level the noise is fitted to the actual data, and how much of it there is (or whether an answer is exact) "
+    "tells an analyst about single records: one MEDIAN of a column of 0s and 1000s shows on which side of a threshold "
+    "the data lies, whatever ε."
+)
+REMEDY = (
+    'Declare protection = "differential", which holds against any attacker: it answers everything whose columns have '
+    "public bounds, and with a declared delta also medians and other robust statistics of columns without bounds. Or, "
+    'if every analyst would be trusted with the data itself, declare analysts = "trusted".'
+)
+
+
+def check_levels(datasets: Iterable[DatasetConfig]) -> None:
+    """Refuse the levels that published attacks break, unless the controller says that analysts are trusted."""
+    for declared in datasets:
+        level = declared.dataset.protection.level
+        if level is not Level.DIFFERENTIAL and not declared.analysts_trusted:
+            raise ConfigurationError(
+                f'[datasets.{declared.dataset.name}] is declared with protection = "{level}", which is not served to '
+                f"analysts who are not trusted. {ATTACK} {REMEDY}"
+            )
+
+
+def list_dataset_risks(declared: DatasetConfig) -> list[str]:
+    """List what is risky in a declaration, for the controller to read."""
+    dataset = declared.dataset
+    protection = dataset.protection
+    risks = []
+    private = protection.level is Level.DIFFERENTIAL
+    if not private:
+        risks.append(f'protection = "{protection.level}": {ATTACK}')
+        if protection.floor == 0:
+            risks.append(
+                "floor = 0: answers can be exact, and whether one is shows on which side of a threshold it is."
+            )
+        unbounded = [
+            name
+            for name, column in dataset.columns.items()
+            if not isinstance(column.domain, Categories) and not column.domain.bounded
+        ]
+        if unbounded:
+            risks.append(
+                f"extremes (MIN, MAX, KTH_LARGEST, KTH_SMALLEST) of {', '.join(unbounded)}: their noise follows the "
+                "gap between the largest records, so that repeated questions show whether one record stands out."
+            )
+    if dataset.min_epsilon < LEAST_EPSILON:
+        risks.append(
+            f"min_epsilon = {float(dataset.min_epsilon):g}: nearly free questions can be asked by the thousand; 0.05 "
+            "is usual."
+        )
+    if dataset.parameters.quantile is None or dataset.parameters.k is None or dataset.parameters.trim is None:
+        risks.append("parameters: a lifted restriction lets a rank be slid across the data one record at a time.")
+    if private and declared.release_seconds == 0:
+        risks.append("release_seconds = 0: how long an answer takes tells about the data.")
+    return risks
 
 
 def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFacts:

@@ -14,14 +14,12 @@ from idios.audit import Costs
 from idios.backends.cancellation import CancellationToken
 from idios.config import Settings
 from idios.datasets import DatasetConfig
-from idios.errors import InvalidInput
-from idios.ledger import Anchor, Balance, Identity, Ledger, Role, StoredAnswer, TokenRow, Verification
+from idios.errors import ConfigurationError, InvalidInput
+from idios.ledger import Anchor, Balance, Identity, IssuedToken, Ledger, Role, StoredAnswer, Verification
 from idios.model import Answer, DatasetFacts, QuestionProgress, QuestionRequest, Quote
 from idios.party import TrustedParty
-from idios.server.auth import Authenticator, caller_name, charged_analyst
-from idios.server.catalogue import describe_dataset
-from idios.server.checks import check_levels, check_source
-from idios.server.limits import Limiter
+from idios.server.auth import Authenticator, Limiter, caller_name, charged_analyst
+from idios.server.catalogue import check_levels, describe_dataset
 from idios.server.metrics import Metrics
 from idios.server.question_queue import QuestionQueue
 from idios.server.work_pool import FreeWorkPool, planning_pool
@@ -50,7 +48,8 @@ class Service:
     def start(cls, party: TrustedParty, declared: Mapping[str, DatasetConfig], settings: Settings) -> Service:
         """Check that the party may be served, and get everything ready."""
         check_levels(declared.values())
-        check_source(party.source)
+        if party.source is not None and not party.source.secure:
+            raise ConfigurationError("a seeded source of noise is for tests; a server draws from the operating system")
         served = {name: dataset for name, dataset in declared.items() if name in party.datasets}
         metrics = Metrics(party.ledger)
         release = {name: float(dataset.release_seconds) for name, dataset in served.items()}
@@ -152,14 +151,11 @@ class Service:
         kept = None if anchor is None else Anchor.parse(anchor)
         return await self.run_free_work(identity, lambda: self.ledger.verify(kept))
 
-    def issue_token(self, name: str, role: Role, days: int) -> tuple[str, TokenRow]:
+    def issue_token(self, name: str, role: Role, days: int) -> IssuedToken:
         """Issue a token: the secret, which is shown once and never again, and what is known of it."""
         if days > LONGEST_DAYS:
             raise InvalidInput(f"a token lives for at most {LONGEST_DAYS} days, got {days}")
-        secret = self.ledger.issue_token(name, role=role, lifetime=timedelta(days=days))
-        issued = self.ledger.authenticate(secret).token
-        (token,) = (token for token in self.ledger.tokens() if token.token == issued)
-        return secret, token
+        return self.ledger.issue_token(name, role=role, lifetime=timedelta(days=days))
 
 
 def service_of(request: Request) -> Service:

@@ -1,10 +1,12 @@
-"""From a configuration, or from the demonstration's own, to a running server."""
+"""From a configuration, or from the demonstration's own, to a running server; and what is checked before."""
 
 from __future__ import annotations
 
 import logging
 import os
 import signal
+import socket
+import ssl
 import sys
 import threading
 import time
@@ -24,9 +26,9 @@ from idios.party import TrustedParty
 from idios.sandbox import write_people
 from idios.server import logs
 from idios.server.app import create_app
-from idios.server.checks import check_levels
-from idios.server.connections import BACKLOG, KEEP_ALIVE_SECONDS, GuardedProtocol
+from idios.server.catalogue import check_levels
 from idios.server.metrics import FILES
+from idios.server.protocol import BACKLOG, KEEP_ALIVE_SECONDS, GuardedProtocol
 from idios.server.service import Service
 
 CONFIG = "IDIOS_CONFIG"
@@ -62,6 +64,53 @@ def load_configuration(config: Path) -> Configuration:
     with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
         ledger.check()
     return configuration
+
+
+def list_address_risks(settings: Settings) -> list[str]:
+    """List what is risky about where the server listens."""
+    risks = []
+    local = settings.host in ("localhost", "::1") or settings.host.startswith("127.")
+    if not (local or settings.tls_cert or settings.behind_proxy):
+        risks.append("Tokens travel in the clear: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy")
+    if settings.believes_anybody:
+        risks.append(
+            f"--behind-proxy {settings.behind_proxy} believes any client about their address, so that no limit by "
+            "address holds, not even on failed sign-ins: name the address of the proxy alone"
+        )
+    return risks
+
+
+def check_address(settings: Settings) -> None:
+    """Refuse an address or a certificate that cannot be used, in one line and before anything is opened."""
+    if settings.tls_cert:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key or None)
+        except OSError as error:  # an SSLError is one too
+            raise ConfigurationError(
+                f"the certificate {settings.tls_cert} with the key {settings.tls_key} cannot be used: "
+                f"{error.strerror or error}"
+            ) from None
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the server cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose another with "
+            "--host and --port"
+        ) from None
+
+
+def list_next_steps(configuration: Configuration) -> list[str]:
+    """List what a controller still has to do before they or an analyst can sign in."""
+    with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
+        roles = {token.role for token in ledger.tokens() if token.revoked is None}
+    hints = {
+        Role.CONTROLLER: "No controller has a token yet: idios analyst token NAME --controller",
+        Role.ANALYST: "No analyst has a token yet: idios analyst add NAME, then grant NAME DATASET, then token NAME",
+    }
+    return [hint for role, hint in hints.items() if role not in roles]
 
 
 def verify_ledger(ledger: Ledger, wait: float = 5) -> None:
@@ -110,7 +159,7 @@ def run(config: Path, settings: Settings) -> None:
         "forwarded_allow_ips": settings.proxies or None,
         "http": GuardedProtocol,
         "ws": "none",
-        "loop": "idios.server.connections:EventLoop",
+        "loop": "idios.server.protocol:EventLoop",
         "backlog": BACKLOG,
         "timeout_keep_alive": KEEP_ALIVE_SECONDS,
         # The question queue gives running questions their time; a little more lets it finish its own work.
@@ -147,8 +196,8 @@ def open_demo() -> Iterator[tuple[Path, list[str]]]:
             ledger = party.ledger
             ledger.add_analyst("ada")
             ledger.grant("ada", "people", epsilon=Fraction(3))
-            analyst = ledger.issue_token("ada")
-            controller = ledger.issue_token("grace", role=Role.CONTROLLER)
+            analyst = ledger.issue_token("ada").secret
+            controller = ledger.issue_token("grace", role=Role.CONTROLLER).secret
         yield (
             config,
             [

@@ -13,14 +13,14 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from idios.server.console import analyst_pages, ask, controller_pages, login, manage_analysts, pages
+from idios.server.console import access, analyst_pages, controller_pages, pages
 from idios.server.console.access import PageVisit
 from idios.server.console.pages import error_page
 from idios.server.http_errors import NO_SUCH_PAGE, Refused
 
 __all__ = ["error_page", "router"]
 
-PARTS = (pages, login, analyst_pages, ask, controller_pages, manage_analysts)
+PARTS = (pages, access, analyst_pages, controller_pages)
 
 # The console is for people: the OpenAPI document does not describe it.
 router = APIRouter(include_in_schema=False)

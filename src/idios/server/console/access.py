@@ -1,6 +1,7 @@
-"""Access to the console's pages: the holder of a session, looked up anew at every request, and what they sent.
+"""Access to the console: signing in with a token and out, and the holder of a session at every request.
 
-Authentication is the API's own (``server/auth.py``); here forms carry the session's CSRF token in a field.
+The token is sent once, in a form's body, and never kept. Authentication is the API's own (``server/auth.py``); here
+forms carry the session's CSRF token in a field.
 """
 
 from __future__ import annotations
@@ -8,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from anyio.to_thread import run_sync
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from idios.errors import NotPermitted
 from idios.ledger import Identity, Ledger, Role
 from idios.party import TrustedParty
-from idios.server.auth import Session, check_controller, check_csrf, cookie_name, read_cookie
+from idios.server.auth import Session, check_controller, check_csrf, cookie_name, drop_session, read_cookie
+from idios.server.console.pages import redirect, show_open
 from idios.server.http_errors import NOT_AUTHENTICATED, Problem, Refused, locate
 from idios.server.service import Service, service_of
+
+router = APIRouter()
 
 CSRF_FIELD = "csrf"
 STALE_FORM = Problem(
@@ -27,6 +32,12 @@ STALE_FORM = Problem(
     "this form does not belong to the session it came with",
     "open the page again and send the form from there",
     locate("body", CSRF_FIELD),
+)
+WRONG_TOKEN = Problem(
+    401,
+    "not_authenticated",
+    "This token is unknown, revoked or expired.",
+    "Paste the whole token as the controller gave it to you, or ask for a new one.",
 )
 
 
@@ -105,14 +116,70 @@ async def read_form(request: Request) -> dict[str, str]:
         return {name: value for name, value in form.items() if isinstance(value, str)}
 
 
-def drop_session(request: Request, response: Response) -> None:
-    """Have the browser drop its session."""
-    response.delete_cookie(
-        cookie_name(request), path="/", secure=request.url.scheme == "https", httponly=True, samesite="strict"
-    )
-
-
 PageVisit = Annotated[Visit, Depends(open_page)]
 FormVisit = Annotated[Visit, Depends(receive_form)]
 ControllerPage = Annotated[Visit, Depends(open_controller_page)]
 ControllerForm = Annotated[Visit, Depends(receive_controller_form)]
+
+
+@router.get("/")
+@router.get("/console")
+@router.get("/console/")
+def redirect_to_start(visit: PageVisit) -> Response:
+    """Redirect to the first page of the visitor's role."""
+    return redirect("/console/overview" if visit.is_controller else "/console/datasets")
+
+
+@router.get("/console/sign-in")
+def sign_in_page(request: Request, ended: str = "", left: str = "") -> Response:
+    """The form that asks for a token; a visitor who has signed in is redirected to the console."""
+    try:
+        open_page(request)
+    except Refused:
+        message = "Your session has ended, or your token was revoked. Sign in again." if ended else ""
+        return show_open("sign-in.html", done=message or ("You have signed out." if left else None))
+    return redirect("/console")
+
+
+@router.post("/console/sign-in")
+async def sign_in(request: Request) -> Response:
+    """Open a session for the holder of the token."""
+    if not _is_same_origin(request):
+        raise Refused(STALE_FORM)
+    service = service_of(request)
+    form = await read_form(request)
+    try:
+        identity, _ = await run_sync(lambda: service.auth.authenticate(token=form.get("token", "").strip()))
+    except NotPermitted:
+        service.auth.limit_failures(request)
+        return show_open("sign-in.html", status=401, problem=WRONG_TOKEN)
+    request.scope["idios.identity"] = identity
+    response = redirect("/console")
+    response.set_cookie(
+        cookie_name(request),
+        service.auth.sessions.open(identity.token),
+        max_age=service.auth.sessions.seconds,
+        path="/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return response
+
+
+@router.post("/console/sign-out")
+async def sign_out(visit: FormVisit) -> Response:
+    """End the session, wherever a copy of its cookie is."""
+    await run_sync(visit.service.auth.end, visit.session)
+    response = redirect("/console/sign-in?left=1")
+    drop_session(visit.request, response)
+    return response
+
+
+def _is_same_origin(request: Request) -> bool:
+    """Whether the form came from this server's own page, as far as the browser says."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host")

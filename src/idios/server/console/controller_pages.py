@@ -1,4 +1,7 @@
-"""The controller's pages: an overview of budgets, the ledger's entries, and what protection costs."""
+"""The controller's pages: budgets of the data sets, entries of the ledger, costs of protection, and analysts.
+
+Of the analysts they manage grants and tokens; a token is shown in the response that issues it and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
 from idios.audit import Cost, Costs
-from idios.core.exact import exact
+from idios.core.exact import exact, whole
 from idios.errors import IdiosError, InvalidInput
-from idios.ledger import Entry
+from idios.ledger import Entry, Role
 from idios.ledger.facts import KINDS
 from idios.model import QuestionRequest
-from idios.server.checks import list_dataset_risks
+from idios.server.catalogue import list_dataset_risks
 from idios.server.console.access import ControllerForm, ControllerPage, Visit
-from idios.server.console.ask import EPSILON, list_words
+from idios.server.console.analyst_pages import EPSILON, list_words
 from idios.server.console.charts import LevelErrors, draw_budget, draw_levels, draw_timeline
 from idios.server.console.pages import redirect, show
 from idios.server.console.presentation import mark_error, present_entry
@@ -30,10 +33,16 @@ from idios.server.routes.controller import entry_facts
 
 router = APIRouter()
 
+ANALYSTS = "/console/analysts"
 PAGE = 25
+"""How many entries a page of the ledger lists."""
 DONE = {
     "raised": "The budget was raised; the chain says so.",
     "retired": "The data set was retired. Nothing about it is answered any more.",
+    "added": "The analyst is known now. Grant a data set next, then issue a token.",
+    "granted": "The grant is in force.",
+    "withdrawn": "The grant was withdrawn. What was spent stays spent.",
+    "revoked": "The token was revoked; its sessions have ended.",
 }
 Name = Annotated[str, Path(min_length=1, max_length=200)]
 
@@ -49,10 +58,10 @@ def raise_budget(name: Name, visit: ControllerForm) -> Response:
     """Raise a budget to new totals."""
 
     def change() -> None:
-        epsilon, delta = (read_total(visit, quantity) for quantity in ("epsilon", "delta"))
+        epsilon, delta = (_read_total(visit, quantity) for quantity in ("epsilon", "delta"))
         visit.ledger.raise_budget(name, epsilon=epsilon, delta=delta)
 
-    return apply_change(visit, change, _overview, "/console/overview?done=raised")
+    return _apply_change(visit, change, _overview, "/console/overview?done=raised")
 
 
 @router.post("/console/datasets/{name}/retire")
@@ -64,7 +73,7 @@ def retire(name: Name, visit: ControllerForm) -> Response:
             raise InvalidInput(f"to retire {name!r}, type its name; got {visit.field('name')!r}")
         visit.ledger.retire(name)
 
-    return apply_change(visit, change, _overview, "/console/overview?done=retired")
+    return _apply_change(visit, change, _overview, "/console/overview?done=retired")
 
 
 @router.get("/console/ledger")
@@ -112,7 +121,67 @@ async def compare(visit: ControllerForm) -> Response:
     return await run_sync(lambda: _compare(visit, question, panels=_draw_panels(costs), refused=list(refused)))
 
 
-def apply_change(visit: Visit, change: Callable[[], None], again: Callable[..., Response], address: str) -> Response:
+@router.get(ANALYSTS)
+def analysts(visit: ControllerPage, done: str = "") -> Response:
+    """Who may ask about what, and with which tokens."""
+    return _analysts(visit, done=DONE.get(done))
+
+
+@router.post(ANALYSTS + "/add")
+def add(visit: ControllerForm) -> Response:
+    """Make an analyst known."""
+    return _apply_change(
+        visit, lambda: visit.ledger.add_analyst(visit.field("name")), _analysts, f"{ANALYSTS}?done=added"
+    )
+
+
+@router.post(ANALYSTS + "/grant")
+def grant(visit: ControllerForm) -> Response:
+    """Let an analyst ask, up to totals of their own."""
+
+    def change() -> None:
+        epsilon, delta = (_read_total(visit, quantity) for quantity in ("epsilon", "delta"))
+        visit.ledger.grant(visit.field("analyst"), visit.field("dataset"), epsilon=epsilon, delta=delta)
+
+    return _apply_change(visit, change, _analysts, f"{ANALYSTS}?done=granted")
+
+
+@router.post(ANALYSTS + "/withdraw")
+def withdraw(visit: ControllerForm) -> Response:
+    """Let an analyst ask no longer."""
+    return _apply_change(
+        visit,
+        lambda: visit.ledger.withdraw(visit.form.get("analyst", ""), visit.form.get("dataset", "")),
+        _analysts,
+        f"{ANALYSTS}?done=withdrawn",
+    )
+
+
+@router.post(ANALYSTS + "/token")
+def issue(visit: ControllerForm) -> Response:
+    """Issue a token and show it, once: it is in this response and nowhere else."""
+    people = _read_people(visit)  # before: a fault of the ledger afterwards would hide the secret for ever
+    try:
+        role = Role.CONTROLLER if visit.field("role") == Role.CONTROLLER else Role.ANALYST
+        days = whole(visit.field("days"), "days")
+        issued = visit.service.issue_token(visit.field("name"), role, days)
+    except IdiosError as error:
+        return _analysts(visit, problem=to_problem(error))
+    people["tokens"].append(issued.row)
+    return _show_people(
+        visit, people, issued={"secret": issued.secret, "holder": issued.row.holder, "role": role, "days": days}
+    )
+
+
+@router.post(ANALYSTS + "/revoke")
+def revoke(visit: ControllerForm) -> Response:
+    """Accept a token no longer."""
+    return _apply_change(
+        visit, lambda: visit.ledger.revoke_token(visit.field("token")), _analysts, f"{ANALYSTS}?done=revoked"
+    )
+
+
+def _apply_change(visit: Visit, change: Callable[[], None], again: Callable[..., Response], address: str) -> Response:
     """Apply a change and redirect to the page that shows it; or show the page again with what was wrong."""
     try:
         change()
@@ -121,7 +190,7 @@ def apply_change(visit: Visit, change: Callable[[], None], again: Callable[..., 
     return redirect(address)
 
 
-def read_total(visit: Visit, quantity: str) -> Fraction | None:
+def _read_total(visit: Visit, quantity: str) -> Fraction | None:
     """Read a total of ε or δ from a form; None where nothing was written."""
     given = visit.field(quantity)
     return exact(given, quantity) if given else None
@@ -221,3 +290,38 @@ def _draw_panels(costs: Costs) -> list[dict[str, Any]]:
 
 def _error(cells: dict[str, Cost], level: str) -> float | None:
     return cells[level].expected_error if level in cells else None
+
+
+def _analysts(visit: Visit, *, problem: Problem | None = None, done: str | None = None) -> Response:
+    return _show_people(visit, _read_people(visit), problem=problem, done=done)
+
+
+def _read_people(visit: Visit) -> dict[str, list[Any]]:
+    book = visit.ledger
+    return {
+        "analysts": book.analysts(),
+        "grants": book.grants(),
+        "tokens": book.tokens(),
+        "datasets": [declaration.dataset for declaration in book.datasets()],
+    }
+
+
+def _show_people(
+    visit: Visit,
+    people: dict[str, list[Any]],
+    *,
+    problem: Problem | None = None,
+    done: str | None = None,
+    issued: dict[str, Any] | None = None,
+) -> Response:
+    people["tokens"].sort(key=lambda token: (token.revoked is not None, token.role, token.holder))
+    return show(
+        visit,
+        "analysts.html",
+        status=200 if problem is None else problem.status,
+        problem=problem,
+        done=done,
+        issued=issued,
+        own=visit.identity.token,
+        **people,
+    )

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from idios.server.auth import read_cookie
+from idios.server.auth import drop_session, read_cookie
 from idios.server.console import formatting
-from idios.server.console.access import Visit, drop_session
 from idios.server.http_errors import NO_SUCH_PAGE, Problem, Refused
+
+if TYPE_CHECKING:
+    from idios.server.console.access import Visit
 
 router = APIRouter()
 

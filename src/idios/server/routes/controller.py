@@ -15,8 +15,18 @@ from fastapi import APIRouter, Path, Query, Response
 from idios.ledger import Entry, Role, TokenRow
 from idios.model import Balance
 from idios.server.auth import Controller
-from idios.server.replies import document, document_errors, encode_list, encode_reply, read_page
-from idios.server.routes.bodies import AmountBody, AnalystBody, QuestionBody, TokenBody, VerifyBody
+from idios.server.schemas import (
+    AmountBody,
+    AnalystBody,
+    QuestionBody,
+    TokenBody,
+    VerifyBody,
+    document,
+    document_errors,
+    encode_list,
+    encode_reply,
+    read_page,
+)
 from idios.server.service import Served
 
 router = APIRouter(prefix="/v1", tags=["controller"])
@@ -216,8 +226,9 @@ def withdraw(name: NamePath, dataset: NamePath, _: Controller, service: Served) 
 )
 def issue(body: TokenBody, _: Controller, service: Served) -> Response:
     """The token is shown now and never again; only its hash is kept."""
-    secret, issued = service.issue_token(body.name, Role(body.role), body.days)
-    return encode_reply(NewToken(secret, issued.token, issued.holder, issued.role, issued.expires), 201)
+    issued = service.issue_token(body.name, Role(body.role), body.days)
+    row = issued.row
+    return encode_reply(NewToken(issued.secret, row.token, row.holder, row.role, row.expires), 201)
 
 
 @router.delete("/tokens/{token}", response_model=document(Done), responses=document_errors(), summary="Revoke a token")

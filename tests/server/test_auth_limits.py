@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from idios.server.limits import MOST, Limiter
+from idios.server.auth import MOST_CALLERS, Limiter
 from tests.server.office import MEDIAN, Office, open_office, write_office
 
 QUESTION = {"sql": MEDIAN, "epsilon": "0.1"}
@@ -52,7 +52,7 @@ def test_whoever_was_silent_longest_is_forgotten() -> None:
     now = 0.0
     limiter = Limiter(4, clock=lambda: now)
     assert [limiter.try_acquire("first"), limiter.try_acquire("first")] == [0, 15]
-    for i in range(MOST):
+    for i in range(MOST_CALLERS):
         limiter.try_acquire(str(i))
     assert limiter.try_acquire("first") == 0
-    assert len(limiter._buckets) == MOST
+    assert len(limiter._buckets) == MOST_CALLERS

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from idios.errors import LedgerTampered
-from idios.ledger import Declaration, Ledger, Spending, Step
-from idios.ledger import spending as module
+from idios.ledger import Declaration, Ledger, Spending, Step, history
 from tests.ledger.ledger_place import Place, ask, people
 
 
@@ -20,7 +19,7 @@ def test_nothing_was_spent(ledger: Ledger) -> None:
 
 
 def test_charges_count_for_whoever_asked_first(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAGE", 2)
+    monkeypatch.setattr(history, "READ_AT_ONCE", 2)
     ledger.declare(Declaration("animals", "1", Fraction(1)))
     for question, epsilon, analyst in (
         ("one", "1/4", "ada"),
@@ -50,14 +49,14 @@ def test_charges_count_for_whoever_asked_first(ledger: Ledger, monkeypatch: pyte
 
 def test_what_was_read_is_not_read_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
-    original = module.read_entries
+    original = history.read_entries
 
     def spied(*given: Any, **options: Any) -> Any:
         found = original(*given, **options)
         read.extend(entry.sequence for entry in found)
         return found
 
-    monkeypatch.setattr(module, "read_entries", spied)
+    monkeypatch.setattr(history, "read_entries", spied)
     with place.open() as ledger, place.open() as other:
         ledger.declare(people())
         for number in range(3):
@@ -68,7 +67,7 @@ def test_what_was_read_is_not_read_again(place: Place, monkeypatch: pytest.Monke
 
 
 def test_many_charges_share_steps(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "STEPS", 4)
+    monkeypatch.setattr(history, "STEPS", 4)
     now = [datetime(2026, 11, 15, tzinfo=UTC)]
     with place.open(clock=lambda: now[0]) as ledger:
         ledger.declare(people(100))

@@ -14,8 +14,16 @@ from idios.ledger import StoredAnswer
 from idios.model import Answer, AnswerPage, BalanceList, DatasetList, Holder, QuestionProgress, Quote
 from idios.server.auth import Caller
 from idios.server.http_errors import to_problem
-from idios.server.replies import add_facts, document, document_errors, encode_list, encode_reply, read_page
-from idios.server.routes.bodies import QueryBody, QuestionBody
+from idios.server.schemas import (
+    QueryBody,
+    QuestionBody,
+    add_facts,
+    document,
+    document_errors,
+    encode_list,
+    encode_reply,
+    read_page,
+)
 from idios.server.service import Served
 
 router = APIRouter(prefix="/v1", tags=["analyst"])

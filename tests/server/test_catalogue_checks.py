@@ -10,7 +10,7 @@ from idios.config import read_configuration
 from idios.core.sampling import SeededSource
 from idios.errors import ConfigurationError, LedgerTampered
 from idios.party import TrustedParty
-from idios.server.checks import check_levels, list_dataset_risks
+from idios.server.catalogue import check_levels, list_dataset_risks
 from idios.server.service import Service
 from idios.server.startup import load_configuration
 from tests.server.office import open_office, write_office
