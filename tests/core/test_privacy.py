@@ -156,6 +156,7 @@ def probability(mechanism: InverseSensitivity | Silent, point: int | None) -> Fr
     return Fraction(weight * power(mechanism.epsilon / 2 * distance)[0], enclosed(mechanism)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3)])
 @pytest.mark.parametrize(("notion", "selection"), NOTIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -238,6 +239,7 @@ def divergences(
     return [Fraction(f) for f in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(Fraction(1), Fraction(1, 10)), (Fraction(3), Fraction(1, 50))])
 @pytest.mark.parametrize(("notion", "selection"), NOTIONS)
 @pytest.mark.parametrize("case", ROBUST, ids=lambda case: case.name)

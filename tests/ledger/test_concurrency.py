@@ -20,6 +20,7 @@ THREADS = 16
 PROCESSES = 4
 
 
+@pytest.mark.slow
 def test_sixteen_threads_in_each_of_four_processes_spend_one_budget(place: Place) -> None:
     budget = 96  # questions at ε = 1/7, of 256 that are asked
     with place.open() as ledger:

@@ -255,6 +255,7 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         )
 
 
+@pytest.mark.slow
 def test_random_histories_in_memory() -> None:
     run_state_machine_as_test(
         LedgerAgainstModel, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -210,6 +210,7 @@ def test_two_keys_cannot_sign_one_chain(place: Place, tmp_path: Path) -> None:
         assert first.verify().ok
 
 
+@pytest.mark.slow
 def test_many_processes_create_one_ledger(place: Place) -> None:
     workers = [place.worker("open") for _ in range(4)]
     assert [finished(worker) for worker in workers] == ["0:" + "0" * 64] * 4

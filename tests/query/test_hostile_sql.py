@@ -228,6 +228,7 @@ def test_hostile_texts_are_refused_or_harmless_and_quick(sql):
     assert time.process_time() - start < 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "count", "least"), [(valid, 4000, 0.4), (mutated, 4000, 0.01), (jumbled, 2000, 0)])
 def test_ten_thousand_texts_are_planned_or_refused(make, count, least):
     rng = random.Random(6)

@@ -41,6 +41,7 @@ LIKELY = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["ada", "grace"])
 def test_no_server_error_and_nothing_undocumented(tmp_path: Path, who: str) -> None:
     fuzzed = open_office(write_office(tmp_path))
