@@ -21,7 +21,7 @@ from idios.errors import (
 )
 from tests.cli.runner import MEDIAN, MEDIAN_AGE, configure, run, run_json, run_text
 from tests.ledger.ledger_place import Place
-from tests.ledger.old_ledger import write_old_ledger
+from tests.ledger.old_ledger import use_next_format, write_old_ledger
 
 
 def move_ledger_away() -> None:
@@ -130,9 +130,10 @@ def test_a_lost_ledger_is_begun_anew_on_purpose(declared: Path) -> None:
         run_text("ledger", "create", "--reason", "again")
 
 
-def test_an_older_ledger_is_backed_up_and_upgraded(declared: Path) -> None:
+def test_an_older_ledger_is_backed_up_and_upgraded(declared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     move_ledger_away()
     write_old_ledger(Place("sqlite", f"sqlite:///{declared / 'ledger.db'}", declared / "ledger.key"))
+    use_next_format(monkeypatch)
     with pytest.raises(LedgerError, match="run `idios ledger upgrade`; make a backup first"):
         run_text("ledger", "balance")
     run_text("ledger", "backup", "before.db")
