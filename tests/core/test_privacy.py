@@ -24,6 +24,7 @@ from idios.core.calibration import (
 from idios.core.certified import exp_minus
 from idios.core.distributions import InverseSensitivity
 from idios.core.domain import Domain
+from idios.core.multiples import linear_multiples
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import STATISTICS, Count, Mean, Median, Statistic, Sum
 from tests.oracle import Space, Table, small_tables
@@ -92,7 +93,7 @@ def test_frozen_at_the_data_the_loss_is_at_most_epsilon(
     """
     epsilon = Fraction(1, 3)
     level = Level.INDIVIDUAL if group == 1 else Level.GROUP
-    protection = Protection(level, group, floor=Fraction(floor), fineness=60)
+    protection = Protection(level, linear_multiples(group), floor=Fraction(floor), fineness=60)
     tables = space(notion, selection, bounded, 5, 1)
     attained = 0
     for table in tables.starts:
