@@ -26,6 +26,7 @@ from idios.core.calibration import (
 from idios.core.distributions import InverseSensitivity
 from idios.core.domain import Categories
 from idios.core.exact import Extended, Number, text
+from idios.core.multiples import SINGLE, Multiples, describe_multiples, linear_multiples
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
@@ -33,7 +34,8 @@ from idios.query.plan import Aggregate, Plan, Question, Split
 from idios.query.planner import make_plan
 from idios.query.schema import Dataset
 
-GROUP = 5
+GROUP: Multiples = linear_multiples(5)
+"""The groups that are compared where the data set declares none."""
 DELTA = Fraction(1, 10**6)
 MAX_CELLS = 24
 """More than a controller would read, and each is computed at every level."""
@@ -201,16 +203,18 @@ def _scale(value: Extended, step: Fraction) -> Extended:
 # The cost of protection: one question at every level.
 
 
-def list_levels(protection: Protection, group: int = GROUP, delta: Fraction = DELTA) -> dict[str, Protection]:
+def list_levels(protection: Protection, group: Multiples = GROUP, delta: Fraction = DELTA) -> dict[str, Protection]:
     """The levels that are compared, by name; what else is declared of the protection stays.
+
+    ``group`` has the multiples of ε for groups.
 
     >>> list(list_levels(Protection()))
     ['individual', 'group of 5', 'differential', 'differential, δ = 1e-06']
     """
-    level = replace(protection, group=1, delta=Fraction(0))
+    level = replace(protection, level=Level.INDIVIDUAL, multiples=SINGLE, delta=Fraction(0))
     return {
-        "individual": replace(level, level=Level.INDIVIDUAL),
-        f"group of {group}": replace(level, level=Level.GROUP, group=group),
+        "individual": level,
+        f"group of {describe_multiples(group)}": replace(level, level=Level.GROUP, multiples=group),
         "differential": replace(level, level=Level.DIFFERENTIAL),
         f"differential, δ = {float(delta)}": replace(level, level=Level.DIFFERENTIAL, delta=delta),
     }
@@ -272,10 +276,12 @@ class LevelPlans:
 
 
 def plan_levels(question: Question, dataset: Dataset, epsilon: Number, split: Split = None) -> LevelPlans:
-    """Plan a question at every level; public facts only."""
+    """Plan a question at every level; public facts only. Groups are those that the data set declares, if it does."""
     plans: dict[str, Plan | str] = {}
     refusals: list[InvalidInput | Unanswerable] = []
-    for name, protection in list_levels(dataset.protection).items():
+    declared = dataset.protection
+    group = declared.multiples if declared.level is Level.GROUP else GROUP
+    for name, protection in list_levels(declared, group).items():
         try:
             plans[name] = make_plan(question, replace(dataset, protection=protection), epsilon, split)
         except (InvalidInput, Unanswerable) as refusal:

@@ -62,7 +62,8 @@ def json_field(
     ``key`` is its name there. A ``hidden`` field is not there at all. An ``optional`` one is left out while it has its
     default. ``write`` and ``read`` replace what its type says. The other options are those of ``dataclasses.field``.
     """
-    return field(metadata={"json": FieldShape(key, hidden, optional, write, read)}, **options)
+    shape = {"key": key, "hidden": hidden, "optional": optional, "write": write, "read": read}
+    return field(metadata={"json": shape}, **options)
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ class _Field:
 @cache
 def _describe(record: Any) -> tuple[_Field, ...]:
     hints = get_type_hints(record)
-    described = ((each, each.metadata.get("json", FieldShape())) for each in fields(record))
+    # plain metadata, so that the core can shape a field without this module
+    described = ((each, FieldShape(**each.metadata.get("json", {}))) for each in fields(record))
     return tuple(
         _Field(each.name, shape.key or each.name, hints[each.name], not each.init, shape, each.default)
         for each, shape in described

@@ -13,7 +13,9 @@ All of them take, beside their own parameter:
     bounds       (lower, upper) as publicly known, either may be None; values outside read as the nearer bound, and
                  without a bound values end at ±10⁴⁰⁰
     neighbours   "replace" (one record changes; the number of records is public) or "add-remove"
-    protection   "individual", "group" (with group = size) or "differential" (with delta where there are no bounds)
+    protection   "individual", "group" (with group) or "differential" (with delta where there are no bounds)
+    group        how many records are protected together, with ε, 2ε, …; or the multiples of ε, such as [1, 1.5, 2]; or
+                 {"size": 5, "growth": "flat"}, five records like one
     floor        the least sensitivity, 1 by default; 0 is the paper to the letter
     nullable     whether values can be missing; by default whether the column's type can hold missing values
 
@@ -24,7 +26,7 @@ date or timestamp), in which a value that is not declared reads as missing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from inspect import Parameter, Signature, signature
 from typing import Any, Required, TypedDict, TypeVar, Unpack
@@ -34,12 +36,15 @@ from idios.backends.labels import Family, read_declared, to_list
 from idios.core.calibration import Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.exact import Number, positive
+from idios.core.multiples import limit_epsilon
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Histogram, find_statistic
 from idios.errors import InvalidInput
 from idios.release import draw_number
 
 Bounds = Sequence[Number | None]
+Group = int | Sequence[Number] | Mapping[str, Any]
+"""The size of a group, its multiples of ε one by one, or its size and growth."""
 Plain = int | float | None
 
 
@@ -51,7 +56,7 @@ class Options(TypedDict, total=False):
     bounds: Bounds | None
     neighbours: str
     protection: str
-    group: int | None
+    group: Group | None
     delta: Number | None
     floor: Number | None
     nullable: bool | None
@@ -66,7 +71,7 @@ def _answer(
     bounds: Bounds | None = None,
     neighbours: str = "replace",
     protection: str = "individual",
-    group: int | None = None,
+    group: Group | None = None,
     delta: Number | None = None,
     floor: Number | None = None,
     nullable: bool | None = None,
@@ -196,11 +201,11 @@ def mode(values: Any, categories: Sequence[Any], **options: Unpack[Options]) -> 
     >>> mode(["a"] * 90 + ["b"] * 10, ["a", "b", "c"], epsilon=1)
     'a'
     """
-    epsilon, notion = _category_options(options)
+    epsilon, notion, protection = _category_options(options)
     column = read_categories(values, categories, nullable=options.get("nullable"))
     statistic = find_statistic("mode").make()
-    choice = choose(statistic, column.domain, notion, column.moves(notion).whole, Protection(), epsilon)
-    drawn = calibrate(choice, statistic, column.summarise(notion), Protection()).draw()
+    choice = choose(statistic, column.domain, notion, column.moves(notion).whole, protection, epsilon)
+    drawn = calibrate(choice, statistic, column.summarise(notion), protection).draw()
     return None if drawn is None else to_list(categories)[drawn]
 
 
@@ -224,7 +229,7 @@ def histogram(
     """
     if (categories is None) == (bins is None):
         raise InvalidInput("give either categories or bins: the values to count, or the edges of intervals")
-    epsilon, notion = _category_options(options, grid=bins is not None)
+    epsilon, notion, protection = _category_options(options, grid=bins is not None)
     if bins is not None:
         step, bounds, nullable = options.get("step"), options.get("bounds"), options.get("nullable")
         column = read_bins(values, bins, step=step, bounds=bounds, nullable=nullable)
@@ -236,11 +241,12 @@ def histogram(
             )
         column = read_categories(values, categories, nullable=options.get("nullable"))
     cells = len(column.counts)
-    noise = DiscreteLaplace(Histogram(cells).global_sensitivity(column.moves(notion)) / epsilon).sample(cells)
+    scale = Histogram(cells).global_sensitivity(column.moves(notion)) / limit_epsilon(epsilon, protection.multiples)
+    noise = DiscreteLaplace(scale).sample(cells)
     return [max(0, count + int(n)) for count, n in zip(column.counts, noise, strict=True)]
 
 
-def _category_options(options: Options, *, grid: bool = False) -> tuple[Fraction, Neighbours]:
+def _category_options(options: Options, *, grid: bool = False) -> tuple[Fraction, Neighbours, Protection]:
     """Check the options of a statistic of categories, which has no floor, and a grid only if there are bins."""
     unknown = set(options) - set(Options.__annotations__)
     if unknown:
@@ -248,7 +254,9 @@ def _category_options(options: Options, *, grid: bool = False) -> tuple[Fraction
     for name in ("step", "bounds"):
         if options.get(name) is not None and not grid:
             raise InvalidInput(f"{name} belongs to columns of numbers; categories are declared by their values")
-    Protection.declare(options.get("protection", "individual"), group=options.get("group"), delta=options.get("delta"))
+    level, group, delta = options.get("protection", "individual"), options.get("group"), options.get("delta")
+    protection = Protection.declare(level, group=group, delta=delta)
     if "epsilon" not in options:
         raise TypeError("missing a required keyword argument: 'epsilon'")
-    return positive(options["epsilon"], "epsilon"), Neighbours.named(options.get("neighbours", "replace"))
+    epsilon, notion = positive(options["epsilon"], "epsilon"), Neighbours.named(options.get("neighbours", "replace"))
+    return epsilon, notion, protection

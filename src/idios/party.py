@@ -14,7 +14,7 @@ After the charge an analyst sees an answer, NULL, or one constant message; why, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -104,7 +104,7 @@ class TrustedParty:
         neighbours: str | None = None,
         protection: str | None = None,
         analysts: str | None = None,
-        group: int | None = None,
+        group: int | Sequence[Number] | Mapping[str, Any] | None = None,
         delta: Number | None = None,
         delta_budget: Number | None = None,
         floor: Number | None = None,

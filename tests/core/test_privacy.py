@@ -24,8 +24,9 @@ from idios.core.calibration import (
 from idios.core.distributions import InverseSensitivity
 from idios.core.domain import Domain
 from idios.core.exact import exp_minus
+from idios.core.multiples import linear_multiples
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics import STATISTICS, Count, Mean, Median, Statistic, Sum
+from idios.core.statistics import STATISTICS, Count, Mean, Median, Mode, Statistic, Sum
 from tests.oracle import Space, Table, small_tables
 from tests.summaries import summarise
 
@@ -92,7 +93,7 @@ def test_frozen_at_the_data_the_loss_is_at_most_epsilon(
     """
     epsilon = Fraction(1, 3)
     level = Level.INDIVIDUAL if group == 1 else Level.GROUP
-    protection = Protection(level, group, floor=Fraction(floor), fineness=60)
+    protection = Protection(level, linear_multiples(group), floor=Fraction(floor), fineness=60)
     tables = space(notion, selection, bounded, 5, 1)
     attained = 0
     for table in tables.starts:
@@ -129,6 +130,61 @@ def test_frozen_at_the_data_the_loss_is_at_most_epsilon(
     needs_larger_tables = group > 1 and not bounded  # all of these are too small for a finite envelope
     if not (floor or trivial or bound_only or needs_larger_tables):
         assert attained
+
+
+VECTORS = [(1, 1, 1), (1, Fraction(3, 2), Fraction(3, 2)), (Fraction(1, 2), 1, 4)]
+
+
+@pytest.mark.parametrize("floor", [0, 1])
+@pytest.mark.parametrize(("notion", "selection"), NOTIONS)
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
+@pytest.mark.parametrize("case", [Count(), Sum(), Median(), Mean()], ids=lambda case: case.name)
+def test_groups_with_any_multiples_of_epsilon(
+    case: Statistic, vector: tuple[Fraction, ...], notion: str, selection: bool, floor: int
+) -> None:
+    """The same for (m_1·ε, …, m_g·ε): no group loses more than its ε_i, and some group loses as much."""
+    epsilon, multiples = Fraction(1, 3), tuple(map(Fraction, vector))
+    protection = Protection(Level.GROUP, multiples, floor=Fraction(floor), fineness=60)
+    tables = space(notion, selection, True, 3, 1)
+    attained = Fraction(0)
+    for table in tables.starts:
+        mechanism = mechanism_at(table, case, tables, protection, epsilon)
+        if isinstance(mechanism, Silent):
+            continue
+        assert isinstance(mechanism, Added)
+        for distance, multiple in enumerate(multiples, start=1):
+            for other in at_distance(tables, table, distance):
+                value = case.define(other.values)
+                if value is None or mechanism.noise.scale == 0:
+                    assert value is None or int(case.place(value, 60)) == mechanism.value
+                    continue
+                loss = abs(int(case.place(value, 60)) - mechanism.value) / mechanism.noise.scale
+                assert loss <= multiple * epsilon
+                attained = max(attained, loss / (multiple * epsilon))
+    public = case.name == "count" and (notion, selection) == ("replace", False)
+    assert attained == (0 if public else 1)
+
+
+@pytest.mark.parametrize(("notion", "selection"), NOTIONS)
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
+def test_a_mode_protects_groups_too(vector: tuple[Fraction, ...], notion: str, selection: bool) -> None:
+    """Calibrated on each table by itself, as it is differentially private."""
+    epsilon, multiples = Fraction(1, 2), tuple(map(Fraction, vector))
+    protection = Protection(Level.GROUP, multiples)
+    tables = space(notion, selection, True, 3, 1)
+
+    @cache
+    def chances(table: Table) -> list[float]:
+        mechanism = mechanism_at(table, Mode(), tables, protection, epsilon)
+        return [mechanism.pmf(point) for point in range(tables.domain[0], tables.domain[1] + 1)]
+
+    worst = 0.0
+    for table in tables.starts:
+        for distance, multiple in enumerate(multiples, start=1):
+            for other in at_distance(tables, table, distance):
+                losses = (abs(math.log(p / r)) for p, r in zip(chances(table), chances(other), strict=True))
+                worst = max(worst, max(losses) / float(multiple * epsilon))
+    assert 0.4 < worst <= 1 + 1e-12
 
 
 @cache

@@ -9,6 +9,7 @@ import pytest
 import idios
 from idios.core.calibration import Added, Level, Protection, calibrate, choose
 from idios.core.domain import Domain
+from idios.core.multiples import linear_multiples
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import FINENESS, KthLargest, Maximum, Median, Statistic
 from idios.evaluation.noises import Admissible, Laplace, paper_pair
@@ -99,7 +100,7 @@ def test_the_smallest_group_that_can_move_the_median(values: Values, group: int)
 
     def scale(size: int) -> Fraction:
         level = Level.GROUP if size > 1 else Level.INDIVIDUAL
-        return mechanism(values, Protection(level, size, floor=Fraction(0)), Domain()).noise.scale
+        return mechanism(values, Protection(level, linear_multiples(size), floor=Fraction(0)), Domain()).noise.scale
 
     if group > 1:
         assert scale(group - 1) == 0

@@ -52,8 +52,8 @@ LEVELS = """\
 # differential: holds whatever the data, against any attacker. Statistics need bounds; medians and the like can do with
 #   a delta instead, which every question that uses it spends.
 protection = "individual"
-# protection = "group"         # the same for up to `group` records together
-# group = 5
+# protection = "group"         # the same for up to `group` records together, with ε, 2ε, …
+# group = 5                    # or { size = 5, growth = "flat" }: a household of five like one person
 # protection = "differential"
 # delta = 1e-6
 # analysts = "trusted"         # no analyst will try to find out about single records

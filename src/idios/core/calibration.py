@@ -4,11 +4,16 @@ Which mechanism answers is decided by public facts alone (``choose``): the level
 the statistic. What the data decides, the scale and the shape of the noise, is for the controller.
 
 individual     discrete Laplace of scale max(LS, floor)/ε                     ε-iDP
-group          discrete Laplace of scale max_i max(A_i, floor)/(i·ε)          (ε, 2ε, …, gε)-gDP
+group          discrete Laplace of scale max_i max(A_i, floor)/(m_i·ε)        (m_1·ε, …, m_g·ε)-gDP
+               where GS is known and small, of scale max_i(i/m_i)·GS/ε        the same, whatever the data
 differential   discrete Laplace of scale GS/ε where GS is known and small     ε-DP
                the inverse-sensitivity mechanism on a declared range          ε-DP
                without bounds, the same with a private refusal                (ε, δ)-DP
 any            one category drawn by the counts (``Statistic.selects``)       ε-DP
+
+The multiples m_1 ≤ … ≤ m_g of ε are declared with the group: 1, 2, …, g unless said otherwise, and flat (1, …, 1) for
+a household that is protected like one record. A mechanism that is ε′-DP protects i records with i·ε′, so it promises
+(m_1·ε, …, m_g·ε) exactly if ε′ ≤ ε/max_i(i/m_i); it is given that much (``Choice.epsilon``). At m_i = i that is ε.
 
 The one with a refusal needs a proof. Let B_i = hi_i − lo_i + 1 be the number of grid points within i changes, W, J and
 δ public constants, q = e^{−ε/2}, C ≥ (W/δ)·max(1+q, 1/q), and b = max{j ≤ J : B_j ≤ W}, or −1 if there is none. Draw a
@@ -48,6 +53,7 @@ from idios.core.distributions import DiscreteLaplace, InverseSensitivity
 from idios.core.domain import Domain
 from idios.core.envelope import Envelope
 from idios.core.exact import INFINITY, exact, exp_minus, minus, whole
+from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import Source, weighted_index
 from idios.core.statistics.base import FINENESS, Statistic
@@ -73,17 +79,22 @@ class Level(StrEnum):
 class Protection:
     """What a controller declares about protection; the same for every question on a data set.
 
-    ``floor`` is in units of each statistic's own (``find_floor``), 0 is the paper to the letter. ``fineness`` is how
-    many steps of the fine grid make one of the column, ``width`` the W of the bounds-free mechanism in steps of the
-    column.
+    ``multiples`` has one number for each size of group: i records are protected with m_i·ε. ``floor`` is in units of
+    each statistic's own (``find_floor``), 0 is the paper to the letter. ``fineness`` is how many steps of the fine grid
+    make one of the column, ``width`` the W of the bounds-free mechanism in steps of the column.
     """
 
     level: Level = Level.INDIVIDUAL
-    group: int = 1
+    multiples: Multiples = SINGLE
     delta: Fraction = Fraction(0)
     floor: Fraction = Fraction(1)
     fineness: int = FINENESS
     width: int = WIDTH
+
+    def __post_init__(self) -> None:
+        check_multiples(self.multiples)
+        if self.level is not Level.GROUP and self.multiples != SINGLE:
+            raise InvalidInput(f"multiples of ε for groups belong to the level group, not {self.level}")
 
     @classmethod
     def declare(
@@ -115,13 +126,13 @@ class Protection:
         least = Fraction(1) if floor is None else exact(floor, "floor")
         if least < 0:
             raise InvalidInput(f"floor must be at least 0, got {floor!r}")
-        size = 1 if group is None else whole(group, "group")
-        return cls(named, size, share, least, whole(fineness, "fineness"), whole(width, "width"))
+        multiples = SINGLE if group is None else declare_multiples(group)
+        return cls(named, multiples, share, least, whole(fineness, "fineness"), whole(width, "width"))
 
     @property
-    def multiples(self) -> tuple[Fraction, ...]:
-        """m_1, …, m_g: a group of i records is protected with ε_i = m_i·ε."""
-        return tuple(Fraction(i) for i in range(1, self.group + 1))
+    def group(self) -> int:
+        """How many records are protected together."""
+        return len(self.multiples)
 
 
 class Method(StrEnum):
@@ -137,12 +148,17 @@ class Method(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """The mechanism that answers one statistic, and how far its envelope must be known."""
+    """The mechanism that answers one statistic, and how far its envelope must be known.
+
+    ``epsilon`` is that of the mechanism: with LOCAL, i records are protected with ``multiples[i − 1]`` times as much;
+    with every other method it is what one record is protected with, whatever the data.
+    """
 
     method: Method
     distance: int
     epsilon: Fraction
     delta: Fraction = Fraction(0)
+    multiples: Multiples = SINGLE
 
 
 @dataclass(frozen=True)
@@ -214,8 +230,9 @@ def choose(
 
     ``whole`` says that the selection is the whole table by declaration.
     """
+    differential = limit_epsilon(epsilon, protection.multiples)
     if statistic.selects:
-        return Choice(Method.EXPONENTIAL, 0, epsilon)
+        return Choice(Method.EXPONENTIAL, 0, differential)
     any_size = Moves(neighbours, 1, None if whole else 0)  # only whether a sensitivity is known matters
     known = statistic.global_sensitivity(domain, any_size)
     if known == 0 and statistic.always_global:
@@ -224,8 +241,8 @@ def choose(
         if missing := statistic.missing_bound(domain, protection.group):
             raise Unanswerable(_explain_missing(statistic, missing, protection.group))
         if statistic.always_global and protection.floor > 0 and known is not None:
-            return Choice(Method.GLOBAL, 1, epsilon)
-        return Choice(Method.LOCAL, protection.group, epsilon)
+            return Choice(Method.GLOBAL, 1, differential)
+        return Choice(Method.LOCAL, protection.group, epsilon, multiples=protection.multiples)
     if known is not None:
         return Choice(Method.GLOBAL, 1, epsilon)
     if not statistic.nested:
@@ -266,7 +283,7 @@ def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection
         # ⌊x+½⌋ − ⌊y+½⌋ ≤ ⌈x − y⌉: what rounding to the grid can add
         sensitivity: Fraction | float = Fraction(math.ceil(known * statistic.resolution(protection.fineness)))
     else:
-        sensitivity = envelope.group_sensitivity(protection.group, find_floor(statistic, protection))
+        sensitivity = envelope.group_sensitivity(choice.multiples, find_floor(statistic, protection))
     if isinstance(sensitivity, float):
         return Silent()
     return Added(envelope.value, DiscreteLaplace(sensitivity / choice.epsilon))

@@ -16,6 +16,7 @@ neighbours D, D′, which the mechanisms of differential privacy rely on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -27,7 +28,7 @@ class Envelope:
     """lo_0 ≥ lo_1 ≥ … and hi_0 ≤ hi_1 ≤ …, in whole steps of the answer's grid.
 
     >>> e = Envelope(value=4, lows=(4, 3, 0), highs=(4, 9, 9))
-    >>> e.local_sensitivity, e.sensitivity(2), e.group_sensitivity(2), e.distance_of(7)
+    >>> e.local_sensitivity, e.sensitivity(2), e.group_sensitivity((Fraction(1), Fraction(2))), e.distance_of(7)
     (5, 5, Fraction(5, 1), 1)
     """
 
@@ -61,11 +62,11 @@ class Envelope:
         """LS = A_1."""
         return self.sensitivity(1)
 
-    def group_sensitivity(self, group: int, floor: Fraction = Fraction(0)) -> Fraction | float:
-        """max over i ≤ group of max(A_i, floor)/i, the scale of (ε, 2ε, …, gε)-gDP at ε = 1."""
-        if self.sensitivity(group) == INFINITY:
+    def group_sensitivity(self, multiples: Sequence[Fraction], floor: Fraction = Fraction(0)) -> Fraction | float:
+        """max over i of max(A_i, floor)/m_i, the scale of (m_1·ε, …, m_g·ε)-gDP at ε = 1."""
+        if self.sensitivity(len(multiples)) == INFINITY:
             return INFINITY
-        return max(max(Fraction(self.sensitivity(i)), floor) / i for i in range(1, group + 1))
+        return max(max(Fraction(self.sensitivity(i)), floor) / m for i, m in enumerate(multiples, start=1))
 
     def distance_of(self, point: int) -> int | None:
         """u(t) = least i with lo_i ≤ t ≤ hi_i; None beyond the last known distance."""

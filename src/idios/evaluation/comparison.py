@@ -24,6 +24,7 @@ from idios.core import statistics as registry
 from idios.core.calibration import Protection, choose
 from idios.core.domain import LIMIT, Domain, Kind, default_step
 from idios.core.exact import Number, positive, text
+from idios.core.multiples import declare_multiples, describe_multiples
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, SourceError, Unanswerable
@@ -97,11 +98,13 @@ def compare(
     statistics: Sequence[str] = DEFAULT,
     step: Number | None = None,
     bounds: Sequence[Number | None] | None = None,
-    group: int = GROUP,
+    group: object = GROUP,
     delta: Number = DELTA,
     nullable: bool | None = None,
 ) -> Comparison:
     """Expected errors of chosen statistics of a column, at each level and of the DP baselines.
+
+    ``group`` is what a data set declares: a size, the multiples of ε, or a size with its growth.
 
     >>> comparison = compare([20 + i % 50 for i in range(1001)], statistics=["median"], nullable=False)
     >>> print([row.mechanism for row in comparison if row.note == "needs bounds"][0])
@@ -120,7 +123,7 @@ def compare_frame(values: Any, **options: Any) -> Any:
 
 
 def compare_column(
-    column: NumberColumn, statistics: Sequence[str], epsilon: Number, group: int = GROUP, delta: Number = DELTA
+    column: NumberColumn, statistics: Sequence[str], epsilon: Number, group: object = GROUP, delta: Number = DELTA
 ) -> Comparison:
     """``compare`` for a column that is read already."""
     spent = positive(epsilon, "epsilon")
@@ -157,14 +160,15 @@ class _Level:
     protection: Protection
 
 
-def _list_levels(domain: Domain, group: int, delta: Number) -> list[_Level]:
-    size = Protection.declare("group", group=group).group
+def _list_levels(domain: Domain, group: object, delta: Number) -> list[_Level]:
+    multiples = declare_multiples(group)
     share = Protection.declare("differential", delta=delta).delta
-    individual, grouped, differential, bounds_free = list_levels(Protection(), size, share).values()
+    individual, grouped, differential, bounds_free = list_levels(Protection(), multiples, share).values()
+    size = describe_multiples(multiples)
     bounded = domain if domain.bounded else None
     return [
         _Level("individual", "ε-iDP", "local", domain, individual),
-        _Level(f"group of {group}", f"gDP, g = {group}", "group", domain, grouped),
+        _Level(f"group of {size}", f"gDP, g = {size}", "group", domain, grouped),
         _Level("differential, with bounds", "ε-DP", "inverse", bounded, differential),
         _Level("differential, without bounds", f"(ε, {delta})-DP", "bounds_free", Domain(domain.step), bounds_free),
     ]

@@ -8,7 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from idios import display
+from idios.codec import json_field
 from idios.core.exact import text
+from idios.core.multiples import Multiples, list_multiples
 from idios.display import Listing
 
 
@@ -64,13 +66,17 @@ def _column_cells(column: ColumnFacts) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetFacts:
-    """What is public of one data set; ``columns`` prints as a table."""
+    """What is public of one data set; ``columns`` prints as a table.
+
+    ``multiples`` are the multiples of ε that groups are protected with, or None where they are 1, 2, …, ``group``.
+    """
 
     name: str
     version: str
     neighbours: str
     level: str
     group: int
+    multiples: Multiples | None = json_field(optional=True, default=None)
     delta: Fraction
     analysts_trusted: bool
     min_epsilon: Fraction
@@ -84,6 +90,7 @@ class DatasetFacts:
 
     def _pairs(self) -> list[tuple[str, str]]:
         level = f"{self.level}, {self.group} records" if self.group > 1 else self.level
+        level += f" with ε × ({list_multiples(self.multiples)})" if self.multiples else ""
         pairs = [("data set", self.name), ("version", self.version), ("level", level), ("neighbours", self.neighbours)]
         pairs += [("delta of a question", str(text(self.delta)))] if self.delta else []
         return [*pairs, ("least ε of a cell", str(text(self.min_epsilon))), ("most groups", str(self.max_groups))]

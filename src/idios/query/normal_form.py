@@ -17,6 +17,7 @@ from typing import Any
 
 from idios.core.domain import Categories, Kind
 from idios.core.exact import text
+from idios.core.multiples import Multiples, linear_multiples
 from idios.core.statistics import Statistic
 from idios.query.calendar import format_value
 from idios.query.cells import Cell, partition_selection
@@ -64,7 +65,7 @@ def normal_form(
             "neighbours": dataset.neighbours,
             "protection": [
                 protection.level,
-                protection.group,
+                _group_form(protection.multiples),
                 text(protection.floor),
                 protection.fineness,
                 protection.width,
@@ -84,6 +85,12 @@ def normal_form(
             ],
         }
     )
+
+
+def _group_form(multiples: Multiples) -> object:
+    """The size of the group, which says everything where its multiples of ε are 1, 2, 3, …, or all of them."""
+    size = len(multiples)
+    return size if multiples == linear_multiples(size) else [text(multiple) for multiple in multiples]
 
 
 def _statistic_form(statistic: Statistic, column: str | None) -> list[object]:

@@ -206,9 +206,10 @@ class Plan:
         """The ε from which on this question is answered.
 
         It leaves the data set's least ε to every released value, and pays it in full for every fitted one: disjoint
-        cells share ε, but each of them tells a threshold of its own.
+        cells share ε, but each of them tells a threshold of its own. What counts is ε_1, which is what is paid.
         """
-        least = self.dataset.min_epsilon
+        one = self.dataset.protection.multiples[0]
+        least = self.dataset.min_epsilon / one
         shares = [aggregate.epsilon for aggregate in self.aggregates if aggregate.epsilon]
-        each = self.epsilon * least / min(shares) if shares else Fraction(0)
+        each = self.epsilon / one * least / min(shares) if shares else Fraction(0)
         return max(each, self.fitted * least)

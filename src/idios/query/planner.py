@@ -4,9 +4,10 @@
 
 ε is divided among the different statistics (``split``), and each share once more between the cells: a record is in
 one cell, and under replace can leave it for another, so each of several cells gets half (``guarantee``). A statistic
-that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. δ goes, in the same proportions,
-to the statistics that need it. Every released cell then has at least the data set's least ε, and the question pays
-this much for each value whose noise is fitted to the data (``Plan.least_epsilon``).
+that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. Groups of records can touch
+several cells at once, so with several cells each promises groups what ``part_multiples`` says. δ goes, in the same
+proportions, to the statistics that need it. Every released cell then has at least the data set's least ε, and the
+question pays this much for each value whose noise is fitted to the data (``Plan.least_epsilon``).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from operator import or_
 from idios.core.calibration import Choice, Level, Method, Protection, choose
 from idios.core.domain import Categories, Domain
 from idios.core.exact import positive, text
-from idios.core.guarantee import Guarantee, compose_parallel, compose_sequential, split_between_parts
+from idios.core.guarantee import Guarantee, compose_parallel, compose_sequential, round_up, split_between_parts
+from idios.core.multiples import part_multiples
 from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
 from idios.query.cells import make_cells, make_groups
@@ -148,16 +150,19 @@ def _target(
 def _aggregates(
     targets: Sequence[Target], proportions: Sequence[Fraction], dataset: Dataset, total: Fraction, cells: int
 ) -> tuple[Aggregate, ...]:
+    protection = dataset.protection
+    if cells > 1:
+        protection = replace(protection, multiples=part_multiples(protection.multiples))
     # Whether a statistic is free or needs δ does not depend on its share, so the largest share tells.
-    first = [_choice(target, dataset, dataset.protection, total) for target in targets]
+    first = [_choice(target, dataset, protection, total) for target in targets]
     epsilons = _divide(total, proportions, [choice.method is not Method.EXACT for choice in first])
     needy = [choice.method is Method.REFUSING for choice in first]
-    deltas = _divide(dataset.protection.delta, proportions, needy)
+    deltas = _divide(protection.delta, proportions, needy)
     aggregates: list[Aggregate] = []
     for target, whole_epsilon, whole_delta in zip(targets, epsilons, deltas, strict=True):
         epsilon, delta = (split_between_parts(part, dataset.neighbours, cells) for part in (whole_epsilon, whole_delta))
         if epsilon:
-            choice = _choice(target, dataset, replace(dataset.protection, delta=delta), epsilon)
+            choice = _choice(target, dataset, replace(protection, delta=delta), epsilon)
         else:
             choice = Choice(Method.EXACT, 0, epsilon)
         aggregates.append(
@@ -202,9 +207,9 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
     enough = made.least_epsilon
     if total >= enough or not made.epsilon:
         return
-    least = made.dataset.min_epsilon
+    least, one = made.dataset.min_epsilon, made.dataset.protection.multiples[0]
     smallest = min((a for a in made.aggregates if a.epsilon), key=lambda aggregate: aggregate.epsilon)
-    if total * least / smallest.epsilon < enough:
+    if total * least / (one * smallest.epsilon) < enough:
         raise InvalidInput(
             f"epsilon = {text(total)} is too little for {made.fitted:,} values whose noise is fitted to the data: this "
             f"data set takes at least {text(least)} for each of them, groups included. Ask with epsilon = "
@@ -213,24 +218,24 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
         )
     where = f" in each of {len(made.cells):,} groups" if len(made.cells) > 1 else ""
     raise InvalidInput(
-        f"epsilon = {text(total)} leaves {text(smallest.epsilon)} for {smallest.label}{where}; this data set answers "
-        f"with at least {text(least)} for every released value: ask with epsilon = {text(enough)} or more"
+        f"epsilon = {text(total)} leaves {text(one * smallest.epsilon)} for {smallest.label}{where}; this data set "
+        f"answers with at least {text(least)} for every released value: ask with epsilon = {text(enough)} or more"
     )
 
 
 def _guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) -> Guarantee:
     """What the whole answer promises: sequential composition over the statistics of a cell, parallel over the cells."""
     cell = compose_sequential(_promise(aggregate, dataset) for aggregate in aggregates)
-    return cell if cells == 1 else compose_parallel([cell] * cells)
+    together = cell if cells == 1 else compose_parallel([cell] * cells)
+    return round_up(together, dataset.protection.multiples)
 
 
 def _promise(aggregate: Aggregate, dataset: Dataset) -> Guarantee:
     """Noise at the local sensitivity promises what the level does; every other mechanism is differentially private."""
-    protection, level = dataset.protection, Level.DIFFERENTIAL
-    if aggregate.fitted:
-        level = protection.level
-    group = protection.group if level is Level.GROUP else 1
-    return Guarantee(level, aggregate.epsilon, dataset.neighbours, aggregate.delta, group)
+    choice, level, neighbours = aggregate.choice, dataset.protection.level, dataset.neighbours
+    if aggregate.fitted and level is Level.GROUP:
+        return Guarantee.for_groups([multiple * choice.epsilon for multiple in choice.multiples], neighbours)
+    return Guarantee(level if aggregate.fitted else Level.DIFFERENTIAL, choice.epsilon, neighbours, aggregate.delta)
 
 
 def _outputs(question: Question, groups: Sequence[Group], same: Sequence[int]) -> tuple[Output, ...]:

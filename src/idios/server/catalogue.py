@@ -12,6 +12,7 @@ from fractions import Fraction
 from idios.core.calibration import Level
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
+from idios.core.multiples import linear_multiples
 from idios.datasets import DatasetConfig
 from idios.errors import ConfigurationError, IdiosError, Unanswerable
 from idios.model import ColumnFacts, DatasetFacts, FunctionFacts
@@ -83,12 +84,14 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
     """Everything public about a data set."""
     dataset = party.datasets[declared.dataset.name].dataset
     protection, parameters = dataset.protection, dataset.parameters
+    multiples = protection.multiples
     return DatasetFacts(
         name=dataset.name,
         version=dataset.version,
         neighbours=dataset.neighbours.value,
         level=protection.level.value,
         group=protection.group,
+        multiples=None if multiples == linear_multiples(len(multiples)) else multiples,
         delta=protection.delta,
         analysts_trusted=declared.analysts_trusted,
         min_epsilon=dataset.min_epsilon,

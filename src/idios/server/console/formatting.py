@@ -16,8 +16,8 @@ _FRACTION = re.compile(r"-?[0-9]+/[0-9]+")
 LEVELS = {
     "differential": "Holds against any attacker, whatever they know or ask and whatever the data: a change of one "
     "record hardly changes the probability of any answer.",
-    "group": "Protects groups of up to {group} records of the actual data. How the noise was fitted to the data is not "
-    "covered, so this level is for analysts who are trusted.",
+    "group": "Protects groups of up to {group} records of the actual data{growth}. How the noise was fitted to the "
+    "data is not covered, so this level is for analysts who are trusted.",
     "individual": "Protects each single record of the actual data. How the noise was fitted to the data is not "
     "covered, so this level is for analysts who are trusted.",
 }
@@ -112,7 +112,13 @@ def format_time(iso: str) -> str:
 
 def describe_level(described: dict[str, Any]) -> str:
     """Say what a data set's level of protection means."""
-    return LEVELS[str(described["level"])].format(group=described["group"])
+    multiples, growth = described.get("multiples"), ""
+    if multiples:
+        flat = set(multiples) == {"1"}
+        growth = (
+            ", all of them together like one" if flat else f", i of them with the i-th of {', '.join(multiples)} × ε"
+        )
+    return LEVELS[str(described["level"])].format(group=described["group"], growth=growth)
 
 
 def describe_neighbours(described: dict[str, Any]) -> str:
