@@ -1,0 +1,292 @@
+"""Several numbers are one answer: their noise is calibrated together, at the levels individual and group.
+
+The mechanism of the paper for f: D → ℤᵏ needs Σ_j |Δ_j|/b_j ≤ ε_i for every data set at distance i. Here ε_i = m_i·ε, with
+m_1 ≤ m_2 ≤ … ≤ m_g the multiples that were declared (1, 2, …, g unless said otherwise). For statistic j let
+
+    S_j = max_i max(A_{j,i}, floor_j)/m_i       what it is calibrated to when it is asked alone
+    b_j = ρ·S_j/(w_j·ε)                         its scale; w_j is its share of ε, W the sum of the shares
+
+With k_j = w_j/S_j, what has to hold is Σ_j k_j·|Δ_j| ≤ ρ·m_i·W. (The statistics whose sensitivity is global are not part of
+this: each keeps its own share, so that its margin stays public. All shares together are 1.) So ρ is the least number with
+
+    W·ρ ≥ G(i, i, i)/m_i    and    W·ρ ≥ φ/m_1,    φ = Σ_j k_j·floor_j
+
+for i = 1..g, where G is the joint loss of ``joint_loss``, an upper bound that is exact at i = 1 for monotone statistics of
+one whole column and for order statistics of any one column. The floor is one more neighbour: a record that moves every
+statistic it touches by its floor.
+
+Proposition 3. max_j w_j/W ≤ ρ ≤ 1, ρ = 1 for k = 1, and Σ_j floor_j/b_j ≤ m_1·W·ε.
+Proof. |Δ_j| ≤ A_{j,i} ≤ m_i·S_j and floor_j ≤ m_1·S_j give ρ ≤ 1. A neighbour, or the floor, attains S_j, where G, or φ, is at
+least w_j·m_i. The last is the second condition. ∎
+So no number has more noise than it has today, none less than alone for the whole W·ε, and k tied statistics asked at once
+have the noise they have today: the floors of all answers never cost less than the budget they are charged to.
+
+Cells (GROUP BY) under replace: a record may leave one cell and enter another. Cell c has its own ρ_c, with
+
+    ρ_c = max over i ≤ g and d, e ≤ i, d+e > 0 of (i/m_i)·G_c(d, e, i)/(W·(τ·d + (1−τ)·e))
+
+for one τ in (0, 1) and with φ_c in place of G_c where that is greater.
+Proposition 4. Then Σ_c Σ_j |Δ_cj|/b_cj ≤ m_i·W·ε at every distance i ≤ g.
+Proof. Let i records drop d_c values of cell c and place e_c there: Σ_c d_c ≤ i and Σ_c e_c ≤ i. The loss in c is at most
+W·ε·(m_i/i)·(τ·d_c + (1−τ)·e_c), and Σ_c (τ·d_c + (1−τ)·e_c) ≤ i. ∎
+For g = 1 it reads ρ_c = max(change_c, leave_c/τ, enter_c/(1−τ)), and ρ_c ≤ 2, today's, for τ = ½. Any τ is safe; the one
+taken has the least Σ_c ρ_c among 64ths that leave no cell worse off than today. For g = 1 one pass over the cells then
+lowers every ρ_c as far as leave_c/ρ_c + enter_c′/ρ_c′ ≤ 1 lets it: since ρ only falls in the pass, the others' ratios only
+grow and no cell can be lowered afterwards.
+
+Add-remove: i records drop and place together Σ_c (d_c + e_c) ≤ i, so ρ_c = max (i/m_i)·G_c(d, e, i)/(W·(d + e)) over
+d + e ≤ i. For g = 1 that is each cell by itself. Where m_i = i too; but not for flat groups, of which each record may be in a
+cell of its own (``parallel_multiples``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from idios.core.exact import INFINITY, exact, whole
+from idios.core.joint_loss import Component, Moved, Selection
+from idios.core.neighbours import Neighbours
+from idios.errors import InvalidInput
+
+TAUS = 64
+FINEST = 1 << 40
+"""ρ of a cell is rounded up to a multiple of 1/FINEST in the last pass, so that its digits do not grow from cell to cell."""
+MOST_WORK = 2_000_000
+"""How many splits of changes are tried in all cells together before the simple bound is used."""
+
+Multiples = tuple[Fraction, ...]
+Cost = dict[tuple[int, int], Fraction]
+
+
+def declare_multiples(group: object) -> Multiples:
+    """Read a group: its size, the multiples of ε one by one, or a size with its growth.
+
+    >>> [[str(m) for m in declare_multiples(g)] for g in (3, [1, 1.5], {"size": 2, "growth": "flat"})]
+    [['1', '2', '3'], ['1', '3/2'], ['1', '1']]
+    """
+    if isinstance(group, Mapping):
+        growth = group.get("growth", "linear")
+        if set(group) - {"size", "growth"} or "size" not in group or growth not in ("linear", "flat"):
+            raise InvalidInput(f'group must be {{ size = …, growth = "linear" or "flat" }}, got {group!r}')
+        size = whole(group["size"], "size of group")
+        return tuple(Fraction(1 if growth == "flat" else i) for i in range(1, size + 1))
+    if not isinstance(group, Sequence) or isinstance(group, str):
+        return tuple(Fraction(i) for i in range(1, whole(group, "group") + 1))
+    multiples = tuple(exact(m, "group") for m in group)
+    check_multiples(multiples)
+    return multiples
+
+
+def check_multiples(multiples: Sequence[Fraction]) -> None:
+    """Refuse multiples that are not positive, or that fall: what protects i records protects fewer."""
+    if not multiples or multiples[0] <= 0 or any(a > b for a, b in zip(multiples, multiples[1:], strict=False)):
+        raise InvalidInput("the multiples of ε in group must be greater than 0 and must not decrease")
+
+
+def calibrate_jointly(
+    components: Sequence[Component], epsilon: Fraction, multiples: Sequence[Fraction] = (Fraction(1),)
+) -> list[Fraction | None]:
+    """The scale of the noise of each component; None where nothing is answered (undefined, or of infinite sensitivity)."""
+    return calibrate_cells([components], epsilon, multiples)[0]
+
+
+def calibrate_cells(
+    cells: Sequence[Sequence[Component]], epsilon: Fraction, multiples: Sequence[Fraction] = (Fraction(1),)
+) -> list[list[Fraction | None]]:
+    """The same for every cell of a question with GROUP BY, where no record is in two cells."""
+    check_multiples(multiples)
+    simple = math.comb(len(multiples) + 4, 4) * sum(map(len, cells)) > MOST_WORK
+    parts = [_Cell(components, multiples, simple) for components in cells]
+    active = [part for part in parts if part.moved]
+    if len(active) == 1:
+        factors = [max(part.alone() for part in active)]
+    else:
+        factors = _factors(active, multiples)
+    for part, factor in zip(active, factors, strict=True):
+        part.factor = factor
+    return [part.scales(epsilon) for part in parts]
+
+
+def global_scale(
+    sensitivity: Fraction,
+    epsilon: Fraction,
+    multiples: Sequence[Fraction] = (Fraction(1),),
+    *,
+    neighbours: Neighbours = Neighbours.REPLACE,
+    cells: int = 1,
+) -> Fraction:
+    """The scale of a statistic that is answered with its global sensitivity, for its own share ``epsilon``.
+
+    i records move it by at most i·GS, or in two cells each by that; so GS·max_i(i/m_i)/ε, twice that where a record
+    may change its cell. A histogram is this with GS = 1.
+
+    >>> str(global_scale(Fraction(1), Fraction(1), declare_multiples({"size": 5, "growth": "flat"})))
+    '5'
+    """
+    touched = 2 if neighbours is Neighbours.REPLACE and cells > 1 else 1
+    return touched * sensitivity * max(Fraction(i) / m for i, m in enumerate(multiples, start=1)) / epsilon
+
+
+def parallel_multiples(
+    parts: Iterable[Sequence[Fraction]], neighbours: Neighbours, *, fixed_parts: bool = False
+) -> Multiples:
+    """What answers about disjoint parts promise together, from what each promises groups of 1..g records.
+
+    Proposition 5. If part c promises e_c(t) to t records, i records lose at most max Σ_c e_c(t_c) over t_c ≤ i with
+    Σ_c t_c ≤ 2i under replace, Σ_c t_c ≤ i under add-remove or where a record's part is fixed by its position.
+    Proof. A replaced record touches the part it leaves and the one it enters; t_c counts the records that touch c. Each
+    part sees a data set at distance t_c from its own, and the noise of the parts is independent. ∎
+    For e_c(t) = t·ε that is 2i·ε, or i·ε; for flat e_c(t) = ε it is 2i·ε, or i·ε, too: i records may be in as many parts.
+
+    >>> flat = (Fraction(1),) * 3
+    >>> [str(m) for m in parallel_multiples([flat] * 2, Neighbours.ADD_REMOVE)]
+    ['1', '2', '2']
+    """
+    listed = [tuple(part) for part in parts]
+    for part in listed:
+        check_multiples(part)
+    group = min(map(len, listed))
+    per_record = 2 if neighbours is Neighbours.REPLACE and not fixed_parts else 1
+    promised = []
+    for i in range(1, group + 1):
+        best = [Fraction(0)] * (per_record * i + 1)
+        for part in listed:
+            best = [
+                max(best[total - t] + (part[t - 1] if t else 0) for t in range(min(i, total) + 1))
+                for total in range(len(best))
+            ]
+        promised.append(best[-1])
+    return tuple(promised)
+
+
+class _Cell:
+    """The components of one cell that are answered, and what they lose to leaving, entering and changing records."""
+
+    def __init__(self, components: Sequence[Component], multiples: Sequence[Fraction], simple: bool) -> None:
+        self.components, self.multiples = components, multiples
+        self.factor = Fraction(1)
+        self.sensitivities: list[Fraction | None] = []
+        self.moved: list[Moved] = []
+        self.weight = sum((component.weight for component in components), Fraction(0))
+        self.floor = Fraction(0)  # φ
+        for component in components:
+            envelope = component.statistic.envelope(component.summary, len(multiples), component.fineness)
+            if envelope.sensitivity(len(multiples)) == INFINITY:  # or undefined
+                self.sensitivities.append(None)
+                continue
+            sensitivity = max(
+                max(Fraction(envelope.sensitivity(i)), component.floor) / m for i, m in enumerate(multiples, start=1)
+            )
+            self.sensitivities.append(sensitivity)
+            if sensitivity:  # otherwise it never moves, and has no floor
+                moved = Moved(component, envelope, component.weight / sensitivity)
+                self.moved.append(moved)
+                self.floor += moved.coefficient * component.floor
+        self.selection = Selection(self.moved, len(multiples), simple=simple or len(self.moved) < 1)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        return self.components[0].summary.moves.neighbours
+
+    def loss(self, dropped: int, placed: int, distance: int) -> Fraction:
+        """max(G, φ)/W."""
+        return max(self.selection.loss(dropped, placed, distance), self.floor) / self.weight
+
+    def alone(self) -> Fraction:
+        """ρ where no other cell is answered."""
+        return min(Fraction(1), max(self.loss(i, i, i) / m for i, m in enumerate(self.multiples, start=1)))
+
+    def costs(self) -> Cost:
+        """By (d, e) the greatest (i/m_i)·G(d, e, i)/W."""
+        costs: Cost = {}
+        for i, m in enumerate(self.multiples, start=1):
+            for d in range(i + 1):
+                for e in range(i + 1):
+                    if (d or e) and (self.neighbours is Neighbours.REPLACE or d + e <= i):
+                        costs[d, e] = max(self.loss(d, e, i) * i / m, costs.get((d, e), Fraction(0)))
+        return costs
+
+    def scales(self, epsilon: Fraction) -> list[Fraction | None]:
+        """b_j = ρ·S_j/(w_j·ε)."""
+        return [
+            None if sensitivity is None else self.factor * sensitivity / (component.weight * epsilon)
+            for component, sensitivity in zip(self.components, self.sensitivities, strict=True)
+        ]
+
+
+def _factors(cells: Sequence[_Cell], multiples: Sequence[Fraction]) -> list[Fraction]:
+    """ρ_c of every cell, of which there are several."""
+    if not cells:
+        return []
+    costs = [cell.costs() for cell in cells]
+    if cells[0].neighbours is Neighbours.ADD_REMOVE:
+        return [max(loss / (d + e) for (d, e), loss in cost.items()) for cost in costs]
+    tau = _best_tau(costs, multiples)
+    factors = [max(loss / (tau * d + (1 - tau) * e) for (d, e), loss in cost.items()) for cost in costs]
+    if len(multiples) == 1:
+        _lower(factors, costs, multiples[0])
+    return factors
+
+
+def _best_tau(costs: Sequence[Cost], multiples: Sequence[Fraction]) -> Fraction:
+    """The τ with the least Σ_c ρ_c; floats will do, as every τ is safe."""
+    pairs = list(costs[0])
+    table = np.array([[float(cost[pair]) for pair in pairs] for cost in costs])
+    dropped, placed = np.array(pairs, dtype=float).T
+
+    def factors(tau: float) -> np.ndarray:
+        worst: np.ndarray = (table / (tau * dropped + (1 - tau) * placed)).max(axis=1)
+        return worst
+
+    half = factors(0.5)
+    best, least = TAUS // 2, half.sum()
+    # what dividing each ε_i equally among the 2i cells that i records may touch would give
+    allowed = np.maximum(half, 2 * max(float(i / m * multiples[0]) for i, m in enumerate(multiples, start=1)))
+    for numerator in range(1, TAUS):
+        tried = factors(numerator / TAUS)
+        if (tried <= allowed).all() and tried.sum() < least * (1 - 1e-9):
+            best, least = numerator, tried.sum()
+    return Fraction(best, TAUS)
+
+
+def _lower(factors: list[Fraction], costs: Sequence[Cost], multiple: Fraction) -> None:
+    """Lower each ρ_c, one after the other, as far as the other cells let it.
+
+    The costs are divided by m_1 already, so that the two ratios of every pair of cells add up to 1 at most.
+    """
+    leaving = _TopTwo([cost[1, 0] / factor for cost, factor in zip(costs, factors, strict=True)])
+    entering = _TopTwo([cost[0, 1] / factor for cost, factor in zip(costs, factors, strict=True)])
+    for c, cost in enumerate(costs):
+        if factors[c] <= cost[1, 1]:
+            continue
+        left, entered = leaving.beside(c), entering.beside(c)
+        needed = [cost[1, 1]]
+        if cost[1, 0]:
+            needed.append(cost[1, 0] / (1 - entered))
+        if cost[0, 1]:
+            needed.append(cost[0, 1] / (1 - left))
+        lowered = Fraction(math.ceil(max(needed) * FINEST), FINEST)
+        if lowered < factors[c]:
+            factors[c] = lowered
+            leaving.raise_to(c, cost[1, 0] / lowered)
+            entering.raise_to(c, cost[0, 1] / lowered)
+
+
+class _TopTwo:
+    """The greatest of some numbers that only grow, leaving out any one of them."""
+
+    def __init__(self, numbers: Sequence[Fraction]) -> None:
+        self._top: list[tuple[Fraction, int]] = []
+        for i, number in enumerate(numbers):
+            self.raise_to(i, number)
+
+    def raise_to(self, index: int, number: Fraction) -> None:
+        others = [entry for entry in self._top if entry[1] != index]
+        self._top = sorted([*others, (number, index)], reverse=True)[:2]
+
+    def beside(self, index: int) -> Fraction:
+        return next((number for number, i in self._top if i != index), Fraction(0))
