@@ -1,7 +1,7 @@
 """Enumeration of small tables of records: cells, missing values, several columns, records that no filter selects.
 
-A record is None (not selected) or a pair of its cell and its values by column, each possibly missing (None). A table is a
-multiset of records, written in ascending order. Nothing here uses the package's formulas.
+A record is None (not selected) or a pair of its cell and its values by column, each possibly missing (None). A table
+is a multiset of records, written in ascending order. Nothing here uses the package's formulas.
 """
 
 from __future__ import annotations

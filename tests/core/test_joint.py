@@ -26,6 +26,7 @@ from idios.core.joint import (
 from idios.core.joint_loss import Selection, Split
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import (
+    Count,
     DiscreteQuantile,
     DistinctCount,
     InterquartileRange,
@@ -89,7 +90,13 @@ ROUNDED = [quantile(THIRD), quantile(Fraction(2, 5)), quantile(Fraction(4, 7)), 
 
 
 def components(
-    world: World, records: Records, cell: int, asked: Sequence[Asked], weights: Sequence[Fraction], floor: int, group: int
+    world: World,
+    records: Records,
+    cell: int,
+    asked: Sequence[Asked],
+    weights: Sequence[Fraction],
+    floor: int,
+    group: int,
 ) -> list[Component]:
     return [
         Component(
@@ -401,9 +408,7 @@ class TestParallelComposition:
     @pytest.mark.parametrize("notion", [REPLACE, ADD_REMOVE])
     @pytest.mark.parametrize("cells", [2, 3])
     @pytest.mark.parametrize("multiples", GROUPS, ids=lambda m: ",".join(map(str, m)))
-    def test_cells_calibrated_one_by_one(
-        self, notion: Neighbours, cells: int, multiples: tuple[Fraction, ...]
-    ) -> None:
+    def test_cells_calibrated_one_by_one(self, notion: Neighbours, cells: int, multiples: tuple[Fraction, ...]) -> None:
         """Proposition 5, enumerated: medians calibrated in each cell alone promise together what it says."""
         world = World(notion, (0, 2), cells=cells)
         promised = parallel_multiples([multiples] * cells, notion)
@@ -431,26 +436,20 @@ class TestParallelComposition:
 
     @pytest.mark.parametrize("multiples", GROUPS, ids=lambda m: ",".join(map(str, m)))
     @pytest.mark.parametrize("world", GROUPED, ids=world_name)
-    def test_counts_by_cells_at_their_global_sensitivity(
-        self, world: World, multiples: tuple[Fraction, ...]
-    ) -> None:
-        count = Asked(joint_count(), len)
+    def test_counts_by_cells_at_their_global_sensitivity(self, world: World, multiples: tuple[Fraction, ...]) -> None:
+        count = Asked(Count(), len)
         scale = global_scale(Fraction(1), Fraction(1), multiples, neighbours=world.notion, cells=world.cells)
         for records in some_tables(world, 8, [4, 5]):
             lost = losses(world, records, [count], [[scale]] * world.cells, len(multiples))
             assert all(loss <= m for loss, m in zip(lost, multiples, strict=True))
 
 
-def joint_count():  # type: ignore[no-untyped-def]
-    from idios.core.statistics import Count
-
-    return Count()
-
-
 class TestFromProbabilities:
     """The loss is the greatest logarithm of a ratio of probabilities, from the probabilities themselves."""
 
-    @pytest.mark.parametrize("world", [World(REPLACE), World(REPLACE, filtered=True), World(ADD_REMOVE)], ids=world_name)
+    @pytest.mark.parametrize(
+        "world", [World(REPLACE), World(REPLACE, filtered=True), World(ADD_REMOVE)], ids=world_name
+    )
     @pytest.mark.parametrize("multiples", [ONE, declare_multiples(2)], ids=len)
     def test_every_answer_is_nearly_as_likely(self, world: World, multiples: tuple[Fraction, ...]) -> None:
         asked = [discrete(QUARTER), discrete(HALF), discrete(3 * QUARTER)]
@@ -502,13 +501,13 @@ class TestPlantedErrors:
     def test_entering_and_leaving_taken_for_one_direction(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """max(Σ up, Σ down) holds for replacements only: an added value lifts one quartile and lowers the other."""
 
-        def one_way(ordered: Sequence[joint_loss.Moved], dropped: int, placed: int, records: int) -> Fraction:
+        def one_way(ordered: Sequence[joint_loss.Moved], dropped: int, placed: int, records: int, common: int) -> int:
             ways = []
             for up in (True, False):
                 total = Fraction(0)
                 for part in ordered:
                     if not part.defined(records):
-                        total += part.counted(records)
+                        total += part.coefficient * part.counted(records)
                         continue
                     statistic, summary = part.component.statistic, part.component.summary
                     size = summary.size + placed - dropped
@@ -517,7 +516,7 @@ class TestPlantedErrors:
                     )
                     total += part.coefficient * max(0, end - part.value if up else part.value - end)
                 ways.append(total)
-            return max(ways)
+            return int(max(ways) * common)
 
         monkeypatch.setattr(joint_loss, "_rank_losses", one_way)
         assert self.worst(World(ADD_REMOVE)) > 1
@@ -525,7 +524,7 @@ class TestPlantedErrors:
     def test_directions_mixed_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         right = joint_loss.Moved.step
 
-        def mixed(part: joint_loss.Moved, split: Split) -> Fraction:
+        def mixed(part: joint_loss.Moved, split: Split) -> int:
             if isinstance(part.component.statistic, (Median, KthLargest)):
                 split = split._replace(raised=split.lowered, lowered=split.raised)
             return right(part, split)
@@ -545,7 +544,7 @@ class TestPlantedErrors:
     def test_a_record_that_changes_inside_its_cell_forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:
         right = joint._Cell.costs
         monkeypatch.setattr(
-            joint._Cell, "costs", lambda cell: {**(costs := right(cell)), (1, 1): max(costs[1, 0], costs[0, 1], Fraction(1, 99))}
+            joint._Cell, "costs", lambda cell: {**(costs := right(cell)), (1, 1): max(costs[1, 0], costs[0, 1], 1)}
         )
         assert self.worst(World(REPLACE, (0, 2), cells=2)) > 1
 
@@ -559,7 +558,17 @@ class TestPlantedErrors:
 
 class TestDeclaring:
     def test_what_is_refused(self) -> None:
-        for group in (0, [], [0, 1], [2, 1], [-1], "many", {"size": 2, "growth": "steep"}, {"growth": "flat"}, {"size": 0}):
+        for group in (
+            0,
+            [],
+            [0, 1],
+            [2, 1],
+            [-1],
+            "many",
+            {"size": 2, "growth": "steep"},
+            {"growth": "flat"},
+            {"size": 0},
+        ):
             with pytest.raises(InvalidInput):
                 declare_multiples(group)
         with pytest.raises(InvalidInput):

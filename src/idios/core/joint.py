@@ -1,25 +1,26 @@
 """Several numbers are one answer: their noise is calibrated together, at the levels individual and group.
 
-The mechanism of the paper for f: D → ℤᵏ needs Σ_j |Δ_j|/b_j ≤ ε_i for every data set at distance i. Here ε_i = m_i·ε, with
-m_1 ≤ m_2 ≤ … ≤ m_g the multiples that were declared (1, 2, …, g unless said otherwise). For statistic j let
+The mechanism of the paper for f: D → ℤᵏ needs Σ_j |Δ_j|/b_j ≤ ε_i for every data set at distance i. Here ε_i = m_i·ε,
+with m_1 ≤ m_2 ≤ … ≤ m_g the multiples that were declared (1, 2, …, g unless said otherwise). For statistic j let
 
     S_j = max_i max(A_{j,i}, floor_j)/m_i       what it is calibrated to when it is asked alone
     b_j = ρ·S_j/(w_j·ε)                         its scale; w_j is its share of ε, W the sum of the shares
 
-With k_j = w_j/S_j, what has to hold is Σ_j k_j·|Δ_j| ≤ ρ·m_i·W. (The statistics whose sensitivity is global are not part of
-this: each keeps its own share, so that its margin stays public. All shares together are 1.) So ρ is the least number with
+With k_j = w_j/S_j, what has to hold is Σ_j k_j·|Δ_j| ≤ ρ·m_i·W. (The statistics whose sensitivity is global are not
+part of this: each keeps its own share, so that its margin stays public. All shares together are 1.) So ρ is the least
+number with
 
     W·ρ ≥ G(i, i, i)/m_i    and    W·ρ ≥ φ/m_1,    φ = Σ_j k_j·floor_j
 
-for i = 1..g, where G is the joint loss of ``joint_loss``, an upper bound that is exact at i = 1 for monotone statistics of
-one whole column and for order statistics of any one column. The floor is one more neighbour: a record that moves every
-statistic it touches by its floor.
+for i = 1..g, where G is the joint loss of ``joint_loss``, an upper bound that is exact at i = 1 for monotone
+statistics of one whole column and for order statistics of any one column. The floor is one more neighbour: a record
+that moves every statistic it touches by its floor.
 
 Proposition 3. max_j w_j/W ≤ ρ ≤ 1, ρ = 1 for k = 1, and Σ_j floor_j/b_j ≤ m_1·W·ε.
-Proof. |Δ_j| ≤ A_{j,i} ≤ m_i·S_j and floor_j ≤ m_1·S_j give ρ ≤ 1. A neighbour, or the floor, attains S_j, where G, or φ, is at
-least w_j·m_i. The last is the second condition. ∎
-So no number has more noise than it has today, none less than alone for the whole W·ε, and k tied statistics asked at once
-have the noise they have today: the floors of all answers never cost less than the budget they are charged to.
+Proof. |Δ_j| ≤ A_{j,i} ≤ m_i·S_j and floor_j ≤ m_1·S_j give ρ ≤ 1. A neighbour, or the floor, attains S_j, where G, or
+φ, is at least w_j·m_i. The last is the second condition. ∎
+So no number has more noise than it has today, none less than alone for the whole W·ε, and k tied statistics asked at
+once have the noise they have today: moving all of them by their floors never shows more than what was charged.
 
 Cells (GROUP BY) under replace: a record may leave one cell and enter another. Cell c has its own ρ_c, with
 
@@ -27,16 +28,16 @@ Cells (GROUP BY) under replace: a record may leave one cell and enter another. C
 
 for one τ in (0, 1) and with φ_c in place of G_c where that is greater.
 Proposition 4. Then Σ_c Σ_j |Δ_cj|/b_cj ≤ m_i·W·ε at every distance i ≤ g.
-Proof. Let i records drop d_c values of cell c and place e_c there: Σ_c d_c ≤ i and Σ_c e_c ≤ i. The loss in c is at most
-W·ε·(m_i/i)·(τ·d_c + (1−τ)·e_c), and Σ_c (τ·d_c + (1−τ)·e_c) ≤ i. ∎
-For g = 1 it reads ρ_c = max(change_c, leave_c/τ, enter_c/(1−τ)), and ρ_c ≤ 2, today's, for τ = ½. Any τ is safe; the one
-taken has the least Σ_c ρ_c among 64ths that leave no cell worse off than today. For g = 1 one pass over the cells then
-lowers every ρ_c as far as leave_c/ρ_c + enter_c′/ρ_c′ ≤ 1 lets it: since ρ only falls in the pass, the others' ratios only
-grow and no cell can be lowered afterwards.
+Proof. Let i records drop d_c values of cell c and place e_c there: Σ_c d_c ≤ i and Σ_c e_c ≤ i. The loss in c is at
+most W·ε·(m_i/i)·(τ·d_c + (1−τ)·e_c), and Σ_c (τ·d_c + (1−τ)·e_c) ≤ i. ∎
+For g = 1 it reads ρ_c = max(change_c, leave_c/τ, enter_c/(1−τ)), and ρ_c ≤ 2, today's, for τ = ½. Any τ is safe; the
+one taken has the least Σ_c ρ_c among 64ths that leave no cell worse off than today. For g = 1 one pass over the cells
+then lowers every ρ_c as far as leave_c/ρ_c + enter_c′/ρ_c′ ≤ 1 lets it: since ρ only falls in the pass, the others'
+ratios only grow and no cell can be lowered afterwards.
 
-Add-remove: i records drop and place together Σ_c (d_c + e_c) ≤ i, so ρ_c = max (i/m_i)·G_c(d, e, i)/(W·(d + e)) over
-d + e ≤ i. For g = 1 that is each cell by itself. Where m_i = i too; but not for flat groups, of which each record may be in a
-cell of its own (``parallel_multiples``).
+Under add-remove i records drop and place together Σ_c (d_c + e_c) ≤ i, so ρ_c = max (i/m_i)·G_c(d, e, i)/(W·(d + e))
+over d + e ≤ i. For g = 1 that is each cell by itself, and for m_i = i too; but not for flat groups, of which each
+record may be in a cell of its own (``parallel_multiples``).
 """
 
 from __future__ import annotations
@@ -44,8 +45,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from idios.core.exact import INFINITY, exact, whole
 from idios.core.joint_loss import Component, Moved, Selection
@@ -54,12 +57,12 @@ from idios.errors import InvalidInput
 
 TAUS = 64
 FINEST = 1 << 40
-"""ρ of a cell is rounded up to a multiple of 1/FINEST in the last pass, so that its digits do not grow from cell to cell."""
+"""Where there are several cells, losses and ρ are multiples of 1/FINEST, rounded up: quick, and of few digits."""
 MOST_WORK = 2_000_000
 """How many splits of changes are tried in all cells together before the simple bound is used."""
 
 Multiples = tuple[Fraction, ...]
-Cost = dict[tuple[int, int], Fraction]
+Cost = dict[tuple[int, int], int]
 
 
 def declare_multiples(group: object) -> Multiples:
@@ -83,14 +86,14 @@ def declare_multiples(group: object) -> Multiples:
 
 def check_multiples(multiples: Sequence[Fraction]) -> None:
     """Refuse multiples that are not positive, or that fall: what protects i records protects fewer."""
-    if not multiples or multiples[0] <= 0 or any(a > b for a, b in zip(multiples, multiples[1:], strict=False)):
+    if not multiples or multiples[0] <= 0 or any(a > b for a, b in pairwise(multiples)):
         raise InvalidInput("the multiples of ε in group must be greater than 0 and must not decrease")
 
 
 def calibrate_jointly(
     components: Sequence[Component], epsilon: Fraction, multiples: Sequence[Fraction] = (Fraction(1),)
 ) -> list[Fraction | None]:
-    """The scale of the noise of each component; None where nothing is answered (undefined, or of infinite sensitivity)."""
+    """The scale of each component's noise; None where nothing is answered (undefined, or of infinite sensitivity)."""
     return calibrate_cells([components], epsilon, multiples)[0]
 
 
@@ -140,7 +143,7 @@ def parallel_multiples(
     Σ_c t_c ≤ 2i under replace, Σ_c t_c ≤ i under add-remove or where a record's part is fixed by its position.
     Proof. A replaced record touches the part it leaves and the one it enters; t_c counts the records that touch c. Each
     part sees a data set at distance t_c from its own, and the noise of the parts is independent. ∎
-    For e_c(t) = t·ε that is 2i·ε, or i·ε; for flat e_c(t) = ε it is 2i·ε, or i·ε, too: i records may be in as many parts.
+    For e_c(t) = t·ε that is 2i·ε, or i·ε. For flat e_c(t) = ε it is so too: i records may be in as many parts.
 
     >>> flat = (Fraction(1),) * 3
     >>> [str(m) for m in parallel_multiples([flat] * 2, Neighbours.ADD_REMOVE)]
@@ -186,7 +189,7 @@ class _Cell:
                 moved = Moved(component, envelope, component.weight / sensitivity)
                 self.moved.append(moved)
                 self.floor += moved.coefficient * component.floor
-        self.selection = Selection(self.moved, len(multiples), simple=simple or len(self.moved) < 1)
+        self.selection = Selection(self.moved, len(multiples), simple=simple)
 
     @property
     def neighbours(self) -> Neighbours:
@@ -201,13 +204,15 @@ class _Cell:
         return min(Fraction(1), max(self.loss(i, i, i) / m for i, m in enumerate(self.multiples, start=1)))
 
     def costs(self) -> Cost:
-        """By (d, e) the greatest (i/m_i)·G(d, e, i)/W."""
+        """By (d, e) the greatest (i/m_i)·G(d, e, i)/W, in steps of 1/FINEST."""
         costs: Cost = {}
         for i, m in enumerate(self.multiples, start=1):
+            unit = Fraction(i * FINEST) / (m * self.weight)
             for d in range(i + 1):
                 for e in range(i + 1):
                     if (d or e) and (self.neighbours is Neighbours.REPLACE or d + e <= i):
-                        costs[d, e] = max(self.loss(d, e, i) * i / m, costs.get((d, e), Fraction(0)))
+                        loss = max(self.selection.loss(d, e, i), self.floor)
+                        costs[d, e] = max(math.ceil(loss * unit), costs.get((d, e), 0))
         return costs
 
     def scales(self, epsilon: Fraction) -> list[Fraction | None]:
@@ -224,69 +229,67 @@ def _factors(cells: Sequence[_Cell], multiples: Sequence[Fraction]) -> list[Frac
         return []
     costs = [cell.costs() for cell in cells]
     if cells[0].neighbours is Neighbours.ADD_REMOVE:
-        return [max(loss / (d + e) for (d, e), loss in cost.items()) for cost in costs]
+        return [Fraction(max(-(-loss // (d + e)) for (d, e), loss in cost.items()), FINEST) for cost in costs]
     tau = _best_tau(costs, multiples)
-    factors = [max(loss / (tau * d + (1 - tau) * e) for (d, e), loss in cost.items()) for cost in costs]
+    prices = {(d, e): tau * d + (TAUS - tau) * e for d, e in costs[0]}
+    factors = [max(-(-TAUS * loss // prices[pair]) for pair, loss in cost.items()) for cost in costs]
     if len(multiples) == 1:
-        _lower(factors, costs, multiples[0])
-    return factors
+        _lower(factors, costs)
+    return [Fraction(factor, FINEST) for factor in factors]
 
 
-def _best_tau(costs: Sequence[Cost], multiples: Sequence[Fraction]) -> Fraction:
-    """The τ with the least Σ_c ρ_c; floats will do, as every τ is safe."""
+def _best_tau(costs: Sequence[Cost], multiples: Sequence[Fraction]) -> int:
+    """The τ, in parts of TAUS, with the least Σ_c ρ_c; floats will do, as every τ is safe."""
     pairs = list(costs[0])
-    table = np.array([[float(cost[pair]) for pair in pairs] for cost in costs])
+    table = np.array([[cost[pair] / FINEST for pair in pairs] for cost in costs])
     dropped, placed = np.array(pairs, dtype=float).T
 
-    def factors(tau: float) -> np.ndarray:
-        worst: np.ndarray = (table / (tau * dropped + (1 - tau) * placed)).max(axis=1)
+    def factors(tau: float) -> NDArray[np.float64]:
+        worst: NDArray[np.float64] = (table / (tau * dropped + (1 - tau) * placed)).max(axis=1)
         return worst
 
     half = factors(0.5)
-    best, least = TAUS // 2, half.sum()
+    best, least = TAUS // 2, float(half.sum())
     # what dividing each ε_i equally among the 2i cells that i records may touch would give
     allowed = np.maximum(half, 2 * max(float(i / m * multiples[0]) for i, m in enumerate(multiples, start=1)))
     for numerator in range(1, TAUS):
         tried = factors(numerator / TAUS)
         if (tried <= allowed).all() and tried.sum() < least * (1 - 1e-9):
-            best, least = numerator, tried.sum()
-    return Fraction(best, TAUS)
+            best, least = numerator, float(tried.sum())
+    return best
 
 
-def _lower(factors: list[Fraction], costs: Sequence[Cost], multiple: Fraction) -> None:
-    """Lower each ρ_c, one after the other, as far as the other cells let it.
-
-    The costs are divided by m_1 already, so that the two ratios of every pair of cells add up to 1 at most.
-    """
-    leaving = _TopTwo([cost[1, 0] / factor for cost, factor in zip(costs, factors, strict=True)])
-    entering = _TopTwo([cost[0, 1] / factor for cost, factor in zip(costs, factors, strict=True)])
+def _lower(factors: list[int], costs: Sequence[Cost]) -> None:
+    """Lower each ρ_c, one after the other, as far as the other cells let it; g = 1, all in steps of 1/FINEST."""
+    leaving = _TopTwo(-(-cost[1, 0] * FINEST // factor) for cost, factor in zip(costs, factors, strict=True))
+    entering = _TopTwo(-(-cost[0, 1] * FINEST // factor) for cost, factor in zip(costs, factors, strict=True))
     for c, cost in enumerate(costs):
         if factors[c] <= cost[1, 1]:
             continue
-        left, entered = leaving.beside(c), entering.beside(c)
-        needed = [cost[1, 1]]
-        if cost[1, 0]:
-            needed.append(cost[1, 0] / (1 - entered))
-        if cost[0, 1]:
-            needed.append(cost[0, 1] / (1 - left))
-        lowered = Fraction(math.ceil(max(needed) * FINEST), FINEST)
-        if lowered < factors[c]:
-            factors[c] = lowered
-            leaving.raise_to(c, cost[1, 0] / lowered)
-            entering.raise_to(c, cost[0, 1] / lowered)
+        needed = cost[1, 1]
+        for loss, other in ((cost[1, 0], entering.beside(c)), (cost[0, 1], leaving.beside(c))):
+            if loss:
+                # rounding may have left nothing over, and then this cell stays as it is
+                needed = max(needed, -(-loss * FINEST // (FINEST - other)) if other < FINEST else factors[c])
+        if needed < factors[c]:
+            factors[c] = needed
+            leaving.raise_to(c, -(-cost[1, 0] * FINEST // needed))
+            entering.raise_to(c, -(-cost[0, 1] * FINEST // needed))
 
 
 class _TopTwo:
     """The greatest of some numbers that only grow, leaving out any one of them."""
 
-    def __init__(self, numbers: Sequence[Fraction]) -> None:
-        self._top: list[tuple[Fraction, int]] = []
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self._top: list[tuple[int, int]] = []
         for i, number in enumerate(numbers):
             self.raise_to(i, number)
 
-    def raise_to(self, index: int, number: Fraction) -> None:
+    def raise_to(self, index: int, number: int) -> None:
+        if len(self._top) == 2 and number <= self._top[1][0]:
+            return
         others = [entry for entry in self._top if entry[1] != index]
         self._top = sorted([*others, (number, index)], reverse=True)[:2]
 
-    def beside(self, index: int) -> Fraction:
-        return next((number for number, i in self._top if i != index), Fraction(0))
+    def beside(self, index: int) -> int:
+        return next((number for number, i in self._top if i != index), 0)
