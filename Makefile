@@ -9,7 +9,7 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINT
 comma  := ,
 DEV    := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
-.PHONY: help demo serve test check bench wheel clean
+.PHONY: help demo serve test quick check bench wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -38,6 +38,9 @@ serve: $(BIN)/python  ## the server and its console, on generated people
 
 test: $(DEV)  ## all tests
 	@$(BIN)/python -m pytest -n auto --dist loadgroup -q
+
+quick: $(DEV)  ## what needs no service, in under two minutes: for the loop of daily work
+	@$(BIN)/python -m pytest -n auto --dist loadgroup -q -m 'not service and not slow and not statistical'
 
 check: $(DEV)  ## format, lint, types, import layers, documentation
 	$(BIN)/ruff format --check .

@@ -20,8 +20,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from bench.server import Connection
-from idios.demo import people
 from idios.party import TrustedParty
+from idios.sandbox import write_people
 from tests.services.serving import Serving
 
 QUOTES = 45
@@ -61,7 +61,7 @@ def served(files: int | None = None) -> Iterator[tuple[Serving, str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "idios.toml"
         config.write_text(TOML)
-        people(Path(folder) / "people.parquet")
+        write_people(Path(folder) / "people.parquet")
         with TrustedParty.from_config(config) as party:
             for name in ("ada", "bob"):
                 party.ledger.add_analyst(name)

@@ -12,8 +12,18 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
-from idios.ledger import Declaration, Ledger, Request, Reservation
+from idios.ledger import ChargeRequest, Declaration, Ledger, Reservation
+from idios.model import ReleasedTable
 
+TABLE = ReleasedTable(
+    dataset="people",
+    version="1",
+    guarantee="0.05-differential privacy",
+    statistics=("median(x)",),
+    groups=({},),
+    cells=(("41320",),),
+    margins=(None,),
+)
 THREADS = 16
 SECONDS = 5.0
 
@@ -34,9 +44,9 @@ def rate(url: str) -> tuple[float, float, float]:
         def spend(thread: int) -> None:
             while (began := time.monotonic()) < deadline:
                 question = f"median(x{thread}) {len(waits[thread])}"
-                charge = ledger.reserve(Request(name, "1", name, question, Fraction(1, 20)))
+                charge = ledger.reserve(ChargeRequest(name, "1", name, question, Fraction(1, 20)))
                 assert isinstance(charge, Reservation)
-                ledger.release(charge, '{"rows": [{"median": "41320"}]}')
+                ledger.release(charge, TABLE)
                 waits[thread].append(time.monotonic() - began)
 
         threads = [threading.Thread(target=spend, args=(number,)) for number in range(THREADS)]

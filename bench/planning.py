@@ -15,14 +15,15 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from idios import showing
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
+from idios.core.statistics import Parameters
 from idios.errors import IdiosError
-from idios.query.planner import plan
+from idios.query.lexer import MAX_LENGTH
+from idios.query.planner import make_plan
 from idios.query.reader import read
-from idios.query.schema import Column, Dataset, Parameters
-from idios.query.text import MAX_LENGTH
+from idios.query.schema import Column, Dataset
+from idios.release import Standing, make_quote
 
 EXPECTED = 1.0
 """Seconds of CPU that no question may take."""
@@ -133,9 +134,9 @@ def measured(sql: str) -> tuple[float, str]:
     """Seconds of CPU that a question takes before it is charged or refused, and what came of it."""
     began = time.thread_time()
     try:
-        planned = plan(read(sql, {"t": DATASET}), DATASET, 1000)
-        free = showing.Standing(planned.epsilon, planned.delta, None, Fraction(0), None, False)
-        showing.quote(planned, free)
+        planned = make_plan(read(sql, {"t": DATASET}), DATASET, 1000)
+        free = Standing(planned.epsilon, planned.delta, None, Fraction(0), None, False)
+        make_quote(planned, free)
         found = "planned"
     except IdiosError as error:
         found = "too complex" if "too complex" in str(error) else type(error).__name__

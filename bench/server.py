@@ -23,9 +23,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from idios.config import read_configuration
-from idios.demo import people
 from idios.ledger import Ledger
 from idios.party import TrustedParty
+from idios.sandbox import write_people
 from tests.services.postgresql import PostgresqlServer
 from tests.services.serving import Serving
 
@@ -210,7 +210,7 @@ def run(name: str, folder: Path, ledger: str, release: str, options: tuple[str, 
     """One server, one load, one reckoning."""
     config = folder / "idios.toml"
     config.write_text(TOML.format(ledger=ledger, release=release))
-    people(folder / "people.parquet")
+    write_people(folder / "people.parquet")
     with TrustedParty.from_config(config) as party:
         tokens = []
         for number in range(ANALYSTS):
@@ -228,7 +228,7 @@ def run(name: str, folder: Path, ledger: str, release: str, options: tuple[str, 
         )
         overspent += book.balance("people").epsilon.spent != EPSILON * len(stored)
         lost = seen.contradictions + sum(
-            id not in stored or [cells[-1] for cells in json.loads(stored[id].answer)["cells"]] != rows
+            id not in stored or [cells[-1] for cells in stored[id].table.cells] != rows
             for id, rows in seen.answers.items()
         )
         intact = book.verify().ok

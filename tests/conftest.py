@@ -6,7 +6,15 @@ from importlib.util import find_spec
 
 import pytest
 
+from tests.services.marking import needs_service
 from tests.services.postgresql import NotInstalled, PostgresqlServer
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need a service; ``make quick`` leaves them out."""
+    for test in items:
+        if needs_service(test):
+            test.add_marker("service")
 
 
 def unavailable(reason: str) -> None:

@@ -36,4 +36,12 @@ def summarise(values: Sequence[int], statistic: Statistic, domain: Domain, moves
         beside=beside,
         distinct=len(multiplicities) if statistic.needs_distinct else None,
         rarest=tuple(multiplicities[:distance]) if statistic.needs_distinct else (),
+        counts=_counts(values, domain) if statistic.needs_counts else None,
     )
+
+
+def _counts(values: Sequence[int], domain: Domain) -> tuple[int, ...]:
+    assert domain.lower is not None
+    assert domain.upper is not None
+    times = Counter(values)
+    return tuple(times[point] for point in range(domain.lower, domain.upper + 1))

@@ -186,6 +186,7 @@ def honest() -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [attacked, honest])
 def test_the_tables_of_the_limits_are_what_is_measured(rows: Callable[[], list[str]]) -> None:
     head, *body = rows()

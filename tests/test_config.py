@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from idios.config import DATASET_KEYS, read_column, read_configuration, read_parameters, since_1970
+from idios.config import SERVER_KEYS, read_configuration, read_settings
 from idios.core.calibration import Level
-from idios.core.domain import Domain, Kind
-from idios.errors import ConfigurationError, InvalidInput
+from idios.core.domain import Domain
+from idios.datasets import DATASET_KEYS
+from idios.errors import ConfigurationError
 
+PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
 WHOLE = """
 [ledger]
 url = "sqlite:///book/ledger.db"
@@ -39,6 +41,29 @@ born   = { type = "date", bounds = [1900-01-01, 2026-12-31] }
 price  = { type = "decimal", decimals = 2 }
 region = { type = "category", values = ["north", "south"] }
 member = "boolean"
+"""
+PASSWORDS = """
+[ledger]
+url = "postgresql://keeper:hunter2@localhost/ledger"
+key_file = "ledger.key"
+
+[datasets.people]
+source = "postgresql://reader:hunter3@localhost/data?table=people"
+version = "1"
+budget = 1
+
+[datasets.people.columns]
+age = { type = "integer" }
+"""
+SERVER = """
+[server]
+port = 8001
+host = "0.0.0.0"
+
+[datasets.people]
+source = "people.csv"
+budget = 1
+columns = { age = "integer" }
 """
 
 
@@ -119,24 +144,8 @@ def test_missing_and_empty_files(tmp_path: Path) -> None:
         read_configuration(write(tmp_path, ""))
 
 
-def test_columns_and_parameters_from_python() -> None:
-    assert read_column("x", "integer").kind is Kind.INTEGER
-    for bad in (5, {}, {"step": 1}):
-        with pytest.raises(InvalidInput, match="must be a table with a type"):
-            read_column("x", bad)
-    assert read_parameters({}).quantile == Fraction(1, 20)
-    with pytest.raises(InvalidInput, match="must be a table"):
-        read_parameters([1])
-
-
-def test_timestamps_with_a_zone_are_utc() -> None:
-    assert since_1970("1970-01-01T02:00:00+02:00", Kind.TIMESTAMP) == 0
-    first = since_1970("0001-01-01T00:00:00", Kind.TIMESTAMP)
-    assert since_1970("0001-01-01T00:00:00+01:00", Kind.TIMESTAMP) == first - 3600 * 10**6
-
-
-def test_every_setting_is_documented() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "configuration.md").read_text()
+def test_every_key_of_a_data_set_is_documented() -> None:
+    page = PAGE.read_text()
     for key in DATASET_KEYS:
         assert f"`{key}`" in page, key
 
@@ -190,8 +199,69 @@ def test_the_format_of_a_csv_file(tmp_path: Path) -> None:
             read_configuration(write(tmp_path, wrong))
 
 
-def test_bounds_beyond_what_is_told_apart_are_refused() -> None:
-    read_column("x", {"type": "integer", "bounds": [-(2**62), 2**62]})
-    for declared in ({"type": "integer", "bounds": [0, 2**62 + 1]}, {"type": "number", "bounds": [0, "5e12"]}):
-        with pytest.raises(InvalidInput, match=r"^column 'x': bounds must lie within 2\^62 steps"):
-            read_column("x", declared)
+def test_no_password_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "idios.toml"
+    path.write_text(PASSWORDS)
+    configuration = read_configuration(path, {})
+    assert "hunter2" in configuration.ledger_url
+    assert "hunter3" in configuration.datasets["people"].source
+    assert "hunter" not in repr(configuration)
+
+
+# [server] and the environment: read strictly, in the right order, and documented.
+
+
+def test_the_environment_comes_before_the_file(tmp_path: Path) -> None:
+    (tmp_path / "idios.toml").write_text(SERVER)
+    found = read_configuration(
+        tmp_path / "idios.toml",
+        {"IDIOS_PORT": "9000", "IDIOS_LEDGER_URL": "postgresql://base", "IDIOS_LEDGER_KEY_FILE": "/keys/ledger.key"},
+    )
+    assert (found.server.port, found.server.host) == (9000, "0.0.0.0")
+    assert found.ledger_url == "postgresql://base"
+    assert found.key_file == Path("/keys/ledger.key")
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"prot": 1}, "known are host, port"),
+        ({"port": "8000"}, "port must be a whole number, got '8000'"),
+        ({"port": True}, "port must be a whole number"),
+        ({"port": 70000}, "at most 65535"),
+        ({"workers": 0}, "workers must be at least 1, got 0"),
+        ({"log_questions": "yes"}, "log_questions must be true or false"),
+        ({"tls_key": "key.pem"}, "both tls_cert and tls_key"),
+        ({"behind_proxy": "localhost"}, "behind_proxy must be the address of a proxy"),
+        ({"behind_proxy": "127.0.0.1, proxy.example.org"}, "behind_proxy must be the address of a proxy"),
+        ({"behind_proxy": "10.0.0.1/8"}, "behind_proxy must be the address of a proxy"),
+        ({"behind_proxy": "127.0.0.1,"}, "behind_proxy must be the address of a proxy"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(table: dict[str, object], told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        read_settings(table, {})
+
+
+@pytest.mark.parametrize("written", ["127.0.0.1", "::1", "10.1.2.0/24, fd00:1::/64", "10.0.0.0/8"])
+def test_proxies_are_addresses_and_networks(written: str) -> None:
+    assert not read_settings({"behind_proxy": written}, {}).believes_anybody
+
+
+@pytest.mark.parametrize("written", ["*", "0.0.0.0/0", "::/0", "127.0.0.1, 0.0.0.0/1", "2000::/3"])
+def test_settings_that_believe_any_proxy_are_known(written: str) -> None:
+    assert read_settings({"behind_proxy": written}, {}).believes_anybody
+
+
+def test_a_variable_is_read_as_its_key(tmp_path: Path) -> None:
+    assert read_settings({}, {"IDIOS_LOG_QUESTIONS": "True"}).log_questions
+    assert read_settings({}, {"IDIOS_HOST": "8080"}).host == "8080"
+    for bad in ("eighty", "8_0", "８０", "--80", "-", "9" * 5000):
+        with pytest.raises(ConfigurationError, match="IDIOS_PORT"):
+            read_settings({}, {"IDIOS_PORT": bad})
+
+
+def test_every_key_of_the_server_is_documented() -> None:
+    table = PAGE.read_text().partition("## `[server]`")[2].partition("\n## ")[0]
+    for key in SERVER_KEYS:
+        assert f"`{key}`" in table, key

@@ -267,6 +267,7 @@ FAR = [Decimal("1E+500"), -(10**400), Fraction(10**900, 7), Decimal("-1E-500"), 
 PROTECTIONS = [{}, {"protection": "group", "group": 2}, {"protection": "differential", "delta": 1e-6}]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.one_of(st.integers(), st.decimals(), st.fractions(), st.floats(), st.none()), max_size=8),

@@ -17,7 +17,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import idios
-from idios.backends.base import Backend, Watch
+from idios.backends.base import Backend, CancellationToken
 from idios.core.sampling import SeededSource
 from idios.errors import (
     AnswerFailed,
@@ -32,7 +32,7 @@ from idios.errors import (
 )
 from idios.ledger import Ledger
 from idios.party import TrustedParty
-from idios.releasing import release
+from idios.release import draw_cell
 
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
@@ -144,8 +144,8 @@ def test_public_counts_are_exact_and_free(party: TrustedParty) -> None:
 
 
 def test_quote_touches_no_data(party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> None:
-    for holding in party.holdings.values():
-        monkeypatch.setattr(holding.backend, "summarise", _never)
+    for dataset in party.datasets.values():
+        monkeypatch.setattr(dataset.backend, "summarise", _never)
     quote = party.quote("SELECT COUNT(*), MEDIAN(income) FROM people WHERE age > 30", 1)
     assert quote.cost == 1
     assert set(quote.split.values()) == {Fraction(1, 2)}
@@ -181,7 +181,7 @@ def test_fitted_values_that_are_too_cheap_are_refused_before_anything_is_charged
 
 def test_weights(party: TrustedParty) -> None:
     quote = party.quote(
-        "SELECT COUNT(*) AS n, MEDIAN(income) AS m FROM people WHERE age > 1", 1, weights={"n": 1, "m": 3}
+        "SELECT COUNT(*) AS n, MEDIAN(income) AS m FROM people WHERE age > 1", 1, split={"n": 1, "m": 3}
     )
     assert quote.split == {"n": Fraction(1, 4), "m": Fraction(3, 4)}
 
@@ -191,8 +191,8 @@ def _never(*given: object) -> Any:
 
 
 def test_refusals_come_before_the_charge_and_the_data(party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> None:
-    for holding in party.holdings.values():
-        monkeypatch.setattr(holding.backend, "summarise", _never)
+    for dataset in party.datasets.values():
+        monkeypatch.setattr(dataset.backend, "summarise", _never)
     for sql, epsilon, error in [
         ("SELECT MAX(income) FROM people", 1, Unanswerable),
         ("SELECT SUM(income) FROM people", 1, Unanswerable),
@@ -225,7 +225,7 @@ def test_the_budget_ends(party: TrustedParty) -> None:
 def test_whatever_fails_after_the_charge_is_one_constant_message(
     party: TrustedParty, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    backend: Backend = party.holdings["people"].backend
+    backend: Backend = party.datasets["people"].backend
     right = backend.summarise
     messages = set()
     for failure in (ValueError("secret 4711"), MemoryError(), OSError("gone")):
@@ -260,18 +260,18 @@ def test_a_stopped_question_stays_charged_and_is_completed_by_the_same(
 
     def stopping(step: str, share: float) -> None:
         told.append(step)
-        watch.stop()
+        cancellation.cancel()
 
-    watch = Watch(stopping)
+    cancellation = CancellationToken(stopping)
     with pytest.raises(AnswerFailed) as caught:
-        party.query(sql, 1, watch=watch)
+        party.query(sql, 1, cancellation=cancellation)
     assert caught.value.__cause__ is None
     assert len(told) == 1
     assert party.ledger.balance("people").epsilon.spent == 1
     [entry] = party.ledger.entries(kinds=("failed",))
     assert json.loads(entry.payload)["detail"] == "stopped"
     assert [record.levelname for record in caplog.records] == ["INFO"]
-    answer = party.query(sql, 1, watch=Watch(lambda step, share: told.append(step)))
+    answer = party.query(sql, 1, cancellation=CancellationToken(lambda step, share: told.append(step)))
     assert answer.value is not None
     assert not answer.stored
     assert told[-1] == "summarised"
@@ -282,18 +282,18 @@ def test_a_stopped_question_stays_charged_and_is_completed_by_the_same(
 def test_a_stop_between_the_summaries_and_the_noise_is_in_time(
     party: TrustedParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch = Watch()
-    backend = party.holdings["people"].backend
+    cancellation = CancellationToken()
+    backend = party.datasets["people"].backend
     right = backend.summarise
 
     def summarise(*given: Any) -> Any:
         found = right(*given)
-        watch.stop()
+        cancellation.cancel()
         return found
 
     monkeypatch.setattr(backend, "summarise", summarise)
     with pytest.raises(AnswerFailed):
-        party.query("SELECT MEDIAN(income) FROM people", 1, watch=watch)
+        party.query("SELECT MEDIAN(income) FROM people", 1, cancellation=cancellation)
     assert not party.ledger.answers("people")
 
 
@@ -337,12 +337,12 @@ def test_for_a_limited_party_the_other_data_sets_do_not_exist(party: TrustedPart
 
 def test_a_callers_key_is_for_one_question(party: TrustedParty) -> None:
     sql = "SELECT MEDIAN(income) FROM people"
-    first = party.query(sql, 1, once="abc")
-    again = party.query(sql, 1, once="abc")
+    first = party.query(sql, 1, idempotency_key="abc")
+    again = party.query(sql, 1, idempotency_key="abc")
     assert again.stored
     assert again.value == first.value
     with pytest.raises(KeyReused):
-        party.query("SELECT MEDIAN(age) FROM people", 1, once="abc")
+        party.query("SELECT MEDIAN(age) FROM people", 1, idempotency_key="abc")
     assert party.ledger.balance("people").epsilon.spent == 1
 
 
@@ -446,13 +446,13 @@ age = {{ type = "integer", bounds = [0, 120] }}
     config = tmp_path / "idios.toml"
     config.write_text(declared.format(name="people") + declared.format(name="others"))
     with TrustedParty.from_config(config, retired=False) as party:
-        assert set(party.holdings) == {"people", "others"}
+        assert set(party.datasets) == {"people", "others"}
         party.ledger.retire("others")
     with pytest.raises(NotPermitted, match="retired"):
         TrustedParty.from_config(config)
     (tmp_path / "others.parquet").unlink()  # the data of what is retired may be gone
     with TrustedParty.from_config(config, retired=False) as party:
-        assert set(party.holdings) == {"people"}
+        assert set(party.datasets) == {"people"}
         assert party.query("SELECT MEDIAN(age) FROM people", 1).value is not None
 
 
@@ -527,8 +527,8 @@ def test_the_noise_is_what_the_inspection_says() -> None:
         sql = "SELECT MEDIAN(age) FROM people WHERE age < 80"
         inspection = party.inspect(sql, 1)
         plan, source = party.plan(sql, 1), SeededSource(5)
-        [[seen]] = party.holdings["people"].backend.summarise(plan)
-        drawn = [float(str(release(plan, plan.aggregates[0], seen, source)[0])) for _ in range(1000)]
+        [[seen]] = party.datasets["people"].backend.summarise(plan)
+        drawn = [float(str(draw_cell(plan, plan.aggregates[0], seen, source)[0])) for _ in range(1000)]
         scale, value = float(inspection.noise["scale"]), float(inspection.value)
         assert np.mean([abs(d - value) for d in drawn]) == pytest.approx(scale, rel=0.15)
 
@@ -557,7 +557,7 @@ def test_a_column_declared_not_nullable_that_misses_values_is_answered_all_the_s
                 answer = party.query(question, 1)
                 told.append((answer.rows, answer.epsilon))
             assert 20_000 < party.query("SELECT MEDIAN(income) FROM people", 5).value < 24_000
-            assert party.holdings["people"].backend.check().sound == (table is as_declared)
+            assert party.datasets["people"].backend.check().sound == (table is as_declared)
     assert told[:5] == told[5:], "exact and free, and the same for both"
     assert [row["COUNT(*)"] for row in told[0][0]] == [500]
     assert [record.name for record in caplog.records] == ["idios.controller"]

@@ -71,6 +71,7 @@ def tables(seed: int, count: int) -> Iterator[list[Record]]:
         yield [rng.choice(RECORDS) for _ in range(rng.randint(1, 6))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", ["replace", "add-remove"])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_local_sensitivity_through_sql(notion: str, grouped: bool) -> None:

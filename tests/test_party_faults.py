@@ -18,7 +18,7 @@ SQL = "SELECT MEDIAN(x) FROM t"
 SCRIPT = """
 import os, signal, sys
 from idios.party import TrustedParty
-import idios.releasing as module
+import idios.release as module
 
 folder, step = sys.argv[1:]
 columns = {"x": {"type": "integer"}}
@@ -30,9 +30,9 @@ def die(*given, **named):
 if step == "before reserving":
     party.ledger.reserve = die
 elif step == "before reading":
-    party.holdings["t"].backend.summarise = die
+    party.datasets["t"].backend.summarise = die
 elif step == "before calibrating":
-    module.release = die
+    module.draw_cell = die
 elif step == "before releasing":
     party.ledger.release = die
 elif step == "before answering":

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from idios.backends.duckdb import DuckDbChannel
+from idios.backends.duckdb import DuckDbConnection
 from idios.errors import IdiosError, QuestionRefused
 from idios.party import TrustedParty
 
@@ -147,6 +147,7 @@ def party() -> Any:
         yield opened
 
 
+@pytest.mark.slow
 def test_ten_thousand_questions(party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(11)
     outcomes: Counter[str] = Counter()
@@ -182,13 +183,13 @@ def test_hostile_questions_are_refused(party: TrustedParty, sql: str) -> None:
 def test_no_word_of_a_question_reaches_the_engine(party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names, literals and aliases of the analyst's text: the engine sees grid points and the declared columns."""
     seen: list[str] = []
-    run = DuckDbChannel.run
+    run = DuckDbConnection.run
 
-    def spy(self: DuckDbChannel, given: Any) -> Any:
+    def spy(self: DuckDbConnection, given: Any) -> Any:
         seen.append(str(given))
         return run(self, given)
 
-    monkeypatch.setattr(DuckDbChannel, "run", spy)
+    monkeypatch.setattr(DuckDbConnection, "run", spy)
     condition = "region = 'strangezz' OR age < 31415 AND income < 27182.8"
     party.query(f"SELECT MEDIAN(income) AS aliaszz, COUNT(*) FROM people WHERE {condition}", 1)
     text = " ".join(seen)
@@ -198,7 +199,7 @@ def test_no_word_of_a_question_reaches_the_engine(party: TrustedParty, monkeypat
 
 
 def test_the_engine_is_shut_off_from_other_files(party: TrustedParty) -> None:
-    connection = party.holdings["people"].backend._attached.cursors[1]  # type: ignore[attr-defined]
+    connection = party.datasets["people"].backend._attached.cursors[1]  # type: ignore[attr-defined]
     with pytest.raises(duckdb.Error):
         connection.execute("SELECT * FROM read_csv('/etc/passwd')")
     with pytest.raises(duckdb.Error):

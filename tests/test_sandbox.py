@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from idios import sandbox as module
-from idios.config import read_columns
+from idios.datasets import read_columns
 from idios.errors import IdiosError, Unanswerable
 from idios.party import TrustedParty
-from idios.sandbox import ROWS, twin
+from idios.sandbox import ROWS, make_twin
 
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
@@ -76,7 +76,7 @@ def test_whatever_the_party_would_answer_is_answered_without_data_or_account(
     with opened(neighbours=neighbours, protection=protection, **options) as party:
         before = party.ledger.head()
         for name in ("summarise", "rows", "check"):
-            monkeypatch.setattr(party.holdings["people"].backend, name, _never)
+            monkeypatch.setattr(party.datasets["people"].backend, name, _never)
         answered = 0
         for statistic in STATISTICS:
             sql = f"SELECT {statistic} FROM people"
@@ -121,18 +121,18 @@ def test_the_twin_follows_from_the_declaration_alone() -> None:
     for rows in (10, 99):
         with opened(rows) as party:
             party.sandbox(sql, 1)
-            backend = party.sandbox.twins.of(party.holdings["people"].dataset)
+            backend = party.twins.of(party.datasets["people"].dataset)
             tables.append([backend.points(name).to_pylist() for name in COLUMNS])  # type: ignore[attr-defined]
             assert backend.rows() == ROWS
             assert backend.check().sound
     assert tables[0] == tables[1]
-    assert twin(read_columns(COLUMNS)).equals(twin(read_columns(COLUMNS)))
+    assert make_twin(read_columns(COLUMNS)).equals(make_twin(read_columns(COLUMNS)))
     changed = read_columns(COLUMNS | {"age": {"type": "integer", "bounds": [0, 121], "nullable": False}})
-    assert not twin(changed)["age"].equals(twin(read_columns(COLUMNS))["age"])
+    assert not make_twin(changed)["age"].equals(make_twin(read_columns(COLUMNS))["age"])
 
 
 def test_values_are_spread_over_what_is_declared() -> None:
-    table = twin(read_columns(COLUMNS))
+    table = make_twin(read_columns(COLUMNS))
     for name, declared in COLUMNS.items():
         assert table[name].null_count == (0 if declared.get("nullable") is False else ROWS // 20)
     age = table["age"].to_numpy()
@@ -177,7 +177,7 @@ def test_values_are_spread_over_what_is_declared() -> None:
 )
 def test_odd_declarations_have_twins(declared: dict[str, Any]) -> None:
     [column] = read_columns({"x": declared}).values()
-    table = twin({"x": column})
+    table = make_twin({"x": column})
     assert len(table) == ROWS
     dataset = {"x": declared}
     source = {"x": table["x"]}  # fits whatever is declared
@@ -190,7 +190,7 @@ def test_odd_declarations_have_twins(declared: dict[str, Any]) -> None:
         low = declared.get("bounds", [None])[0]
         if isinstance(low, int):
             assert Fraction(answer.exact_rows[0][answer.columns[0]] or 0) >= low
-        assert party.sandbox.twins.of(party.holdings["t"].dataset).check().sound
+        assert party.twins.of(party.datasets["t"].dataset).check().sound
 
 
 def test_a_twin_is_made_once_and_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,9 +198,9 @@ def test_a_twin_is_made_once_and_only_when_asked(monkeypatch: pytest.MonkeyPatch
 
     def counting(columns: Any) -> Any:
         made.append(columns)
-        return twin(columns)
+        return make_twin(columns)
 
-    monkeypatch.setattr(module, "twin", counting)
+    monkeypatch.setattr(module, "make_twin", counting)
     with opened() as party:
         assert not made
         with pytest.raises(IdiosError):
@@ -215,7 +215,7 @@ def test_a_limited_party_has_no_sandbox_for_the_rest() -> None:
     with opened() as party:
         party.sandbox("SELECT COUNT(*) FROM people", 1)
         limited = party.limited_to(["people"])
-        assert limited.sandbox.twins is party.sandbox.twins
+        assert limited.twins is party.twins
         assert limited.sandbox("SELECT COUNT(*) FROM people", 1).value == ROWS
         with pytest.raises(IdiosError):
             party.limited_to([]).sandbox("SELECT COUNT(*) FROM people", 1)

@@ -1,78 +1,98 @@
-"""``idios.toml``: what a controller writes, read strictly.
+"""``idios.toml`` and the environment: what a controller configures, read strictly.
 
 Rules:
 
 1. A key that is not known is an error that lists the known ones; nothing is ignored.
-2. Everything declared is public. Nothing is completed by looking at the data.
+2. The environment replaces what the file says of the server and the ledger: IDIOS_HOST, IDIOS_PORT, … name the keys of
+   ``[server]``, IDIOS_LEDGER_URL and IDIOS_LEDGER_KEY_FILE those of ``[ledger]``. A command's own flags come before
+   both.
+3. Two data sets over one table are two budgets for the same people, and what both release about a person adds up: the
+   file must say that this is meant.
 """
 
 from __future__ import annotations
 
-import datetime
+import logging
 import os
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from idios.backends.csv import CsvFormat
-from idios.backends.moments import microseconds
-from idios.core.calibration import Level, Protection
-from idios.core.domain import Categories, Domain, Kind, default_step
-from idios.core.exact import exact, positive, whole
-from idios.core.neighbours import Neighbours
-from idios.errors import ConfigurationError, InvalidInput
-from idios.query.schema import Column, Dataset, Parameters
-from idios.settings import LEDGER_VARIABLES, Settings, read_settings
-from idios.sharing import sharing
+from idios.backends.base import split_table_name
+from idios.core.exact import text
+from idios.datasets import DatasetConfig, declare
+from idios.errors import ConfigurationError, InvalidInput, SourceError
+from idios.ledger import Ledger
 
-MIN_EPSILON = Fraction(1, 20)
-MAX_GROUPS = 1000
-DELTA_QUESTIONS = 100
-"""How many questions the δ budget allows, unless ``delta_budget`` is declared."""
-RELEASE_SECONDS = Fraction(1, 4)
-"""When a server's answers leave at `differential`: after this time, twice, four times it, …"""
-
-COLUMN_KEYS = ("type", "step", "bounds", "nullable", "values", "decimals")
-DATASET_KEYS = (
-    "source",
-    "csv",
-    "shares_source",
-    "version",
-    "neighbours",
-    "protection",
-    "analysts",
-    "group",
-    "delta",
-    "delta_budget",
-    "floor",
-    "fineness",
-    "width",
-    "budget",
-    "min_epsilon",
-    "max_groups",
-    "parameters",
-    "release_seconds",
-    "columns",
-)
 LEDGER_KEYS = ("url", "key_file")
-PARAMETER_KEYS = ("quantile", "k", "trim")
+LEDGER_VARIABLES = {"url": "IDIOS_LEDGER_URL", "key_file": "IDIOS_LEDGER_KEY_FILE"}
+PREFIX = "IDIOS_"
+ANY_PROXY = "*"
+NARROWEST = (8, 16)
+"""How long a prefix of a network of proxies is at least, of IPv4 and of IPv6, unless it is the whole world."""
+
+log = logging.getLogger("idios.controller")
 
 
 @dataclass(frozen=True)
-class Declared:
-    """One data set of a configuration: what is public, where the data is, and what may be spent."""
+class Settings:
+    """``[server]``: how the server listens, and how much of it each caller may use."""
 
-    dataset: Dataset
-    source: str = field(repr=False)  # an address may hold a password
-    budget: Fraction
-    delta_budget: Fraction
-    csv_format: CsvFormat = field(default_factory=CsvFormat)
-    analysts_trusted: bool = False
-    release_seconds: Fraction = Fraction(0)
-    shares_source: bool = False
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    tls_cert: str = ""
+    tls_key: str = ""
+    behind_proxy: str = ""
+    requests_per_minute: int = 600
+    requests_per_minute_address: int = 1200
+    concurrent_questions: int = 8
+    waiting_questions: int = 128
+    question_seconds: int = 600
+    wait_seconds: int = 30
+    shutdown_seconds: int = 30
+    body_bytes: int = 65_536
+    session_hours: int = 12
+    log_questions: bool = False
+
+    def __post_init__(self) -> None:
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if setting.type != "int":
+                continue
+            least = 0 if setting.name in ("port", "shutdown_seconds", "waiting_questions") else 1
+            if value < least:
+                raise ConfigurationError(f"[server]: {setting.name} must be at least {least}, got {value}")
+        if self.port > 65_535:
+            raise ConfigurationError(f"[server]: port must be at most 65535, got {self.port}")
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise ConfigurationError("[server]: TLS needs both tls_cert and tls_key, the files of a certificate")
+        if not all(_is_proxy(address) for address in self.proxies):
+            raise ConfigurationError(
+                "[server]: behind_proxy must be the address of a proxy or its network, such as 127.0.0.1 or "
+                f"10.1.2.0/24, several with commas between; got {self.behind_proxy!r}"
+            )
+
+    @property
+    def proxies(self) -> list[str]:
+        """The addresses and networks whose X-Forwarded headers are believed."""
+        return [address.strip() for address in self.behind_proxy.split(",")] if self.behind_proxy else []
+
+    @property
+    def believes_anybody(self) -> bool:
+        """Whether the believed networks are too large to be the operator's own proxies."""
+        return any(
+            address == ANY_PROXY or ("/" in address and ip_network(address).prefixlen < NARROWEST[":" in address])
+            for address in self.proxies
+        )
+
+
+SERVER_KEYS = tuple(setting.name for setting in fields(Settings))
 
 
 @dataclass(frozen=True)
@@ -80,9 +100,9 @@ class Configuration:
     """A whole ``idios.toml``; paths in it are relative to its own folder."""
 
     folder: Path
-    ledger_url: str = field(repr=False)  # and so may this one
+    ledger_url: str = field(repr=False)  # an address may hold a password
     key_file: Path | None
-    datasets: Mapping[str, Declared]
+    datasets: Mapping[str, DatasetConfig]
     server: Settings
 
 
@@ -91,215 +111,164 @@ def read_configuration(path: str | Path, environment: Mapping[str, str] | None =
     variables = os.environ if environment is None else environment
     file = Path(path)
     try:
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigurationError(f"there is no configuration file {file}; `idios init` writes one") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}") from None
-    _only(raw, ("ledger", "server", "datasets"), str(file))
-    ledger = dict(_table(raw, "ledger", str(file)))
-    _only(ledger, LEDGER_KEYS, "[ledger]")
-    ledger |= {key: variables[name] for key, name in LEDGER_VARIABLES.items() if name in variables}
-    datasets = _table(raw, "datasets", str(file))
-    if not datasets:
-        raise ConfigurationError(f"{file} declares no data set: add a table [datasets.NAME]")
+    _refuse_unknown(content, ("ledger", "server", "datasets"), str(file))
     folder = file.resolve().parent
+    tables = _table(content, "datasets", str(file))
+    if not tables:
+        raise ConfigurationError(f"{file} declares no data set: add a table [datasets.NAME]")
+    ledger = dict(_table(content, "ledger", str(file)))
+    _refuse_unknown(ledger, LEDGER_KEYS, "[ledger]")
+    ledger |= {key: variables[name] for key, name in LEDGER_VARIABLES.items() if name in variables}
     url = str(ledger.get("url", "sqlite:///ledger.db"))
     if url.startswith("sqlite:///") and not url.startswith("sqlite:////"):
         url = f"sqlite:///{folder / url.removeprefix('sqlite:///')}"
     key_file = folder / str(ledger["key_file"]) if "key_file" in ledger else None
-    found = {name: declare(name, _table(datasets, name, str(file)), folder) for name in datasets}
-    _refuse_sharing(found)
-    return Configuration(folder, url, key_file, found, read_settings(_table(raw, "server", str(file)), variables))
-
-
-def declare(name: str, given: Mapping[str, Any], folder: Path | None = None) -> Declared:
-    """Check what is declared of one data set."""
-    where = f"[datasets.{name}]"
-    _only(given, DATASET_KEYS, where)
-    for key in ("source", "budget", "columns"):
-        if key not in given:
-            raise ConfigurationError(f"{where} needs {key}")
-    source = str(given["source"])
-    if folder is not None and ":" not in source.partition("::")[0] and not Path(source).is_absolute():
-        source = str(folder / source)
     try:
-        protection = Protection.declare(
-            given.get("protection", "individual"),
-            group=given.get("group"),
-            delta=given.get("delta"),
-            floor=given.get("floor"),
-            **{key: given[key] for key in ("fineness", "width") if key in given},
-        )
-        dataset = Dataset(
-            name=name,
-            columns=read_columns(given["columns"]),
-            neighbours=Neighbours.named(given.get("neighbours", "replace")),
-            protection=protection,
-            min_epsilon=positive(given.get("min_epsilon", MIN_EPSILON), "min_epsilon"),
-            max_groups=whole(given.get("max_groups", MAX_GROUPS), "max_groups"),
-            parameters=read_parameters(given.get("parameters", {})),
-            version=str(given["version"]) if "version" in given else "",
-        )
-        budget = positive(given["budget"], "budget")
-        default = protection.delta * DELTA_QUESTIONS
-        delta_budget = exact(given["delta_budget"], "delta_budget") if "delta_budget" in given else default
-        usual = RELEASE_SECONDS if protection.level is Level.DIFFERENTIAL else Fraction(0)
-        csv_format = read_csv_format(given.get("csv"), source)
-        release_seconds = exact(given.get("release_seconds", usual), "release_seconds")
-        if not 0 <= release_seconds <= 60:
-            raise InvalidInput(f"release_seconds must be from 0 (no padding) to 60, got {given['release_seconds']!r}")
+        datasets = {name: declare(name, _table(tables, name, str(file)), folder) for name in tables}
     except InvalidInput as error:
-        raise ConfigurationError(f"{where}: {error}") from None
-    analysts = given.get("analysts")
-    if analysts not in (None, "trusted"):
-        raise ConfigurationError(f'{where}: analysts must be "trusted" where it is given, got {analysts!r}')
-    shares_source = given.get("shares_source", False)
-    if not isinstance(shares_source, bool):
-        raise ConfigurationError(f"{where}: shares_source must be true or false, got {shares_source!r}")
-    delta_budget = min(delta_budget, Fraction(1))
-    return Declared(
-        dataset, source, budget, delta_budget, csv_format, analysts == "trusted", release_seconds, shares_source
+        raise ConfigurationError(str(error)) from None
+    _refuse_shared_sources(datasets)
+    return Configuration(
+        folder, url, key_file, datasets, read_settings(_table(content, "server", str(file)), variables)
     )
 
 
-def read_csv_format(given: Any, source: Any) -> CsvFormat:
-    """Check the declared format of a csv file; RFC 4180 where nothing is declared."""
-    if given is None:
-        return CsvFormat()
-    if not isinstance(given, Mapping):
-        raise InvalidInput(f'csv must be a table such as {{ delimiter = ";", decimal = "," }}, got {given!r}')
-    if not str(source).lower().endswith(".csv"):
-        raise InvalidInput("csv declares the format of a .csv file, and the source is none")
-    return CsvFormat.declare(given)
+def read_settings(table: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
+    """Check what is declared of the server; the environment replaces what the file says.
 
-
-def _refuse_sharing(declared: Mapping[str, Declared]) -> None:
-    """Two budgets for the same people are meant, and said to be, or refused."""
-    for names in sharing({name: one.source for name, one in declared.items()}):
-        if not all(declared[name].shares_source for name in names):
-            listed = " and ".join(f"[datasets.{name}]" for name in names)
-            count = "two" if len(names) == 2 else len(names)
-            raise ConfigurationError(
-                f"{listed} have one source: they are {count} budgets for the same people, whose ε add up. Declare one "
-                "data set, or shares_source = true in each of them if that is meant"
-            )
-
-
-def read_columns(given: Mapping[str, Any]) -> dict[str, Column]:
-    """Check the declared columns; each is a table of its type and what belongs to that."""
-    if not isinstance(given, Mapping) or not given:
-        raise InvalidInput("columns must be a table of at least one column")
-    return {str(name): read_column(str(name), declared) for name, declared in given.items()}
-
-
-def read_column(name: str, given: Any) -> Column:
-    """Check one column.
-
-    >>> read_column("age", {"type": "integer", "bounds": [0, 120], "nullable": False}).grid
-    Domain(step=Fraction(1, 1), lower=0, upper=120)
+    >>> read_settings({"port": 8080}, {"IDIOS_PORT": "9000", "IDIOS_LOG_QUESTIONS": "true"}).port
+    9000
     """
-    if isinstance(given, Column):
-        return given
-    if isinstance(given, str):
-        given = {"type": given}
-    if not isinstance(given, Mapping) or "type" not in given:
-        raise InvalidInput(f'column {name!r} must be a table with a type, such as {{ type = "integer" }}')
-    unknown = [key for key in given if key not in COLUMN_KEYS]
-    if unknown:
-        raise InvalidInput(f"column {name!r}: {unknown[0]!r} is not known; known are {', '.join(COLUMN_KEYS)}")
-    declared = dict(given)
-    if declared["type"] == "boolean":
-        declared |= {"type": "integer", "bounds": (0, 1)}
+    _refuse_unknown(table, SERVER_KEYS, "[server]")
+    settings = {key: _check_type(key, value, "[server]") for key, value in table.items()}
+    for key in SERVER_KEYS:
+        variable = PREFIX + key.upper()
+        if variable in environment:
+            value = _parse_variable(key, environment[variable])
+            settings[key] = _check_type(key, value, f"the environment's {variable}")
+    return Settings(**settings)
+
+
+def _parse_variable(key: str, written: str) -> Any:
+    """A variable's text as the type of its key, or the text itself where it is no such value."""
+    kind = type(getattr(Settings, key))
+    if kind is int and re.fullmatch("-?[0-9]{1,20}", written.strip()):
+        return int(written)
+    if kind is bool and written.strip().lower() in ("true", "false"):
+        return written.strip().lower() == "true"
+    return written
+
+
+def _check_type(key: str, value: Any, where: str) -> Any:
+    kind = type(getattr(Settings, key))
+    if type(value) is not kind:
+        required = {int: "a whole number", bool: "true or false", str: "text"}[kind]
+        raise ConfigurationError(f"{where}: {key} must be {required}, got {value!r}")
+    return value
+
+
+def _is_proxy(written: str) -> bool:
+    """Whether uvicorn can match it: an address or a network, as a host name would match no address."""
     try:
-        kind = Kind(declared["type"])
+        return written == ANY_PROXY or bool(ip_network(written) if "/" in written else ip_address(written))
     except ValueError:
-        types = ", ".join([*Kind, "boolean"])
-        raise InvalidInput(f"column {name!r}: type must be one of {types}, got {declared['type']!r}") from None
-    nullable = declared.get("nullable", True)
-    if not isinstance(nullable, bool):
-        raise InvalidInput(f"column {name!r}: nullable must be true or false, got {nullable!r}")
-    try:
-        domain = _domain(kind, declared)
-    except InvalidInput as error:
-        raise InvalidInput(f"column {name!r}: {error}") from None
-    return Column(name, kind, domain, nullable)
+        return False
 
 
-def _domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
-    if kind is Kind.CATEGORY:
-        for key in ("step", "bounds", "decimals"):
-            if key in given:
-                raise InvalidInput(f"{key} belongs to numeric columns; a category declares values")
-        values = given.get("values")
-        if not isinstance(values, Sequence) or isinstance(values, str):
-            raise InvalidInput('a category column declares its values, such as values = ["a", "b"]')
-        return Categories(tuple(str(value) for value in values))
-    if "values" in given:
-        raise InvalidInput("values belong to category columns")
-    decimals = whole(given["decimals"], "decimals", least=0) if "decimals" in given else None
-    if kind is Kind.DECIMAL and decimals is None and "step" not in given:
-        raise InvalidInput("a decimal column declares its step, such as step = 0.01, or its decimals")
-    step = given.get("step", default_step(kind, decimals or 0))
-    bounds = given.get("bounds")
-    if bounds is not None and kind in (Kind.DATE, Kind.TIMESTAMP):
-        if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
-            raise InvalidInput(f"bounds must be a pair (lower, upper), got {bounds!r}")
-        bounds = tuple(None if b is None else since_1970(b, kind) for b in bounds)
-    return Domain.declare(step=step, bounds=bounds)
-
-
-def since_1970(moment: Any, kind: Kind) -> Fraction:
-    """Days (of a date) or microseconds (of a timestamp, UTC) since 1970-01-01.
-
-    >>> since_1970("1970-01-03", Kind.DATE), since_1970("1970-01-01T00:00:01", Kind.TIMESTAMP)
-    (Fraction(2, 1), Fraction(1000000, 1))
-    """
-    try:
-        if isinstance(moment, str):
-            moment = datetime.datetime.fromisoformat(moment)
-        if not isinstance(moment, datetime.datetime):
-            moment = datetime.datetime(moment.year, moment.month, moment.day)
-    except (ValueError, AttributeError):
-        raise InvalidInput(f"a bound must be a date such as 2026-01-31, got {moment!r}") from None
-    found = microseconds(moment)
-    return Fraction(found, 86_400_000_000) if kind is Kind.DATE else Fraction(found)
-
-
-def read_parameters(given: Any) -> Parameters:
-    """Check which ranks, orders and shares analysts may name; false lifts a restriction."""
-    if isinstance(given, Parameters):
-        return given
-    if not isinstance(given, Mapping):
-        raise InvalidInput("parameters must be a table of quantile, k and trim")
-    unknown = [key for key in given if key not in PARAMETER_KEYS]
-    if unknown:
-        raise InvalidInput(f"parameters: {unknown[0]!r} is not known; known are {', '.join(PARAMETER_KEYS)}")
-    usual = Parameters()
-    free = {key: None for key in PARAMETER_KEYS if given.get(key) is False}
-    steps = {
-        key: positive(given[key], f"parameters.{key}")
-        for key in ("quantile", "trim")
-        if key in given and key not in free
-    }
-    orders = {}
-    if "k" in given and "k" not in free:
-        listed = given["k"]
-        if not isinstance(listed, Sequence) or isinstance(listed, str):
-            raise InvalidInput(f"parameters.k must be a list of whole numbers, got {listed!r}")
-        orders["k"] = frozenset(whole(k, "parameters.k") for k in listed)
-    chosen: dict[str, Any] = {"quantile": usual.quantile, "k": usual.k, "trim": usual.trim, **steps, **orders, **free}
-    return Parameters(**chosen)
-
-
-def _only(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    unknown = [key for key in given if key not in known]
+def _refuse_unknown(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    unknown = [key for key in table if key not in known]
     if unknown:
         raise ConfigurationError(f"{where}: {unknown[0]!r} is not known; known are {', '.join(known)}")
 
 
-def _table(given: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
-    found = given.get(key, {})
-    if not isinstance(found, Mapping):
+def _table(content: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    table = content.get(key, {})
+    if not isinstance(table, Mapping):
         raise ConfigurationError(f"{where}: {key} must be a table")
-    return found
+    return table
+
+
+# Data sets about the same people.
+
+
+def find_shared_sources(sources: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """The names of the data sets of every source that has several of them.
+
+    Public facts alone tell whether two sources are one: a file's place on the disk, whatever its name there, and a
+    table's name and database. A copy, a view or another name of a host cannot be told from other people's data.
+
+    >>> find_shared_sources({"people": "spark:people", "adults": "spark:default.People", "firms": "spark:firms"})
+    [('people', 'adults')]
+    """
+    names_by_source: dict[Hashable, list[str]] = {}
+    for name, source in sources.items():
+        names_by_source.setdefault(_identify_source(source), []).append(name)
+    return [tuple(names) for names in names_by_source.values() if len(names) > 1]
+
+
+def warn_of_shared_sources(configuration: Configuration, names: Collection[str], ledger: Ledger) -> None:
+    """Tell the controller what those of these data sets that share a source may cost the people in it together."""
+    for shared in find_shared_sources({name: configuration.datasets[name].source for name in names}):
+        total = sum(ledger.balance(name).epsilon.budget or 0 for name in shared)
+        log.warning(
+            "%s have one source: about the same people up to ε = %s may be spent, the sum of their budgets",
+            " and ".join(shared),
+            text(total),
+        )
+
+
+def _refuse_shared_sources(datasets: Mapping[str, DatasetConfig]) -> None:
+    """Refuse two budgets for the same people, unless each of them is declared to share its source."""
+    for names in find_shared_sources({name: config.source for name, config in datasets.items()}):
+        if not all(datasets[name].shares_source for name in names):
+            tables = " and ".join(f"[datasets.{name}]" for name in names)
+            count = "two" if len(names) == 2 else len(names)
+            raise ConfigurationError(
+                f"{tables} have one source: they are {count} budgets for the same people, whose ε add up. Declare one "
+                "data set, or shares_source = true in each of them if that is meant"
+            )
+
+
+def _identify_source(source: str) -> Hashable:
+    if source.startswith(("postgresql://", "postgres://")):
+        return _identify_postgresql(source)
+    if source.startswith("spark:"):
+        return "spark", _identify_table(source.removeprefix("spark:").lower(), "default")
+    path, _, table = source.partition("::")
+    within = _identify_table(table.lower(), "main") if table else ()
+    try:
+        status = os.stat(path)
+    except OSError:
+        return "path", os.path.realpath(path), within
+    return "file", status.st_dev, status.st_ino, within
+
+
+def _identify_postgresql(source: str) -> Hashable:
+    """Host, port, database and table, without the user, who sees the same table as others."""
+    parts = urlsplit(source)
+    options = dict(parse_qsl(parts.query))
+    try:
+        host, port = parts.hostname or "", parts.port
+    except ValueError:  # several hosts, or a port that is none
+        host, port = parts.netloc.rpartition("@")[2].lower(), None
+    host = options.get("host", unquote(host)).lower()
+    user = options.get("user", unquote(parts.username or ""))
+    database = options.get("dbname", unquote(parts.path.removeprefix("/"))) or user
+    if host in ("localhost", "127.0.0.1", "::1") or host.startswith("/"):  # a socket is of this machine
+        host = ""
+    table = _identify_table(options.get("table", ""), "public")
+    return "postgresql", host, options.get("port", str(port or 5432)), database, table
+
+
+def _identify_table(written: str, default_schema: str) -> tuple[str, ...]:
+    """A table by its schema and name; the schema is left out where it is the default."""
+    try:
+        parts = split_table_name(written)[-2:]
+    except SourceError:  # raised when the source is opened
+        return (written,)
+    return parts[1:] if len(parts) == 2 and parts[0] == default_schema else parts

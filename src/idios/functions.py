@@ -30,31 +30,14 @@ from inspect import Parameter, Signature, signature
 from typing import Any, Required, TypedDict, TypeVar, Unpack
 
 from idios.backends.arrays import read_bins, read_categories, read_numbers
-from idios.backends.labels import Family, as_written, read_declared
+from idios.backends.labels import Family, read_declared, to_list
 from idios.core.calibration import Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
-from idios.core.exact import Number, exact, positive
+from idios.core.exact import Number, positive
 from idios.core.neighbours import Neighbours
-from idios.core.sampling import weighted_index
-from idios.core.statistics import (
-    Count,
-    Histogram,
-    InterquartileRange,
-    KthLargest,
-    KthSmallest,
-    Maximum,
-    Mean,
-    Median,
-    Minimum,
-    Mode,
-    Quantile,
-    Statistic,
-    Sum,
-    TrimmedMean,
-    Variance,
-    WinsorizedMean,
-)
+from idios.core.statistics import Histogram, find_statistic
 from idios.errors import InvalidInput
+from idios.release import draw_number
 
 Bounds = Sequence[Number | None]
 Plain = int | float | None
@@ -75,9 +58,9 @@ class Options(TypedDict, total=False):
 
 
 def _answer(
-    statistic: Statistic,
+    function: str,
     values: Any,
-    *,
+    *argument: Number,
     epsilon: Number,
     step: Number | None = None,
     bounds: Bounds | None = None,
@@ -89,19 +72,18 @@ def _answer(
     nullable: bool | None = None,
 ) -> Plain:
     """Read, choose, summarise, calibrate, draw: the way of every numeric answer."""
+    statistic = find_statistic(function).make(*argument)
     spent = positive(epsilon, "epsilon")
     notion = Neighbours.named(neighbours)
     declared = Protection.declare(protection, group=group, delta=delta, floor=floor)
     column = read_numbers(values, step=step, bounds=bounds, nullable=nullable)
     choice = choose(statistic, column.domain, notion, column.moves(notion).whole, declared, spent)
     summary = column.summarise(statistic, notion, choice.distance)
-    drawn = calibrate(choice, statistic, summary, declared).draw()
-    if drawn is None:
+    mechanism = calibrate(choice, statistic, summary, declared)
+    answer = draw_number(mechanism, statistic, column.domain, declared.fineness)
+    if answer is None:
         return None
-    low, high = (statistic.place(end, declared.fineness) for end in statistic.range(column.domain))
-    step_of_answer = statistic.answer_step(column.domain, declared.fineness)
-    answer = Fraction(min(max(drawn, low), high)) * step_of_answer
-    if step_of_answer.denominator == 1:
+    if statistic.answer_step(column.domain, declared.fineness).denominator == 1:
         return int(answer)
     try:
         return float(answer)
@@ -109,10 +91,10 @@ def _answer(
         return math.inf if answer > 0 else -math.inf
 
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-def _with_options(function: Function) -> Function:
+def _with_options(function: Decorated) -> Decorated:
     """Show the keywords in the function's signature, for ``help`` and editors."""
     own = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     common = [p for p in signature(_answer).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
@@ -127,19 +109,19 @@ def count(values: Any, **options: Unpack[Options]) -> Plain:
     >>> count([3, 1, 2], epsilon=1, nullable=False)
     3
     """
-    return _answer(Count(), values, **options)
+    return _answer("count", values, **options)
 
 
 @_with_options
 def total(values: Any, **options: Unpack[Options]) -> Plain:
     """Sum a bounded column."""
-    return _answer(Sum(), values, **options)
+    return _answer("total", values, **options)
 
 
 @_with_options
 def mean(values: Any, **options: Unpack[Options]) -> Plain:
     """Average a bounded column; without bounds ask for a median, a trimmed or a winsorized mean."""
-    return _answer(Mean(), values, **options)
+    return _answer("mean", values, **options)
 
 
 @_with_options
@@ -150,61 +132,61 @@ def median(values: Any, **options: Unpack[Options]) -> Plain:
     >>> 25_000 < median(incomes, epsilon=0.5) < 27_000
     True
     """
-    return _answer(Median(), values, **options)
+    return _answer("median", values, **options)
 
 
 @_with_options
 def quantile(values: Any, q: Number, **options: Unpack[Options]) -> Plain:
     """Find the value below which a share q lies, interpolated between ranks."""
-    return _answer(Quantile(exact(q, "q")), values, **options)
+    return _answer("quantile", values, q, **options)
 
 
 @_with_options
 def minimum(values: Any, **options: Unpack[Options]) -> Plain:
     """Find the least value; without a lower bound ask for ``kth_smallest`` with k ≥ 2."""
-    return _answer(Minimum(), values, **options)
+    return _answer("minimum", values, **options)
 
 
 @_with_options
 def maximum(values: Any, **options: Unpack[Options]) -> Plain:
     """Find the greatest value; without an upper bound ask for ``kth_largest`` with k ≥ 2."""
-    return _answer(Maximum(), values, **options)
+    return _answer("maximum", values, **options)
 
 
 @_with_options
 def kth_smallest(values: Any, k: int, **options: Unpack[Options]) -> Plain:
     """Find the k-th smallest value."""
-    return _answer(KthSmallest(k), values, **options)
+    return _answer("kth_smallest", values, k, **options)
 
 
 @_with_options
 def kth_largest(values: Any, k: int, **options: Unpack[Options]) -> Plain:
-    """Find the k-th largest value; k = 2 is the paper's maximum of data that nobody can bound."""
-    return _answer(KthLargest(k), values, **options)
+    """Find the k-th largest value; k = 2 is the paper's maximum of data without known bounds."""
+    return _answer("kth_largest", values, k, **options)
 
 
 @_with_options
 def iqr(values: Any, **options: Unpack[Options]) -> Plain:
     """Find the interquartile range: the difference of the discrete quartiles."""
-    return _answer(InterquartileRange(), values, **options)
+    return _answer("iqr", values, **options)
 
 
 @_with_options
 def trimmed_mean(values: Any, p: Number, **options: Unpack[Options]) -> Plain:
     """Average what is left after cutting ⌊p·n⌋ values off each end."""
-    return _answer(TrimmedMean(exact(p, "p")), values, **options)
+    return _answer("trimmed_mean", values, p, **options)
 
 
 @_with_options
 def winsorized_mean(values: Any, p: Number, **options: Unpack[Options]) -> Plain:
     """Average after setting the ⌊p·n⌋ values at each end to the nearest one that is kept."""
-    return _answer(WinsorizedMean(exact(p, "p")), values, **options)
+    return _answer("winsorized_mean", values, p, **options)
 
 
 @_with_options
 def variance(values: Any, **options: Unpack[Options]) -> Plain:
     """Find the variance (dividing by n) of a bounded column, in squared units."""
-    return _answer(Variance(), values, **options)
+    return _answer("variance", values, **options)
 
 
 @_with_options
@@ -215,10 +197,11 @@ def mode(values: Any, categories: Sequence[Any], **options: Unpack[Options]) -> 
     'a'
     """
     epsilon, notion = _category_options(options)
-    counts = read_categories(values, categories, nullable=options.get("nullable")).counts
-    behind = [max(counts) - count for count in counts]
-    chosen = weighted_index([1] * len(counts), behind, Mode.rate(epsilon, notion))
-    return as_written(categories)[chosen]
+    column = read_categories(values, categories, nullable=options.get("nullable"))
+    statistic = find_statistic("mode").make()
+    choice = choose(statistic, column.domain, notion, column.moves(notion).whole, Protection(), epsilon)
+    drawn = calibrate(choice, statistic, column.summarise(notion), Protection()).draw()
+    return None if drawn is None else to_list(categories)[drawn]
 
 
 @_with_options

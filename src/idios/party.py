@@ -15,41 +15,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from idios import showing
-from idios.answer import Answer, Quote
-from idios.backends.base import Progress, Stopped, Watch
-from idios.config import (
-    DELTA_QUESTIONS,
-    MAX_GROUPS,
-    MIN_EPSILON,
-    Declared,
-    read_columns,
-    read_configuration,
-    read_csv_format,
-    read_parameters,
-)
-from idios.core.calibration import Protection
-from idios.core.exact import Number, positive, whole
-from idios.core.neighbours import Neighbours
+from idios.audit import Costs, Inspection, compute_costs, inspect_plan, plan_levels
+from idios.backends.base import CancellationToken, Cancelled, Progress
+from idios.config import read_configuration, warn_of_shared_sources
+from idios.core.exact import Number
 from idios.core.sampling import Source
-from idios.costs import Costs, at_every_level, costs
+from idios.core.statistics import Parameters
+from idios.datasets import OpenDataset, declare, open_datasets
 from idios.errors import AnswerFailed, NotPermitted
-from idios.holding import Holding, hold
-from idios.inspecting import Inspection, inspected, reaching
-from idios.ledger import Ledger, Request, Reservation, StoredAnswer
+from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
+from idios.model import Answer, Quote, ReleasedTable
 from idios.query.plan import Plan
-from idios.query.planner import plan as make_plan
+from idios.query.planner import make_plan
 from idios.query.question import Question
 from idios.query.reader import read
-from idios.query.schema import Dataset, Parameters
-from idios.query.shares import Weights
-from idios.releasing import compute
-from idios.sandbox import Sandbox, Twins
+from idios.query.split import Split
+from idios.release import Standing, draw_table, make_answer, make_quote
+from idios.sandbox import Twins
 
 log = logging.getLogger("idios.controller")
 
@@ -87,7 +74,7 @@ class Charged:
 class Drawn:
     """The result of computing a charged question, not released yet: an answer, or why there is none."""
 
-    content: str = ""
+    table: ReleasedTable | None = None
     error: Exception | None = None
 
 
@@ -96,14 +83,14 @@ class TrustedParty:
 
     def __init__(
         self,
-        holdings: Mapping[str, Holding],
+        datasets: Mapping[str, OpenDataset],
         ledger: Ledger,
         source: Source | None = None,
         twins: Twins | None = None,
     ) -> None:
-        self.holdings = dict(holdings)
+        self.datasets = dict(datasets)
         self.ledger = ledger
-        self.sandbox = Sandbox(twins or Twins(), self.plan)
+        self.twins = twins or Twins()
         self.source = source
 
     @classmethod
@@ -111,46 +98,63 @@ class TrustedParty:
         cls,
         source: Any,
         *,
-        name: str | None = None,
         columns: Mapping[str, Any],
-        neighbours: str = "replace",
-        protection: str = "individual",
+        budget: Number,
+        name: str | None = None,
+        csv: Mapping[str, Any] | None = None,
+        version: str | None = None,
+        neighbours: str | None = None,
+        protection: str | None = None,
+        analysts: str | None = None,
         group: int | None = None,
         delta: Number | None = None,
-        floor: Number = 1,
-        budget: Number,
-        min_epsilon: Number = MIN_EPSILON,
-        ledger: str | Path | Ledger | None = None,
-        version: str | None = None,
-        max_groups: int = MAX_GROUPS,
+        delta_budget: Number | None = None,
+        floor: Number | None = None,
+        fineness: int | None = None,
+        width: int | None = None,
+        min_epsilon: Number | None = None,
+        max_groups: int | None = None,
         parameters: Mapping[str, Any] | Parameters | None = None,
-        csv: Mapping[str, Any] | None = None,
+        release_seconds: Number | None = None,
+        ledger: str | Path | Ledger | None = None,
         progress: Progress | None = None,
     ) -> TrustedParty:
-        """Hold one table: a file, a data frame or a dict of columns.
+        """Hold one table: a file, an address, a data frame or a dict of columns.
 
-        ``columns`` declares what is public of each column, as in ``idios.toml``; ``csv`` the format of a csv file that
-        does not follow RFC 4180, such as ``{"delimiter": ";", "decimal": ","}``. ``ledger`` is a database address, the
-        path of an SQLite file, or None for one that is forgotten at the end. ``progress`` is called with the name of
-        each step of a slow question and the share of the work that is done.
+        The arguments are the keys of a data set in ``idios.toml``, with the same meaning, defaults and checks:
+        ``columns`` declares what is public of each column, ``csv`` the format of a csv file that does not follow
+        RFC 4180, such as ``{"delimiter": ";", "decimal": ","}``. ``analysts`` and ``release_seconds`` matter on a
+        server only.
+
+        ``ledger`` is a database address, the path of an SQLite file, or None for one that is forgotten at the end.
+        ``progress`` is called with the name of each step of a slow question and the share of the work that is done.
         """
-        named = name or (Path(str(source).partition("::")[0]).stem if isinstance(source, str | Path) else "data")
-        dataset = Dataset(
-            name=named,
-            columns=read_columns(columns),
-            neighbours=Neighbours.named(neighbours),
-            protection=Protection.declare(protection, group=group, delta=delta, floor=floor),
-            min_epsilon=positive(min_epsilon, "min_epsilon"),
-            max_groups=whole(max_groups, "max_groups"),
-            parameters=read_parameters({} if parameters is None else parameters),
-            version=version or "",
-        )
-        delta_budget = min(dataset.protection.delta * DELTA_QUESTIONS, Fraction(1))
-        declared = Declared(dataset, source, positive(budget, "budget"), delta_budget, read_csv_format(csv, source))
+        table = {
+            "source": source,
+            "csv": csv,
+            "version": version,
+            "neighbours": neighbours,
+            "protection": protection,
+            "analysts": analysts,
+            "group": group,
+            "delta": delta,
+            "delta_budget": delta_budget,
+            "floor": floor,
+            "fineness": fineness,
+            "width": width,
+            "budget": budget,
+            "min_epsilon": min_epsilon,
+            "max_groups": max_groups,
+            "parameters": parameters,
+            "release_seconds": release_seconds,
+            "columns": columns,
+        }
+        stem = Path(str(source).partition("::")[0]).stem if isinstance(source, str | Path) else "data"
+        config = declare(name or stem, {key: value for key, value in table.items() if value is not None})
         if isinstance(ledger, Path) or (isinstance(ledger, str) and "://" not in ledger):
             ledger = f"sqlite:///{ledger}"
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger or "sqlite://")
-        return cls(hold([declared], book, progress, retired=True), book)
+        return cls(open_datasets([config], book, progress, retired=True), book)
 
     @classmethod
     def from_config(
@@ -158,17 +162,19 @@ class TrustedParty:
     ) -> TrustedParty:
         """Hold every data set of a configuration file.
 
-        One that the ledger has retired is an error, unless ``retired`` is False: then it is left out, data and all.
+        A retired data set is an error, unless ``retired`` is False: then it is left out, and its data is not read.
         """
         configuration = read_configuration(path)
         ledger = Ledger.open(configuration.ledger_url, configuration.key_file)
-        return cls(hold(configuration.datasets.values(), ledger, progress, retired=retired), ledger)
+        datasets = open_datasets(configuration.datasets.values(), ledger, progress, retired=retired)
+        warn_of_shared_sources(configuration, datasets, ledger)
+        return cls(datasets, ledger)
 
     def close(self) -> None:
         """Close the data and the ledger."""
-        for holding in self.holdings.values():
-            holding.backend.close()
-        self.sandbox.twins.close()
+        for dataset in self.datasets.values():
+            dataset.backend.close()
+        self.twins.close()
         self.ledger.close()
 
     def __enter__(self) -> TrustedParty:
@@ -179,8 +185,8 @@ class TrustedParty:
 
     def limited_to(self, names: Collection[str]) -> TrustedParty:
         """A view of the party with only these data sets; close the party, not the view."""
-        kept = {name: holding for name, holding in self.holdings.items() if name in names}
-        return TrustedParty(kept, self.ledger, self.source, self.sandbox.twins)
+        kept = {name: dataset for name, dataset in self.datasets.items() if name in names}
+        return TrustedParty(kept, self.ledger, self.source, self.twins)
 
     # The way of a question.
 
@@ -189,58 +195,60 @@ class TrustedParty:
         sql: str,
         epsilon: Number,
         *,
-        weights: Weights = None,
+        split: Split = None,
         analyst: str | None = None,
-        once: str | None = None,
-        watch: Watch | None = None,
+        idempotency_key: str | None = None,
+        cancellation: CancellationToken | None = None,
     ) -> Answer:
         """Answer a question for ``epsilon``, charged to the data set and to the analyst (None: the controller).
 
-        ``once`` is the caller's idempotency key: sent again with the same question it is the same request, with another
-        it is refused. ``watch`` reports the steps and may cancel them; the charge stays, and the same question asked
-        again completes it.
+        ``split`` gives the proportions in which the statistics divide ε, by their names; evenly unless given.
+        ``idempotency_key`` is the caller's own: sent again with the same question it is the same request, with another
+        it is refused. ``cancellation`` reports the steps and may cancel them; the charge stays, and the same question
+        asked again completes it.
         """
-        return self.complete(self.charge(sql, epsilon, weights=weights, analyst=analyst, once=once), watch)
+        charged = self.charge(sql, epsilon, split=split, analyst=analyst, idempotency_key=idempotency_key)
+        return self.complete(charged, cancellation)
 
     def charge(
         self,
         sql: str,
         epsilon: Number,
         *,
-        weights: Weights = None,
+        split: Split = None,
         analyst: str | None = None,
-        once: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Charged:
         """The first half of ``query``: read, plan and charge. What is refused is refused here, whatever the data."""
-        return self.reserve(self.plan(sql, epsilon, weights), analyst=analyst, once=once)
+        return self.reserve(self.plan(sql, epsilon, split), analyst=analyst, idempotency_key=idempotency_key)
 
-    def reserve(self, plan: Plan, *, analyst: str | None = None, once: str | None = None) -> Charged:
+    def reserve(self, plan: Plan, *, analyst: str | None = None, idempotency_key: str | None = None) -> Charged:
         """Charge what was planned, unless the data is no longer what was opened."""
-        self.holdings[plan.dataset.name].check()
-        return Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst), once=once))
+        self.datasets[plan.dataset.name].check_unchanged()
+        return Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst), idempotency_key=idempotency_key))
 
     def recall(self, plan: Plan, *, analyst: str | None = None) -> Answer:
         """The answer to a question that was paid for before, whatever has become of the data since."""
         return self.complete(Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst))))
 
-    def complete(self, charged: Charged, watch: Watch | None = None) -> Answer:
+    def complete(self, charged: Charged, cancellation: CancellationToken | None = None) -> Answer:
         """The second half of ``query``: compute, store and give the answer; or say that it failed, and nothing else."""
         if isinstance(charged.outcome, StoredAnswer):
             return self._answer(charged, charged.outcome)
-        return self.release(charged, self.compute(charged, watch), watch)
+        return self.release(charged, self.compute(charged, cancellation), cancellation)
 
-    def compute(self, charged: Charged, watch: Watch | None = None) -> Drawn:
+    def compute(self, charged: Charged, cancellation: CancellationToken | None = None) -> Drawn:
         """The first half of ``complete``: read the data and draw. It has no visible effect."""
         plan = charged.plan
-        holding = self.holdings[plan.dataset.name]
+        opened = self.datasets[plan.dataset.name]
         try:
-            content = compute(plan, holding.backend, watch, self.source)
-            holding.check()  # what was read in several steps may be of two files
-            return Drawn(content)
+            table = draw_table(plan, opened.backend, cancellation, self.source)
+            opened.check_unchanged()  # what was read in several steps may be of two files
+            return Drawn(table)
         except Exception as error:
             return Drawn(error=error)
 
-    def release(self, charged: Charged, drawn: Drawn, watch: Watch | None = None) -> Answer:
+    def release(self, charged: Charged, drawn: Drawn, cancellation: CancellationToken | None = None) -> Answer:
         """The second half of ``complete``: record and return what was drawn; or say that it failed.
 
         A question that was stopped by now fails, whether it was computed in time or not: that would tell how long it
@@ -250,11 +258,11 @@ class TrustedParty:
         if isinstance(outcome, StoredAnswer):
             return self._answer(charged, outcome)
         try:
-            if drawn.error is not None:
-                raise drawn.error
-            if watch is not None:
-                watch.check()
-            released = self.ledger.release(outcome, drawn.content)
+            if drawn.table is None:
+                raise drawn.error or AssertionError("nothing was drawn")
+            if cancellation is not None:
+                cancellation.check()
+            released = self.ledger.release(outcome, drawn.table)
         except Exception as error:
             self._failed(outcome, error)
             raise AnswerFailed from None
@@ -264,9 +272,9 @@ class TrustedParty:
         """The digest that identifies the question, as the data set is declared now; touches no data."""
         return _request(plan, None).key
 
-    def quote(self, sql: str, epsilon: Number, *, weights: Weights = None, analyst: str | None = None) -> Quote:
+    def quote(self, sql: str, epsilon: Number, *, split: Split = None, analyst: str | None = None) -> Quote:
         """Say what a question would cost and promise; touches no data."""
-        return self.price(self.plan(sql, epsilon, weights), analyst=analyst)
+        return self.price(self.plan(sql, epsilon, split), analyst=analyst)
 
     def price(self, plan: Plan, *, analyst: str | None = None) -> Quote:
         """Say what it would cost and promise to answer what was planned."""
@@ -276,56 +284,61 @@ class TrustedParty:
         cost, delta = (plan.epsilon, plan.delta) if charged else (Fraction(0), Fraction(0))
         # Without a cap of their own an analyst is limited by the data set, which pays for a question once.
         taken = cost if price.charges_dataset or balance.epsilon.budget is not None else Fraction(0)
-        standing = showing.Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
-        return showing.quote(plan, standing)
+        standing = Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
+        return make_quote(plan, standing)
 
-    def inspect(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Inspection:
+    def sandbox(
+        self, sql: str, epsilon: Number, split: Split = None, *, cancellation: CancellationToken | None = None
+    ) -> Answer:
+        """Answer a question about made-up data, as it would be answered about the real data; free.
+
+        No data, no ledger and nothing stored is touched. ``cancellation`` may cancel it, which raises ``Cancelled``.
+        """
+        plan = self.plan(sql, epsilon, split)
+        table = draw_table(plan, self.twins.of(plan.dataset), cancellation)
+        return replace(make_answer(plan, table, id="sandbox", remaining=None, stored=False), sandbox=True)
+
+    def inspect(self, sql: str, epsilon: Number, *, split: Split = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
-        plan = self.plan(sql, epsilon, weights)
-        holding = self.holdings[plan.dataset.name]
-        holding.check()
-        self.ledger.inspected(_request(plan, None))
-        reach = max(1, plan.dataset.protection.group)
-        summaries = holding.backend.summarise(reaching(plan, reach))
-        cells = []
-        for cell, found in zip(plan.cells, summaries, strict=True):
-            group = {key.label: key.values[i] for key, i in zip(plan.groups, cell, strict=True)}
-            cells += [inspected(plan, number, seen, group, reach) for number, seen in enumerate(found)]
-        return Inspection(tuple(cells))
+        plan = self.plan(sql, epsilon, split)
+        opened = self.datasets[plan.dataset.name]
+        opened.check_unchanged()
+        self.ledger.record_inspection(_request(plan, None))
+        return inspect_plan(plan, opened.backend)
 
-    def costs(self, sql: str, epsilon: Number, *, weights: Weights = None) -> Costs:
+    def costs(self, sql: str, epsilon: Number, *, split: Split = None) -> Costs:
         """Show the controller how far off the answers would be at each level of protection; is recorded.
 
         For the controller alone: expected errors follow from the data. Charges nothing.
         """
         question = self._read(sql)
-        holding = self.holdings[question.dataset]
-        plans = at_every_level(question, holding.dataset, epsilon, weights)
-        holding.check()
-        self.ledger.inspected(_request(plans.some, None))
-        return costs(plans, holding.backend.summarise(plans.furthest))
+        opened = self.datasets[question.dataset]
+        plans = plan_levels(question, opened.dataset, epsilon, split)
+        opened.check_unchanged()
+        self.ledger.record_inspection(_request(plans.first, None))
+        return compute_costs(plans, opened.backend)
 
-    def plan(self, sql: str, epsilon: Number, weights: Weights = None) -> Plan:
+    def plan(self, sql: str, epsilon: Number, split: Split = None) -> Plan:
         """Read and plan a question: public facts only."""
         question = self._read(sql)
-        return make_plan(question, self.holdings[question.dataset].dataset, epsilon, weights)
+        return make_plan(question, self.datasets[question.dataset].dataset, epsilon, split)
 
     def _read(self, sql: str) -> Question:
-        return read(sql, {name: holding.dataset for name, holding in self.holdings.items()})
+        return read(sql, {name: opened.dataset for name, opened in self.datasets.items()})
 
     def _answer(self, charged: Charged, released: StoredAnswer) -> Answer:
         try:
             remaining = self.ledger.balance(charged.dataset, charged.analyst).epsilon.remaining
         except NotPermitted:
             remaining = Fraction(0)  # the grant was withdrawn meanwhile; the answer is paid for
-        return showing.answer(charged.plan, released.answer, id=charged.id, remaining=remaining, stored=charged.stored)
+        return make_answer(charged.plan, released.table, id=charged.id, remaining=remaining, stored=charged.stored)
 
     def _failed(self, reservation: Reservation, error: Exception) -> None:
         """Keep the reason where the controller alone finds it; the charge stays.
 
         Logs travel further than the ledger does, and an engine's words may quote data: they name the error's kind only.
         """
-        stopped, kind = isinstance(error, Stopped), type(error).__name__
+        stopped, kind = isinstance(error, Cancelled), type(error).__name__
         urgency = logging.INFO if stopped else logging.ERROR
         log.log(urgency, "question %s was charged and not answered: %s", reservation.key[:16], kind)
         try:
@@ -334,6 +347,6 @@ class TrustedParty:
             log.error("and the ledger could not record it: %s", type(second).__name__)
 
 
-def _request(plan: Plan, analyst: str | None) -> Request:
+def _request(plan: Plan, analyst: str | None) -> ChargeRequest:
     dataset = plan.dataset
-    return Request(dataset.name, dataset.version, analyst, plan.normal_form, plan.epsilon, plan.delta)
+    return ChargeRequest(dataset.name, dataset.version, analyst, plan.normal_form, plan.epsilon, plan.delta)

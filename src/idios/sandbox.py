@@ -1,31 +1,27 @@
-"""A sandbox to try questions for free: tables generated from public facts, and the code that answers real questions.
+"""Made-up tables: a twin of every data set, to try questions for free, and the people of the demonstrations.
 
-Every data set has a twin, generated from its declared columns alone. An answer about it has real noise, costs nothing
-and says nothing about any record: no data, no ledger and nothing stored is touched.
+A twin is generated from the declared columns alone. ``TrustedParty.sandbox`` answers about it with the
+code that answers real questions: the noise is real, the answer costs nothing and says nothing about any record.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as parquet
 
-from idios import showing
-from idios.answer import EPOCH, Answer
-from idios.backends.base import Backend, Watch, open_source
-from idios.backends.memory import divided
+from idios.backends.base import Backend, open_source
+from idios.backends.resources import divide_memory
 from idios.core.domain import Categories, Domain, Kind
-from idios.core.exact import Number
-from idios.query.plan import Plan
+from idios.query.calendar import DAY, UNITS, since_1970, to_datetime
 from idios.query.schema import Column, Dataset
-from idios.query.shares import Weights
-from idios.releasing import compute
 
 ROWS = 1000
 PARTS = 64
@@ -39,14 +35,11 @@ TEN_YEARS = 3652
 FURTHEST = 2**61
 """No value is further from 0, in steps: a column's bounds may be, but what is read may not."""
 
-_DAY = timedelta(days=1)
-_MICROSECOND = timedelta(microseconds=1)
-_UNITS = {Kind.DATE: _DAY, Kind.TIMESTAMP: _MICROSECOND}
-_MIDDLE = datetime(2000, 1, 1)
+_MIDDLE = "2000-01-01"
 
 
 class Twins:
-    """The twins that were asked for so far, each made once."""
+    """The twins of data sets, each made when it is needed for the first time."""
 
     def __init__(self) -> None:
         self._made: dict[str, Backend] = {}
@@ -56,8 +49,8 @@ class Twins:
         """The twin of a data set."""
         with self._making:
             if dataset.name not in self._made:
-                with divided(PARTS):
-                    self._made[dataset.name] = open_source(twin(dataset.columns), dataset)
+                with divide_memory(PARTS):
+                    self._made[dataset.name] = open_source(make_twin(dataset.columns), dataset)
             return self._made[dataset.name]
 
     def close(self) -> None:
@@ -67,26 +60,12 @@ class Twins:
                 self._made.popitem()[1].close()
 
 
-@dataclass(frozen=True)
-class Sandbox:
-    """Answers about twins; ``plan`` reads and plans a question about the data sets that the caller may ask about."""
-
-    twins: Twins
-    plan: Callable[[str, Number, Weights], Plan]
-
-    def __call__(self, sql: str, epsilon: Number, weights: Weights = None, *, watch: Watch | None = None) -> Answer:
-        """Answer a question about made-up data, as it would be answered about the real; ``Stopped`` if that is."""
-        plan = self.plan(sql, epsilon, weights)
-        content = compute(plan, self.twins.of(plan.dataset), watch)
-        return replace(showing.answer(plan, content, id="sandbox", remaining=None, stored=False), sandbox=True)
-
-
-def twin(columns: Mapping[str, Column]) -> pa.Table:
+def make_twin(columns: Mapping[str, Column]) -> pa.Table:
     """The same made-up table for the same declaration, whatever the data."""
-    return pa.table({name: _values(column) for name, column in columns.items()})
+    return pa.table({name: _make_values(column) for name, column in columns.items()})
 
 
-def _values(column: Column) -> pa.Array:
+def _make_values(column: Column) -> pa.Array:
     # not noise: an analyst who knows the declaration may know these values
     declared = repr((column.name, column.kind.value, column.domain, column.nullable))
     random = np.random.default_rng(list(hashlib.sha256(declared.encode()).digest()))
@@ -97,12 +76,12 @@ def _values(column: Column) -> pa.Array:
         chosen = random.integers(len(column.domain.values), size=ROWS)
         return pa.array([column.domain.values[i] for i in chosen], pa.string(), mask=missing)
     low, high = _range(column.kind, column.domain)
-    points = (_uniform(random, low, high) for _ in range(ROWS))
+    points = (_draw_uniform(random, low, high) for _ in range(ROWS))
     values = [point * column.domain.step for point in points]
     if column.kind is Kind.DATE:
-        return pa.array([_moment(value, _DAY).date() for value in values], pa.date32(), mask=missing)
+        return pa.array([to_datetime(value, Kind.DATE).date() for value in values], pa.date32(), mask=missing)
     if column.kind is Kind.TIMESTAMP:
-        return pa.array([_moment(value, _MICROSECOND) for value in values], pa.timestamp("us"), mask=missing)
+        return pa.array([to_datetime(value, Kind.TIMESTAMP) for value in values], pa.timestamp("us"), mask=missing)
     # as floats, which are read onto any grid
     return pa.array([float(value) for value in values], pa.float64(), mask=missing)
 
@@ -110,8 +89,8 @@ def _values(column: Column) -> pa.Array:
 def _range(kind: Kind, domain: Domain) -> tuple[int, int]:
     """The first and the last point: the bounds, and where there is none a made-up one."""
     half, middle = max(Fraction(HALF), HALF * domain.step), Fraction(0)
-    if kind in _UNITS:
-        half, middle = (Fraction(span // _UNITS[kind]) for span in (TEN_YEARS * _DAY, _MIDDLE - EPOCH))
+    if kind in UNITS:
+        half, middle = Fraction(TEN_YEARS * DAY, UNITS[kind]), since_1970(_MIDDLE, kind)
     low, high = ((middle - half) // domain.step, (middle + half) // domain.step)
     width = high - low
     if domain.lower is not None:
@@ -119,19 +98,33 @@ def _range(kind: Kind, domain: Domain) -> tuple[int, int]:
     if domain.upper is not None:
         high = domain.upper
         low = high - width if domain.lower is None else domain.lower
-    return _near(low), _near(high)
+    return _clamp(low), _clamp(high)
 
 
-def _near(point: int) -> int:
+def _clamp(point: int) -> int:
     return min(max(point, -FURTHEST), FURTHEST)
 
 
-def _uniform(random: np.random.Generator, low: int, high: int) -> int:
+def _draw_uniform(random: np.random.Generator, low: int, high: int) -> int:
     # 128 bits, so that what the division leaves over does not show
     return low + int.from_bytes(random.bytes(16), "big") % (high - low + 1)
 
 
-def _moment(count: Fraction, unit: timedelta) -> datetime:
-    """``count`` units after 1970, clamped to the ends of the calendar."""
-    first, last = ((end - EPOCH) // unit for end in (datetime.min, datetime.max))
-    return EPOCH + min(max(int(count // 1), first), last) * unit
+# The people of ``idios demo``, ``idios serve --demo`` and the benchmarks.
+
+PEOPLE = 20_001
+REGIONS = ["north", "south", "east", "west"]
+PEOPLE_COLUMNS: dict[str, Any] = {
+    "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
+    "income": {"type": "integer", "nullable": False},  # no bound of it is publicly known
+    "region": {"type": "category", "values": REGIONS},
+}
+
+
+def write_people(path: Path, size: int = PEOPLE, seed: int = 7) -> None:
+    """Write a table of generated people: heavy-tailed incomes, ages, regions."""
+    random = np.random.default_rng(seed)
+    age = np.clip(np.round(random.normal(45, 17, size)), 0, 120).astype(np.int64)
+    income = np.round(random.lognormal(10.3, 0.8, size)).astype(np.int64)
+    region = random.choice(REGIONS, size, p=[0.4, 0.3, 0.2, 0.1])
+    parquet.write_table(pa.table({"age": age, "income": income, "region": region}), path)

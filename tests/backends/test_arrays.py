@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idios.backends.arrays import exact_sum, exact_sum_of_squares, read_bins, read_numbers, to_grid
-from idios.backends.columns import is_there, plain_number
+from idios.backends.columns import is_present, plain_number
 from idios.core.domain import Domain
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import (
@@ -210,7 +210,7 @@ def test_every_list_of_numbers_is_read(
     points = column.points(column.raw).tolist()
     assert len(points) + (column.missing or 0) == len(values)
     assert all(column.domain.low <= point <= column.domain.high for point in points)
-    there = [value for value in values if is_there(value)]
+    there = [value for value in values if is_present(value)]
     for value, point in zip(there, points, strict=True):
         expected = column.domain.read(plain_number(value))
         assert abs(point - expected) <= max(1, abs(expected) // 10**12)  # doubles are read by two operations on doubles
@@ -240,7 +240,7 @@ DATES = st.one_of(
 def test_every_list_of_dates_or_timestamps_is_read(values: list[object]) -> None:
     column = read_numbers(values)
     assert len(column.raw) + (column.missing or 0) == len(values)
-    assert len(column.raw) == sum(is_there(value) for value in values)
+    assert len(column.raw) == sum(is_present(value) for value in values)
     column.summarise(Median(), Neighbours.REPLACE, 2)
 
 

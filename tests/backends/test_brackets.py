@@ -9,16 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idios.backends.brackets import (
-    DEVIATIONS,
-    Bracket,
-    Known,
-    Piece,
-    Sketch,
-    exact_sum,
-    outermost,
-    shares_near,
-)
+from idios.backends.arrays import exact_sum
+from idios.backends.brackets import DEVIATIONS, Bracket, Known, Piece, Sketch, outermost, shares_near
 from idios.core.domain import LIMIT
 from idios.core.summary import Window
 

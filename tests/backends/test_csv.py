@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import idios.backends.csv as reader
 from idios.backends.base import CsvFormat, describe_source, open_source
-from idios.backends.csv import read_names, read_records
-from idios.backends.csv_proposal import propose_format
+from idios.backends.csv import propose_format, read_names, read_records
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Mode
 from idios.errors import InvalidInput, SourceError
@@ -100,6 +99,7 @@ SPICES = [
 ]
 
 
+@pytest.mark.slow
 def test_one_record_of_an_undeclared_column_changes_no_other(folder: Path) -> None:
     """4,000 pairs of files that differ in one record: as many rows, and the declared fields as they were."""
     draw = random.Random(58)

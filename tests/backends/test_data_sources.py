@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from idios.backends.base import describe_source, open_source
+from idios.backends.base import describe_source, open_source, split_table_name
 from idios.backends.duckdb import DuckDbBackend
-from idios.backends.source import table_name
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Median, Mode, TrimmedMean
 from idios.errors import SourceError
@@ -386,7 +385,7 @@ def test_a_missing_driver_is_named(source: str, extra: str, monkeypatch: pytest.
 @pytest.mark.parametrize("written", ["", ".", "a.", ".a", 'a"b', '"a', '"a"b', '""'])
 def test_names_that_are_none(written: str) -> None:
     with pytest.raises(SourceError, match="a table is written as"):
-        table_name(written)
+        split_table_name(written)
 
 
 @pytest.mark.parametrize("values", [[1, 1.5], [datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 5)], ["a", 1]])

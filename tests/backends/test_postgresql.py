@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from idios.backends.base import open_source
-from idios.backends.postgresql import PostgresqlChannel
-from idios.backends.progress import Watch
+from idios.backends.cancellation import CancellationToken
+from idios.backends.postgresql import PostgresqlConnection
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Median, Mode
 from idios.errors import SourceError
@@ -85,16 +85,16 @@ def test_all_queries_of_a_call_see_one_state(
     base.execute("CREATE TABLE growing AS SELECT i AS n FROM generate_series(1, 200) AS i")
     table: Table = {"n": list(range(1, 201))}
     with open_source(f"{postgresql_url}?table=shop.growing", DATA) as backend:
-        run, fetched = PostgresqlChannel.run, []
+        run, fetched = PostgresqlConnection.run, []
 
-        def interrupted(self: PostgresqlChannel, expression: object) -> object:
+        def interrupted(self: PostgresqlConnection, expression: object) -> object:
             # the snapshot is taken by the first query, so nothing changes before that
             if fetched:
                 base.execute("INSERT INTO growing VALUES (1), (100000)")
             fetched.append(expression)
             return run(self, expression)
 
-        monkeypatch.setattr(PostgresqlChannel, "run", interrupted)
+        monkeypatch.setattr(PostgresqlConnection, "run", interrupted)
         same(backend, plan(DATA, (Median(), "n"), (KthSmallest(2), "n")), table)
         assert len(fetched) > 2
 
@@ -103,11 +103,11 @@ def test_nothing_can_be_written(base: psycopg.Connection, postgresql_url: str) -
     base.execute("CREATE TABLE kept (n bigint)")
     with open_source(f"{postgresql_url}?table=shop.kept", DATA) as backend:
         with (
-            backend.channels.channel(Watch()) as channel,
+            backend.connections.acquire(CancellationToken()) as connection,
             pytest.raises(psycopg.errors.ReadOnlySqlTransaction),
-            channel.snapshot(),
+            connection.snapshot(),
         ):
-            channel.connection.con.execute("INSERT INTO shop.kept VALUES (1)")
+            connection.ibis_backend.con.execute("INSERT INTO shop.kept VALUES (1)")
         assert backend.rows() == 0
 
 

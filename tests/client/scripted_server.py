@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx2
 
-from idios.answer import Answer
 from idios.client import RemoteParty
-from idios.client.wire import Wire, open_http
+from idios.client.transport import Transport, open_http
 from idios.core.calibration import Level
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
+from idios.model import Answer
 
 TOKEN = "idios_SECRETSECRETSECRET"
 
@@ -91,12 +91,12 @@ class Script:
         self.pauses.append(seconds)
         self.now += seconds
 
-    def wire(self, timeout: float = 900, url: str = "https://idios.example.org/") -> Wire:
+    def transport(self, timeout: float = 900, url: str = "https://idios.example.org/") -> Transport:
         http = open_http(url, TOKEN, transport=httpx2.MockTransport(self))
-        return Wire(http, TOKEN, timeout, sleep=self.sleep, clock=lambda: self.now, chance=lambda: 0.5)
+        return Transport(http, TOKEN, timeout, sleep=self.sleep, clock=lambda: self.now, chance=lambda: 0.5)
 
     def party(self, timeout: float = 900) -> RemoteParty:
-        return RemoteParty(self.wire(timeout))
+        return RemoteParty(self.transport(timeout))
 
     @property
     def paths(self) -> list[str]:

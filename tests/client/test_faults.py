@@ -14,8 +14,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from idios.client import ServerError, connect, wire
-from idios.client.wire import PATIENCE
+from idios.client import ServerError, connect, transport
+from idios.client.transport import PATIENCE
 from idios.errors import (
     AnswerFailed,
     BudgetExceeded,
@@ -32,7 +32,7 @@ from tests.client.scripted_server import ANSWER, QUOTE, SQL, TOKEN, Script, fail
 def test_a_question_and_its_answer() -> None:
     server = Script(ok(ANSWER.to_dict()))
     party = server.party()
-    answer = party.query(SQL, 0.5, weights={"MEDIAN(income)": 2}, wait=10)
+    answer = party.query(SQL, 0.5, split={"MEDIAN(income)": 2}, wait=10)
     assert answer == ANSWER
     assert answer.value == 29436.5
     asked = server.requests[1]
@@ -40,7 +40,7 @@ def test_a_question_and_its_answer() -> None:
     assert json.loads(asked.content) == {
         "sql": SQL,
         "epsilon": "0.5",
-        "weights": {"MEDIAN(income)": "2"},
+        "split": {"MEDIAN(income)": "2"},
         "wait": 10,
     }
     assert asked.headers["authorization"] == f"Bearer {TOKEN}"
@@ -242,8 +242,8 @@ def test_a_server_never_reached_is_not_waited_for() -> None:
         ({"sql": 7}, "must be a text"),
         ({"epsilon": 0}, "epsilon must be greater than 0"),
         ({"epsilon": "much"}, "epsilon must be a finite number"),
-        ({"weights": [1, 2]}, "weights must name the statistics"),
-        ({"weights": {"COUNT(*)": -1}}, "a weight must be greater than 0"),
+        ({"split": [1, 2]}, "split must name the statistics"),
+        ({"split": {"COUNT(*)": -1}}, "a part of split must be greater than 0"),
         ({"wait": 61}, "wait must be between 0 and 60"),
         ({"wait": -1}, "wait must be between 0 and 60"),
     ],
@@ -273,7 +273,7 @@ def test_a_packed_reply_is_not_unpacked() -> None:
 
 
 def test_a_reply_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "LONGEST_REPLY", 10_000)
+    monkeypatch.setattr(transport, "LONGEST_REPLY", 10_000)
     sent = 0
 
     def endless() -> Iterator[bytes]:

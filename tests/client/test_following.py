@@ -45,7 +45,7 @@ def test_a_slow_question_is_followed_to_its_answer() -> None:
     ],
 )
 def test_a_slow_question_that_ends_without_an_answer(end: dict[str, Any], raised: type[IdiosError]) -> None:
-    server = Script(ok(RUNNING, 202), ok({"id": "q", **end}))
+    server = Script(ok(RUNNING, 202), ok({"id": "q", "elapsed": 1, **end}))
     party = server.party()
     with pytest.raises(raised):
         party.query(SQL, 1)
@@ -83,7 +83,7 @@ def test_an_interrupt_is_one_whatever_the_server_says(fault: Step) -> None:
     def interrupted(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    party._wire.sleep = interrupted
+    party._transport.sleep = interrupted
     with pytest.raises(KeyboardInterrupt):
         party.query(SQL, 1)
     assert server.paths == ["POST /v1/query", "DELETE /v1/questions/q%2F1"]

@@ -224,9 +224,9 @@ def test_end_to_end_with_a_connection_cut_after_the_work_was_done(monkeypatch: p
                 request.close_connection = True
                 request.connection.close()
                 return
-            status, content = 202, {"id": key, "state": "running", "step": None, "share": None}
+            status, content = 202, {"id": key, "state": "running", "step": None, "share": None, "elapsed": 0}
         elif request.path.startswith("/v1/questions/"):
-            content = {"id": "x", "state": "answered", "answer": done[request.path.rpartition("/")[2]]}
+            content = {"id": "x", "state": "answered", "elapsed": 1, "answer": done[request.path.rpartition("/")[2]]}
         reply(request, status, content)
 
     with (
@@ -234,7 +234,7 @@ def test_end_to_end_with_a_connection_cut_after_the_work_was_done(monkeypatch: p
         real_server(handle) as url,
         idios.connect(url) as remote,
     ):
-        remote._wire.sleep = lambda seconds: None
+        remote._transport.sleep = lambda seconds: None
         answer = remote.query(SQL, 0.5)
         here = party.query(SQL, 0.5)
     assert len(done) == 1

@@ -12,7 +12,7 @@ import pytest
 
 import idios
 from idios.client import ServerError
-from idios.client.wire import open_http
+from idios.client.transport import open_http
 from idios.errors import (
     IdiosError,
     InvalidInput,
@@ -79,7 +79,7 @@ def test_the_token_is_never_shown(caplog: pytest.LogCaptureFixture) -> None:
     ]
     server = Script(*faults)
     party = server.party()
-    shown = repr(party) + repr(vars(party)) + repr(vars(party._wire))
+    shown = repr(party) + repr(vars(party)) + repr(vars(party._transport))
     for _ in faults:
         with pytest.raises(IdiosError) as caught:
             party.budget()

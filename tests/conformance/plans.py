@@ -10,9 +10,9 @@ from idios.core.calibration import Choice, Level, Method
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
-from idios.core.statistics import Mode, Statistic
+from idios.core.statistics import Statistic
 from idios.query.plan import Aggregate, Group, Plan
-from idios.query.predicate import ALWAYS, Predicate
+from idios.query.predicates import ALWAYS, Predicate
 from idios.query.schema import Column, Dataset
 
 ONE = Fraction(1)
@@ -50,7 +50,7 @@ def by(column: Column, width: int = 1) -> Group:
 
 def plan(
     data: Dataset,
-    *asked: tuple[Statistic | Mode, str | None],
+    *asked: tuple[Statistic, str | None],
     where: Predicate = ALWAYS,
     groups: Sequence[Group] = (),
     distance: int = 1,
@@ -70,7 +70,7 @@ def plan(
                 whole=where == ALWAYS and not groups and not nullable,
                 epsilon=ONE,
                 delta=Fraction(0),
-                choice=None if isinstance(statistic, Mode) else Choice(Method.LOCAL, distance, ONE),
+                choice=Choice(Method.EXPONENTIAL if statistic.selects else Method.LOCAL, distance, ONE),
             )
         )
     guarantee = Guarantee(Level.INDIVIDUAL, ONE, data.neighbours)

@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from idios.core.domain import LIMIT, Categories, Domain, Kind
+from idios.core.domain import LIMIT, Categories, Kind
 from idios.core.exact import floor_half_up
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics import Mode
 from idios.core.summary import Summary
 from idios.query.plan import Aggregate, Plan
-from idios.query.predicate import ALWAYS, All, Among, Predicate
+from idios.query.predicates import ALWAYS, Among, And, Predicate
 from idios.query.schema import Column
 from tests.summaries import summarise
 
@@ -23,7 +22,7 @@ Table = Mapping[str, Sequence[object]]
 
 
 def point(column: Column, value: object) -> int | None:
-    """The grid point of one value as the rules of ``reading.py`` say, in exact arithmetic; None for NULL."""
+    """The grid point of one value as the rules of ``grid_sql.py`` say, in exact arithmetic; None for NULL."""
     found = readable_point(column, value)
     return column.grid.clamp(0) if found is None and not column.nullable else found
 
@@ -59,7 +58,7 @@ def _number(kind: Kind, value: object) -> int | Decimal | Fraction:
     return value
 
 
-def reference(plan: Plan, table: Table) -> list[list[Summary | tuple[int, ...]]]:
+def reference(plan: Plan, table: Table) -> list[list[Summary]]:
     """Everything a backend must return for a plan."""
     columns = plan.dataset.columns
     points = {name: [point(columns[name], value) for value in values] for name, values in table.items()}
@@ -89,7 +88,7 @@ def _passes(predicate: Predicate, record: Mapping[str, int | None]) -> bool:
             return predicate.nulls
         return any((a is None or a <= value) and (b is None or value <= b) for a, b in predicate.intervals)
     parts = [_passes(part, record) for part in predicate.parts]
-    return all(parts) if isinstance(predicate, All) else any(parts)
+    return all(parts) if isinstance(predicate, And) else any(parts)
 
 
 def _in(plan: Plan, cell: tuple[int, ...], record: Mapping[str, int | None]) -> bool:
@@ -100,15 +99,8 @@ def _in(plan: Plan, cell: tuple[int, ...], record: Mapping[str, int | None]) -> 
     return True
 
 
-def _found(aggregate: Aggregate, values: list[int], rows: int, plan: Plan) -> Summary | tuple[int, ...]:
+def _found(aggregate: Aggregate, values: list[int], rows: int, plan: Plan) -> Summary:
     neighbours = plan.dataset.neighbours
-    if isinstance(aggregate.statistic, Mode):
-        assert isinstance(aggregate.domain, Categories)
-        return tuple(values.count(i) for i in range(len(aggregate.domain.values)))
     outside = None if aggregate.whole or neighbours is Neighbours.ADD_REMOVE else rows - len(values)
     moves = Moves(neighbours, len(values), outside)
-    domain = aggregate.domain
-    if isinstance(domain, Categories):
-        domain = Domain(Fraction(1), 0, len(domain.values) - 1)
-    assert aggregate.choice is not None
-    return summarise(values, aggregate.statistic, domain, moves, aggregate.choice.distance)
+    return summarise(values, aggregate.statistic, aggregate.grid, moves, aggregate.choice.distance)

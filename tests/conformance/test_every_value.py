@@ -23,21 +23,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import idios.backends.engine as engine_module
-from idios.backends import brackets, search
+from idios.backends import brackets, order_statistics, sql_backend
 from idios.backends.base import open_source
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.errors import IdiosError, SourceError, Unanswerable
 from idios.query.plan import Plan
-from idios.query.planner import plan
+from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset
-from idios.releasing import release
+from idios.release import draw_cell
 from tests.conformance import hostile
 from tests.conformance.engines import SPARK, DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
 from tests.conformance.hostile import Hostile, Meaning
 from tests.conformance.reference import reference
+
+pytestmark = pytest.mark.slow
 
 HARMLESS = 12
 """So many records hold nothing, or a value from the middle of the type."""
@@ -103,7 +104,7 @@ def plans(column: Column, protection: Protection) -> Iterator[Plan]:
     data = data_set(column, protection)
     for sql in questions(column):
         try:
-            yield plan(read(sql, {"t": data}), data, Fraction(100))
+            yield make_plan(read(sql, {"t": data}), data, Fraction(100))
         except (Unanswerable, IdiosError):
             continue  # by public facts alone
 
@@ -152,7 +153,7 @@ def test_no_value_decides_whether_a_question_is_answered(engine: Engine, place: 
                 assert found == reference(one, table), (column, [aggregate.label for aggregate in one.aggregates])
                 for seen in found:
                     for aggregate, summary in zip(one.aggregates, seen, strict=True):
-                        release(one, aggregate, summary, None)
+                        draw_cell(one, aggregate, summary, None)
                 answered += 1
     assert answered or case.type in REFUSED_BY_TYPE
 
@@ -163,10 +164,10 @@ def test_no_value_decides_on_the_ways_of_large_tables(
 ) -> None:
     """Samples, brackets and ends, which small tables do not need, on tables that are called large."""
     for module, name, small in (
-        (engine_module, "SMALL", 10),
-        (search, "SMALL", 10),
-        (search, "FEW", 4),
-        (engine_module, "SAMPLED", 60),
+        (sql_backend, "SMALL", 10),
+        (order_statistics, "SMALL", 10),
+        (order_statistics, "FEW", 4),
+        (sql_backend, "SAMPLED", 60),
         (brackets, "ENOUGH", 10),
     ):
         monkeypatch.setattr(module, name, small)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
@@ -11,14 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from idios.backends.channel import AT_ONCE, Channel
-from idios.backends.engine import SqlBackend
-from idios.backends.progress import Stopped, Watch
-from idios.backends.statements import Statement
+from idios.backends.cancellation import CancellationToken, Cancelled
+from idios.backends.connections import AT_ONCE, Connection
+from idios.backends.selection import Statement
+from idios.backends.sql_backend import SqlBackend
 from idios.core.statistics import Count, DistinctCount, KthLargest, Mean, Median, Mode, TrimmedMean
-from idios.query.predicate import Among
+from idios.query.predicates import Among
 from tests.conformance.engines import Engine
 from tests.conformance.plans import by, category, dataset, number, plan, whole
+from tests.waiting import until
 
 SLOW = {
     "duckdb": "SELECT sum(i % 7) AS s FROM range(1000000000000) AS r(i)",
@@ -31,35 +31,28 @@ TABLE = pa.table({"n": pa.array(range(1001), pa.int64())})
 ASKED = plan(DATA, (Median(), "n"))
 
 
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + WAIT
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 class Slowed:
-    """Lets the questions of some watches run a statement that would take minutes."""
+    """Lets the questions with some cancellation tokens run a statement that would take minutes."""
 
     def __init__(self, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         assert isinstance(backend, SqlBackend)
-        self.watches: set[Watch] = set()
-        self.running: set[Watch] = set()
-        with backend.channels.channel(Watch()) as channel:
-            kind = type(channel)
+        self.slow_ones: set[CancellationToken] = set()
+        self.running: set[CancellationToken] = set()
+        with backend.connections.acquire(CancellationToken()) as connection:
+            kind = type(connection)
         run, slowed = kind.run, self
 
-        def slow(self: Channel, statement: Statement) -> Any:
-            if self.watch not in slowed.watches:
+        def slow(self: Connection, statement: Statement) -> Any:
+            if self.cancellation not in slowed.slow_ones:
                 return run(self, statement)
-            slowed.running.add(self.watch)
+            slowed.running.add(self.cancellation)
             return run(self, Statement.of_integers(SLOW[self.dialect.name], "s"))
 
         monkeypatch.setattr(kind, "run", slow)
 
-    def watch(self) -> Watch:
-        made = Watch()
-        self.watches.add(made)
+    def token(self) -> CancellationToken:
+        made = CancellationToken()
+        self.slow_ones.add(made)
         return made
 
 
@@ -68,12 +61,12 @@ def test_a_running_statement_is_stopped(engine: Engine, monkeypatch: pytest.Monk
         slowed = Slowed(backend, monkeypatch)
         right = backend.summarise(ASKED)
         for wait in (0.0, 1.5):  # before the engine has begun, and when it runs
-            watch = slowed.watch()
-            running = pool.submit(backend.summarise, ASKED, watch)
-            until(lambda watch=watch: watch in slowed.running)
-            time.sleep(wait)
-            watch.stop()
-            with pytest.raises(Stopped):
+            cancellation = slowed.token()
+            running = pool.submit(backend.summarise, ASKED, cancellation)
+            until(lambda cancellation=cancellation: cancellation in slowed.running)
+            time.sleep(wait)  # no engine tells when it begins
+            cancellation.cancel()
+            with pytest.raises(Cancelled):
                 running.result(WAIT)
             assert backend.summarise(ASKED) == right
 
@@ -85,35 +78,35 @@ def test_a_long_question_holds_up_nobody_and_its_end_hits_nobody(
         slowed = Slowed(backend, monkeypatch)
         right = backend.summarise(ASKED)
         for _ in range(5):
-            watch = slowed.watch()
-            running = pool.submit(backend.summarise, ASKED, watch)
-            until(lambda watch=watch: watch in slowed.running)
+            cancellation = slowed.token()
+            running = pool.submit(backend.summarise, ASKED, cancellation)
+            until(lambda cancellation=cancellation: cancellation in slowed.running)
             assert backend.summarise(ASKED) == right
             others = [pool.submit(backend.summarise, ASKED) for _ in range(10)]
-            watch.stop()
+            cancellation.cancel()
             assert all(other.result(WAIT) == right for other in others)
-            with pytest.raises(Stopped):
+            with pytest.raises(Cancelled):
                 running.result(WAIT)
 
 
 def test_whoever_waits_for_a_place_can_be_stopped(quick_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     with quick_engine.open(TABLE, DATA) as backend, ThreadPoolExecutor(AT_ONCE + 1) as pool:
         slowed = Slowed(backend, monkeypatch)
-        taken = [slowed.watch() for _ in range(AT_ONCE)]
-        running = [pool.submit(backend.summarise, ASKED, watch) for watch in taken]
+        taken = [slowed.token() for _ in range(AT_ONCE)]
+        running = [pool.submit(backend.summarise, ASKED, cancellation) for cancellation in taken]
         until(lambda: slowed.running == set(taken))
-        late = Watch()
+        late = CancellationToken()
         waiting = pool.submit(backend.summarise, ASKED, late)
         until(lambda: late._action)
         assert not waiting.done()
-        late.stop()
-        with pytest.raises(Stopped):
+        late.cancel()
+        with pytest.raises(Cancelled):
             waiting.result(WAIT)
         assert not any(one.done() for one in running)
-        for watch in taken:
-            watch.stop()
+        for cancellation in taken:
+            cancellation.cancel()
         for one in running:
-            with pytest.raises(Stopped):
+            with pytest.raises(Cancelled):
                 one.result(WAIT)
         assert backend.summarise(ASKED)
 

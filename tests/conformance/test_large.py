@@ -9,12 +9,12 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from idios.backends import engine as engines
-from idios.backends.channel import Channel
-from idios.backends.engine import SqlBackend
+from idios.backends import sql_backend
+from idios.backends.connections import Connection
+from idios.backends.order_statistics import Sample
 from idios.backends.queries import Queries
-from idios.backends.search import Sample
-from idios.backends.statements import Statement
+from idios.backends.selection import Statement
+from idios.backends.sql_backend import SqlBackend
 from idios.core.statistics import (
     DiscreteQuantile,
     InterquartileRange,
@@ -29,11 +29,13 @@ from idios.core.statistics import (
     TrimmedMean,
     Variance,
 )
-from idios.query.predicate import Among
+from idios.query.predicates import Among
 from tests.conformance.engines import DuckdbEngine, Engine
 from tests.conformance.plans import by, category, dataset, number, plan, whole
 from tests.conformance.reference import Table, reference
 from tests.conformance.test_statistics import same
+
+pytestmark = pytest.mark.slow
 
 N = 100_000
 draw = random.Random(7)
@@ -64,8 +66,8 @@ ASKED: list[Statistic] = [
 
 @pytest.fixture(autouse=True)
 def _small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "SAMPLED", 5_000)
-    monkeypatch.setattr(engines, "SAMPLED_A_CELL", 1_000)
+    monkeypatch.setattr(sql_backend, "SAMPLED", 5_000)
+    monkeypatch.setattr(sql_backend, "SAMPLED_A_CELL", 1_000)
 
 
 def test_every_order_of_records(engine: Engine) -> None:
@@ -122,16 +124,16 @@ def test_ends_of_a_column_that_misses_what_it_cannot(engine: Engine) -> None:
 def test_only_summaries_leave_the_engine(quick_engine: Engine, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a small table a handful of numbers, of a large one what lies inside a narrow bracket."""
     with quick_engine.open(ARROW.slice(0, rows), DATA) as backend:
-        fetch, left = Channel.fetch, 0
+        fetch, left = Connection.fetch, 0
 
-        def counting(self: Channel, statement: Statement) -> pa.Table:
+        def counting(self: Connection, statement: Statement) -> pa.Table:
             nonlocal left
             found = fetch(self, statement)
             columns = (found[name].combine_chunks() for name in found.column_names)
             left += sum(len(c.flatten()) if pa.types.is_list(c.type) else len(c) for c in columns)
             return found
 
-        monkeypatch.setattr(Channel, "fetch", counting)
+        monkeypatch.setattr(Connection, "fetch", counting)
         backend.summarise(plan(DATA, (Median(), "shuffled"), (KthLargest(2), "shuffled"), groups=[by(PART)]))
         grouped, left = left, 0
         backend.summarise(plan(DATA, (Median(), "shuffled"), (TrimmedMean(Fraction(1, 20)), "shuffled")))

@@ -15,7 +15,8 @@ from idios.backends.base import open_source
 from idios.core.domain import LIMIT, Kind
 from idios.core.statistics import Count, DistinctCount, KthLargest, KthSmallest, Median, Mode, Statistic
 from idios.errors import SourceError
-from idios.query.predicate import Among, Interval
+from idios.query.intervals import Interval
+from idios.query.predicates import Among
 from idios.query.schema import Column
 from tests.conformance.engines import Engine
 from tests.conformance.plans import by, category, dataset, number, of_kind, plan, whole

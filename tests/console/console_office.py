@@ -12,6 +12,7 @@ from tests.server.office import BY_REGION, MEDIAN, Office, open_office, write_of
 def sign_in(office: Office, token: str) -> TestClient:
     """A browser of its own, signed in."""
     client = TestClient(office.client.app, raise_server_exceptions=False, follow_redirects=False)
+    client.portal = office.client.portal  # one event loop for all, or a question ends with the request that asked it
     answer = client.post("/console/sign-in", data={"token": token})
     assert answer.status_code == 303, answer.text
     return client

@@ -15,9 +15,9 @@ from typing import Any
 import uvicorn
 
 from idios.config import read_configuration
-from idios.demo import people
 from idios.ledger import Ledger, Role
 from idios.party import TrustedParty
+from idios.sandbox import write_people
 from idios.server.app import create_app
 from idios.server.service import Service
 from tests.services.chromium import program
@@ -107,7 +107,7 @@ class Served:
 @contextmanager
 def served(folder: Path) -> Iterator[Served]:
     """Serve generated people on a loopback port until the tests end."""
-    people(folder / "people.parquet", 3000)
+    write_people(folder / "people.parquet", 3000)
     config = folder / "idios.toml"
     config.write_text(TOML)
     configuration = read_configuration(config, {})

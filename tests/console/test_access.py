@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from fastapi.routing import APIRoute
 
-from idios.server.console.routing import PARTS, router
-from idios.server.problems import too_many
+from idios.server.console import PARTS, router
+from idios.server.http_errors import too_many
 from tests.console.console_office import Office, csrf, sign_in
 
 PAGES = {

@@ -94,12 +94,12 @@ def _analyst(seen: Watched) -> Iterator[str]:
     seen.page.locator("#quote dl").wait_for()
     yield "ask-quote"
     seen.page.get_by_text("Divide ε unevenly").click()
-    weights = seen.page.get_by_label("Weights of the statistics")
-    expect(weights).to_have_value("middle = 1\nCOUNT(*) = 1")
-    weights.fill("middle = 4\nCOUNT(*) = 1")
+    split = seen.page.get_by_label("Split of ε")
+    expect(split).to_have_value("middle = 1\nCOUNT(*) = 1")
+    split.fill("middle = 4\nCOUNT(*) = 1")
     expect(seen.page.locator("#quote")).to_contain_text("ε = 0.05,")
     yield "ask-divided"
-    weights.fill("")
+    split.fill("")
     seen.write("SELECT MEDIAN(income)\nFROM people JOIN cars")
     seen.page.locator(".paint mark").wait_for()
     yield "ask-refused"
@@ -151,7 +151,7 @@ def test_every_page(chromium: Any, running: Served, name: str, monkeypatch: pyte
     faults = []
     with window(chromium, running, **WINDOWS[name]) as seen:
         for patience, journey in ((20, _analyst(seen)), (0.2, _long(seen, f"0.{len(name)}")), (20, _controller(seen))):
-            monkeypatch.setattr("idios.server.console.asking.PATIENCE", patience)
+            monkeypatch.setattr("idios.server.console.ask.PATIENCE", patience)
             for page in journey:
                 seen.picture(PICTURES / f"{page}-{name}.png")
                 if not seen.fits():

@@ -93,34 +93,34 @@ def test_what_is_wrong_is_marked_where_it_is(seen: Watched) -> None:
 def test_weights_are_offered_and_quoted(seen: Watched, running: Served) -> None:
     seen.sign_in(running.analyst("frank", "2"))
     seen.open("/console/ask")
-    weights, quote = seen.page.get_by_label("Weights of the statistics"), seen.page.locator("#quote")
-    assert not weights.is_visible()
+    split, quote = seen.page.get_by_label("Split of ε"), seen.page.locator("#quote")
+    assert not split.is_visible()
     seen.write("SELECT MEDIAN(income) AS middle, AVG(age) AS mean FROM people", "1")
     expect(quote).to_contain_text("middleε = 0.5")
     seen.page.get_by_text("Divide ε unevenly").click()
-    expect(weights).to_have_value("middle = 1\nmean = 1")
+    expect(split).to_have_value("middle = 1\nmean = 1")
     # What was only offered follows the question.
     seen.write("SELECT MEDIAN(income) AS half, AVG(age) AS mean FROM people", "1")
-    expect(weights).to_have_value("half = 1\nmean = 1")
-    weights.fill("half = 3\nmean = 1")
+    expect(split).to_have_value("half = 1\nmean = 1")
+    split.fill("half = 3\nmean = 1")
     expect(quote).to_contain_text("halfε = 0.75")
     expect(quote).to_contain_text("meanε = 0.25")
-    weights.fill("half = 3\nmean")
+    split.fill("half = 3\nmean")
     expect(quote).to_contain_text("NAME = NUMBER, such as COUNT(*) = 2; this one is not: mean")
-    weights.fill("half = 3\nmean = 1\nhalf = 1")
+    split.fill("half = 3\nmean = 1\nhalf = 1")
     expect(quote).to_contain_text("this one is there twice: half")
-    weights.fill("half = 3\nmode = 1")
+    split.fill("half = 3\nmode = 1")
     expect(quote).to_contain_text("'mode', which is no statistic here")
     seen.press("^Ask")
     assert "which is no statistic here" in seen.text("[role=alert]")
-    assert weights.input_value() == "half = 3\nmode = 1"
+    assert split.input_value() == "half = 3\nmode = 1"
     before = running.spent()
-    weights.fill("half = 3\nmean = 1")
+    split.fill("half = 3\nmean = 1")
     seen.press("^Ask")
     assert seen.page.locator(".answer tbody tr").count() == 1
     assert running.spent() == before + 1
     stored = running.service.party.quote(
-        "SELECT MEDIAN(income) AS half, AVG(age) AS mean FROM people", 1, weights={"half": 3, "mean": 1}
+        "SELECT MEDIAN(income) AS half, AVG(age) AS mean FROM people", 1, split={"half": 3, "mean": 1}
     )
     assert stored.stored
 
@@ -131,7 +131,7 @@ def test_offered_weights_are_not_sent(seen: Watched) -> None:
     seen.open("/console/ask")
     seen.write("SELECT MEDIAN(income), AVG(age) FROM people")
     seen.page.get_by_text("Divide ε unevenly").click()
-    expect(seen.page.get_by_label("Weights of the statistics")).to_have_value("MEDIAN(income) = 1\nAVG(age) = 1")
+    expect(seen.page.get_by_label("Split of ε")).to_have_value("MEDIAN(income) = 1\nAVG(age) = 1")
     late = {"error": {"message": "not yet", "where": None, "fix": "wait"}}
     seen.page.route("**/v1/quote", lambda route: route.fulfill(status=422, json=late))
     seen.write("SELECT MEDIAN(income), MAX(age) FROM people")
@@ -143,12 +143,12 @@ def test_no_weights_are_offered_to_somebody_who_writes_some(seen: Watched) -> No
     seen.sign_in("ada")
     seen.open("/console/ask")
     seen.write("SELECT MEDIAN(income) AS middle, AVG(age) AS mean FROM people", "1")
-    quote, weights = seen.page.locator("#quote"), seen.page.get_by_label("Weights of the statistics")
+    quote, split = seen.page.locator("#quote"), seen.page.get_by_label("Split of ε")
     expect(quote).to_contain_text("middleε = 0.5")
     seen.page.locator(".divide").evaluate("one => { one.open = true; one.querySelector('textarea').focus(); }")
     seen.page.get_by_label("ε to spend").evaluate("one => { one.value = '2'; one.dispatchEvent(new Event('input')); }")
     expect(quote).to_contain_text("middleε = 1")
-    assert weights.input_value() == ""
+    assert split.input_value() == ""
     seen.page.keyboard.insert_text("middle = 3\nmean = 1")
     expect(quote).to_contain_text("middleε = 1.5")
 
@@ -221,7 +221,7 @@ def test_signing_out(seen: Watched) -> None:
 def test_long_questions_are_watched_and_stopped(
     seen: Watched, running: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("idios.server.console.asking.PATIENCE", 0.2)
+    monkeypatch.setattr("idios.server.console.ask.PATIENCE", 0.2)
     seen.sign_in("ada")
     seen.open("/console/ask")
     seen.write("SELECT MEDIAN(income) FROM surveys", "1")
@@ -256,11 +256,11 @@ def test_everything_works_without_script(chromium: Any, running: Served, monkeyp
         assert running.spent() == before + Fraction(1, 4)
         seen.page.get_by_label("Question in SQL").fill("SELECT MAX(age), MIN(age) FROM people")
         seen.page.get_by_text("Divide ε unevenly").click()
-        seen.page.get_by_label("Weights of the statistics").fill("MAX(age) = 4\nMIN(age) = 1")
+        seen.page.get_by_label("Split of ε").fill("MAX(age) = 4\nMIN(age) = 1")
         seen.press("What does it cost")
         assert "MAX(age) ε = 0.2 a cell" in seen.text("#quote")
-        seen.page.get_by_label("Weights of the statistics").fill("")
-        monkeypatch.setattr("idios.server.console.asking.PATIENCE", 0.2)
+        seen.page.get_by_label("Split of ε").fill("")
+        monkeypatch.setattr("idios.server.console.ask.PATIENCE", 0.2)
         seen.page.get_by_label("Question in SQL").fill("SELECT MAX(age) FROM surveys")
         seen.press("^Ask")
         assert seen.text("h1") == "Still computing"

@@ -11,9 +11,18 @@ from markupsafe import Markup
 
 from idios.ledger import Spending, Step
 from idios.ledger.spending import STEPS
-from idios.server.console.axes import Axis, fitted, linear
-from idios.server.console.charts import MOST_BARS, Bar, Level, bars, levels, meter
-from idios.server.console.timeline import timeline
+from idios.server.console.charts import (
+    MOST_BARS,
+    Axis,
+    Bar,
+    LevelErrors,
+    draw_bars,
+    draw_levels,
+    draw_meter,
+    draw_timeline,
+    error_axis,
+    linear_axis,
+)
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -37,7 +46,7 @@ def _number(element: ElementTree.Element, name: str) -> float:
 
 def test_bars_are_as_long_as_their_values_and_start_at_zero() -> None:
     values = [40.0, -10.0, 0.0, None, 20.0]
-    root = _read(bars("t", [Bar(f"g{i}", value, str(value)) for i, value in enumerate(values)]))
+    root = _read(draw_bars("t", [Bar(f"g{i}", value, str(value)) for i, value in enumerate(values)]))
     drawn = _of(root, "rect", "series-1")
     assert len(drawn) == 4
     zero = _number(_of(root, "line", "axis")[0], "x1")
@@ -49,7 +58,7 @@ def test_bars_are_as_long_as_their_values_and_start_at_zero() -> None:
 
 
 def test_margins_are_whiskers_that_stay_inside() -> None:
-    root = _read(bars("t", [Bar("a", 10.0, "10", 4.0), Bar("b", 1.0, "1", 4.0)]))
+    root = _read(draw_bars("t", [Bar("a", 10.0, "10", 4.0), Bar("b", 1.0, "1", 4.0)]))
     spans = [(_number(one, "x1"), _number(one, "x2")) for one in _of(root, "line", "whisker")]
     long = [(a, b) for a, b in spans if a != b]
     assert len(long) == 2
@@ -59,39 +68,43 @@ def test_margins_are_whiskers_that_stay_inside() -> None:
 
 @pytest.mark.parametrize("value", [0.0, None, 1e300, -1e-300, float(10**18)])
 def test_no_value_breaks_a_chart(value: float | None) -> None:
-    _read(bars("t", [Bar('<&"', value, "x")]))
+    _read(draw_bars("t", [Bar('<&"', value, "x")]))  # does not raise: the picture is well-formed XML
 
 
 def test_a_long_chart_says_what_it_leaves_out() -> None:
-    root = _read(bars("t", [Bar(str(i), float(i), str(i)) for i in range(100)]))
+    root = _read(draw_bars("t", [Bar(str(i), float(i), str(i)) for i in range(100)]))
     assert len(_of(root, "text", "value")) == MOST_BARS
     assert f"The first {MOST_BARS} of 100." in "".join(root.itertext())
 
 
 def test_errors_that_differ_much_are_on_powers_of_ten() -> None:
-    rows = [Level("individual", (("", 2.0),)), Level("group of 5", (("", 2000.0),)), Level("differential", ())]
-    root = _read(levels("t", rows))
+    rows = [
+        LevelErrors("individual", (("", 2.0),)),
+        LevelErrors("group of 5", (("", 2000.0),)),
+        LevelErrors("differential", ()),
+    ]
+    root = _read(draw_levels("t", rows))
     assert "powers of ten" in "".join(root.itertext())
     ticks = [one.text for one in _of(root, "text", "tick")]
     assert ticks == ["1", "10", "100", "1000", "10\u202f000"]
     assert len(list(root.iter("circle"))) == 2
     assert "not answered" in "".join(root.itertext())
-    near = _read(levels("t", [Level("a", (("", 2.0), ("", 5.0)))]))
+    near = _read(draw_levels("t", [LevelErrors("a", (("", 2.0), ("", 5.0)))]))
     assert "a linear scale from 0" in "".join(near.itertext())
 
 
 def test_axes_hold_everything() -> None:
-    assert linear([], 0, 1) == Axis(0, 1, 0, 1)
-    assert linear([-3, 5], 0, 1) == Axis(-3, 5, 0, 1)
-    assert not fitted([0.0, 1e9], 0, 1).logarithmic, "0 has no place among powers of ten"
-    for axis in (linear([7.0], 10, 90), fitted([0.003, 700.0], 10, 90)):
+    assert linear_axis([], 0, 1) == Axis(0, 1, 0, 1)
+    assert linear_axis([-3, 5], 0, 1) == Axis(-3, 5, 0, 1)
+    assert not error_axis([0.0, 1e9], 0, 1).logarithmic, "0 has no place among powers of ten"
+    for axis in (linear_axis([7.0], 10, 90), error_axis([0.003, 700.0], 10, 90)):
         assert all(10 <= axis.at(tick) <= 90 for tick in axis.ticks())
         assert len(axis.ticks()) >= 2
 
 
 @pytest.mark.parametrize(("share", "style"), [(1.0, "good"), (0.2, "fair"), (0.05, "low"), (0.0, "low"), (7.0, "good")])
 def test_a_meter_warns_before_the_end(share: float, style: str) -> None:
-    root = ElementTree.fromstring(str(meter('"<left>"', share)))
+    root = ElementTree.fromstring(str(draw_meter('"<left>"', share)))
     bar = root.findall("rect")[1]
     assert bar.get("class") == style
     assert _number(bar, "width") == min(share, 1.0) * 100
@@ -112,9 +125,9 @@ def _hour(number: int) -> str:
 
 
 def test_spending_is_stacked_by_whoever_paid_for_the_data_set() -> None:
-    found = timeline("people", _spending((1, "ada", "1"), (2, None, "2"), (3, "ada", "4")), Fraction(10), NOW)
+    found = draw_timeline("people", _spending((1, "ada", "1"), (2, None, "2"), (3, "ada", "4")), Fraction(10), NOW)
     root = _read(found.drawing)
-    assert [(share.name, share.epsilon, share.charges) for share in found.shares] == [
+    assert [(spender.name, spender.epsilon, spender.charges) for spender in found.spenders] == [
         ("ada", 5, 2),
         ("controller", 2, 1),
     ]
@@ -127,17 +140,17 @@ def test_spending_is_stacked_by_whoever_paid_for_the_data_set() -> None:
 
 
 def test_an_analyst_called_controller_is_not_the_controller() -> None:
-    found = timeline("people", _spending((1, "controller", "1"), (2, None, "2")), Fraction(10), NOW)
-    assert [share.epsilon for share in found.shares] == [2, 1]
+    found = draw_timeline("people", _spending((1, "controller", "1"), (2, None, "2")), Fraction(10), NOW)
+    assert [spender.epsilon for spender in found.spenders] == [2, 1]
 
 
 def test_no_spending_and_much_spending_are_drawn() -> None:
-    assert timeline("people", Spending(), Fraction(10), NOW).shares == ()
-    _read(timeline("people", Spending(), Fraction(10), NOW).drawing)
+    assert draw_timeline("people", Spending(), Fraction(10), NOW).spenders == ()
+    _read(draw_timeline("people", Spending(), Fraction(10), NOW).drawing)
     many = _spending(*((i * 49 // STEPS, f"a{i % 90}", "1/1000") for i in range(STEPS)))
-    found = timeline("people", many, Fraction(1), NOW)
+    found = draw_timeline("people", many, Fraction(1), NOW)
     paths = [one.attrib["class"] for one in _read(found.drawing).iter("path")]
     assert paths == [f"series-{number}" for number in range(1, 7)], "a layer for each colour"
     assert len(found.drawing) < 200_000
-    assert len(found.shares) == 90
-    assert sum(share.epsilon for share in found.shares) == Fraction(STEPS, 1000)
+    assert len(found.spenders) == 90
+    assert sum(spender.epsilon for spender in found.spenders) == Fraction(STEPS, 1000)

@@ -9,7 +9,7 @@ from tests.console.running import Served, Watched
 pytestmark = pytest.mark.xdist_group("chromium")
 
 SQL = "SELECT MEDIAN(income) AS middle, AVG(age) AS mean\nFROM people\nWHERE age > 41"
-WEIGHTS = "middle = 3\nmean = 1"
+SPLIT = "middle = 3\nmean = 1"
 EMPTY = ("", "0.5", "")
 OFFER = "You were writing a question when your session ended."
 KEPT = "JSON.stringify(Object.entries(sessionStorage)) + JSON.stringify(Object.entries(localStorage))"
@@ -20,14 +20,14 @@ def _write(seen: Watched) -> None:
     seen.open("/console/ask")
     seen.write(SQL, "0.7")
     seen.page.get_by_text("Divide ε unevenly").click()
-    seen.page.get_by_label("Weights of the statistics").fill(WEIGHTS)
+    seen.page.get_by_label("Split of ε").fill(SPLIT)
 
 
 def _written(seen: Watched) -> tuple[str, str, str]:
     """What the form says."""
-    labels = ("Question in SQL", "ε to spend", "Weights of the statistics")
-    sql, epsilon, weights = (str(seen.page.get_by_label(label).input_value()) for label in labels)
-    return sql, epsilon, weights
+    labels = ("Question in SQL", "ε to spend", "Split of ε")
+    sql, epsilon, split = (str(seen.page.get_by_label(label).input_value()) for label in labels)
+    return sql, epsilon, split
 
 
 def _end_session(seen: Watched) -> None:
@@ -53,8 +53,8 @@ def test_a_question_is_found_again_after_signing_in(seen: Watched, running: Serv
     _sign_in_here(seen, running.tokens["ada"])
     assert OFFER in seen.text()
     seen.follow("Go on with it")
-    assert _written(seen) == (SQL, "0.7", WEIGHTS)
-    assert seen.page.get_by_label("Weights of the statistics").is_visible()
+    assert _written(seen) == (SQL, "0.7", SPLIT)
+    assert seen.page.get_by_label("Split of ε").is_visible()
     seen.page.locator("#quote").get_by_text("ε = 0.525").wait_for()
     assert "SELECT" in seen.text(".paint")
     assert running.spent() == before
@@ -81,7 +81,7 @@ def test_going_elsewhere_and_back_loses_nothing(seen: Watched) -> None:
     seen.follow("History")
     assert OFFER not in seen.text()
     seen.follow("Ask")
-    assert _written(seen) == (SQL, "0.7", WEIGHTS)
+    assert _written(seen) == (SQL, "0.7", SPLIT)
     seen.follow("Data sets")
     seen.follow("MEDIAN(income)")
     assert _written(seen) == ("SELECT MEDIAN(income) FROM people", "0.5", ""), "what was chosen comes first"
@@ -121,7 +121,7 @@ def test_nothing_is_kept_of_what_was_asked(seen: Watched, running: Served, monke
     assert seen.page.evaluate(KEPT) == "[][]"
     seen.open("/console/ask")
     assert _written(seen) == EMPTY
-    monkeypatch.setattr("idios.server.console.asking.PATIENCE", 0.2)
+    monkeypatch.setattr("idios.server.console.ask.PATIENCE", 0.2)
     seen.write("SELECT MEDIAN(income) FROM archive", "0.5")
     seen.press("^Ask")
     assert seen.text("h1") == "Still computing"

@@ -12,9 +12,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from idios.errors import AnswerFailed, LedgerUnavailable
-from idios.server import side_work
-from idios.server.problems import BUSY, Refused
+from idios.server import work_pool
+from idios.server.http_errors import BUSY, Refused
 from tests.console.console_office import BY_REGION, MEDIAN, Office, csrf, sign_in
+from tests.waiting import until
 
 TWO = "SELECT COUNT(*) AS n, MEDIAN(income) AS middle FROM people WHERE age > 40"
 
@@ -42,7 +43,7 @@ def test_a_form_is_charged_once(own_office: Office) -> None:
 def test_the_sandbox_of_the_console_has_the_time_limit_of_the_api(
     own_office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(side_work, "LONGEST", 0.1)
+    monkeypatch.setattr(work_pool, "LONGEST", 0.1)
     shares = ", ".join(f"PERCENTILE_DISC(age, {i / 20})" for i in range(1, 20))
     sql = f"SELECT BIN(age, 1), {shares} FROM people GROUP BY BIN(age, 1)"
     answer = _ask(sign_in(own_office, own_office.tokens.ada), sql, action="sandbox", epsilon="100")
@@ -73,7 +74,7 @@ def test_what_fails_is_told_on_the_page(
         raise error
 
     ada = sign_in(own_office, own_office.tokens.ada)
-    monkeypatch.setattr(own_office.service.desk, "ask", fails)
+    monkeypatch.setattr(own_office.service.questions, "ask", fails)
     answer = _ask(ada, MEDIAN)
     assert answer.status_code == status
     assert told in answer.text
@@ -181,19 +182,19 @@ def test_a_reload_repeats_its_key_and_another_question_has_another(
     own_office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = []
-    desk_ask = own_office.service.desk.ask
+    queue_ask = own_office.service.questions.ask
 
     async def noted(party: Any, asked: Any, identity: Any, once: str, wait: float) -> Any:
         keys.append(once)
-        return await desk_ask(party, asked, identity, once, wait)
+        return await queue_ask(party, asked, identity, once, wait)
 
-    monkeypatch.setattr(own_office.service.desk, "ask", noted)
+    monkeypatch.setattr(own_office.service.questions, "ask", noted)
     ada = sign_in(own_office, own_office.tokens.ada)
-    for sql, once, weights in (
+    for sql, once, split in (
         *((MEDIAN, "a", ""), (MEDIAN, "a", ""), (BY_REGION, "a", ""), (MEDIAN, "b", "")),
         *((TWO, "a", ""), (TWO, "a", "n = 2\r\nmiddle = 1")),
     ):
-        assert _ask(ada, sql, once=once, weights=weights).status_code == 200
+        assert _ask(ada, sql, once=once, split=split).status_code == 200
     assert keys[0] == keys[1]
     assert len(set(keys)) == 5
     assert all(re.fullmatch("[!-~]{1,200}", key) for key in keys)
@@ -212,22 +213,22 @@ def test_a_quote_tells_the_least_epsilon(own_office: Office) -> None:
 
 def test_weights_divide_what_is_asked(own_office: Office) -> None:
     ada = sign_in(own_office, own_office.tokens.ada)
-    weights = "n = 1" + "\r\n" * 2500 + " middle=4 "  # a browser counts the end of a line as one
-    quoted = _ask(ada, TWO, action="quote", weights=weights).text
+    split = "n = 1" + "\r\n" * 2500 + " middle=4 "  # a browser counts the end of a line as one
+    quoted = _ask(ada, TWO, action="quote", split=split).text
     assert "ε = 0.1 a cell" in quoted
     assert "ε = 0.4 a cell" in quoted
     assert '<details class="divide" open>' in quoted
-    assert _ask(ada, TWO, action="sandbox", weights=weights).status_code == 200
-    assert _ask(ada, TWO, weights=weights).status_code == 200
+    assert _ask(ada, TWO, action="sandbox", split=split).status_code == 200
+    assert _ask(ada, TWO, split=split).status_code == 200
     party = own_office.service.party
-    assert party.quote(TWO, "0.5", weights={"n": 1, "middle": 4}).stored
+    assert party.quote(TWO, "0.5", split={"n": 1, "middle": 4}).stored
     assert not party.quote(TWO, "0.5").stored
     assert "open" not in (re.findall('<details class="divide"[^>]*>', _ask(ada, TWO, action="quote").text)[0])
 
 
 @pytest.mark.parametrize("action", ["quote", "sandbox", "ask"])
 @pytest.mark.parametrize(
-    ("weights", "told"),
+    ("split", "told"),
     [
         ("n = 1", "middle"),
         ("n = 1\nmedian = 2", "&#39;median&#39;, which is no statistic here"),
@@ -240,31 +241,34 @@ def test_weights_divide_what_is_asked(own_office: Office) -> None:
         ("n = 1" + "\n" * 4000 + "middle = 2", "at most 4000 characters"),
     ],
 )
-def test_weights_that_cannot_be_used_are_told_and_kept(office: Office, action: str, weights: str, told: str) -> None:
+def test_a_split_that_cannot_be_used_is_told_and_kept(office: Office, action: str, split: str, told: str) -> None:
     head = office.ledger.head()
-    answer = _ask(sign_in(office, office.tokens.ada), TWO, action=action, weights=weights)
+    answer = _ask(sign_in(office, office.tokens.ada), TWO, action=action, split=split)
     alert = re.search(r'<div class="notice bad" role="alert">(.*?)</div>', answer.text, re.DOTALL)
-    kept = re.search(r'<textarea id="weights"[^>]*>\n(.*?)</textarea>', answer.text, re.DOTALL)
+    kept = re.search(r'<textarea id="split"[^>]*>\n(.*?)</textarea>', answer.text, re.DOTALL)
     assert answer.status_code == 422
     assert alert
     assert told in alert[1]
     assert "Nothing was charged." in alert[1]
     assert kept
-    assert kept[1] == weights
+    assert kept[1] == split
     assert office.ledger.head() == head
 
 
 def test_a_question_goes_back_into_the_form_without_an_address_that_tells_it(
     own_office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("idios.server.console.asking.PATIENCE", 0)
+    monkeypatch.setattr("idios.server.console.ask.PATIENCE", 0)
     ada = sign_in(own_office, own_office.tokens.ada)
-    gone = _ask(ada, TWO, weights="n = 1\r\nmiddle = 4")
+    gone = _ask(ada, TWO, split="n = 1\r\nmiddle = 4")
     assert gone.status_code == 303
-    page = ada.get(gone.headers["location"]).text
-    while "Still computing" in page:
-        page = ada.get(gone.headers["location"]).text
-    assert "divided by the weights n = 1, middle = 4" in page
+
+    def answered_page() -> str | None:
+        text: str = ada.get(gone.headers["location"]).text
+        return None if "Still computing" in text else text
+
+    page = until(answered_page)
+    assert "split n = 1, middle = 4" in page
     form = re.search(r'<form method="(\w+)" action="/console/ask">(.*?)</form>', page, re.DOTALL)
     assert form
     assert form[1] == "post"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idios.server.console.assets import ASSETS
-from idios.server.console.pages import POLICY
+from idios.server.console.pages import ASSETS, POLICY
 from tests.console.console_office import BY_REGION, MEDIAN, Office, csrf, open_office, sign_in, write_office
 
 HOSTILE = "<script>alert(1)</script>\"' onload=x"
@@ -170,7 +169,7 @@ def test_too_many_requests_are_told_on_a_page(tmp_path: Path, limit: str) -> Non
 
 def test_what_nobody_foresaw_is_a_page_without_details(own_office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     ada = sign_in(own_office, own_office.tokens.ada)
-    monkeypatch.setattr("idios.server.console.analyst.budgets", lambda visit: 1 / 0)
+    monkeypatch.setattr("idios.server.console.analyst_pages.draw_budgets", lambda balances: 1 / 0)
     answer = ada.get("/console/datasets")
     assert answer.status_code == 500
     assert "Something went wrong" in answer.text

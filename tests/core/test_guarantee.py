@@ -4,9 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from idios.core.accounting import parallel, random_choice, sequential, share_of_parts
 from idios.core.calibration import Level
-from idios.core.guarantee import Guarantee
+from idios.core.guarantee import Guarantee, compose_choice, compose_parallel, compose_sequential, split_between_parts
 from idios.core.neighbours import Neighbours
 from idios.errors import InvalidInput
 
@@ -18,40 +17,42 @@ def idp(epsilon: str, neighbours: Neighbours = REPLACE) -> Guarantee:
 
 
 def test_sequential_is_the_sum_and_exact() -> None:
-    assert sequential([idp("0.1")] * 10).epsilon == 1
-    assert sequential([idp("1/3"), idp("1/6")]).epsilon == Fraction(1, 2)
+    assert compose_sequential([idp("0.1")] * 10).epsilon == 1
+    assert compose_sequential([idp("1/3"), idp("1/6")]).epsilon == Fraction(1, 2)
 
 
 def test_parallel_pays_twice_under_replace() -> None:
-    assert parallel([idp("0.25"), idp("0.5"), idp("0.1")]).epsilon == Fraction(3, 4)
-    assert parallel([idp("0.25"), idp("0.5")], fixed_parts=True).epsilon == Fraction(1, 2)
-    assert parallel([idp("0.25", ADD_REMOVE), idp("0.5", ADD_REMOVE)]).epsilon == Fraction(1, 2)
+    assert compose_parallel([idp("0.25"), idp("0.5"), idp("0.1")]).epsilon == Fraction(3, 4)
+    assert compose_parallel([idp("0.25"), idp("0.5")], fixed_parts=True).epsilon == Fraction(1, 2)
+    assert compose_parallel([idp("0.25", ADD_REMOVE), idp("0.5", ADD_REMOVE)]).epsilon == Fraction(1, 2)
     one = Fraction(1)
     for notion in (REPLACE, ADD_REMOVE):
-        share = share_of_parts(one, notion, 7)
-        assert parallel([Guarantee(Level.INDIVIDUAL, share, notion)] * 7).epsilon == one
-    assert share_of_parts(one, REPLACE, 1) == one
+        share = split_between_parts(one, notion, 7)
+        assert compose_parallel([Guarantee(Level.INDIVIDUAL, share, notion)] * 7).epsilon == one
+    assert split_between_parts(one, REPLACE, 1) == one
 
 
 def test_a_choice_costs_the_greatest() -> None:
-    assert random_choice([idp("1"), idp("2")]) == idp("2")
+    assert compose_choice([idp("1"), idp("2")]) == idp("2")
 
 
 def test_the_weaker_level_remains() -> None:
     dp = Guarantee(Level.DIFFERENTIAL, Fraction(1), REPLACE, delta=Fraction(1, 10**6))
     group = Guarantee(Level.GROUP, Fraction(1), REPLACE, group=5)
-    assert sequential([dp, idp("1")]) == Guarantee(Level.INDIVIDUAL, Fraction(2), REPLACE, delta=Fraction(1, 10**6))
+    assert compose_sequential([dp, idp("1")]) == Guarantee(
+        Level.INDIVIDUAL, Fraction(2), REPLACE, delta=Fraction(1, 10**6)
+    )
     smaller = Guarantee(Level.GROUP, Fraction(1), REPLACE, group=3)
-    assert sequential([group, smaller]).group == 3
+    assert compose_sequential([group, smaller]).group == 3
     with pytest.raises(InvalidInput, match="cannot be composed with one that has a delta"):
-        sequential([group, dp])
+        compose_sequential([group, dp])
 
 
 def test_notions_of_neighbour_never_mix() -> None:
     with pytest.raises(InvalidInput, match="different notions"):
-        sequential([idp("1"), idp("1", ADD_REMOVE)])
+        compose_sequential([idp("1"), idp("1", ADD_REMOVE)])
     with pytest.raises(InvalidInput, match="at least one"):
-        sequential([])
+        compose_sequential([])
 
 
 def test_one_sentence_each() -> None:

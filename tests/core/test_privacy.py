@@ -3,73 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
 import pytest
 
 from idios.core import calibration
-from idios.core.calibration import Added, Level, Mechanism, Method, Protection, Silent, calibrate, choose
+from idios.core.calibration import (
+    Added,
+    ExponentialMechanism,
+    Level,
+    Mechanism,
+    Method,
+    Protection,
+    Silent,
+    calibrate,
+    choose,
+)
 from idios.core.certified import exp_minus
 from idios.core.distributions import InverseSensitivity
 from idios.core.domain import Domain
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics import (
-    Count,
-    DiscreteQuantile,
-    DistinctCount,
-    InterquartileRange,
-    KthLargest,
-    KthSmallest,
-    Maximum,
-    Mean,
-    Median,
-    Quantile,
-    StandardDeviation,
-    Statistic,
-    Sum,
-    TrimmedMean,
-    Variance,
-    WinsorizedMean,
-)
-from tests import oracle
+from idios.core.statistics import STATISTICS, Count, Mean, Median, Statistic, Sum
 from tests.oracle import Space, Table, small_tables
 from tests.summaries import summarise
 
-FIFTH = Fraction(1, 5)
 BITS = 400
 
-
-@dataclass(frozen=True)
-class Case:
-    statistic: Statistic
-    textbook: Callable[[Sequence[int]], Fraction | int | None]
-    needs_bounds: bool = False
-    robust: bool = False
-
-    def __str__(self) -> str:
-        return self.statistic.name
-
-
-CASES = [
-    Case(Count(), len),
-    Case(DistinctCount(), lambda v: len(set(v))),
-    Case(Sum(), sum, needs_bounds=True),
-    Case(Mean(), oracle.mean, needs_bounds=True),
-    Case(Maximum(), lambda v: oracle.kth_largest(v, 1), needs_bounds=True),
-    Case(KthLargest(2), lambda v: oracle.kth_largest(v, 2)),
-    Case(KthSmallest(3), lambda v: oracle.kth_smallest(v, 3)),
-    Case(Median(), lambda v: oracle.quantile(v, Fraction(1, 2)), robust=True),
-    Case(Quantile(Fraction(1, 3)), lambda v: oracle.quantile(v, Fraction(1, 3)), robust=True),
-    Case(DiscreteQuantile(Fraction(1, 2)), lambda v: oracle.discrete_quantile(v, Fraction(1, 2)), robust=True),
-    Case(InterquartileRange(), oracle.iqr, robust=True),
-    Case(TrimmedMean(FIFTH), lambda v: oracle.trimmed_mean(v, FIFTH), robust=True),
-    Case(WinsorizedMean(FIFTH), lambda v: oracle.winsorized_mean(v, FIFTH), robust=True),
-    Case(Variance(), oracle.variance, needs_bounds=True),
-    Case(StandardDeviation(), oracle.variance, needs_bounds=True),
-]
+CASES = [statistic.examples()[0] for statistic in STATISTICS]
+NUMBERS = [case for case in CASES if not case.selects]
+ROBUST = [case for case in NUMBERS if not case.always_global and case.missing_bound(Domain(), 10**6) is None]
+"""What a column without bounds can answer however many records change."""
 NOTIONS = [("replace", False), ("replace", True), ("add-remove", False)]
 
 
@@ -85,13 +50,13 @@ def moves_of(table: Table, notion: str, selection: bool) -> Moves:
     return Moves(Neighbours(notion), len(table.values), outside)
 
 
-def mechanism_at(table: Table, case: Case, tables: Space, protection: Protection, epsilon: Fraction) -> Mechanism:
+def mechanism_at(table: Table, case: Statistic, tables: Space, protection: Protection, epsilon: Fraction) -> Mechanism:
     """The mechanism that the trusted party would use on this table."""
     domain = Domain(Fraction(1), *(tables.domain if tables.bounded else (None, None)))
     moves = moves_of(table, tables.notion, tables.selection)
-    choice = choose(case.statistic, domain, moves.neighbours, moves.whole, protection, epsilon)
-    summary = summarise(table.values, case.statistic, domain, moves, choice.distance)
-    return calibrate(choice, case.statistic, summary, protection)
+    choice = choose(case, domain, moves.neighbours, moves.whole, protection, epsilon)
+    summary = summarise(table.values, case, domain, moves, choice.distance)
+    return calibrate(choice, case, summary, protection)
 
 
 def at_distance(tables: Space, table: Table, distance: int) -> set[Table]:
@@ -101,9 +66,9 @@ def at_distance(tables: Space, table: Table, distance: int) -> set[Table]:
     return found - {table}
 
 
-def refused(case: Case, bounded: bool, group: int) -> bool:
+def refused(case: Statistic, bounded: bool, group: int) -> bool:
     """Whether the statistic cannot be answered at all for want of bounds."""
-    return not bounded and (case.needs_bounds or getattr(case.statistic, "k", group + 1) <= group)
+    return not bounded and case.missing_bound(Domain(), group) is not None
 
 
 @pytest.mark.parametrize("floor", [0, 1])
@@ -111,15 +76,15 @@ def refused(case: Case, bounded: bool, group: int) -> bool:
 @pytest.mark.parametrize(
     ("case", "bounded", "group"),
     [
-        pytest.param(case, bounded, group, id=f"{case}-{'bounded' if bounded else 'unbounded'}-{group}")
-        for case in CASES
+        pytest.param(case, bounded, group, id=f"{case.name}-{'bounded' if bounded else 'unbounded'}-{group}")
+        for case in NUMBERS
         for bounded in (True, False)
         for group in (1, 2)
         if not refused(case, bounded, group)
     ],
 )
 def test_frozen_at_the_data_the_loss_is_at_most_epsilon(
-    case: Case, notion: str, selection: bool, bounded: bool, group: int, floor: int
+    case: Statistic, notion: str, selection: bool, bounded: bool, group: int, floor: int
 ) -> None:
     """individual and group: κ calibrated at D, compared with κ at every D′ within reach, over every answer s.
 
@@ -129,7 +94,6 @@ def test_frozen_at_the_data_the_loss_is_at_most_epsilon(
     level = Level.INDIVIDUAL if group == 1 else Level.GROUP
     protection = Protection(level, group, floor=Fraction(floor), fineness=60)
     tables = space(notion, selection, bounded, 5, 1)
-    statistic = case.statistic
     attained = 0
     for table in tables.starts:
         mechanism = mechanism_at(table, case, tables, protection, epsilon)
@@ -137,14 +101,14 @@ def test_frozen_at_the_data_the_loss_is_at_most_epsilon(
             continue
         assert isinstance(mechanism, Added)
         here, scale = mechanism.value, mechanism.noise.scale
-        assert here == statistic.place(case.textbook(table.values), 60)
+        assert here == case.place(case.define(table.values), 60)
         worst = Fraction(0)
         for distance in range(1, group + 1):
             for other in at_distance(tables, table, distance):
-                value = case.textbook(other.values)
+                value = case.define(other.values)
                 if value is None:
                     continue  # stands for any value in range, which the envelope already allows for
-                there = int(statistic.place(value, 60))
+                there = int(case.place(value, 60))
                 if scale == 0:
                     assert there == here
                     continue
@@ -155,19 +119,14 @@ def test_frozen_at_the_data_the_loss_is_at_most_epsilon(
                 assert max(losses) <= distance * epsilon
                 worst = max(worst, max(losses) / distance)
         calibrated = scale * epsilon
-        at_floor = calibrated == calibration.floor(statistic, protection) or (statistic.always_global and floor)
-        defined = moves_of(table, notion, selection).sizes(group)[0] >= statistic.least_size
-        if scale and not at_floor and defined:
-            exact_envelope = (statistic.name not in ("variance", "standard_deviation") or group == 1) and not (
-                statistic.name == "iqr" and notion == "add-remove"
-            )
-            if exact_envelope:
-                assert worst == epsilon, table
-                attained += 1
-    trivial = statistic.name == "count" and (notion, selection) == ("replace", False)
-    bound_only = statistic.name == "iqr" and notion == "add-remove"
+        at_floor = calibrated == calibration.find_floor(case, protection) or (case.always_global and floor)
+        defined = moves_of(table, notion, selection).sizes(group)[0] >= case.least_size
+        if scale and not at_floor and defined and case.exact_reach(Neighbours(notion)) >= group:
+            assert worst == epsilon, table
+            attained += 1
+    trivial = case.name == "count" and (notion, selection) == ("replace", False)
+    bound_only = case.exact_reach(Neighbours(notion)) < group
     needs_larger_tables = group > 1 and not bounded  # all of these are too small for a finite envelope
-    bound_only |= statistic.name in ("variance", "standard_deviation") and group > 1
     if not (floor or trivial or bound_only or needs_larger_tables):
         assert attained
 
@@ -199,9 +158,9 @@ def probability(mechanism: InverseSensitivity | Silent, point: int | None) -> Fr
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3)])
 @pytest.mark.parametrize(("notion", "selection"), NOTIONS)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_differential_over_all_pairs_each_calibrated_on_itself(
-    case: Case, notion: str, selection: bool, epsilon: Fraction
+    case: Statistic, notion: str, selection: bool, epsilon: Fraction
 ) -> None:
     tables = space(notion, selection, True, 4, 2)
     protection = Protection(Level.DIFFERENTIAL, fineness=2)
@@ -225,6 +184,11 @@ def test_differential_over_all_pairs_each_calibrated_on_itself(
                 else:
                     assert one.value == two.value
                 continue
+            if isinstance(one, ExponentialMechanism) and isinstance(two, ExponentialMechanism):
+                for point in range(tables.domain[0], tables.domain[1] + 1):
+                    loss = abs(math.log(one.pmf(point) / two.pmf(point)))
+                    tightness = max(tightness, loss / float(epsilon))
+                continue
             if isinstance(one, Silent) or isinstance(two, Silent):
                 assert one == two  # a whole table of no records has no neighbours to be told from
                 continue
@@ -237,16 +201,15 @@ def test_differential_over_all_pairs_each_calibrated_on_itself(
                 assert 0 < ratio <= bound * (1 + Fraction(1, 10**100))
                 tightness = max(tightness, abs(math.log(ratio)) / float(epsilon))
     assert tightness <= 1 + 1e-12
-    if case.statistic.name == "count" and (notion, selection) == ("replace", False):
+    if case.name == "count" and (notion, selection) == ("replace", False):
         assert tightness == 0  # n is public
     else:
         assert tightness > 0.3
 
 
-ROBUST = [case for case in CASES if case.robust]
-
-
-def divergences(case: Case, notion: str, selection: bool, epsilon: Fraction, protection: Protection) -> list[Fraction]:
+def divergences(
+    case: Statistic, notion: str, selection: bool, epsilon: Fraction, protection: Protection
+) -> list[Fraction]:
     """Σ max(0, P − e^ε·P′) for every ordered pair of neighbours, each calibrated on itself."""
     tables = space(notion, selection, False, 6 if notion == "replace" and not selection else 5, 1)
 
@@ -277,9 +240,9 @@ def divergences(case: Case, notion: str, selection: bool, epsilon: Fraction, pro
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(Fraction(1), Fraction(1, 10)), (Fraction(3), Fraction(1, 50))])
 @pytest.mark.parametrize(("notion", "selection"), NOTIONS)
-@pytest.mark.parametrize("case", ROBUST, ids=str)
+@pytest.mark.parametrize("case", ROBUST, ids=lambda case: case.name)
 def test_without_bounds_the_divergence_is_at_most_delta(
-    case: Case, notion: str, selection: bool, epsilon: Fraction, delta: Fraction
+    case: Statistic, notion: str, selection: bool, epsilon: Fraction, delta: Fraction
 ) -> None:
     protection = Protection(Level.DIFFERENTIAL, delta=delta, fineness=2, width=4)
     found = divergences(case, notion, selection, epsilon, protection)
@@ -289,8 +252,8 @@ def test_without_bounds_the_divergence_is_at_most_delta(
 
 
 def test_a_refusal_weight_five_times_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = calibration._refusal_weight
-    monkeypatch.setattr(calibration, "_refusal_weight", lambda *given: right(*given) // 5)
+    right = calibration._compute_refusal_weight
+    monkeypatch.setattr(calibration, "_compute_refusal_weight", lambda *given: right(*given) // 5)
     delta = Fraction(1, 50)
     protection = Protection(Level.DIFFERENTIAL, delta=delta, fineness=1, width=5)
     worst = max(max(divergences(case, *where, Fraction(1), protection)) for case in ROBUST[:2] for where in NOTIONS)

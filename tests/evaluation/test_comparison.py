@@ -1,25 +1,20 @@
-"""``idios compare``: the levels and baselines on generated data, as a function, a table, JSON and a page."""
+"""Levels and baselines compared on generated data; the command has its tests in tests/cli."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import idios.evaluation.baselines as baselines
-from idios.cli.main import app
 from idios.core.statistics import Median
 from idios.errors import InvalidInput
 from idios.evaluation import compare, compare_frame
-from idios.evaluation.statistics import named
+from idios.evaluation.comparison import parse_statistic
 from idios.party import TrustedParty
-from tests.services.chromium import opened
 
 INCOMES = np.round(np.random.default_rng(5).lognormal(10, 1, 1001)).astype(np.int64)
 ALL = ("median", "kth_largest 2", "trimmed_mean 0.05", "iqr", "mean", "maximum", "minimum", "total", "variance")
@@ -90,6 +85,35 @@ def test_a_level_costs_what_an_inspection_at_that_level_says(mechanism: str, opt
             assert errors(compared, statistic)[mechanism] == inspected.expected_error > 0
 
 
+@pytest.mark.parametrize("bounds", [(0, 1_000_000), None])
+def test_the_levels_are_those_of_an_audit(bounds: tuple[int, int] | None) -> None:
+    """Expected errors are computed once: by the audit of the controller's question."""
+    compared = compare(INCOMES, statistics=["median", "kth_largest 10", "mean"], bounds=bounds, nullable=False)
+    columns = {"income": {"type": "integer", "nullable": False} | ({"bounds": list(bounds)} if bounds else {})}
+    names = {"individual": "individual", "group of 5": "group of 5", "differential": "differential, with bounds"}
+    if bounds is None:
+        names["differential, δ = 1e-06"] = "differential, without bounds"
+    with TrustedParty.open({"income": INCOMES}, name="people", columns=columns, budget=10) as party:
+        for statistic, sql in (
+            ("median", "MEDIAN(income)"),
+            ("kth_largest 10", "KTH_LARGEST(income, 10)"),
+            ("mean", "AVG(income)"),
+        ):
+            if bounds is None and statistic == "mean":
+                continue  # no level answers it
+            costs = party.costs(f"SELECT {sql} FROM people", 1)
+            audited = {names[row.level]: row.expected_error for row in costs.rows if row.level in names}
+            assert {name: errors(compared, statistic)[name] for name in audited} == audited
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"group": 0}, "group must be"), ({"delta": 2}, "delta must be"), ({"delta": 0}, "delta")]
+)
+def test_levels_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        compare(INCOMES, **options)
+
+
 def test_values_beyond_the_bounds_read_as_the_bounds() -> None:
     inside = compare(np.clip(INCOMES, 0, 30_000), bounds=(0, 30_000), statistics=["median", "maximum"])
     outside = compare(INCOMES, bounds=(0, 30_000), statistics=["median", "maximum"])
@@ -117,7 +141,7 @@ def test_global_sensitivities_by_enumeration(text: str, n: int) -> None:
     for rest in itertools.combinations_with_replacement(range(4), n - 1):
         found = [formula(np.array([*rest, value])) for value in range(4)]
         worst = max(worst, float(max(found) - min(found)))
-    assert baselines._global_sensitivity(named(text), n, 3.0) == pytest.approx(worst)
+    assert baselines._global_sensitivity(parse_statistic(text), n, 3.0) == pytest.approx(worst)
 
 
 def test_the_exponential_mechanism_by_integration() -> None:
@@ -125,8 +149,8 @@ def test_the_exponential_mechanism_by_integration() -> None:
     t = np.linspace(low, high, 400_001)
     density = np.exp(-epsilon / 2 * np.abs(np.searchsorted(values, t) - 2.5))
     expected = float((density * np.abs(t - 0.45)).sum() / density.sum())
-    assert baselines.exponential_median(values, low, high, epsilon) == pytest.approx(expected, rel=1e-3)
-    assert len(baselines.baselines(Median())) == 4
+    assert baselines.exponential_median_error(values, low, high, epsilon) == pytest.approx(expected, rel=1e-3)
+    assert len(baselines.list_baselines(Median())) == 4
 
 
 def test_as_a_data_frame() -> None:
@@ -146,61 +170,3 @@ def test_unknown_statistics_are_refused(text: str) -> None:
 def test_empty_columns_are_refused() -> None:
     with pytest.raises(InvalidInput, match="no values"):
         compare(np.array([], dtype=np.int64))
-
-
-@pytest.fixture
-def people(tmp_path: Path) -> str:
-    path = tmp_path / "people.csv"
-    lines = ["income,height,name", *(f"{income},{1 + i / 1000:.3f},a" for i, income in enumerate(INCOMES))]
-    path.write_text("\n".join([*lines, ",,b"]) + "\n")
-    return str(path)
-
-
-def run(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["compare", *arguments])
-    if result.exception is not None:
-        raise result.exception
-    return result.stdout
-
-
-def test_the_command(people: str) -> None:
-    shown = run(people, "--column", "income")
-    assert "controller's eyes" in shown
-    for part in ("individual", "needs bounds", "infinite", "1,001 values"):
-        assert part in " ".join(shown.split())
-    found = json.loads(run(people, "-c", "income", "--bounds", "0..1000000", "--statistics", "median,iqr", "--json"))
-    assert "controller's eyes" in found["note"]
-    assert found["missing"] == 1
-    assert {row["statistic"] for row in found["rows"]} == {"median", "iqr"}
-    rows = {row["mechanism"]: row["error"] for row in found["rows"] if row["statistic"] == "median"}
-    library = errors(compare(INCOMES, statistics=["median"], bounds=(0, 1_000_000)), "median")
-    assert rows["DP, exponential mechanism"] == pytest.approx(library["DP, exponential mechanism"])
-    assert rows["individual"] == pytest.approx(library["individual"])
-    unbounded = json.loads(run(people, "-c", "income", "--statistics", "median", "--json"))
-    assert [row["error"] for row in unbounded["rows"]][-1] == "inf"
-
-
-def test_the_commands_refusals(people: str) -> None:
-    for arguments, words in (
-        (("--column", "wealth"), "no column"),
-        (("--column", "name"), "is text"),
-        (("--column", "income", "--bounds", "5"), r"LOW\.\.HIGH"),
-        (("--column", "income", "--bounds", "5..2"), "lower ≤ upper"),
-        (("--column", "income", "--epsilon", "0"), "epsilon"),
-    ):
-        with pytest.raises(InvalidInput, match=words):
-            run(people, *arguments)
-
-
-def test_the_page(people: str, tmp_path: Path) -> None:
-    path = tmp_path / "compared.html"
-    run(people, "--column", "height", "--bounds", "0..3", "--html", str(path))
-    with opened(path) as seen:
-        seen.wait("document.querySelectorAll('.figure .trace').length > 10")
-        text = seen.page.inner_text("body")
-        ticks = seen.page.evaluate("[...document.querySelectorAll('g[class^=y][class$=tick]')].map(t => t.textContent)")
-    assert "controller's eyes" in text
-    assert "exponential mechanism" in text
-    assert sum(tick.startswith("individual") for tick in ticks) == 6
-    assert seen.requests == []
-    assert seen.faults == []

@@ -42,7 +42,7 @@ def test_the_library_and_the_server_need_neither() -> None:
     )
     done = python(code)
     assert done.returncode == 0, done.stderr
-    assert {"idios.evaluation", "idios.party", "idios.server.console.comparing"} <= set(done.stdout.split())
+    assert {"idios.evaluation", "idios.party", "idios.server.console.controller_pages"} <= set(done.stdout.split())
 
 
 def test_the_demo_needs_neither() -> None:

@@ -1,4 +1,4 @@
-"""Maximum, counts and errata: what the paper has no figure for."""
+"""Maximum and second maximum: what the paper has no figure for."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from idios.backends.arrays import read_numbers
 from idios.core.calibration import Protection, calibrate, choose
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import KthLargest
-from idios.evaluation import counts, errata, extremes
-from idios.evaluation.samples import EXPONENTIAL, NORMAL, UNIFORM, generator, top_ranks
+from idios.evaluation import extremes
+from idios.evaluation.samples import EXPONENTIAL, NORMAL, UNIFORM, draw_top_ranks, make_generator
 from idios.evaluation.smooth import maximum_smooth_sensitivity
 
 
 @pytest.fixture(scope="module")
 def swept() -> dict[str, extremes.Sweep]:
-    return {one.name: one for one in extremes.sweeps(2_000)}
+    return {sweep.name: sweep for sweep in extremes.run_sweeps(2_000)}
 
 
 def test_the_second_largest_of_a_thousand_normals(swept: dict[str, extremes.Sweep]) -> None:
@@ -45,16 +45,16 @@ def test_an_outlier_widens_the_second_and_not_the_third(swept: dict[str, extreme
 
 @pytest.mark.parametrize("shape", [UNIFORM, NORMAL, EXPONENTIAL], ids=lambda shape: shape.key)
 def test_top_ranks_are_those_of_whole_data_sets(shape) -> None:
-    quick = top_ranks(shape, 50, 3, 20_000, generator(20)).mean(axis=1)
-    whole = np.sort(shape.draw(generator(21), (20_000, 50)), axis=1)[:, :-4:-1].mean(axis=0)
+    quick = draw_top_ranks(shape, 50, 3, 20_000, make_generator(20)).mean(axis=1)
+    whole = np.sort(shape.draw(make_generator(21), (20_000, 50)), axis=1)[:, :-4:-1].mean(axis=0)
     assert quick == pytest.approx(whole, rel=0.02)
 
 
 def test_the_formulas_are_the_engines() -> None:
-    data = np.round(np.clip(NORMAL.draw(generator(22), (1, 101))[0], -100, 100), 6)
+    data = np.round(np.clip(NORMAL.draw(make_generator(22), (1, 101))[0], -100, 100), 6)
     top = np.sort(data)[::-1]
     ranks = np.concatenate([top, np.full(extremes.DEPTH + 2 - len(top), -100.0)])[:, None]
-    smooth = extremes._smooth(ranks, 100.0, (1.0, 0.25))[0]
+    smooth = extremes._smooth_errors(ranks, 100.0, (1.0, 0.25))[0]
     assert smooth == pytest.approx(maximum_smooth_sensitivity(data, -100, 100, 0.25))
     statistic, protection = KthLargest(2), Protection.declare("differential")
     column = read_numbers(data, bounds=(-100, 100), nullable=False)
@@ -62,22 +62,4 @@ def test_the_formulas_are_the_engines() -> None:
     summary = column.summarise(statistic, Neighbours.REPLACE, choice.distance)
     mechanism = calibrate(choice, statistic, summary, protection)
     engine = mechanism.expected_absolute(statistic.envelope(summary, 0).value) * 1e-6
-    assert extremes.second_by_inverse_sensitivity(ranks, 100.0, 1.0)[0] == pytest.approx(engine, rel=1e-3)
-
-
-def test_counts_gain_nothing() -> None:
-    numbers = counts.section().numbers
-    for _, _, local, bound, idp, dp in numbers["ranges"]:
-        assert (local, idp) == (bound, dp)
-    for _, notion, local, bound, idp, dp in numbers["histograms"]:
-        assert (local, idp) == (bound, dp)
-        assert bound == (2 if notion == "replace" else 1)
-
-
-def test_all_errata_are_there() -> None:
-    found = errata.errata()
-    assert len(found) == 14
-    values = {one.title: one.holds for one in found}
-    assert values["The admissible pair"] > 1
-    assert values["Bounds taken from the data"] > 1000
-    assert all(str(one.printed) != str(one.holds) for one in found)
+    assert extremes.second_largest_error(ranks, 100.0, 1.0)[0] == pytest.approx(engine, rel=1e-3)

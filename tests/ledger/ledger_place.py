@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Engine, NullPool, Select, create_engine, make_url, select, text
 
-from idios.ledger import Declaration, Ledger, Request
+from idios.ledger import ChargeRequest, Declaration, Ledger
 from idios.ledger.tables import metadata
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
@@ -89,8 +89,8 @@ def ask(
     analyst: str | None = None,
     delta: object = 0,
     version: str = "1",
-) -> Request:
-    return Request("people", version, analyst, question, Fraction(epsilon), Fraction(delta))  # type: ignore[arg-type]
+) -> ChargeRequest:
+    return ChargeRequest("people", version, analyst, question, Fraction(epsilon), Fraction(delta))  # type: ignore[arg-type]
 
 
 def kinds(ledger: Ledger) -> Sequence[str]:

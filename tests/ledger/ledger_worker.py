@@ -11,7 +11,23 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 from idios.errors import BudgetExceeded
-from idios.ledger import Ledger, Request, Reservation
+from idios.ledger import ChargeRequest, Ledger, Reservation
+from idios.model import ReleasedTable
+
+
+class TableOfText(ReleasedTable):
+    """A table that is stored as a text of the test's choosing: the ledger keeps any text, byte for byte."""
+
+    stored: str = ""
+
+    def to_text(self) -> str:
+        return self.stored
+
+
+def table(text: str) -> ReleasedTable:
+    made = TableOfText(dataset="people", version="1", guarantee="", statistics=(), groups=(), cells=(), margins=())
+    object.__setattr__(made, "stored", text)
+    return made
 
 
 def main(url: str, key_file: str, action: str, *arguments: str) -> None:
@@ -54,7 +70,7 @@ def spend(ledger: Ledger, process: int, threads: int, questions: int) -> list[in
 
     def ask(thread: int) -> None:
         for number in range(questions):
-            request = Request("people", "1", None, f"question {process} {thread} {number}", Fraction(1, 7))
+            request = ChargeRequest("people", "1", None, f"question {process} {thread} {number}", Fraction(1, 7))
             try:
                 reservation = ledger.reserve(request)
             except BudgetExceeded:
@@ -62,7 +78,7 @@ def spend(ledger: Ledger, process: int, threads: int, questions: int) -> list[in
             else:
                 assert isinstance(reservation, Reservation)
                 charged[thread] += 1
-                ledger.release(reservation, json.dumps({"value": f"{process} {thread} {number}"}))
+                ledger.release(reservation, table(json.dumps({"value": f"{process} {thread} {number}"})))
 
     workers = [threading.Thread(target=ask, args=(thread,)) for thread in range(threads)]
     for worker in workers:
@@ -72,7 +88,7 @@ def spend(ledger: Ledger, process: int, threads: int, questions: int) -> list[in
     return [sum(charged), sum(refused)]
 
 
-REQUEST = Request("people", "1", None, "median(income)", Fraction(1, 4))
+REQUEST = ChargeRequest("people", "1", None, "median(income)", Fraction(1, 4))
 
 
 def die(ledger: Ledger, clock: Clock, step: str) -> None:
@@ -87,7 +103,7 @@ def die(ledger: Ledger, clock: Clock, step: str) -> None:
         while True:
             pass
     clock.step = "in-release"
-    ledger.release(reservation, '{"value": "drawn before"}')
+    ledger.release(reservation, table('{"value": "drawn before"}'))
     kill_me()
 
 

@@ -26,9 +26,10 @@ from idios.errors import (
     WrongLedgerKey,
 )
 from idios.ledger import Anchor, Ledger, Reservation, back_up_ledger, restore
-from idios.ledger.key import held
+from idios.ledger.key import hold_exclusively
 from tests.ledger.ledger_place import Place, ask, people
-from tests.ledger.old_ledger import write_old_ledger
+from tests.ledger.ledger_worker import table
+from tests.ledger.old_ledger import use_next_format, write_old_ledger
 from tests.services.postgresql import NotInstalled, programs
 
 
@@ -43,7 +44,7 @@ def fill(ledger: Ledger, questions: int = 3) -> None:
 def answered(ledger: Ledger, question: str) -> None:
     charge = ledger.reserve(ask(question, "1/10", analyst="ada"))
     assert isinstance(charge, Reservation)
-    ledger.release(charge, json.dumps({"question": question}))
+    ledger.release(charge, table(json.dumps({"question": question})))
 
 
 def moved_away(place: Place) -> None:
@@ -227,7 +228,10 @@ def test_in_memory_there_is_nothing_to_copy(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_an_older_ledger_is_copied_before_its_upgrade(sqlite_place: Place, tmp_path: Path) -> None:
+def test_an_older_ledger_is_copied_before_its_upgrade(
+    sqlite_place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_next_format(monkeypatch)
     anchor = write_old_ledger(sqlite_place)
     copy = tmp_path / "before.db"
     assert back_up_ledger(sqlite_place.url, sqlite_place.key_file, copy).head == anchor
@@ -235,7 +239,7 @@ def test_an_older_ledger_is_copied_before_its_upgrade(sqlite_place: Place, tmp_p
     moved_away(sqlite_place)
     restored = restore(sqlite_place.url, sqlite_place.key_file, copy, anchor)
     assert restored.outdated
-    with pytest.raises(LedgerError, match="has format 1"):
+    with pytest.raises(LedgerError, match="has format 4"):
         sqlite_place.open()
     assert Ledger.upgrade(sqlite_place.url, sqlite_place.key_file)
     with sqlite_place.open() as ledger:
@@ -307,7 +311,10 @@ except LedgerUnavailable as error:
 
 def test_a_ledger_is_not_opened_while_it_is_restored(sqlite_place: Place) -> None:
     sqlite_place.open().close()
-    with held(sqlite_place.key_file), pytest.raises(LedgerUnavailable, match="is being restored; try again"):
+    with (
+        hold_exclusively(sqlite_place.key_file),
+        pytest.raises(LedgerUnavailable, match="is being restored; try again"),
+    ):
         sqlite_place.open()
     sqlite_place.open().close()
 

@@ -10,8 +10,9 @@ from fractions import Fraction
 import pytest
 
 from idios.errors import BudgetExceeded, InvalidInput, LedgerError, NotPermitted
-from idios.ledger import Ledger, Price, Request, Reservation, StoredAnswer
+from idios.ledger import ChargeRequest, Ledger, Price, Reservation, StoredAnswer
 from tests.ledger.ledger_place import Place, ask, kinds, people
+from tests.ledger.ledger_worker import table
 
 AWKWARD = '{"value": "1/3", "text": "\\u0000 \\ud800 ε 😀", "nul": "\x00", "line":\r\n"end" }  '
 
@@ -25,9 +26,9 @@ def test_a_question_is_charged_once_and_answered_once(ledger: Ledger) -> None:
     charge = reserved(ledger.reserve(ask()))
     assert not charge.joined
     assert ledger.balance("people").epsilon.spent == Fraction(1, 4)
-    answer = ledger.release(charge, '{"value": "41320"}')
+    answer = ledger.release(charge, table('{"value": "41320"}'))
     assert ledger.reserve(ask()) == answer
-    assert answer.answer == '{"value": "41320"}'
+    assert answer.text == '{"value": "41320"}'
     assert (answer.dataset, answer.version, answer.question) == ("people", "1", "median(income)")
     assert ledger.balance("people").epsilon.spent == Fraction(1, 4)
     assert kinds(ledger)[-2:] == ["reserved", "released"]
@@ -42,16 +43,16 @@ def test_a_question_is_charged_once_and_answered_once(ledger: Ledger) -> None:
         ask(version="2"),
     ],
 )
-def test_another_question_version_epsilon_or_delta_is_charged_anew(ledger: Ledger, other: Request) -> None:
+def test_another_question_version_epsilon_or_delta_is_charged_anew(ledger: Ledger, other: ChargeRequest) -> None:
     ledger.raise_budget("people", delta=Fraction(1))
-    ledger.release(reserved(ledger.reserve(ask())), "{}")
+    ledger.release(reserved(ledger.reserve(ask())), table("{}"))
     assert not reserved(ledger.reserve(other)).joined
     assert ledger.balance("people").epsilon.spent == Fraction(1, 4) + other.epsilon
     assert ledger.balance("people").delta.spent == other.delta
 
 
 def test_the_key_is_unambiguous() -> None:
-    assert Request("a", "bc", None, "q", Fraction(1)).key != Request("ab", "c", None, "q", Fraction(1)).key
+    assert ChargeRequest("a", "bc", None, "q", Fraction(1)).key != ChargeRequest("ab", "c", None, "q", Fraction(1)).key
     assert ask(analyst="ada").key == ask(analyst="bob").key == ask().key
 
 
@@ -90,7 +91,7 @@ def test_a_refusal_leaves_no_trace(ledger: Ledger) -> None:
 
 
 def test_a_second_analyst_pays_out_of_his_own_cap(ledger: Ledger) -> None:
-    answer = ledger.release(reserved(ledger.reserve(ask(analyst="ada"))), "{}")
+    answer = ledger.release(reserved(ledger.reserve(ask(analyst="ada"))), table("{}"))
     assert ledger.reserve(ask(analyst="bob")) == answer
     assert ledger.reserve(ask(analyst="bob")) == answer
     assert ledger.balance("people").epsilon.spent == Fraction(1, 4)
@@ -102,7 +103,7 @@ def test_a_second_analyst_pays_out_of_his_own_cap(ledger: Ledger) -> None:
 
 
 def test_a_cap_refuses_even_a_stored_answer(ledger: Ledger) -> None:
-    ledger.release(reserved(ledger.reserve(ask(epsilon="3/4"))), "{}")
+    ledger.release(reserved(ledger.reserve(ask(epsilon="3/4"))), table("{}"))
     with pytest.raises(BudgetExceeded, match=r"analyst 'bob'.*idios analyst grant") as caught:
         ledger.reserve(ask(epsilon="3/4", analyst="bob"))
     assert (caught.value.analyst, caught.value.remaining) == ("bob", Fraction(1, 2))
@@ -112,7 +113,7 @@ def test_a_cap_refuses_even_a_stored_answer(ledger: Ledger) -> None:
 
 
 def test_a_grant_can_shrink_but_what_is_spent_stays_spent(ledger: Ledger) -> None:
-    ledger.release(reserved(ledger.reserve(ask(analyst="bob"))), "{}")
+    ledger.release(reserved(ledger.reserve(ask(analyst="bob"))), table("{}"))
     balance = ledger.grant("bob", "people", epsilon=Fraction(1, 10))
     assert (balance.epsilon.spent, balance.epsilon.remaining) == (Fraction(1, 4), 0)
     with pytest.raises(BudgetExceeded):
@@ -128,8 +129,10 @@ def test_an_open_reservation_is_joined_without_a_new_charge(ledger: Ledger) -> N
     assert first.sequence == second.sequence == third.sequence
     assert ledger.balance("people").epsilon.spent == Fraction(1, 4)
     assert ledger.balance("people", "bob").epsilon.spent == Fraction(1, 4)
-    answers = [ledger.release(charge, f'{{"draw": {number}}}') for number, charge in enumerate((second, first, third))]
-    assert [answer.answer for answer in answers] == ['{"draw": 0}'] * 3
+    answers = [
+        ledger.release(charge, table(f'{{"draw": {number}}}')) for number, charge in enumerate((second, first, third))
+    ]
+    assert [answer.text for answer in answers] == ['{"draw": 0}'] * 3
     assert kinds(ledger).count("released") == 1
 
 
@@ -141,21 +144,21 @@ def test_a_failure_keeps_the_charge_and_can_be_completed_once(ledger: Ledger) ->
     assert ledger.answers() == []
     again = reserved(ledger.reserve(ask(analyst="bob")))
     assert again.joined
-    assert ledger.release(again, '{"value": 1}').answer == '{"value": 1}'
-    assert ledger.release(charge, '{"value": 2}').answer == '{"value": 1}'
+    assert ledger.release(again, table('{"value": 1}')).text == '{"value": 1}'
+    assert ledger.release(charge, table('{"value": 2}')).text == '{"value": 1}'
     assert ledger.balance("people").epsilon.spent == Fraction(1, 4)
     assert ledger.balance("people", "bob").epsilon.spent == Fraction(1, 4)
 
 
 def test_an_answer_is_kept_byte_for_byte(place: Place, ledger: Ledger) -> None:
     question = "median(\x00\ud800ε)"
-    ledger.release(reserved(ledger.reserve(ask(question))), AWKWARD)
+    ledger.release(reserved(ledger.reserve(ask(question))), table(AWKWARD))
     with place.open() as again:
         stored = again.reserve(ask(question))
         assert isinstance(stored, StoredAnswer)
-        assert (stored.answer, stored.question) == (AWKWARD, question)
+        assert (stored.text, stored.question) == (AWKWARD, question)
         assert again.verify().ok
-    with pytest.raises(InvalidInput, match="as JSON text, not as dict"):
+    with pytest.raises(InvalidInput, match="with a ReleasedTable, not with dict"):
         ledger.release(reserved(ledger.reserve(ask("another"))), {})  # type: ignore[arg-type]
 
 
@@ -193,7 +196,7 @@ def test_strange_names_are_merely_unknown(ledger: Ledger, name: str) -> None:
 
 
 def test_a_retired_data_set_answers_nothing(ledger: Ledger) -> None:
-    stored = ledger.release(reserved(ledger.reserve(ask())), "{}")
+    stored = ledger.release(reserved(ledger.reserve(ask())), table("{}"))
     in_flight = reserved(ledger.reserve(ask("max(age)")))
     ledger.retire("people")
     ledger.retire("people")
@@ -201,7 +204,7 @@ def test_a_retired_data_set_answers_nothing(ledger: Ledger) -> None:
     for refused in (
         lambda: ledger.reserve(ask()),
         lambda: ledger.reserve(ask("min(age)")),
-        lambda: ledger.release(in_flight, "{}"),
+        lambda: ledger.release(in_flight, table("{}")),
         lambda: ledger.declare(people()),
         lambda: ledger.raise_budget("people", epsilon=Fraction(2)),
         lambda: ledger.grant("eve", "people"),
@@ -279,12 +282,12 @@ def test_price_charges_nobody(ledger: Ledger) -> None:
     assert ledger.head() == before
     charge = reserved(ledger.reserve(ask(analyst="ada")))
     assert ledger.price(ask(analyst="ada")) == Price(stored=False, charges_dataset=False, charges_analyst=False)
-    ledger.release(charge, "{}")
+    ledger.release(charge, table("{}"))
     assert ledger.price(ask(analyst="bob")) == Price(stored=True, charges_dataset=False, charges_analyst=True)
 
 
 def test_an_inspection_is_recorded_and_free(ledger: Ledger) -> None:
-    ledger.inspected(ask())
+    ledger.record_inspection(ask())
     (entry,) = ledger.entries(kinds=("inspected",))
     assert json.loads(entry.payload)["question"] == "median(income)"
     assert ledger.balance("people").epsilon.spent == 0
@@ -297,25 +300,25 @@ def test_a_reservation_of_another_ledger_is_refused(ledger: Ledger) -> None:
         charge = reserved(other.reserve(ask()))
     with pytest.raises(InvalidInput, match="detail is text, not bytes"):
         ledger.fail(charge, b"")  # type: ignore[arg-type]
-    for refused in (lambda: ledger.release(charge, "{}"), lambda: ledger.fail(charge, "")):
+    for refused in (lambda: ledger.release(charge, table("{}")), lambda: ledger.fail(charge, "")):
         with pytest.raises(LedgerError, match="not in this ledger"):
             refused()
     own = reserved(ledger.reserve(ask()))
     with pytest.raises(LedgerError, match="not in this ledger"):
-        ledger.release(replace(own, sequence=own.sequence + 1), "{}")
+        ledger.release(replace(own, sequence=own.sequence + 1), table("{}"))
 
 
 def test_lists_and_pages(ledger: Ledger) -> None:
     ledger.declare(replace(people(), dataset="firms"))
     for number in range(5):
         request = replace(ask(f"question {number}", "1/10", analyst="ada" if number % 2 else None))
-        ledger.release(reserved(ledger.reserve(request)), str(number))
-    ledger.release(reserved(ledger.reserve(replace(ask(), dataset="firms"))), "firms")
-    assert [answer.answer for answer in ledger.answers()] == ["0", "1", "2", "3", "4", "firms"]
-    assert [answer.answer for answer in ledger.answers("people", "ada")] == ["1", "3"]
-    assert [answer.answer for answer in ledger.answers(analyst="bob")] == []
+        ledger.release(reserved(ledger.reserve(request)), table(str(number)))
+    ledger.release(reserved(ledger.reserve(replace(ask(), dataset="firms"))), table("firms"))
+    assert [answer.text for answer in ledger.answers()] == ["0", "1", "2", "3", "4", "firms"]
+    assert [answer.text for answer in ledger.answers("people", "ada")] == ["1", "3"]
+    assert [answer.text for answer in ledger.answers(analyst="bob")] == []
     first = ledger.answers("people", limit=2)
-    assert [answer.answer for answer in ledger.answers("people", after=first[-1].sequence, limit=2)] == [
+    assert [answer.text for answer in ledger.answers("people", after=first[-1].sequence, limit=2)] == [
         "2",
         "3",
     ]
@@ -345,7 +348,7 @@ def test_an_analyst_is_added_once(ledger: Ledger) -> None:
 
 
 def test_everything_is_there_after_reopening(place: Place, ledger: Ledger) -> None:
-    answer = ledger.release(reserved(ledger.reserve(ask(analyst="bob"))), "{}")
+    answer = ledger.release(reserved(ledger.reserve(ask(analyst="bob"))), table("{}"))
     with place.open() as again:
         assert again.balance("people", "bob") == ledger.balance("people", "bob")
         assert again.reserve(ask(analyst="bob")) == answer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -11,9 +10,11 @@ from fractions import Fraction
 import pytest
 
 from idios.errors import BudgetExceeded, LedgerUnavailable
-from idios.ledger import Ledger, Request, Reservation, StoredAnswer
-from idios.ledger.turnstile import Turnstile, turnstile_for
+from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
+from idios.ledger.database import FairLock, get_fair_lock
 from tests.ledger.ledger_place import Place, ask, finished, kinds, people
+from tests.ledger.ledger_worker import table
+from tests.waiting import until
 
 THREADS = 16
 PROCESSES = 4
@@ -62,8 +63,8 @@ def test_threads_that_ask_the_same_question_pay_once_and_get_one_answer(ledger: 
         together.wait()
         result = ledger.reserve(ask(analyst="ada" if thread % 2 else "bob"))
         if isinstance(result, Reservation):
-            result = ledger.release(result, f'{{"draw": {thread}}}')
-        return result.answer
+            result = ledger.release(result, table(f'{{"draw": {thread}}}'))
+        return result.text
 
     with ThreadPoolExecutor(THREADS) as pool:
         assert len(set(pool.map(ask_same, range(THREADS)))) == 1
@@ -89,7 +90,7 @@ def test_readers_see_a_consistent_ledger_while_others_write(ledger: Ledger) -> N
             for number in range(40):
                 charge = ledger.reserve(ask(f"question {number}", "1/50"))
                 assert isinstance(charge, Reservation)
-                ledger.release(charge, "{}")
+                ledger.release(charge, table("{}"))
         finally:
             stop.set()
         assert all(reader.result() > 0 for reader in readers)
@@ -103,59 +104,58 @@ def test_an_in_memory_ledger_serves_threads_too() -> None:
         assert all(pool.map(lambda _: ledger.verify().ok, range(8)))
 
 
-def test_a_turnstile_serves_in_order() -> None:
-    turnstile, served = Turnstile(), list[int]()
+def test_a_fair_lock_serves_in_order() -> None:
+    lock, served = FairLock(), list[int]()
 
     def pass_through(number: int) -> None:
-        with turnstile.turn(10) as entered:
+        with lock.hold(10) as entered:
             assert entered
             served.append(number)
 
     threads = [threading.Thread(target=pass_through, args=(number,)) for number in range(20)]
-    with turnstile.turn(10):
+    with lock.hold(10):
         for waiting, thread in enumerate(threads):
             thread.start()
-            while len(turnstile._waiting) <= waiting:
-                time.sleep(0.001)
+            until(lambda waiting=waiting: len(lock._waiting) > waiting)
     for thread in threads:
         thread.join()
     assert served == list(range(20))
 
 
-def test_a_turnstile_gives_up_and_stays_usable() -> None:
-    turnstile = Turnstile()
-    with turnstile.turn(1) as first, turnstile.turn(0.01) as second:
+def test_a_fair_lock_gives_up_and_stays_usable() -> None:
+    lock = FairLock()
+    with lock.hold(1) as first, lock.hold(0.01) as second:
         assert (first, second) == (True, False)
-    with turnstile.turn(0.01) as again:
+    with lock.hold(0.01) as again:
         assert again
 
 
 def test_a_turn_given_too_late_goes_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    turnstile = Turnstile()
+    lock = FairLock()
 
     class Gate:
         """Opens at the very moment its owner stops waiting."""
 
         def acquire(self, timeout: float | None = None) -> bool:
             if timeout is not None:
-                turnstile._leave()
+                lock._release()
             return timeout is None
 
         def release(self) -> None:
             pass
 
-    assert turnstile._enter(1)
+    assert lock._acquire(1)
     with monkeypatch.context() as patched:
-        patched.setattr("idios.ledger.turnstile.threading.Lock", Gate)
-        assert not turnstile._enter(1)
-    with turnstile.turn(0.01) as entered:
+        patched.setattr("idios.ledger.database.threading.Lock", Gate)
+        assert not lock._acquire(1)
+    with lock.hold(0.01) as entered:
         assert entered
 
 
-def test_a_database_has_one_turnstile_in_a_process() -> None:
-    one = turnstile_for("here")
-    assert turnstile_for("here") is one
-    assert turnstile_for("there") is not one
+def test_a_database_has_one_fair_lock_in_a_process() -> None:
+    one = get_fair_lock("here")
+    assert get_fair_lock("here") is one
+    assert get_fair_lock("there") is not one
 
 
 def test_a_thread_that_waits_too_long_is_told(place: Place) -> None:
@@ -184,11 +184,11 @@ def test_what_needs_no_writing_does_not_wait_for_writers(sqlite_place: Place) ->
     """A refusal and an answer that is paid for come while another transaction holds the ledger's lock."""
     with sqlite_place.open() as ledger:
         ledger.declare(people())
-        known = Request("people", "1", None, "known", Fraction(1, 4))
+        known = ChargeRequest("people", "1", None, "known", Fraction(1, 4))
         charge = ledger.reserve(known)
         assert isinstance(charge, Reservation)
-        ledger.release(charge, "{}")
+        ledger.release(charge, table("{}"))
         with ledger._database.writing():
             assert isinstance(ledger.reserve(known), StoredAnswer)
             with pytest.raises(BudgetExceeded):
-                ledger.reserve(Request("people", "1", None, "dear", Fraction(5)))
+                ledger.reserve(ChargeRequest("people", "1", None, "dear", Fraction(5)))

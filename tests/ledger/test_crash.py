@@ -9,6 +9,7 @@ import pytest
 
 from idios.ledger import Ledger, Reservation
 from tests.ledger.ledger_place import Place, ask, finished, people
+from tests.ledger.ledger_worker import table
 
 # step: (is the charge on record?, is the answer?)
 STEPS = {
@@ -37,8 +38,8 @@ def test_a_killed_process_leaves_a_right_ledger(place: Place, step: str) -> None
         result = ledger.reserve(ask())
         if isinstance(result, Reservation):
             assert result.joined is charged
-            result = ledger.release(result, '{"value": "drawn after"}')
-        assert result.answer == f'{{"value": "drawn {"before" if answered else "after"}"}}'
+            result = ledger.release(result, table('{"value": "drawn after"}'))
+        assert result.text == f'{{"value": "drawn {"before" if answered else "after"}"}}'
         # Completed once: from now on there is one answer, and asking for it is free.
         assert ledger.reserve(ask()) == result
         assert ledger.balance("people").epsilon.spent == Fraction(1, 4)

@@ -19,6 +19,7 @@ from sqlalchemy import NullPool, create_engine, make_url, text
 from idios.errors import LedgerError, LedgerUnavailable
 from idios.ledger import Ledger, Reservation
 from tests.ledger.ledger_place import Place, ask, people
+from tests.ledger.ledger_worker import table
 from tests.services.postgresql import PostgresqlServer
 
 NOBODY = 65534
@@ -151,13 +152,13 @@ def test_a_server_that_crashes_and_comes_back(postgresql_url: str, tmp_path: Pat
             ledger.declare(people())
             charge = ledger.reserve(ask())
             assert isinstance(charge, Reservation)
-            answer = ledger.release(charge, '{"value": 1}')
+            answer = ledger.release(charge, table('{"value": 1}'))
             lost = ledger.reserve(ask("max(age)"))
             assert isinstance(lost, Reservation)
             anchor = ledger.head()
             server.stop(crash=True)
             for refused in (
-                lambda: ledger.release(lost, "{}"),
+                lambda: ledger.release(lost, table("{}")),
                 lambda: ledger.reserve(ask("min(age)")),
                 lambda: ledger.balance("people"),
                 lambda: ledger.verify(),
@@ -168,7 +169,7 @@ def test_a_server_that_crashes_and_comes_back(postgresql_url: str, tmp_path: Pat
             assert ledger.verify(anchor).ok
             assert ledger.head() == anchor
             assert ledger.reserve(ask()) == answer
-            assert ledger.release(lost, "{}").answer == "{}"
+            assert ledger.release(lost, table("{}")).text == "{}"
     finally:
         server.close()
 

@@ -10,6 +10,7 @@ import pytest
 from idios.errors import BudgetExceeded, InvalidInput, NotPermitted
 from idios.ledger import Ledger, StoredAnswer
 from tests.ledger.ledger_place import Place, ask
+from tests.ledger.ledger_worker import table
 
 
 def test_what_is_forfeited_is_spent(ledger: Ledger) -> None:
@@ -31,7 +32,7 @@ def test_what_is_forfeited_is_spent(ledger: Ledger) -> None:
 
 
 def test_more_than_the_budget_can_be_forfeited(ledger: Ledger) -> None:
-    stored = ledger.release(ledger.reserve(ask()), "{}")  # type: ignore[arg-type]
+    stored = ledger.release(ledger.reserve(ask()), table("{}"))  # type: ignore[arg-type]
     balance = ledger.forfeit("people", epsilon=Fraction(7), reason="ε = 7 since the backup")
     assert (balance.epsilon.spent, balance.epsilon.remaining) == (Fraction("7.25"), 0)
     with pytest.raises(BudgetExceeded, match=r"ε = 0\.000001 asked, 0 left of 1") as caught:

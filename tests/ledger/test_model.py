@@ -19,8 +19,9 @@ from hypothesis.stateful import (
 )
 
 from idios.errors import BudgetExceeded, LedgerError, NotPermitted
-from idios.ledger import Anchor, Declaration, Ledger, Request, Reservation, Role, StoredAnswer
+from idios.ledger import Anchor, ChargeRequest, Declaration, Ledger, Reservation, Role, StoredAnswer
 from tests.ledger.ledger_place import Place
+from tests.ledger.ledger_worker import table
 
 DATASETS = st.sampled_from(["people", "firms"])
 ANALYSTS = st.sampled_from(["ada", "bob"])
@@ -144,7 +145,7 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         epsilon: Fraction,
         delta: Fraction,
     ) -> None:
-        request = Request(dataset, version, analyst, question, epsilon, delta)
+        request = ChargeRequest(dataset, version, analyst, question, epsilon, delta)
         key = (dataset, version, question, epsilon, delta)
         permitted = dataset in self.budgets and dataset not in self.retired
         if not permitted or (analyst is not None and not self.may_ask(analyst, dataset)):
@@ -170,7 +171,7 @@ class LedgerAgainstModel(RuleBasedStateMachine):
             self.open_reservations.append((key, result))
         else:
             assert isinstance(result, StoredAnswer)
-            assert result.answer == self.charged[key]
+            assert result.text == self.charged[key]
 
     @precondition(lambda self: self.open_reservations)
     @rule(data=st.data())
@@ -179,11 +180,11 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         draw = f'{{"draw": {next(self.draws)}}}'
         if key[0] in self.retired:
             with pytest.raises(NotPermitted):
-                self.ledger.release(reservation, draw)
+                self.ledger.release(reservation, table(draw))
             return
         if self.charged[key] is None:
             self.charged[key] = draw
-        assert self.ledger.release(reservation, draw).answer == self.charged[key]
+        assert self.ledger.release(reservation, table(draw)).text == self.charged[key]
 
     @precondition(lambda self: self.open_reservations)
     @rule(data=st.data())
@@ -229,12 +230,12 @@ class LedgerAgainstModel(RuleBasedStateMachine):
                 identity = self.ledger.authenticate(secret)
                 assert (identity.name, identity.role) == held
         released = sorted(answer for answer in self.charged.values() if answer is not None)
-        assert sorted(answer.answer for answer in self.ledger.answers()) == released
+        assert sorted(answer.text for answer in self.ledger.answers()) == released
         for analyst in ("ada", "bob"):
             learnt = [
                 answer for key, answer in self.charged.items() if answer is not None and (key, analyst) in self.paid
             ]
-            assert sorted(answer.answer for answer in self.ledger.answers(analyst=analyst)) == sorted(learnt)
+            assert sorted(answer.text for answer in self.ledger.answers(analyst=analyst)) == sorted(learnt)
         self.ledger.close()
 
     def spent(self, dataset: str, analyst: str | None) -> list[Fraction]:

@@ -11,6 +11,7 @@ import pytest
 from idios.errors import LedgerTampered, NotPermitted
 from idios.ledger import Ledger, Reservation, Role
 from tests.ledger.ledger_place import Place, ask, people
+from tests.ledger.ledger_worker import table
 
 ADA, BOB = ask("of ada", "1/4", analyst="ada"), ask("of bob", "1/4", analyst="bob")
 
@@ -37,7 +38,7 @@ def office(place: Place) -> Iterator[Office]:
         for request in (ADA, BOB, ask("another of ada", "1/4", analyst="ada")):
             charge = ledger.reserve(request)
             assert isinstance(charge, Reservation)
-            ledger.release(charge, f'{{"asked": "{request.question}"}}')
+            ledger.release(charge, table(f'{{"asked": "{request.question}"}}'))
         token, revoked = ledger.issue_token("ada"), ledger.issue_token("ada")
         ledger.revoke_token(ledger.authenticate(revoked).token)
         yield Office(place, ledger, token, revoked)
@@ -178,21 +179,21 @@ def test_an_answer_is_not_drawn_a_second_time(office: Office) -> None:
     charge = office.ledger.reserve(request)
     assert isinstance(charge, Reservation)
     old = office.place.copied("questions")
-    office.ledger.release(charge, '{"draw": 1}')
+    office.ledger.release(charge, table('{"draw": 1}'))
     office.place.put_back(old)
     with office.place.open() as another:
         for ledger in (office.ledger, another):
             with pytest.raises(LedgerTampered):
                 ledger.reserve(request)
             with pytest.raises(LedgerTampered):
-                ledger.release(charge, '{"draw": 2}')
+                ledger.release(charge, table('{"draw": 2}'))
 
 
 def test_a_later_entry_is_not_hidden(office: Office) -> None:
     # The row, its proof, and the entries since: all as they were, but for the last entry.
     old = office.place.copied("tokens", "merkle")
     office.ledger.revoke_token(office.ledger.authenticate(office.token).token)
-    office.ledger.inspected(ask())
+    office.ledger.record_inspection(ask())
     office.place.put_back(old)
     office.place.execute(
         "UPDATE idios_entries SET kind = 'inspected', payload = '{}' WHERE kind = 'token-revoked' AND sequence > 14"
@@ -228,11 +229,11 @@ def test_a_consistent_old_state_is_found_by_whoever_has_seen_a_newer_one(office:
 
 def test_another_history_is_found_however_long_it_has_become(office: Office) -> None:
     old = office.place.copied()
-    office.ledger.inspected(ask("of the first history"))
+    office.ledger.record_inspection(ask("of the first history"))
     office.place.put_back(old)
     with office.place.open() as another:
         for number in range(3):
-            another.inspected(ask(f"of the second history {number}"))
+            another.record_inspection(ask(f"of the second history {number}"))
     with pytest.raises(LedgerTampered, match="was there before"):
         office.ledger.reserve(ask("fresh", "1/4", analyst="bob"))
     with pytest.raises(LedgerTampered, match="was there before"):
@@ -244,11 +245,11 @@ def test_entries_that_others_wrote_are_followed(office: Office) -> None:
         another.withdraw("bob", "people")
         with pytest.raises(NotPermitted, match="withdrawn"):
             office.ledger.reserve(BOB)
-        another.inspected(ask("one"))
+        another.record_inspection(ask("one"))
         office.place.execute(
             "UPDATE idios_entries SET time = '' WHERE sequence = (SELECT MAX(sequence) FROM idios_entries)"
         )
-        another.inspected(ask("two"))
+        another.record_inspection(ask("two"))
     with pytest.raises(LedgerTampered, match="is not signed"):
         office.ledger.balance("people")
 
@@ -304,7 +305,7 @@ def test_an_emptied_ledger_is_not_a_new_one(office: Office) -> None:
 def test_rows_are_checked_now_and_then(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     # The end of the chain each time; all permissions only after a pause.
     now = 1000.0
-    monkeypatch.setattr("idios.ledger.record.time.monotonic", lambda: now)
+    monkeypatch.setattr("idios.ledger.verification.time.monotonic", lambda: now)
     office.ledger.check()
     office.place.execute("DELETE FROM idios_grants WHERE analyst = 'ada'")
     office.ledger.check()
@@ -312,7 +313,7 @@ def test_rows_are_checked_now_and_then(office: Office, monkeypatch: pytest.Monke
     for _ in range(2):
         with pytest.raises(LedgerTampered, match="table of grants has 1 rows of 2"):
             office.ledger.check()
-    assert office.ledger.trouble is not None
+    assert office.ledger.health.trouble is not None
     office.ledger.rebuild()
     office.ledger.check()
 

@@ -11,8 +11,9 @@ from fractions import Fraction
 import pytest
 
 from idios.errors import InvalidInput
-from idios.ledger import Ledger, Reservation, Role
+from idios.ledger import Ledger, Reservation, Role, StoredAnswer
 from tests.ledger.ledger_place import Place, ask, people
+from tests.ledger.ledger_worker import table
 
 
 @pytest.fixture
@@ -27,10 +28,10 @@ def ledger(place: Place) -> Iterator[Ledger]:
         charge = opened.reserve(ask("median(100%_income)", analyst="ada"))  # 7
         assert isinstance(charge, Reservation)
         opened.fail(charge, "Connection LOST")  # 8
-        opened.release(charge, '{"value": "É!"}')  # 9
+        opened.release(charge, table('{"value": "É!"}'))  # 9
         other = opened.reserve(replace(ask("max(x)", "1/3", analyst="Zoë"), dataset="People"))  # 10
         assert isinstance(other, Reservation)
-        opened.release(other, '{"dataset":"people"}')  # 11
+        opened.release(other, table('{"dataset":"people"}'))  # 11
         opened.issue_token("ada")  # 12
         opened.revoke_token(opened.tokens()[0].token)  # 13
         opened.issue_token("ada", role=Role.CONTROLLER)  # 14
@@ -87,6 +88,20 @@ def test_by_data_set(ledger: Ledger) -> None:
     assert numbers(ledger, dataset="peopl_") == []
 
 
+def test_answers_and_failures_are_found_by_their_numbers(ledger: Ledger) -> None:
+    charge = ledger.reserve(ask("min(x)", "1/9", analyst="ada"))  # 16
+    assert isinstance(charge, Reservation)
+    ledger.fail(charge, "first")  # 17
+    ledger.fail(charge, f'{{"dataset":"People","key":"{charge.key}"}}')  # 18: what a detail says does not count
+    stored = ledger.reserve(ask("median(100%_income)", analyst="ada"))
+    assert isinstance(stored, StoredAnswer)
+    ledger.release(charge, stored.key)  # 19: nor does an answer that is another question's key
+    assert numbers(ledger, dataset="people", kinds=("failed", "released")) == [19, 18, 17, 9, 8]
+    assert numbers(ledger, dataset="People", kinds=("failed", "released")) == [11]
+    assert numbers(ledger, analyst="ada", kinds=("failed", "released")) == [19, 18, 17, 9, 8]
+    assert ledger.verify().ok
+
+
 def test_by_analyst(ledger: Ledger) -> None:
     assert numbers(ledger, analyst="ada") == [13, 12, 9, 8, 7, 5, 3]
     assert numbers(ledger, analyst="Zoë") == [11, 10, 6, 4]
@@ -118,13 +133,13 @@ def test_a_search_is_refused(ledger: Ledger) -> None:
 
 def test_answers_are_paged_backwards(ledger: Ledger) -> None:
     for number in range(4):
-        ledger.release(ledger.reserve(ask(f"question {number}", analyst="ada")), str(number))  # type: ignore[arg-type]
+        ledger.release(ledger.reserve(ask(f"question {number}", analyst="ada")), table(str(number)))  # type: ignore[arg-type]
     newest = ledger.answers(analyst="ada", newest_first=True, limit=2)
-    assert [answer.answer for answer in newest] == ["3", "2"]
+    assert [answer.text for answer in newest] == ["3", "2"]
     older = ledger.answers(analyst="ada", newest_first=True, before=newest[-1].sequence, limit=2)
-    assert [answer.answer for answer in older] == ["1", "0"]
+    assert [answer.text for answer in older] == ["1", "0"]
     assert [answer.sequence for answer in ledger.answers("people", newest_first=True)][-1] == 9
-    assert [answer.answer for answer in ledger.answers("people", before=older[-1].sequence)] == ['{"value": "É!"}']
+    assert [answer.text for answer in ledger.answers("people", before=older[-1].sequence)] == ['{"value": "É!"}']
     for refused in ({"before": -1}, {"before": 2**63}, {"after": 2**63}):
         with pytest.raises(InvalidInput):
             ledger.answers(**refused)  # type: ignore[arg-type]

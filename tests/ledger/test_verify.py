@@ -9,11 +9,11 @@ import pytest
 
 from idios.errors import InvalidInput, LedgerError, LedgerTampered
 from idios.ledger import Anchor, Ledger, Reservation
-from idios.ledger.chain import next_entry
-from idios.ledger.facts import Fact, Forfeited, Released, Reserved, Retired, Shared, Withdrawn, read_fact
-from idios.ledger.rows import MemoryBook
-from idios.ledger.state import apply
+from idios.ledger.chain import sign_entry
+from idios.ledger.facts import Fact, Failed, Forfeited, Released, Reserved, Retired, Shared, Withdrawn, read_fact
+from idios.ledger.state import MemoryRowStore, apply
 from tests.ledger.ledger_place import Place, ask, people
+from tests.ledger.ledger_worker import table
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def ledger(place: Place) -> Iterator[Ledger]:
         for number in range(4):
             charge = opened.reserve(ask(f"question {number}", "1/10", analyst="ada"))
             assert isinstance(charge, Reservation)
-            opened.release(charge, f'{{"value": {number}}}')
+            opened.release(charge, table(f'{{"value": {number}}}'))
         charge = opened.reserve(ask("question 4", "1/10"))
         assert isinstance(charge, Reservation)
         opened.fail(charge, "lost")
@@ -115,7 +115,7 @@ def test_the_ends_are_checked_too(place: Place, ledger: Ledger, statement: str, 
 
 def test_truncation_is_found_by_the_anchor(place: Place, ledger: Ledger) -> None:
     old = place.copied()
-    ledger.inspected(ask())
+    ledger.record_inspection(ask())
     anchor = Anchor.parse(str(ledger.head()))
     place.put_back(old)
     assert ledger.verify().ok
@@ -125,9 +125,10 @@ def test_truncation_is_found_by_the_anchor(place: Place, ledger: Ledger) -> None
 
 
 def test_truncation_of_the_chain_alone_is_found_by_the_proof(place: Place, ledger: Ledger) -> None:
-    place.execute("DELETE FROM idios_entries WHERE sequence = 13")  # a failure leaves nothing in the tables
+    ledger.record_inspection(ask())
+    place.execute("DELETE FROM idios_entries WHERE sequence = 14")  # an inspection leaves nothing in the tables
     found = ledger.verify()
-    assert (found.sequence, found.entries) == (None, 12)
+    assert (found.sequence, found.entries) == (None, 13)
     assert "entries were cut off" in str(found)
 
 
@@ -140,20 +141,20 @@ def test_truncation_of_charges_is_found_by_the_tables(place: Place, ledger: Ledg
 
 def test_a_running_process_notices_truncation_by_itself(place: Place, ledger: Ledger) -> None:
     old = place.copied()
-    ledger.inspected(ask())
+    ledger.record_inspection(ask())
     place.put_back(old)
     with pytest.raises(LedgerTampered, match="ends at entry 13 and lacks the entry 14 that was there before"):
-        ledger.inspected(ask())
+        ledger.record_inspection(ask())
     with place.open() as other:
-        other.inspected(ask("something else"))
+        other.record_inspection(ask("something else"))
     with pytest.raises(LedgerTampered, match="ends at entry 14 and lacks the entry 14 that was there before"):
-        ledger.inspected(ask())
+        ledger.record_inspection(ask())
 
 
 def test_a_chain_rewritten_with_the_key_is_found_by_the_anchor(place: Place, ledger: Ledger) -> None:
     anchor = ledger.head()
     (previous,) = ledger.entries(after=11, limit=1)
-    forged = next_entry(
+    forged = sign_entry(
         place.key_file.read_bytes(), Anchor(12, previous.mac), previous.time, ledger.entries(after=12)[0].fact
     )
     place.execute(
@@ -173,12 +174,12 @@ def test_a_chain_rewritten_with_the_key_is_found_by_the_anchor(place: Place, led
 def test_an_entry_of_another_history_is_found(place: Place, ledger: Ledger) -> None:
     # A ledger restored from a backup goes on with the same key and the same numbers. Its entries do not mix.
     old = place.copied()
-    ledger.inspected(ask("of the first history"))
+    ledger.record_inspection(ask("of the first history"))
     (stray,) = ledger.entries(after=13)
     place.put_back(old)
     with place.open() as restored:
-        restored.inspected(ask("of the second history"))
-        restored.inspected(ask("and the one after it"))
+        restored.record_inspection(ask("of the second history"))
+        restored.record_inspection(ask("and the one after it"))
         place.execute(
             "UPDATE idios_entries SET time = :time, payload = :payload, mac = :mac WHERE sequence = 14",
             time=stray.time,
@@ -205,6 +206,8 @@ def test_an_entry_of_another_history_is_found(place: Place, ledger: Ledger) -> N
         "DELETE FROM idios_payments",
         "DELETE FROM idios_questions WHERE reserved = 4",
         "UPDATE idios_questions SET released = NULL WHERE reserved = 4",
+        "DELETE FROM idios_failures",
+        "UPDATE idios_failures SET failed = 5",
         "UPDATE idios_questions SET released = 7 WHERE reserved = 4",
         "INSERT INTO idios_tokens VALUES ('t', 'd', 'ada', 'controller', '2099', 2, NULL)",
     ],
@@ -236,7 +239,7 @@ def test_a_changed_answer_is_not_given_out(place: Place, ledger: Ledger) -> None
     for read in (lambda: ledger.reserve(ask("question 1", "1/10")), lambda: ledger.answers()):
         with pytest.raises(LedgerTampered, match="entry 7 of the ledger is not what was signed"):
             read()
-    assert isinstance(ledger.reserve(ask("question 0", "1/10", analyst="ada")).answer, str)  # type: ignore[union-attr]
+    assert isinstance(ledger.reserve(ask("question 0", "1/10", analyst="ada")).text, str)  # type: ignore[union-attr]
 
 
 def test_another_questions_answer_is_not_given_out(place: Place, ledger: Ledger) -> None:
@@ -265,7 +268,7 @@ def test_nothing_is_appended_to_a_changed_end(place: Place, ledger: Ledger) -> N
         place.open() as again,
         pytest.raises(LedgerTampered, match="entry 13, the ledger's last, is not signed"),
     ):
-        again.inspected(ask())
+        again.record_inspection(ask())
 
 
 @pytest.mark.parametrize(
@@ -283,13 +286,14 @@ def test_an_anchor_is_read_strictly(text: str) -> None:
         Forfeited("people", Fraction(1), Fraction(0), "why"),
         Withdrawn("ada", "people"),
         Released("k", "{}"),
+        Failed("k", None, "lost"),
         Shared("k", "people", "ada", Fraction(1), Fraction(0)),
         Reserved("k", "people", "1", "q", Fraction(1), Fraction(0), None),
     ],
 )
 def test_signed_facts_that_cannot_stand_are_named(fact: Fact) -> None:
     with pytest.raises(ValueError, match="it is about one of the"):
-        apply(MemoryBook(), 1, fact)
+        apply(MemoryRowStore(), 1, fact)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +316,7 @@ def test_facts_are_read_strictly(kind: str, payload: str) -> None:
 
 def test_a_second_answer_to_one_charge_would_be_found(place: Place, ledger: Ledger) -> None:
     # A holder of the key can sign nonsense; it is still nonsense.
-    forged = next_entry(
+    forged = sign_entry(
         place.key_file.read_bytes(),
         ledger.head(),
         "2026-11-15T00:00:00.000000Z",

@@ -9,6 +9,7 @@ import pytest
 from idios.errors import NotPermitted
 from idios.ledger import Ledger, Reservation, StoredAnswer
 from tests.ledger.ledger_place import ask, kinds
+from tests.ledger.ledger_worker import table
 
 WITHDRAWN = r"'bob' has no grant on data set 'people' any more: it was withdrawn \(entry \d+\).*idios analyst grant"
 
@@ -16,7 +17,7 @@ WITHDRAWN = r"'bob' has no grant on data set 'people' any more: it was withdrawn
 def answered(ledger: Ledger, question: str = "median(income)") -> StoredAnswer:
     charge = ledger.reserve(ask(question, analyst="bob"))
     assert isinstance(charge, Reservation)
-    return ledger.release(charge, "{}")
+    return ledger.release(charge, table("{}"))
 
 
 def test_a_withdrawn_grant_is_no_grant(ledger: Ledger) -> None:
@@ -52,7 +53,7 @@ def test_a_question_that_is_being_computed_is_still_stored(ledger: Ledger) -> No
     charge = ledger.reserve(ask(analyst="bob"))
     assert isinstance(charge, Reservation)
     ledger.withdraw("bob", "people")
-    answer = ledger.release(charge, "{}")
+    answer = ledger.release(charge, table("{}"))
     assert ledger.answers(analyst="bob") == [answer]
 
 

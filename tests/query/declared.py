@@ -6,7 +6,7 @@ from fractions import Fraction
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.query.plan import Plan
-from idios.query.planner import plan
+from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset
 
@@ -47,5 +47,5 @@ def protected(level: str, **settings: object) -> Dataset:
     return declared(protection=Protection.declare(level, **settings))  # type: ignore[arg-type]
 
 
-def planned(sql: str, epsilon: object = 1, weights: object = None, people: Dataset = PEOPLE) -> Plan:
-    return plan(read(sql, {people.name: people}), people, epsilon, weights)  # type: ignore[arg-type]
+def planned(sql: str, epsilon: object = 1, split: object = None, people: Dataset = PEOPLE) -> Plan:
+    return make_plan(read(sql, {people.name: people}), people, epsilon, split)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idios.errors import IdiosError
-from idios.query.simplify import names
+from idios.query.predicates import column_names
 from tests.query.declared import PEOPLE, planned, protected
 
 ANY = ["COUNT({})", "COUNT(DISTINCT {})"]
@@ -214,7 +214,7 @@ def outcome(sql, people=PEOPLE):
         plan = planned(sql, 4, people=people)
     except IdiosError:
         return None
-    assert names(plan.filter) <= set(people.columns)
+    assert column_names(plan.filter) <= set(people.columns)
     assert {group.column for group in plan.groups} <= set(people.columns)
     assert {a.column for a in plan.aggregates} <= {None, *people.columns}
     assert plan.epsilon in (0, 4)

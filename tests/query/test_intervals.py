@@ -6,7 +6,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idios.query.intervals import EVERYTHING, NOTHING, complement, intersection, intersection_of_all, split, union
+from idios.query.intervals import EVERYTHING, NOTHING, complement, intersection, intersection_of_all, partition, union
 
 UNIVERSE = range(-8, 9)
 ends = st.none() | st.integers(-6, 6)
@@ -62,4 +62,4 @@ def test_the_intersection_of_all_is_that_of_each_with_the_next(many):
 def test_splitting_is_intersecting_with_each_part(some, starts, gap):
     ordered = sorted(starts)
     parts = [(first, max(first, following - 1 - gap)) for first, following in itertools.pairwise(ordered)]
-    assert split(union(some), parts) == tuple(intersection(union(some), (part,)) for part in parts)
+    assert partition(union(some), parts) == tuple(intersection(union(some), (part,)) for part in parts)

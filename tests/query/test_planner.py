@@ -8,20 +8,20 @@ from idios.core.calibration import Level, Method, Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
 from idios.core.neighbours import Neighbours
-from idios.core.statistics import Count, Maximum, Mean, Median, Minimum
+from idios.core.statistics import Count, Maximum, Mean, Median, Minimum, Parameters
 from idios.errors import IdiosError, InvalidInput, QuestionRefused, Unanswerable
 from idios.query.plan import Output
-from idios.query.planner import plan
-from idios.query.predicate import ALWAYS, Among
+from idios.query.planner import make_plan
+from idios.query.predicates import ALWAYS, Among
 from idios.query.reader import read
-from idios.query.schema import Column, Parameters
+from idios.query.schema import Column
 from tests.query.declared import PEOPLE, dataset, declared, planned, protected
 
 F = Fraction
 
 
-def shares(sql, epsilon=1, weights=None, people=PEOPLE):
-    return {a.label: a.epsilon for a in planned(sql, epsilon, weights, people).aggregates}
+def shares(sql, epsilon=1, split=None, people=PEOPLE):
+    return {a.label: a.epsilon for a in planned(sql, epsilon, split, people).aggregates}
 
 
 def test_epsilon_is_split_evenly_and_exactly():
@@ -32,30 +32,30 @@ def test_epsilon_is_split_evenly_and_exactly():
     }
 
 
-@pytest.mark.parametrize("weights", [[2, 1], {"m": 2, "AVG(age)": 1}, ("1", F(1, 2)), {"m": "0.5", "AVG(age)": 0.25}])
-def test_epsilon_is_split_by_weights(weights):
-    assert shares("SELECT MEDIAN(income) AS m, AVG(age) FROM people", "0.9", weights) == {
+@pytest.mark.parametrize("split", [[2, 1], {"m": 2, "AVG(age)": 1}, ("1", F(1, 2)), {"m": "0.5", "AVG(age)": 0.25}])
+def test_epsilon_is_split_in_proportion(split):
+    assert shares("SELECT MEDIAN(income) AS m, AVG(age) FROM people", "0.9", split) == {
         "m": F(6, 10),
         "AVG(age)": F(3, 10),
     }
 
 
 @pytest.mark.parametrize(
-    ("weights", "message"),
+    ("split", "message"),
     [
-        ([1], "do not fit"),
-        ("12", "do not fit"),
-        (3, "do not fit"),
+        ([1], "does not fit"),
+        ("12", "does not fit"),
+        (3, "does not fit"),
         ([1, 0], "greater than 0"),
         ([1, -1], "greater than 0"),
         ([1, "x"], "finite number"),
-        ({"m": 1}, "no weight for AVG"),
+        ({"m": 1}, "no part to AVG"),
         ({"m": 1, "AVG(age)": 1, "x": 1}, "'x', which is no statistic"),
     ],
 )
-def test_weights_that_do_not_fit_are_refused(weights, message):
+def test_a_split_that_does_not_fit_is_refused(split, message):
     with pytest.raises(InvalidInput, match=message):
-        planned("SELECT MEDIAN(income) AS m, AVG(age) FROM people", 1, weights)
+        planned("SELECT MEDIAN(income) AS m, AVG(age) FROM people", 1, split)
 
 
 def test_several_cells_get_half_under_replace_and_all_under_add_remove():
@@ -83,7 +83,7 @@ def test_epsilon_is_a_number_greater_than_0(epsilon):
 
 def test_a_question_is_planned_for_its_own_data_set():
     with pytest.raises(InvalidInput, match="about 'people', the data set given is 'other'"):
-        plan(read("SELECT COUNT(*) FROM people", {"people": PEOPLE}), declared(name="other"), 1)
+        make_plan(read("SELECT COUNT(*) FROM people", {"people": PEOPLE}), declared(name="other"), 1)
 
 
 def test_the_count_of_a_whole_table_is_free_under_replace():
@@ -96,7 +96,7 @@ def test_the_count_of_a_whole_table_is_free_under_replace():
 
 
 def test_what_is_free_takes_no_share():
-    assert shares("SELECT COUNT(*), MEDIAN(age) FROM people", weights=[5, 1]) == {"COUNT(*)": 0, "MEDIAN(age)": 1}
+    assert shares("SELECT COUNT(*), MEDIAN(age) FROM people", split=[5, 1]) == {"COUNT(*)": 0, "MEDIAN(age)": 1}
 
 
 @pytest.mark.parametrize(
@@ -291,17 +291,17 @@ def test_without_a_floor_counts_are_fitted_to_the_data_and_priced_so():
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-@pytest.mark.parametrize("weights", [None, [1, 9], [9, 1]])
+@pytest.mark.parametrize("split", [None, [1, 9], [9, 1]])
 @pytest.mark.parametrize("select", ["MEDIAN(income), COUNT(income)", "MEDIAN(age), AVG(age)", "COUNT(*), SUM(price)"])
 @pytest.mark.parametrize("keys", ["", " GROUP BY sex", " GROUP BY sex, region", " GROUP BY BIN(age, 10), region"])
-def test_a_question_is_answered_from_its_least_epsilon_on(neighbours, weights, select, keys):
+def test_a_question_is_answered_from_its_least_epsilon_on(neighbours, split, select, keys):
     people, sql = declared(neighbours=neighbours), f"SELECT {select} FROM people{keys}"
-    made = planned(sql, 1000, weights, people)
+    made = planned(sql, 1000, split, people)
     least = made.least_epsilon
     assert made.fitted * people.min_epsilon <= least
-    assert planned(sql, least, weights, people).least_epsilon == least
+    assert planned(sql, least, split, people).least_epsilon == least
     with pytest.raises(InvalidInput, match=f"epsilon = {text(least)} or more"):
-        planned(sql, least * F(999, 1000), weights, people)
+        planned(sql, least * F(999, 1000), split, people)
 
 
 def test_what_is_publicly_known_has_no_least_epsilon():
@@ -440,8 +440,8 @@ def test_a_statistic_listed_twice_is_released_once():
 
 def test_weights_of_one_statistic_listed_twice_add_up():
     sql = "SELECT MEDIAN(age) AS a, QUANTILE(age, 0.5) AS b, MAX(age) AS c FROM people"
-    for weights in ([1, 1, 2], {"a": 1, "b": 1, "c": 2}, {"a": 2, "c": 2}):
-        assert set(shares(sql, 1, weights).values()) == {F(1, 2)}
+    for split in ([1, 1, 2], {"a": 1, "b": 1, "c": 2}, {"a": 2, "c": 2}):
+        assert set(shares(sql, 1, split).values()) == {F(1, 2)}
 
 
 def test_outputs_show_keys_that_select_does_not_list():
@@ -470,7 +470,7 @@ def test_two_results_of_one_name_are_refused(sql):
 
 def test_a_mode_has_its_own_mechanism():
     (mode,) = planned("SELECT MODE(region) FROM people WHERE region <> 'north'").aggregates
-    assert mode.choice is None
+    assert mode.choice.method is Method.EXPONENTIAL
     assert mode.domain == Categories(("north", "south", "east", "west"))
     assert mode.epsilon == 1
 

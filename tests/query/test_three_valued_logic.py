@@ -8,10 +8,9 @@ from datetime import date, datetime
 import pytest
 
 from idios.core.domain import Domain, Kind
-from idios.query.predicate import holds
+from idios.query.predicates import holds, simplify
 from idios.query.reader import read
 from idios.query.schema import Column
-from idios.query.simplify import simplified
 from idios.query.work import Work
 from tests.query.declared import SMALL, dataset
 from tests.query.wording import said
@@ -24,7 +23,7 @@ TABLE = [(i, a, b / 4, None if c is None else CATEGORIES[c], d) for i, (a, b, c,
 
 def selected(sql):
     question = read(f"SELECT COUNT(*) FROM small WHERE {sql}", {"small": SMALL})
-    executed = simplified(question.filter, SMALL.columns, Work())
+    executed = simplify(question.filter, SMALL.columns, Work())
     ids = [i for i, record in enumerate(RECORDS) if holds(question.filter, record)]
     assert ids == [i for i, record in enumerate(RECORDS) if holds(executed, record)]
     return ids

@@ -7,11 +7,12 @@ import pytest
 
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
+from idios.core.statistics import Parameters
 from idios.errors import InvalidInput, QuestionRefused
-from idios.query.planner import plan
+from idios.query.lexer import MAX_LENGTH
+from idios.query.planner import make_plan
 from idios.query.reader import read
-from idios.query.schema import Column, Parameters
-from idios.query.text import MAX_LENGTH
+from idios.query.schema import Column
 from idios.query.work import MAX_WORK, Work
 from tests.query.declared import dataset, declared
 
@@ -83,7 +84,7 @@ class Calls:
 
 def outcome(question):
     try:
-        return plan(question, WIDE, 1000)
+        return make_plan(question, WIDE, 1000)
     except QuestionRefused as error:
         if "too complex" not in str(error):
             raise
@@ -117,4 +118,4 @@ def test_weights_that_cannot_be_added_up_are_refused():
     question = read(f"SELECT {', '.join(labels)} FROM wide", {"wide": WIDE})
     awkward = {label: f"1/{10**90 + 2 * i + 1}" for i, label in enumerate(labels)}
     with pytest.raises(InvalidInput, match="short decimals"):
-        plan(question, WIDE, 1000, awkward)
+        make_plan(question, WIDE, 1000, awkward)

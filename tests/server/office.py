@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -22,8 +20,6 @@ from idios.server.service import Service
 
 MEDIAN = "SELECT MEDIAN(income) FROM people"
 BY_REGION = "SELECT region, COUNT(*) FROM people GROUP BY region"
-
-SECONDS = 30
 
 TOML = """
 [ledger]
@@ -60,17 +56,6 @@ budget = 5
 age = {{ type = "integer", bounds = [0, 120], nullable = false }}
 income = {{ type = "integer" }}
 """
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    """What the condition gives once it gives something."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError("never came true")
 
 
 def write_office(folder: Path, *, ledger: str = "sqlite:///ledger.db", release: str = "0", rows: int = 500) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
+from idios.server.question_queue import QuestionRequest, encode_record
 from tests.server.office import MEDIAN, Office
 
 QUESTION = {"sql": MEDIAN, "epsilon": "0.1"}
@@ -122,7 +123,7 @@ def test_listings_leave_out_what_was_not_granted(office: Office) -> None:
 
 def test_a_question_that_outlasted_its_request_is_its_askers_own(office: Office) -> None:
     running = office.ledger.running
-    running.begin("a" * 32, "analyst:ada", "people", "{}")
+    running.begin("a" * 32, "analyst:ada", "people", encode_record(QuestionRequest(MEDIAN, "0.5"), "0" * 64))
     for method in ("GET", "DELETE"):
         assert office.call(method, "/v1/questions/" + "a" * 32, "bob").status_code == 404
         assert office.call(method, "/v1/questions/" + "a" * 32, "grace").status_code == 404

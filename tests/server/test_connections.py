@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 import uvicorn
 
-from idios.server import connections, starting
+from idios.config import Settings
+from idios.server import connections, startup
 from idios.server.connections import BACKLOG, MOST, EventLoop, GuardedProtocol, most_connections
-from idios.server.logs import EACH_MINUTE, Lines, Throttle
-from idios.settings import Settings
-from tests.server.office import until, write_office
+from idios.server.logs import EACH_MINUTE, JsonFormatter, Throttle
+from tests.server.office import write_office
+from tests.waiting import until
 
 HELLO = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
 
@@ -206,10 +207,10 @@ def test_a_handshake_has_as_long_as_headers_have(monkeypatch: pytest.MonkeyPatch
 def test_the_server_is_started_with_these_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
     monkeypatch.setattr(uvicorn, "run", lambda app, **options: seen.update(options))
-    monkeypatch.setattr(starting, "application", lambda path: None)
-    monkeypatch.setattr(starting.signal, "signal", lambda *given: None)
-    monkeypatch.setattr(starting.os, "environ", {})
-    starting.run(write_office(tmp_path), Settings())
+    monkeypatch.setattr(startup, "create_worker_app", lambda path: None)
+    monkeypatch.setattr(startup.signal, "signal", lambda *given: None)
+    monkeypatch.setattr(startup.os, "environ", {})
+    startup.run(write_office(tmp_path), Settings())
     config = uvicorn.Config("no:app", **seen)
     assert config.http is GuardedProtocol
     assert config.get_loop_factory() is EventLoop
@@ -220,7 +221,7 @@ class Kept(logging.Handler):
     def __init__(self, clock: Any) -> None:
         super().__init__()
         self.lines: list[str] = []
-        self.setFormatter(Lines())
+        self.setFormatter(JsonFormatter())
         self.addFilter(Throttle(clock=clock))
 
     def emit(self, record: logging.LogRecord) -> None:

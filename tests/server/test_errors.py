@@ -6,7 +6,7 @@ import pytest
 
 from idios.backends.duckdb import DuckDbBackend
 from idios.errors import SourceError
-from idios.server.identity import COOKIE
+from idios.server.auth import COOKIE
 from tests.server.office import MEDIAN, Office
 
 SHAPE = {"code", "message", "where", "fix", "request"}
@@ -79,8 +79,8 @@ def test_metrics_cannot_tell_a_question_that_failed_from_one_that_was_answered(
     def ask(sql: str) -> int:
         if where == "api":
             return int(office.ask(sql).status_code)
-        cookie = office.service.sessions.open(office.ledger.authenticate(office.tokens.ada).token)
-        session = office.service.sessions.read(cookie)
+        cookie = office.service.auth.sessions.open(office.ledger.authenticate(office.tokens.ada).token)
+        session = office.service.auth.sessions.read(cookie)
         assert session is not None
         office.client.cookies.set(COOKIE, cookie)
         form = {"sql": sql, "epsilon": "0.5", "action": "ask", "once": "1", "csrf": session.csrf}

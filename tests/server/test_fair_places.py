@@ -11,10 +11,10 @@ import pytest
 import uvicorn
 
 from idios.backends.duckdb import DuckDbBackend
+from idios.config import Settings
 from idios.errors import LedgerUnavailable
-from idios.ledger.running import RunningQuestions
-from idios.server import starting
-from idios.settings import Settings
+from idios.ledger.operational import RunningQuestions
+from idios.server import startup
 from tests.server.office import BY_REGION, Office, open_office, write_office
 
 
@@ -40,7 +40,7 @@ def test_one_question_asked_many_times_leaves_places_to_others(tmp_path: Path, o
         assert office.call("GET", "/v1/budget").json()["budgets"][0]["epsilon"]["spent"] == "0.5"
         assert office.ask(BY_REGION, who="grace", wait=0).status_code == 202
         opened.set()
-    assert office.service.desk.taken == 0
+    assert office.service.questions.taken == 0
 
 
 def test_many_slow_questions_of_one_caller_leave_a_thread_to_others(
@@ -93,8 +93,8 @@ def test_the_number_of_processes_is_the_settings_alone(tmp_path: Path, monkeypat
     config = write_office(tmp_path)
     seen: dict[str, Any] = {}
     monkeypatch.setattr(uvicorn, "run", lambda app, **options: seen.update(options))
-    monkeypatch.setattr(starting, "application", lambda path: None)
-    monkeypatch.setattr(starting.signal, "signal", lambda *given: None)
-    monkeypatch.setattr(starting.os, "environ", {"WEB_CONCURRENCY": "4"})
-    starting.run(config, Settings())
+    monkeypatch.setattr(startup, "create_worker_app", lambda path: None)
+    monkeypatch.setattr(startup.signal, "signal", lambda *given: None)
+    monkeypatch.setattr(startup.os, "environ", {"WEB_CONCURRENCY": "4"})
+    startup.run(config, Settings())
     assert seen["workers"] == 1

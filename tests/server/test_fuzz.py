@@ -23,7 +23,7 @@ ANYTHING = st.recursive(
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     office = open_office(write_office(tmp_path_factory.mktemp("fuzz")))
-    object.__setattr__(office.service, "strangers", office.service.by_address)  # thousands of strangers may try
+    office.service.auth.failures = office.service.by_address  # thousands of strangers may try
     with office.client:
         yield office
 
@@ -76,9 +76,9 @@ def test_bodies(fuzzed: Office, path: str, body: bytes) -> None:
 @given(
     sql=st.text(max_size=60),
     epsilon=st.text(max_size=12) | st.floats() | st.integers(),
-    weights=st.none() | st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.floats(), max_size=3),
+    split=st.none() | st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.floats(), max_size=3),
 )
-def test_questions(fuzzed: Office, sql: str, epsilon: object, weights: object) -> None:
-    body = json.dumps({"sql": sql, "epsilon": epsilon, "weights": weights}).encode()
+def test_questions(fuzzed: Office, sql: str, epsilon: object, split: object) -> None:
+    body = json.dumps({"sql": sql, "epsilon": epsilon, "split": split}).encode()
     answered = fuzzed.call("POST", "/v1/query", "ada", content=body, headers={"Content-Type": "application/json"})
     check(fuzzed, answered, {422})

@@ -18,9 +18,10 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 
 from idios.errors import LedgerTampered
-from idios.server.starting import checked, verify
-from tests.server.office import MEDIAN, Office, open_another, open_office, until, write_office
+from idios.server.startup import load_configuration, verify_ledger
+from tests.server.office import MEDIAN, Office, open_another, open_office, write_office
 from tests.services.serving import Serving
+from tests.waiting import until
 
 Edit = Callable[[str], None]
 
@@ -171,12 +172,12 @@ def test_it_says_that_it_is_verifying(office: Office, monkeypatch: pytest.Monkey
 def test_a_chain_that_is_not_good_ends_all_answers(place: tuple[Office, Edit]) -> None:
     office, execute = place
     office.ask()
-    verify(office.ledger)
+    verify_ledger(office.ledger)
     assert readiness(office) == READY
     # An entry in the middle, which no row depends on: the verification of the whole chain finds it.
     execute("UPDATE idios_entries SET time = '2020-01-01T00:00:00.000000Z' WHERE sequence = 2")
     assert office.ask(epsilon="0.25").status_code == 200
-    verify(office.ledger)
+    verify_ledger(office.ledger)
     assert readiness(office)[0] == 503
     assert office.ask().status_code == 503
     assert office.call("GET", "/v1/budget").status_code == 503
@@ -184,7 +185,7 @@ def test_a_chain_that_is_not_good_ends_all_answers(place: tuple[Office, Edit]) -
 
 def test_a_ledger_that_cannot_be_verified_is_not_trusted(office: Office, tmp_path: Path) -> None:
     shutil.move(tmp_path / "ledger.db", tmp_path / "elsewhere.db")
-    verify(office.ledger, wait=0)
+    verify_ledger(office.ledger, wait=0)
     shutil.move(tmp_path / "elsewhere.db", tmp_path / "ledger.db")
     assert readiness(office)[0] == 503
 
@@ -204,7 +205,7 @@ def test_a_server_does_not_start_on_a_changed_end(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as base, base:
         base.execute("DELETE FROM idios_entries WHERE sequence = (SELECT MAX(sequence) FROM idios_entries)")
     with pytest.raises(LedgerTampered, match="entry"):
-        checked(config)
+        load_configuration(config)
 
 
 def test_a_server_verifies_its_ledger_by_itself(tmp_path: Path) -> None:

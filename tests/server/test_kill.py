@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import threading
-import time
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import idios
-from idios.answer import Answer
 from idios.config import read_configuration
 from idios.ledger import Ledger
+from idios.model import Answer
 from idios.party import TrustedParty
 from tests.server.office import let_in, write_office
 from tests.services.serving import Serving
+from tests.waiting import until
 
 CLIENTS = 6
 QUESTIONS = 12
@@ -42,8 +42,7 @@ def test_nothing_is_lost_but_budget(engine: str, tmp_path: Path, request: pytest
         for thread in threads:
             thread.start()
         for kill in (1, 2):
-            while len(received) < kill * CLIENTS * QUESTIONS // 4:
-                time.sleep(0.01)
+            until(lambda kill=kill: len(received) >= kill * CLIENTS * QUESTIONS // 4, 120)
             serving.kill()
             serving.restart()
         for thread in threads:

@@ -51,8 +51,8 @@ def test_a_body_without_a_length_is_cut_off(office: Office) -> None:
 def test_whoever_was_silent_longest_is_forgotten() -> None:
     now = 0.0
     limiter = Limiter(4, clock=lambda: now)
-    assert [limiter.wait("first"), limiter.wait("first")] == [0, 15]
+    assert [limiter.try_acquire("first"), limiter.try_acquire("first")] == [0, 15]
     for i in range(MOST):
-        limiter.wait(str(i))
-    assert limiter.wait("first") == 0
-    assert len(limiter._seen) == MOST
+        limiter.try_acquire(str(i))
+    assert limiter.try_acquire("first") == 0
+    assert len(limiter._buckets) == MOST

@@ -16,14 +16,14 @@ import httpx2
 import pytest
 
 import idios
-from idios.config import read_configuration
+from idios.config import Settings, read_configuration
 from idios.errors import ConfigurationError
 from idios.ledger import Ledger
 from idios.party import TrustedParty
-from idios.server.starting import check_place, place_risks
-from idios.settings import Settings
+from idios.server.checks import check_address, list_address_risks
 from tests.server.office import MEDIAN, let_in, write_office
 from tests.services.serving import Serving
+from tests.waiting import until
 
 
 def prepared(folder: Path, **options: str) -> tuple[Path, dict[str, str]]:
@@ -76,8 +76,7 @@ def test_sigterm_finishes_running_questions(tmp_path: Path) -> None:
         thread = threading.Thread(target=ask)
         thread.start()
         with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
-            while not ledger.balance("people").epsilon.spent:
-                time.sleep(0.02)
+            until(lambda: ledger.balance("people").epsilon.spent)
         assert serving.stop() == 0
         thread.join()
     assert answers[0].status_code == 200
@@ -111,25 +110,25 @@ def test_a_certificate_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -
     for certificate, told in (("nope.pem", "No such file"), ("empty.pem", "cannot be used")):
         settings = Settings(port=0, tls_cert=str(tmp_path / certificate), tls_key=str(tmp_path / certificate))
         with pytest.raises(ConfigurationError, match=f"{certificate}.*{told}"):
-            check_place(settings)
+            check_address(settings)
 
 
 def test_tokens_in_the_clear_are_warned_of() -> None:
-    assert place_risks(Settings(host="0.0.0.0"))
+    assert list_address_risks(Settings(host="0.0.0.0"))
     for safe in (
         {},
         {"host": "::1"},
         {"host": "0.0.0.0", "tls_cert": "a", "tls_key": "b"},
         {"host": "10.0.0.1", "behind_proxy": "10.0.0.2"},
     ):
-        assert not place_risks(replace(Settings(), **safe))
+        assert not list_address_risks(replace(Settings(), **safe))
 
 
 @pytest.mark.parametrize("believed", ["*", "0.0.0.0/0"])
 def test_believing_everybody_is_warned_of(believed: str) -> None:
-    (told,) = place_risks(Settings(behind_proxy=believed))
+    (told,) = list_address_risks(Settings(behind_proxy=believed))
     assert "believes any client" in told
-    assert not place_risks(Settings(behind_proxy="127.0.0.1"))
+    assert not list_address_risks(Settings(behind_proxy="127.0.0.1"))
 
 
 def test_tls_by_flags(tmp_path: Path) -> None:

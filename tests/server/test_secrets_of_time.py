@@ -17,9 +17,10 @@ from idios.backends.duckdb import DuckDbBackend
 from idios.config import read_configuration
 from idios.party import TrustedParty
 from idios.server.app import create_app
-from idios.server.desk import Desk
+from idios.server.question_queue import QuestionQueue
 from idios.server.service import Service
 from tests.server.office import MEDIAN, Office, open_office, write_office
+from tests.waiting import until
 
 QUESTION = {"sql": MEDIAN, "epsilon": "0.5"}
 
@@ -48,7 +49,7 @@ def moment(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         while not come.is_set():
             await asyncio.sleep(0.01)
 
-    monkeypatch.setattr(Desk, "_public_moment", held)
+    monkeypatch.setattr(QuestionQueue, "_public_moment", held)
     yield come
     come.set()
 
@@ -58,7 +59,7 @@ def test_what_is_computed_shows_nowhere_before_its_moment(
 ) -> None:
     running = office.ask(wait=0).json()
     assert computed.wait(10)
-    time.sleep(0.3)
+    time.sleep(0.3)  # time in which the answer would show: that it does not is the subject
     seen = [
         office.call("POST", "/v1/quote", json=QUESTION).json()["stored"],
         office.call("GET", "/v1/answers").json()["answers"],
@@ -77,8 +78,7 @@ def test_a_stopped_question_is_not_stored_even_if_it_was_computed(
     assert computed.wait(10)
     assert office.call("DELETE", running["href"]).json()["state"] == "cancelled"
     moment.set()
-    while office.service.desk.taken:
-        time.sleep(0.01)
+    until(lambda: not office.service.questions.taken)
     assert office.call("POST", "/v1/quote", json=QUESTION).json()["stored"] is False
     assert office.call("GET", "/v1/budget").json()["budgets"][0]["epsilon"]["spent"] == "0.5"
     assert office.ask().json()["remaining"] == "3.5"
@@ -90,7 +90,7 @@ def test_the_end_of_the_server_is_a_public_moment(tmp_path: Path, computed: thre
     with office.client:
         office.ask(wait=0)
         assert computed.wait(10)
-        time.sleep(0.2)
+        time.sleep(0.2)  # time in which the answer would leave: that it waits for the end is the subject
         began = time.monotonic()
     assert time.monotonic() - began < 50
     with TrustedParty.from_config(config) as party:
@@ -102,8 +102,7 @@ def test_looking_at_an_answer_about_an_old_version_charges_nothing(tmp_path: Pat
     office = open_office(config)
     with office.client:
         running = office.ask(wait=0).json()
-        while office.call("GET", running["href"]).json()["state"] == "running":
-            time.sleep(0.05)
+        until(lambda: office.call("GET", running["href"]).json()["state"] != "running")
         assert office.call("GET", running["href"]).json()["answer"]["rows"]
     config.write_text(config.read_text().replace('version = "1"', 'version = "2"'))
     configuration = read_configuration(config, {})

@@ -13,10 +13,11 @@ import pytest
 
 from idios.backends.duckdb import DuckDbBackend
 from idios.errors import LedgerUnavailable
-from idios.ledger import Ledger, Running, RunningQuestions
-from idios.server import desk
-from idios.server.desk import Asked, _Question
-from tests.server.office import MEDIAN, SECONDS, Office, open_another, open_office, until, write_office
+from idios.ledger import Ledger, RunningQuestion, RunningQuestions
+from idios.server import question_queue
+from idios.server.question_queue import QuestionRequest, _Job, encode_record
+from tests.server.office import MEDIAN, Office, open_another, open_office, write_office
+from tests.waiting import SECONDS, until
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -24,7 +25,7 @@ def offices(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Office, Office]]:
     """Two processes of one server; each hears of the other only when it asks."""
-    monkeypatch.setattr(desk, "HEARTBEAT", 1000.0)
+    monkeypatch.setattr(question_queue, "HEARTBEAT", 1000.0)
     url = "sqlite:///ledger.db" if request.param == "sqlite" else request.getfixturevalue("ledger_base")
     config = write_office(tmp_path, ledger=url)
     here = open_office(config)
@@ -33,7 +34,7 @@ def offices(
         yield here, there
 
 
-def row(office: Office, href: str) -> Running:
+def row(office: Office, href: str) -> RunningQuestion:
     found = office.ledger.running.find(href[-32:])
     assert found is not None
     return found
@@ -107,10 +108,10 @@ def test_a_failure_that_was_stopped_elsewhere_is_stopped(
 
 def test_a_process_that_dies_while_an_answer_leaves(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     id = "0" * 32
-    office.ledger.running.begin(id, "analyst:ada", "people", "{}")
+    office.ledger.running.begin(id, "analyst:ada", "people", encode_record(QuestionRequest(MEDIAN, "0.5"), "0" * 64))
     assert office.ledger.running.leave(id)
     assert office.call("GET", f"/v1/questions/{id}").json()["state"] == "running"
-    monkeypatch.setattr(desk, "LOST", -1.0)
+    monkeypatch.setattr(question_queue, "LOST", -1.0)
     assert office.call("GET", f"/v1/questions/{id}").json()["state"] == "failed"
 
 
@@ -120,8 +121,8 @@ def test_nothing_leaves_while_it_is_written_down(office: Office, monkeypatch: py
     begin, leave = RunningQuestions.begin, RunningQuestions.leave
 
     def slow(running: RunningQuestions, *given: str) -> None:
-        until(lambda: all(one.computed for one in office.service.desk._work.values()))
-        time.sleep(0.2)  # would be enough to leave
+        until(lambda: all(job.computed for job in office.service.questions._jobs.values()))
+        time.sleep(0.2)  # time in which the answer would leave: that it does not is the subject
         begin(running, *given)
         came.append("begun")
 
@@ -138,14 +139,14 @@ def test_nothing_leaves_while_it_is_written_down(office: Office, monkeypatch: py
 
 def test_what_leaves_already_is_waited_for(office: Office) -> None:
     """No caller could stop it, so it gets no row that could say that it was stopped."""
-    party, at = office.service.party, office.service.desk
+    party, at = office.service.party, office.service.questions
 
     async def outlasts() -> tuple[object, object]:
-        question = _Question(party, party.charge(MEDIAN, "0.5"), "ada", 0.0, 0.0)
-        await at._leave(question)
-        task = asyncio.create_task(asyncio.to_thread(party.complete, question.charged))
+        job = _Job(party, party.charge(MEDIAN, "0.5"), "ada", 0.0, 0.0)
+        await at._leave(job)
+        task = asyncio.create_task(asyncio.to_thread(party.complete, job.charged))
         identity = office.ledger.authenticate(office.tokens.ada)
-        return await at._follow(task, question, Asked(MEDIAN, "0.5"), identity), task.result()
+        return await at._follow(task, job, QuestionRequest(MEDIAN, "0.5"), identity), task.result()
 
     found, answer = asyncio.run(outlasts())
     assert found is answer

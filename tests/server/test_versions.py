@@ -11,7 +11,8 @@ import pytest
 
 from idios.backends.duckdb import DuckDbBackend
 from idios.party import TrustedParty
-from tests.server.office import MEDIAN, Office, open_office, until, write_office
+from tests.server.office import MEDIAN, Office, open_office, write_office
+from tests.waiting import until
 
 
 def undeclared(folder: Path) -> Path:
@@ -38,13 +39,13 @@ def test_another_time_or_size_is_another_version(tmp_path: Path) -> None:
     for moment in (10**18, 10**18, 10**18 + 1):
         os.utime(source, ns=(moment, moment))
         with TrustedParty.from_config(config) as party:
-            versions.append(party.holdings["people"].dataset.version)
+            versions.append(party.datasets["people"].dataset.version)
     write_office(tmp_path, rows=501)
     undeclared_again = tmp_path / "idios.toml"
     undeclared_again.write_text(undeclared_again.read_text().replace('version = "1"\n', ""))
     os.utime(source, ns=(10**18, 10**18))
     with TrustedParty.from_config(undeclared_again) as party:
-        versions.append(party.holdings["people"].dataset.version)
+        versions.append(party.datasets["people"].dataset.version)
     assert versions[0] == versions[1]
     assert len(set(versions)) == 3
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from idios.evaluation import browser
+from idios.evaluation.rendering import find_chromium
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Opened:
 
 def program() -> str:
     """The browser's path; without it a developer's test is skipped, and one that must run fails."""
-    found = browser.find()
+    found = find_chromium()
     reason = None
     if find_spec("playwright") is None:
         reason = "the package playwright is not installed (it comes with idios[dev])"

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from idios.backends.columns import typed
-from idios.backends.labels import as_written, count_labels, read_declared, read_labels
-from idios.backends.moments import Array
+from idios.backends.columns import read_typed
+from idios.backends.labels import count_labels, read_declared, read_labels, to_list
 from idios.core.domain import Domain, Kind, default_step
 from idios.core.exact import exact
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary, Window
 from idios.errors import InvalidInput
+from idios.query.calendar import Array
 
 _SAFE = 2**62  # grid points beyond this are kept as Python integers, so that nothing wraps
 
@@ -95,9 +95,18 @@ class CategoryColumn:
     counts: tuple[int, ...]
     missing: int | None
 
+    @property
+    def domain(self) -> Domain:
+        """The indices of the categories."""
+        return Domain(lower=0, upper=len(self.counts) - 1)
+
     def moves(self, neighbours: Neighbours) -> Moves:
         """What changed records can do to the values."""
         return Moves(neighbours, sum(self.counts), self.missing)
+
+    def summarise(self, neighbours: Neighbours) -> Summary:
+        """What a statistic that counts categories needs to know."""
+        return Summary(self.domain, self.moves(neighbours), counts=self.counts)
 
 
 def read_numbers(
@@ -108,32 +117,32 @@ def read_numbers(
     The grid is the declared step, or that of the type. Whether values can be missing is a fact of the type too, unless
     ``nullable`` declares it: numpy's and pandas' integers cannot be; floats, lists, Arrow and polars columns can.
     """
-    found = typed(values, mixed=step is not None)
-    if step is None and found.kind is Kind.DECIMAL and found.decimals is None:
+    typed = read_typed(values, mixed=step is not None)
+    if step is None and typed.kind is Kind.DECIMAL and typed.decimals is None:
         raise InvalidInput("decimal numbers in a list have no common scale: declare a step, such as step='0.01'")
-    domain = Domain.declare(step=default_step(found.kind, found.decimals or 0) if step is None else step, bounds=bounds)
-    raw, missing = found.values, 0
-    if found.present is not None:
-        missing = len(raw) - int(found.present.sum())
-        raw = raw[found.present] if missing else raw
-    can_miss = found.present is not None if nullable is None else nullable
+    domain = Domain.declare(step=default_step(typed.kind, typed.decimals or 0) if step is None else step, bounds=bounds)
+    raw, missing = typed.values, 0
+    if typed.present is not None:
+        missing = len(raw) - int(typed.present.sum())
+        raw = raw[typed.present] if missing else raw
+    can_miss = typed.present is not None if nullable is None else nullable
     if missing and not can_miss:
         raise InvalidInput("the column is declared not nullable and has missing values: declare nullable=True")
     if raw.dtype == object:  # several types may be mixed, so that only their grid points compare
-        return NumberColumn(to_grid(raw, domain), domain, missing if can_miss else None, on_grid=True, kind=found.kind)
-    return NumberColumn(raw, domain, missing if can_miss else None, kind=found.kind)
+        return NumberColumn(to_grid(raw, domain), domain, missing if can_miss else None, on_grid=True, kind=typed.kind)
+    return NumberColumn(raw, domain, missing if can_miss else None, kind=typed.kind)
 
 
 def read_categories(values: Any, categories: Any, *, nullable: bool | None = None) -> CategoryColumn:
     """Count the declared categories of a column; what is not declared reads as missing."""
-    declared, found = read_declared(categories), read_labels(values)
-    if found.family is not None and found.family is not declared.family:
+    declared, labels = read_declared(categories), read_labels(values)
+    if labels.family is not None and labels.family is not declared.family:
         raise InvalidInput(
-            f"the values are of the type {found.family} and the categories of the type {declared.family}, so that none "
-            "would ever be counted: give both one type"
+            f"the values are of the type {labels.family} and the categories of the type {declared.family}, so that "
+            "none would ever be counted: give both one type"
         )
-    counts = count_labels(found, declared)
-    missing = len(found.values) + found.missing - sum(counts)
+    counts = count_labels(labels, declared)
+    missing = len(labels.values) + labels.missing - sum(counts)
     if missing and nullable is False:
         raise InvalidInput("the column is declared not nullable and has missing or undeclared values")
     return CategoryColumn(counts, None if nullable is False else missing)
@@ -166,19 +175,19 @@ def read_bins(
 def _read_edges(bins: Any, kind: Kind | None) -> list[Fraction]:
     """The edges as numbers of a column of some kind, or of any if nothing is known of it."""
     if isinstance(bins, str | bytes | Set | Mapping) or not hasattr(bins, "__len__") or len(bins) < 2:
-        shown = bins if isinstance(bins, int) else type(bins).__name__
-        raise InvalidInput(f"bins must be a list of at least two public edges, such as [0, 20, 40], got {shown}")
-    edges = as_written(bins)
+        given = bins if isinstance(bins, int) else type(bins).__name__
+        raise InvalidInput(f"bins must be a list of at least two public edges, such as [0, 20, 40], got {given}")
+    edges = to_list(bins)
     if kind in (Kind.DATE, Kind.TIMESTAMP) or isinstance(edges[0], datetime.date | np.datetime64):
-        read = typed(edges)
+        read = read_typed(edges)
         if read.kind is not (kind or read.kind) or not np.all(read.present):
             raise InvalidInput(f"the edges of bins must be of the type of the values, {kind}, got {read.kind}")
-        found = [Fraction(int(edge)) for edge in read.values]
+        numbers = [Fraction(int(edge)) for edge in read.values]
     else:
-        found = [exact(edge, "an edge of bins") for edge in edges]
-    if any(before >= after for before, after in pairwise(found)):
+        numbers = [exact(edge, "an edge of bins") for edge in edges]
+    if any(before >= after for before, after in pairwise(numbers)):
         raise InvalidInput("the edges of bins must increase from each to the next, such as [0, 20, 40]")
-    return found
+    return numbers
 
 
 def to_grid(raw: Array, domain: Domain) -> Array:
@@ -250,8 +259,8 @@ def _beside(points: Array, threshold: Fraction) -> tuple[int, ...]:
     """The nearest points on both sides of a threshold."""
     below = points[points <= threshold.numerator // threshold.denominator]
     above = points[points >= -(-threshold.numerator // threshold.denominator)]
-    found = ([below.max()] if len(below) else []) + ([above.min()] if len(above) else [])
-    return tuple(int(point) for point in found)
+    nearest = ([below.max()] if len(below) else []) + ([above.min()] if len(above) else [])
+    return tuple(int(point) for point in nearest)
 
 
 def _clamped(points: Array, domain: Domain) -> Array:

@@ -1,4 +1,4 @@
-"""The interface of a backend, and how a source is opened.
+"""The interface of a backend, how a source is opened, and what engines' modules share to open one.
 
 A source is one of
 
@@ -15,21 +15,36 @@ capitals included.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from types import TracebackType
 from typing import Protocol, Self, cast
 
+import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
+
+from idios.backends.cancellation import CancellationToken, Cancelled, Progress
 from idios.backends.csv import CsvFormat
-from idios.backends.progress import Progress, Stopped, Watch
+from idios.backends.dialect import Dialect
+from idios.backends.grid_sql import GridColumn, make_grid_column
 from idios.backends.report import Report
-from idios.backends.summarise import Found
 from idios.core.domain import Kind
+from idios.core.summary import Summary
 from idios.errors import SourceError
 from idios.query.plan import Plan
 from idios.query.schema import Dataset
 
-__all__ = ["Backend", "CsvFormat", "Found", "Progress", "Report", "Stopped", "Watch", "describe_source", "open_source"]
+__all__ = [
+    "Backend",
+    "CancellationToken",
+    "Cancelled",
+    "CsvFormat",
+    "Progress",
+    "Report",
+    "describe_source",
+    "open_source",
+]
 
 
 class Backend(ABC):
@@ -40,17 +55,17 @@ class Backend(ABC):
 
     dataset: Dataset
     progress: Progress
-    """Called with the steps of a call that brings no watch of its own."""
+    """Called with the steps of a call that brings no cancellation token of its own."""
 
     @abstractmethod
     def rows(self) -> int:
         """How many records the table has."""
 
     @abstractmethod
-    def summarise(self, plan: Plan, watch: Watch | None = None) -> list[list[Found]]:
+    def summarise(self, plan: Plan, cancellation: CancellationToken | None = None) -> list[list[Summary]]:
         """For every cell of the plan, what each of its aggregates needs: every cell, whether or not the data has it.
 
-        The watch reports the steps; when it is stopped, the call ends with ``Stopped``.
+        ``cancellation`` reports the steps; when it is cancelled, the call ends with ``Cancelled``.
         """
 
     @abstractmethod
@@ -70,7 +85,7 @@ class Backend(ABC):
         self.close()
 
 
-class Engine(Protocol):
+class EngineModule(Protocol):
     """The functions of each engine's module."""
 
     def connect(self, source: object, dataset: Dataset, progress: Progress | None, csv_format: CsvFormat) -> Backend:
@@ -104,7 +119,7 @@ def describe_source(source: object, csv_format: CsvFormat | None = None) -> list
     return _engine(source).describe(source, csv_format or CsvFormat())
 
 
-def _engine(source: object) -> Engine:
+def _engine(source: object) -> EngineModule:
     name = "duckdb"
     if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
         name = "postgresql"
@@ -112,10 +127,77 @@ def _engine(source: object) -> Engine:
         name = "spark"
     try:
         # a driver is imported by its engine's module, and that only when a source needs it
-        return cast(Engine, import_module(f"idios.backends.{name}"))
+        return cast(EngineModule, import_module(f"idios.backends.{name}"))
     except ImportError as error:
         if name not in EXTRAS:
             raise
         raise SourceError(
             f"this source needs a driver that is not installed ({error.name}): pip install 'idios[{EXTRAS[name]}]'"
         ) from error
+
+
+_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+
+
+def split_table_name(written: str) -> tuple[str, ...]:
+    """Split a table's name at its dots, outside of quotes.
+
+    >>> split_table_name("people"), split_table_name('public."odd.name"')
+    (('people',), ('public', 'odd.name'))
+    """
+    parts: list[str] = []
+    at = 0
+    while match := _PART.match(written, at):
+        parts.append(match[1].replace('""', '"') if match[1] else match[2])
+        at = match.end()
+        if at == len(written):
+            return tuple(parts)
+        if written[at] != ".":
+            break
+        at += 1
+    raise SourceError(f'a table is written as name, schema.name or schema."odd name", got {written!r}')
+
+
+def make_grid_columns(dataset: Dataset, held: Mapping[str, dt.DataType], dialect: Dialect) -> dict[str, GridColumn]:
+    """How each declared column is read from a source that holds columns of some types."""
+    refuse_absent(dataset, held)
+    return {
+        name: make_grid_column(column, dialect.identifier(name), held[name], dialect)
+        for name, column in dataset.columns.items()
+    }
+
+
+def refuse_absent(dataset: Dataset, held: Iterable[str]) -> None:
+    """Say which declared columns a source lacks."""
+    names = list(held)
+    absent = [name for name in dataset.columns if name not in names]
+    if absent:
+        raise SourceError(
+            f"the source of {dataset.name!r} has no column {', '.join(map(repr, absent))}; it has "
+            f"{', '.join(map(repr, names))}"
+        )
+
+
+def describe_types(held: Mapping[str, dt.DataType]) -> list[tuple[str, Kind, int]]:
+    """The kinds that columns of some types would be declared as; columns that no kind can read are left out."""
+    described = []
+    for name, held_type in held.items():
+        kind = _kind(held_type)
+        if kind is not None:
+            scale = held_type.scale if isinstance(held_type, dt.Decimal) else 0
+            described.append((name, kind, scale or 0))
+    return described
+
+
+def _kind(held: dt.DataType) -> Kind | None:
+    if isinstance(held, dt.Decimal):
+        return Kind.INTEGER if held.scale == 0 else Kind.DECIMAL
+    if held.is_integer() or held.is_boolean():
+        return Kind.INTEGER
+    if held.is_floating():
+        return Kind.NUMBER
+    if held.is_date():
+        return Kind.DATE
+    if held.is_timestamp():
+        return Kind.TIMESTAMP
+    return Kind.CATEGORY if held.is_string() else None

@@ -18,6 +18,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from idios.backends.arrays import exact_sum
 from idios.core.domain import LIMIT
 from idios.core.summary import Window
 
@@ -148,11 +149,6 @@ class Piece:
             below = self.below + self.low * min(self.lows, first - 1 - self.start)
             below += exact_sum(values[:i]) + self.high * max(a - size, 0)
         return Window(first, (*[self.low] * lows, *inner, *[self.high] * highs), below)
-
-
-def exact_sum(values: NDArray[np.int64]) -> int:
-    """Σ of 64-bit numbers, in halves that cannot overflow."""
-    return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from idios.backends import moments
-from idios.backends.moments import NARROW, Array
 from idios.core.domain import Kind
 from idios.errors import InvalidInput
+from idios.query import calendar
+from idios.query.calendar import NARROW, Array
 
 _PLAIN = frozenset({str, int, bool})
 _NUMBERS = {Kind.INTEGER, Kind.NUMBER, Kind.DECIMAL}
@@ -45,12 +45,12 @@ class Typed:
     decimals: int | None = None
 
 
-def typed(values: Any, *, mixed: bool = False) -> Typed:
+def read_typed(values: Any, *, mixed: bool = False) -> Typed:
     """Read a column by its type; ``mixed`` allows a list of several numeric types, for which a step is declared."""
-    found = unwrap(values)
-    if isinstance(found, list):
-        return _listed(found, mixed)
-    return _numpy(found, mixed) if isinstance(found, np.ndarray) else _arrow(found)
+    column = unwrap(values)
+    if isinstance(column, list):
+        return _listed(column, mixed)
+    return _numpy(column, mixed) if isinstance(column, np.ndarray) else _arrow(column)
 
 
 def unwrap(values: Any, name: str = "values") -> Any:
@@ -96,22 +96,22 @@ def _arrow(values: Any) -> Typed:
             raise InvalidInput("decimals must have a scale of at least 0")
         return Typed(np.array(values.to_pylist(), dtype=object), Kind.DECIMAL, present, kind.scale)
     if pa.types.is_boolean(kind):
-        values, found = values.cast(pa.int8()), Kind.INTEGER
+        values, column_kind = values.cast(pa.int8()), Kind.INTEGER
     elif pa.types.is_integer(kind):
-        found = Kind.INTEGER
+        column_kind = Kind.INTEGER
     elif pa.types.is_floating(kind):
-        values, found = values.cast(pa.float64()), Kind.NUMBER
+        values, column_kind = values.cast(pa.float64()), Kind.NUMBER
     elif pa.types.is_date64(kind):  # milliseconds, of which Arrow would convert whole days only
-        return Typed(np.asarray(values.cast(pa.int64()).fill_null(0)) // 86_400_000, Kind.DATE, present)
+        return Typed(np.asarray(values.cast(pa.int64()).fill_null(0)) // (calendar.DAY // 1000), Kind.DATE, present)
     elif pa.types.is_date(kind):
-        values, found = values.cast(pa.int32()), Kind.DATE
+        values, column_kind = values.cast(pa.int32()), Kind.DATE
     elif pa.types.is_timestamp(kind):
         ticks = np.asarray(values.cast(pa.int64()).fill_null(0))
-        return Typed(moments.ticks_to_microseconds(ticks, kind.unit), Kind.TIMESTAMP, present)
+        return Typed(calendar.ticks_to_microseconds(ticks, kind.unit), Kind.TIMESTAMP, present)
     else:
         raise InvalidInput(f"values must be numbers, dates or timestamps, got a column of {kind}")
     array = np.asarray(values.fill_null(0))
-    return Typed(array, found, present & np.isfinite(array) if found is Kind.NUMBER else present)
+    return Typed(array, column_kind, present & np.isfinite(array) if column_kind is Kind.NUMBER else present)
 
 
 def _numpy(values: Array, mixed: bool) -> Typed:
@@ -122,26 +122,28 @@ def _numpy(values: Array, mixed: bool) -> Typed:
     if isinstance(values, np.ma.MaskedArray):
         hidden, values = np.ma.getmaskarray(values), values.data
     if kind in "iub":
-        found = Typed(values.astype(np.int8) if kind == "b" else values, Kind.INTEGER, None)
+        typed = Typed(values.astype(np.int8) if kind == "b" else values, Kind.INTEGER, None)
     elif kind == "f":
         present = np.isfinite(values)
         if values.itemsize > 8:  # what lies beyond the doubles reads as the last of them
             values = np.clip(values, -sys.float_info.max, sys.float_info.max)
-        found = Typed(values.astype(np.float64, copy=False), Kind.NUMBER, present)
+        typed = Typed(values.astype(np.float64, copy=False), Kind.NUMBER, present)
     elif kind == "M":
-        present, unit = ~np.isnat(values), moments.kind_of_unit(values.dtype)
-        found = Typed(moments.since_1970(np.where(present, values, np.zeros(1, values.dtype))), unit, present)
+        present, unit = ~np.isnat(values), calendar.kind_of_unit(values.dtype)
+        typed = Typed(
+            calendar.datetime64_to_numbers(np.where(present, values, np.zeros(1, values.dtype))), unit, present
+        )
     else:
         raise InvalidInput(f"values must be numbers, dates or timestamps, got an array of {values.dtype}")
     if hidden is None:
-        return found
-    shown = ~hidden if found.present is None else found.present & ~hidden
-    return Typed(found.values, found.kind, shown, found.decimals)
+        return typed
+    visible = ~hidden if typed.present is None else typed.present & ~hidden
+    return Typed(typed.values, typed.kind, visible, typed.decimals)
 
 
 def _listed(values: list[Any], mixed: bool) -> Typed:
     """A list, or an array of objects, by the one type of its elements."""
-    present = [is_there(value) for value in values]
+    present = [is_present(value) for value in values]
     known = {kind_of(value) for value in one_of_each_type(v for v, there in zip(values, present, strict=True) if there)}
     if not known:
         return Typed(np.zeros(len(values)), Kind.NUMBER, np.array(present, dtype=bool))
@@ -149,7 +151,7 @@ def _listed(values: list[Any], mixed: bool) -> Typed:
         names = " and ".join(sorted(str(kind) for kind in known))
         raise InvalidInput(f"the list mixes the types {names}: give it one type, or declare a step for numbers")
     kind = known.pop() if len(known) == 1 else Kind.DECIMAL
-    read = {Kind.DATE: moments.days, Kind.TIMESTAMP: moments.microseconds}.get(kind, plain_number)
+    read = {Kind.DATE: calendar.to_days, Kind.TIMESTAMP: calendar.to_microseconds}.get(kind, plain_number)
     numbers = [read(value) if there else 0 for value, there in zip(values, present, strict=True)]
     dtype: type = float if kind is Kind.NUMBER else object
     if kind not in (Kind.NUMBER, Kind.DECIMAL) and all(-NARROW < number < NARROW for number in numbers):
@@ -157,7 +159,7 @@ def _listed(values: list[Any], mixed: bool) -> Typed:
     return Typed(np.array(numbers, dtype=dtype), kind, np.array(present, dtype=bool))
 
 
-def is_there(value: Any) -> bool:
+def is_present(value: Any) -> bool:
     """Whether an element of a list is there: None, NaN, ±∞, NaT, NA and what is masked are missing."""
     if type(value) in _PLAIN:
         return True
@@ -188,7 +190,7 @@ def kind_of(value: Any) -> Kind:
     if isinstance(value, Decimal | Fraction):
         return Kind.DECIMAL
     if isinstance(value, np.datetime64):
-        return moments.kind_of_unit(value.dtype)
+        return calendar.kind_of_unit(value.dtype)
     if isinstance(value, datetime.datetime):
         return Kind.TIMESTAMP
     if isinstance(value, datetime.date):

@@ -1,6 +1,6 @@
 """What differs between the engines' SQL, as a table.
 
-Everything else is one implementation: ``reading.py`` writes the map from a source's columns to grid points with these
+Everything else is one implementation: ``grid_sql.py`` writes the map from a source's columns to grid points with these
 pieces, and Ibis says the rest. A template names its operands in braces; operands are complete SQL expressions.
 """
 

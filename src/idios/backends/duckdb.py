@@ -16,18 +16,16 @@ import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType  # type: ignore[import-untyped]
 
-from idios.backends.channel import AT_ONCE, Channel, Pool
-from idios.backends.csv import CsvFormat, parse_field, read_names, read_records
-from idios.backends.csv_proposal import propose_columns
+from idios.backends.base import describe_types, make_grid_columns, split_table_name
+from idios.backends.cancellation import Progress, silent
+from idios.backends.connections import AT_ONCE, Connection, ConnectionPool
+from idios.backends.csv import CsvFormat, parse_field, propose_columns, read_names, read_records
 from idios.backends.dialect import Dialect
-from idios.backends.engine import SqlBackend
-from idios.backends.memory import limit_memory
-from idios.backends.progress import Progress, silent
-from idios.backends.reading import Reading, read_column
-from idios.backends.search import Sample
-from idios.backends.source import described, readings, table_name
-from idios.backends.statements import Statement
-from idios.backends.temporary import TemporaryFolder
+from idios.backends.grid_sql import GridColumn, make_grid_column
+from idios.backends.order_statistics import Sample
+from idios.backends.resources import TemporaryFolder, limit_memory
+from idios.backends.selection import Statement
+from idios.backends.sql_backend import SqlBackend
 from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Dataset
@@ -89,12 +87,12 @@ def connect(source: object, dataset: Dataset, progress: Progress | None, csv_for
     attached = _attach(source)
     try:
         if attached.place.text is not None:
-            found = _load_csv(attached, attached.place.text, dataset, csv_format, progress or silent)
+            columns = _load_csv(attached, attached.place.text, dataset, csv_format, progress or silent)
         else:
-            found = readings(dataset, attached.held(), DIALECT)
+            columns = make_grid_columns(dataset, attached.held(), DIALECT)
             if attached.place.parquet is not None:
-                _open_parquet(attached, attached.place.parquet, found)
-        return DuckDbBackend(attached, found, dataset, progress)
+                _open_parquet(attached, attached.place.parquet, columns)
+        return DuckDbBackend(attached, columns, dataset, progress)
     except BaseException:
         attached.close()
         raise
@@ -106,7 +104,7 @@ def describe(source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int
     try:
         if attached.place.text is not None:
             return propose_columns(attached.place.text, csv_format)
-        return described(attached.held())
+        return describe_types(attached.held())
     finally:
         attached.close()
 
@@ -148,22 +146,22 @@ class _Attached:
         self.directory.cleanup()
 
 
-class DuckDbChannel(Channel):
+class DuckDbConnection(Connection):
     """A cursor."""
 
     dialect = DIALECT
 
     def run(self, statement: Statement) -> pa.Table:
         """Run a statement."""
-        return self.connection.con.execute(statement.text).to_arrow_table().cast(statement.schema)
+        return self.ibis_backend.con.execute(statement.text).to_arrow_table().cast(statement.schema)
 
     def interrupt(self) -> None:
         """Interrupt this cursor alone."""
-        self.connection.con.interrupt()
+        self.ibis_backend.con.interrupt()
 
     def close(self) -> None:
         """Close the cursor."""
-        self.connection.con.close()
+        self.ibis_backend.con.close()
 
 
 NUMBER = "file_row_number"
@@ -175,13 +173,15 @@ class DuckDbBackend(SqlBackend):
     dialect = DIALECT
 
     def __init__(
-        self, attached: _Attached, readings: Mapping[str, Reading], dataset: Dataset, progress: Progress | None
+        self, attached: _Attached, columns: Mapping[str, GridColumn], dataset: Dataset, progress: Progress | None
     ) -> None:
         engines = iter(attached.engines)
-        super().__init__(dataset, Pool(lambda: DuckDbChannel(next(engines)), len(attached.engines)), progress)
+        super().__init__(
+            dataset, ConnectionPool(lambda: DuckDbConnection(next(engines)), len(attached.engines)), progress
+        )
         self._attached = attached
         self.table = attached.place.table
-        self.readings = readings
+        self.columns = columns
         self.try_reading()
 
     def samplings(self, share: float, rows: int) -> list[Sample]:
@@ -203,7 +203,7 @@ class DuckDbBackend(SqlBackend):
 
 def _load_csv(
     attached: _Attached, path: Path, dataset: Dataset, format: CsvFormat, progress: Progress
-) -> dict[str, Reading]:
+) -> dict[str, GridColumn]:
     """Parse a csv file into a table of grid points, beside whether a field holds anything and whether it was cut."""
     names = read_names(path, format)
     absent = [name for name in dataset.columns if name not in names]
@@ -216,15 +216,15 @@ def _load_csv(
     twice = [name for name in dataset.columns if names.count(name) > 1]
     if twice:
         raise SourceError(f"the csv file has {names.count(twice[0])} columns {twice[0]!r}: rename all but one")
-    fields, points, found = [], [], {}
+    fields, points, columns = [], [], {}
     for i, (name, column) in enumerate(dataset.columns.items()):
         field, value, given, beyond = f"field{i}", f"x{i}", f"given{i}", f"beyond{i}"
         text, held = parse_field(column.kind, field, format)
-        reading = read_column(column, value, held, DIALECT)
+        grid_column = make_grid_column(column, value, held, DIALECT)
         fields.append(f"{text} AS {value}, {field} IS NOT NULL AS {given}")
-        points.append(f"{reading.point} AS {value}, {given}, COALESCE({reading.beyond}, FALSE) AS {beyond}")
-        place = f"({value} + 1)" if reading.place else None
-        found[name] = Reading(column, value, given, value, f"{value} IS NOT NULL", beyond, place)
+        points.append(f"{grid_column.point} AS {value}, {given}, COALESCE({grid_column.beyond}, FALSE) AS {beyond}")
+        place = f"({value} + 1)" if grid_column.place else None
+        columns[name] = GridColumn(column, value, given, value, f"{value} IS NOT NULL", beyond, place)
     select = f"SELECT {', '.join(points)} FROM (SELECT {', '.join(fields)} FROM piece) AS fields"
     connection = attached.cursors[0]
     created = False
@@ -235,20 +235,20 @@ def _load_csv(
         connection.unregister("piece")
         created = True
     progress("reading the file", 1.0)
-    return found
+    return columns
 
 
-def _open_parquet(attached: _Attached, file: str, found: Mapping[str, Reading]) -> None:
+def _open_parquet(attached: _Attached, file: str, columns: Mapping[str, GridColumn]) -> None:
     """Make a view of the declared columns, and read once what DuckDB may fail to decode, so that no question does.
 
     That is text which is no UTF-8, a timestamp too far away, a decimal with more digits than its type. In a view of all
     columns, the statistics of an undeclared one are enough to make DuckDB fail.
     """
     held, connection = attached.held(), attached.cursors[0]
-    listed = [reading.held for reading in found.values()] + [NUMBER] * attached.place.numbered
+    listed = [grid_column.held for grid_column in columns.values()] + [NUMBER] * attached.place.numbered
     points = [
-        f"COUNT({reading.point})"
-        for name, reading in found.items()
+        f"COUNT({grid_column.point})"
+        for name, grid_column in columns.items()
         if held[name].is_string() or held[name].is_timestamp() or held[name].is_decimal()
     ]
     try:
@@ -329,13 +329,13 @@ def _parquet(connection: duckdb.DuckDBPyConnection, literal: str) -> _Place:
 
 def _chosen(connection: duckdb.DuckDBPyConnection, written: str, table: str) -> str:
     """The table of a DuckDB file that was named, or its only one."""
-    found = connection.execute(
+    tables = connection.execute(
         "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = 'base'"
     ).fetchall()
-    wanted = ("main", *table_name(table))[-2:] if table else None
-    matching = [names for names in found if wanted in (None, names)]
+    wanted = ("main", *split_table_name(table))[-2:] if table else None
+    matching = [names for names in tables if wanted in (None, names)]
     if len(matching) != 1:
-        names = ", ".join(repr(name if schema == "main" else f"{schema}.{name}") for schema, name in found)
+        names = ", ".join(repr(name if schema == "main" else f"{schema}.{name}") for schema, name in tables)
         raise SourceError(
             f"{written!r} has no table {table!r}; it has {names or 'none'}"
             if table

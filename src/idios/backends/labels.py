@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from idios.backends.columns import is_there, kind_of, one_of_each_type, typed, unwrap
+from idios.backends.columns import is_present, kind_of, one_of_each_type, read_typed, unwrap
 from idios.core.domain import Categories, Kind
 from idios.core.exact import exact
 from idios.errors import InvalidInput
@@ -57,40 +57,40 @@ def read_labels(given: Any, name: str = "values") -> Labels:
     """Read a column of categories by its type; ``name`` is what an error message calls it."""
     if isinstance(given, str | bytes):
         raise InvalidInput("values and categories must be lists or columns, not a single text")
-    found = unwrap(given, name)
-    if isinstance(found, np.ndarray) and found.dtype.kind == "O":
-        found = found.tolist()
-    if isinstance(found, list):
-        values = [value for value in found if is_there(value)]
+    column = unwrap(given, name)
+    if isinstance(column, np.ndarray) and column.dtype.kind == "O":
+        column = column.tolist()
+    if isinstance(column, list):
+        values = [value for value in column if is_present(value)]
         family = _of_list(values, name)
         if family is Family.NUMBER:
             values = [value if type(value) is int else _plain(value) for value in values]
-    elif isinstance(found, np.ndarray):
-        values, family = _present(found), _of_array(found, name)
+    elif isinstance(column, np.ndarray):
+        values, family = _present(column), _of_array(column, name)
     else:
-        if found.type == pa.string_view():  # of which Arrow drops no nulls
-            found = found.cast(pa.large_string())
-        floats = pa.types.is_floating(found.type)
-        values = _present(np.asarray(found.drop_null())) if floats else found.drop_null().to_pylist()
-        family = _of_arrow(found.type, name)
+        if column.type == pa.string_view():  # of which Arrow drops no nulls
+            column = column.cast(pa.large_string())
+        floats = pa.types.is_floating(column.type)
+        values = _present(np.asarray(column.drop_null())) if floats else column.drop_null().to_pylist()
+        family = _of_arrow(column.type, name)
     if family in (Family.DATE, Family.TIMESTAMP):
-        read = typed(found)
+        read = read_typed(column)
         values = (read.values if read.present is None else read.values[read.present]).tolist()
-    return Labels(family, values, len(found) - len(values))
+    return Labels(family, values, len(column) - len(values))
 
 
 def read_declared(categories: Any) -> Labels:
     """Read the declared categories: at least one, none of them missing, all different; numbers as fractions."""
-    found = read_labels(categories, "categories")
-    if found.missing:
+    labels = read_labels(categories, "categories")
+    if labels.missing:
         raise InvalidInput("a declared category must be a value, got a missing one: leave it out")
-    values: list[Any] = [_number(value) for value in found.values] if found.family is Family.NUMBER else found.values
-    return Labels(found.family, list(Categories(tuple(values)).values), 0)
+    values: list[Any] = [_number(value) for value in labels.values] if labels.family is Family.NUMBER else labels.values
+    return Labels(labels.family, list(Categories(tuple(values)).values), 0)
 
 
-def count_labels(found: Labels, declared: Labels) -> tuple[int, ...]:
+def count_labels(labels: Labels, declared: Labels) -> tuple[int, ...]:
     """How many values equal each of the declared categories."""
-    occur, counts = Counter(found.values), [0] * len(declared.values)
+    occur, counts = Counter(labels.values), [0] * len(declared.values)
     forms = {value: place for place, value in enumerate(declared.values)}
     if declared.family is Family.NUMBER:
         # what is a tenth to Python is found by that; the float 0.1, which prints as a tenth, is not one to Python
@@ -103,7 +103,7 @@ def count_labels(found: Labels, declared: Labels) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def as_written(values: Any) -> list[Any]:
+def to_list(values: Any) -> list[Any]:
     """The elements of a list or a column as its owner wrote them."""
     return list(values.to_pylist() if hasattr(values, "to_pylist") else values)
 
@@ -113,7 +113,7 @@ def _present(values: Any) -> list[Any]:
     if isinstance(values, np.ma.MaskedArray):
         values = values.compressed()
     if values.dtype.kind != "f":
-        return [value for value in values.tolist() if is_there(value)]
+        return [value for value in values.tolist() if is_present(value)]
     values = values[np.isfinite(values)]
     if values.dtype == np.float64:
         return list(values.tolist())
@@ -166,7 +166,7 @@ def _of_element(value: Any, name: str) -> Family:
 
 def _of_array(values: Any, name: str) -> Family:
     if values.dtype.kind == "M":
-        return _OF_KIND[typed(values[:0]).kind]
+        return _OF_KIND[read_typed(values[:0]).kind]
     if values.dtype.kind not in _OF_NUMPY:
         raise _unknown(name, f"an array of {values.dtype}")
     return _OF_NUMPY[values.dtype.kind]

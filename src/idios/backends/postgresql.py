@@ -17,14 +17,14 @@ import psycopg
 import pyarrow as pa
 from ibis.backends.sql.datatypes import PostgresType  # type: ignore[import-untyped]
 
-from idios.backends.channel import Channel, Pool
+from idios.backends.base import describe_types, make_grid_columns, split_table_name
+from idios.backends.cancellation import Progress
+from idios.backends.connections import Connection, ConnectionPool
 from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
-from idios.backends.engine import SqlBackend
-from idios.backends.progress import Progress
-from idios.backends.search import Sample
-from idios.backends.source import described, readings, table_name
-from idios.backends.statements import Statement
+from idios.backends.order_statistics import Sample
+from idios.backends.selection import Statement
+from idios.backends.sql_backend import SqlBackend
 from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Dataset
@@ -76,10 +76,10 @@ def describe(source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int
     """The names and types of a table."""
     address = _address(source)
     with address.connect() as connection:
-        return described(_Relation.find(connection, address.table).held)
+        return describe_types(_Relation.find(connection, address.table).held)
 
 
-class PostgresqlChannel(Channel):
+class PostgresqlConnection(Connection):
     """A connection to a database."""
 
     dialect = DIALECT
@@ -91,26 +91,26 @@ class PostgresqlChannel(Channel):
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """One transaction: everything in it sees the same data, and nothing is written."""
-        if self.connection.con.closed:
-            self.connection = ibis.postgres.from_connection(self._address.connect())
-        with self.connection.con.transaction():
-            self.connection.con.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        if self.ibis_backend.con.closed:
+            self.ibis_backend = ibis.postgres.from_connection(self._address.connect())
+        with self.ibis_backend.con.transaction():
+            self.ibis_backend.con.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
 
     def run(self, statement: Statement) -> pa.Table:
         """Run a statement without a cursor on the server, which would keep it to one process there."""
-        with self.connection.con.cursor(binary=True) as cursor:
+        with self.ibis_backend.con.cursor(binary=True) as cursor:
             rows = cursor.execute(statement.text).fetchall()
         columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(statement.schema)]
         return pa.Table.from_arrays(columns, schema=statement.schema)
 
     def interrupt(self) -> None:
         """Send the server a cancel request for the statement, and wait until it has arrived."""
-        self.connection.con.cancel_safe(timeout=PATIENCE)
+        self.ibis_backend.con.cancel_safe(timeout=PATIENCE)
 
     def close(self) -> None:
         """Disconnect."""
-        self.connection.disconnect()
+        self.ibis_backend.disconnect()
 
 
 class PostgresqlBackend(SqlBackend):
@@ -122,10 +122,12 @@ class PostgresqlBackend(SqlBackend):
         self, address: _Address, connection: psycopg.Connection, dataset: Dataset, progress: Progress | None
     ) -> None:
         first = [connection]
-        super().__init__(dataset, Pool(lambda: PostgresqlChannel(address, first.pop() if first else None)), progress)
+        super().__init__(
+            dataset, ConnectionPool(lambda: PostgresqlConnection(address, first.pop() if first else None)), progress
+        )
         relation = _Relation.find(connection, address.table)
         self.table = DIALECT.identifier(*relation.name)
-        self.readings = readings(dataset, relation.held, DIALECT)
+        self.columns = make_grid_columns(dataset, relation.held, DIALECT)
         self._blocks = relation.kind in SAMPLED_KINDS
         self.try_reading()
 
@@ -158,11 +160,11 @@ def _address(source: object) -> _Address:
     parts = urlsplit(str(source))
     options = parse_qsl(parts.query)
     tables = [value for key, value in options if key == "table"]
-    shown = f"{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}"
+    display = f"{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}"
     if len(tables) != 1:
-        raise SourceError(f"name the table in the address: postgresql://{shown}?table=schema.name")
+        raise SourceError(f"name the table in the address: postgresql://{display}?table=schema.name")
     rest = urlencode([(key, value) for key, value in options if key != "table"])
-    return _Address(urlunsplit(parts._replace(query=rest)), table_name(tables[0]), shown)
+    return _Address(urlunsplit(parts._replace(query=rest)), split_table_name(tables[0]), display)
 
 
 @dataclass(frozen=True)
@@ -177,16 +179,16 @@ class _Relation:
     def find(cls, connection: psycopg.Connection, table: tuple[str, ...]) -> _Relation:
         """Look a table up as PostgreSQL itself would."""
         quoted = DIALECT.identifier(*table)
-        found = connection.execute(
+        row = connection.execute(
             """
             SELECT n.nspname, c.relname, c.relkind, c.oid FROM pg_class AS c JOIN pg_namespace AS n
             ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s) AND c.relkind IN ('r', 'm', 'p', 'v', 'f')
             """,
             [quoted],
         ).fetchone()
-        if found is None:
+        if row is None:
             raise SourceError(f"the database has no table or view {quoted}, or it may not be read")
-        schema, name, kind, oid = found
+        schema, name, kind, oid = row
         columns = connection.execute(
             """
             SELECT a.attname, t.typcategory,

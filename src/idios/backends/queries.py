@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from operator import or_
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import ibis  # type: ignore[import-untyped]
 import ibis.expr.types as ir  # type: ignore[import-untyped]
@@ -18,45 +18,37 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from idios.backends.brackets import Piece, Sketch, exact_sum
+from idios.backends.arrays import exact_sum
+from idios.backends.brackets import Piece, Sketch
+from idios.backends.connections import Connection
 from idios.backends.dialect import Dialect
-from idios.backends.selection import CELL, ONLY, Constants, Selection
-from idios.backends.statements import Inquiry, Statement, statement
+from idios.backends.selection import CELL, ONLY, Constants, Inquiry, Selection, Statement, compile_statement
 from idios.core.summary import Window
 
 WIDE = "decimal(38, 0)"
 
-Key: TypeAlias = tuple[int, str]
+CellColumn: TypeAlias = tuple[int, str]
 """A cell and a column of the relation."""
 Run: TypeAlias = tuple[int, int]
 """Consecutive ranks, or points: the first and the last."""
 
 
-class Engine(Protocol):
-    """What an engine does for these queries."""
-
-    dialect: Dialect
-
-    def fetch(self, statement: Statement) -> pa.Table:
-        """Run a statement and bring its result."""
-
-
 @dataclass(frozen=True)
 class Queries:
-    """A selection in an engine; ``source`` is what stands after FROM."""
+    """A selection, read over a connection; ``source`` is what stands after FROM."""
 
-    engine: Engine
+    connection: Connection
     selection: Selection
     source: str
 
-    def ask(self, inquiry: Inquiry, *arguments: Hashable, constants: Constants | None = None) -> pa.Table:
+    def fetch(self, inquiry: Inquiry, *arguments: Hashable, constants: Constants | None = None) -> pa.Table:
         """The result of an inquiry about the selected records, to which ``constants`` are added as columns."""
         relation = self.selection.relation(self.source, constants)
-        return self.engine.fetch(statement(inquiry, relation, self.engine.dialect, *arguments))
+        return self.connection.fetch(compile_statement(inquiry, relation, self.connection.dialect, *arguments))
 
-    def sketches(self, names: Sequence[str], shares: Sequence[float], sampled: float) -> dict[Key, Sketch]:
+    def sketches(self, names: Sequence[str], shares: Sequence[float], sampled: float) -> dict[CellColumn, Sketch]:
         """A sketch of every column in every cell, where the source is itself a sample with a share ``sampled``."""
-        dialect, relation = self.engine.dialect, self.selection.relation(self.source)
+        dialect, relation = self.connection.dialect, self.selection.relation(self.source)
         array = dialect.array.format(items=", ".join(map(repr, shares)))
         cell = [dialect.identifier(CELL)] if self.selection.plan.groups else []
         parts, schema = [*cell], [(CELL, pa.int64())] if cell else []
@@ -70,7 +62,7 @@ class Queries:
         text += f" GROUP BY {cell[0]}" if cell else ""
         return {
             (number, name): Sketch(row[f"{name}_size"], sampled, tuple(shares), tuple(row[f"{name}_values"]))
-            for number, row in rows(self.engine.fetch(Statement(text, pa.schema(schema))))
+            for number, row in rows_by_cell(self.connection.fetch(Statement(text, pa.schema(schema))))
             for name in names
             if row[f"{name}_size"]
         }
@@ -90,29 +82,29 @@ class Queries:
         The source's own values are sorted: the order is the same, there may be an index or statistics for it, and only
         those few have to be read onto the grid. What cannot be read is left out only if it is among them.
         """
-        reading = self.selection.reading(name)
-        for condition in (reading.given, reading.readable):
-            held = f"SELECT {reading.held} FROM {self.source} WHERE {condition}"
-            few = f"{held} ORDER BY {reading.held} {order} LIMIT {number}"
-            points = f"SELECT {reading.point} AS point FROM ({few}) AS few"
-            text = f"SELECT {reading.value('point')} AS point FROM ({points}) AS points"
-            found = self.engine.fetch(Statement.of_integers(text, "point"))["point"]
-            if not found.null_count:
+        column = self.selection.grid_column(name)
+        for condition in (column.given, column.readable):
+            held = f"SELECT {column.held} FROM {self.source} WHERE {condition}"
+            few = f"{held} ORDER BY {column.held} {order} LIMIT {number}"
+            points = f"SELECT {column.point} AS point FROM ({few}) AS few"
+            text = f"SELECT {column.value('point')} AS point FROM ({points}) AS points"
+            points_column = self.connection.fetch(Statement.of_integers(text, "point"))["point"]
+            if not points_column.null_count:
                 break
-        return np.asarray(found.to_numpy())
+        return np.asarray(points_column.to_numpy())
 
     def sorted_windows(self, name: str, runs: Mapping[int, Sequence[Run]], *, sums: bool) -> dict[int, list[Window]]:
         """The windows of one column by ranking every record: slower than brackets, and never wrong."""
         constants = _numbered({"first": 0, "last": 1}, runs)
-        return _cut(self.ask(_ranked, name, len(constants) // 2, sums, constants=constants), runs)
+        return _cut(self.fetch(_ranked, name, len(constants) // 2, sums, constants=constants), runs)
 
     def beside(self, name: str, points: Mapping[int, Sequence[Run]]) -> dict[int, list[tuple[int, ...]]]:
         """For each pair (a, b) the greatest value up to a and the least from b on, as far as there are any."""
         constants = _numbered({"left": 0, "right": 1}, points)
-        found = dict(rows(self.ask(_nearest, name, tuple(constants), constants=constants)))
+        values = dict(rows_by_cell(self.fetch(_nearest, name, tuple(constants), constants=constants)))
         return {
             cell: [
-                tuple(v for end in ("left", "right") if (v := found[cell][f"{end}_{k}_value"]) is not None)
+                tuple(v for end in ("left", "right") if (v := values[cell][f"{end}_{k}_value"]) is not None)
                 for k in range(len(pairs))
             ]
             for cell, pairs in points.items()
@@ -120,35 +112,35 @@ class Queries:
 
     def counts(self, name: str) -> dict[int, dict[int, int]]:
         """How often each value occurs: for categories, of which there are few."""
-        found: dict[int, dict[int, int]] = {}
-        for cell, row in rows(self.ask(_multiplicities, name)):
-            found.setdefault(cell, {})[row[name]] = row["times"]
-        return found
+        times: dict[int, dict[int, int]] = {}
+        for cell, row in rows_by_cell(self.fetch(_multiplicities, name)):
+            times.setdefault(cell, {})[row[name]] = row["times"]
+        return times
 
     def rarest(self, name: str, number: int) -> dict[int, tuple[int, tuple[int, ...]]]:
         """How many different values there are, and how often the ``number`` rarest occur."""
-        found: dict[int, tuple[int, tuple[int, ...]]] = {
-            cell: (row["distinct"], ()) for cell, row in rows(self.ask(_distinct, name))
+        multiplicities: dict[int, tuple[int, tuple[int, ...]]] = {
+            cell: (row["distinct"], ()) for cell, row in rows_by_cell(self.fetch(_distinct, name))
         }
-        few = rows(self.ask(_spectrum, name, number)) if number else ()
+        few = rows_by_cell(self.fetch(_spectrum, name, number)) if number else ()
         for cell, row in sorted(few, key=lambda item: item[1]["times"]):
-            distinct, so_far = found[cell]
-            found[cell] = distinct, (*so_far, *[row["times"]] * min(row["values"], number - len(so_far)))
-        return found
+            distinct, so_far = multiplicities[cell]
+            multiplicities[cell] = distinct, (*so_far, *[row["times"]] * min(row["values"], number - len(so_far)))
+        return multiplicities
 
 
-def rows(found: pa.Table) -> Iterator[tuple[int, dict[str, Any]]]:
+def rows_by_cell(table: pa.Table) -> Iterator[tuple[int, dict[str, Any]]]:
     """The cell and the values of each record of a result."""
-    for row in found.to_pylist():
+    for row in table.to_pylist():
         yield row.get(CELL, ONLY), row
 
 
-def aggregated(relation: ir.Table, aggregates: Mapping[str, ir.Value]) -> ir.Table:
+def aggregate_by_cell(relation: ir.Table, aggregates: Mapping[str, ir.Value]) -> ir.Table:
     """One record for each cell that occurs."""
     return relation.group_by(CELL).aggregate(**aggregates) if _cell(relation) else relation.aggregate(**aggregates)
 
 
-def summed(value: ir.IntegerValue, dialect: Dialect, where: ir.BooleanValue | None = None) -> ir.NumericValue:
+def sum_exactly(value: ir.IntegerValue, dialect: Dialect, where: ir.BooleanValue | None = None) -> ir.NumericValue:
     """A sum that cannot overflow."""
     return (value.cast(dialect.sum_as) if dialect.sum_as else value).sum(where=where)
 
@@ -164,7 +156,7 @@ def _ranked(relation: ir.Table, dialect: Dialect, name: str, runs: int, sums: bo
     if sums:
         # equal values count together, so that their order among themselves does not matter
         peers = ibis.range_window(preceding=None, following=0, **order)
-        columns |= {"up_to": value.count().over(peers), "sum": summed(value, dialect).over(peers).cast(WIDE)}
+        columns |= {"up_to": value.count().over(peers), "sum": sum_exactly(value, dialect).over(peers).cast(WIDE)}
     ranked = relation.select(**{column: relation[column] for column in [*cell, *ends]}, **columns)
     wanted = (ranked["rank"].between(ranked[f"first_{k}"], ranked[f"last_{k}"]) for k in range(runs))
     return ranked.filter(reduce(or_, wanted)).drop(*ends)
@@ -178,7 +170,7 @@ def _nearest(relation: ir.Table, dialect: Dialect, name: str, ends: tuple[str, .
         else value.min(where=value >= relation[end])
         for end in ends
     }
-    return aggregated(relation, {f"{end}_value": found for end, found in aggregates.items()})
+    return aggregate_by_cell(relation, {f"{end}_value": nearest for end, nearest in aggregates.items()})
 
 
 def _multiplicities(relation: ir.Table, dialect: Dialect, name: str) -> ir.Table:
@@ -188,7 +180,7 @@ def _multiplicities(relation: ir.Table, dialect: Dialect, name: str) -> ir.Table
 
 def _distinct(relation: ir.Table, dialect: Dialect, name: str) -> ir.Table:
     values = _multiplicities(relation, dialect, name)
-    return aggregated(values, {"distinct": values.count()})
+    return aggregate_by_cell(values, {"distinct": values.count()})
 
 
 def _spectrum(relation: ir.Table, dialect: Dialect, name: str, number: int) -> ir.Table:
@@ -206,21 +198,21 @@ def _cell(relation: ir.Table) -> list[str]:
     return [CELL] if CELL in relation.columns else []
 
 
-def added(found: Decimal | int | None, terms: int) -> int:
+def read_sum(total: Decimal | int | None, terms: int) -> int:
     """A sum as the engine gives it: NULL of no terms.
 
     Every engine adds in 38 digits or more, which hold the sum of 10¹⁹ points; NULL of any terms would hide an overflow.
     """
-    if found is None and terms:
+    if total is None and terms:
         raise AssertionError("a sum of points did not fit the engine's widest numbers")
-    return int(found or 0)
+    return int(total or 0)
 
 
 def _numbered(ends: Mapping[str, int], pairs: Mapping[int, Sequence[Run]]) -> dict[str, dict[int, int]]:
     """The ends of each cell's k-th pair, as constants of the cells."""
     most = max(map(len, pairs.values()))
     return {
-        f"{end}_{k}": {cell: found[k][i] for cell, found in pairs.items() if k < len(found)}
+        f"{end}_{k}": {cell: listed[k][i] for cell, listed in pairs.items() if k < len(listed)}
         for k in range(most)
         for end, i in ends.items()
     }
@@ -240,6 +232,6 @@ def _cut(ranked: pa.Table, runs: Mapping[int, Sequence[Run]]) -> dict[int, list[
             below = 0
             if "sum" in ranked.column_names:
                 value, up_to, total = (ranked[name][int(order[i])].as_py() for name in ("value", "up_to", "sum"))
-                below = added(total, first) - value * (up_to - (first - 1))
+                below = read_sum(total, first) - value * (up_to - (first - 1))
             windows.setdefault(cell, []).append(Window(first, tuple(values[i : i + last - first + 1].tolist()), below))
     return windows

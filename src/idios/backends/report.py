@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from idios.backends.reading import NEVER, Reading
+from idios.backends.grid_sql import NEVER, GridColumn
 from idios.core.domain import Kind
 
 
@@ -33,18 +33,18 @@ class ColumnReport:
 
     def problems(self) -> list[str]:
         """What a controller should know, in words."""
-        found = []
+        problems = []
         if self.unreadable:
-            found.append(f"{self.unreadable} values do not have the declared type")
+            problems.append(f"{self.unreadable} values do not have the declared type")
         if self.outside:
-            found.append(f"{self.outside} values are out of bounds or not declared")
+            problems.append(f"{self.outside} values are out of bounds or not declared")
         if self.too_far:
-            found.append(f"{self.too_far} values lie beyond the grid and read as its end: declare a larger step")
+            problems.append(f"{self.too_far} values lie beyond the grid and read as its end: declare a larger step")
         if self.breaks_nullable:
-            found.append(
+            problems.append(
                 f"{self.nulls} values are missing or unreadable though not nullable, and read as a public point"
             )
-        return found
+        return problems
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Report:
         return not any(column.breaks_nullable or column.too_far for column in self.columns)
 
 
-def conditions(reading: Reading) -> dict[str, str]:
+def report_conditions(column: GridColumn) -> dict[str, str]:
     """What is counted of a column, as SQL."""
-    point, grid = f"({reading.point})", reading.column.grid
+    point, grid = f"({column.point})", column.declared.grid
     outside, unbounded = [], []
     for bound, order in ((grid.lower, "<"), (grid.upper, ">")):
         if bound is None:
@@ -70,24 +70,24 @@ def conditions(reading: Reading) -> dict[str, str]:
         else:
             outside.append(f"{point} {order} {bound}")
     return {
-        "given": reading.given,
+        "given": column.given,
         "read": f"{point} IS NOT NULL",
         "outside": " OR ".join(outside) or NEVER,
-        "too_far": f"({reading.beyond}) AND ({' OR '.join(unbounded)})" if unbounded else NEVER,
+        "too_far": f"({column.beyond}) AND ({' OR '.join(unbounded)})" if unbounded else NEVER,
     }
 
 
-def report(counted: Mapping[str, int], readings: Sequence[Reading]) -> Report:
+def make_report(counted: Mapping[str, int], grid_columns: Sequence[GridColumn]) -> Report:
     """The report from the number of records that meet each condition."""
     rows = counted["records"]
-    columns = []
-    for i, reading in enumerate(readings):
-        given, read, outside, too_far = (counted[f"{name}_{i}"] for name in conditions(reading))
-        category = reading.column.kind is Kind.CATEGORY
-        columns.append(
+    reports = []
+    for i, column in enumerate(grid_columns):
+        given, read, outside, too_far = (counted[f"{name}_{i}"] for name in report_conditions(column))
+        category = column.declared.kind is Kind.CATEGORY
+        reports.append(
             ColumnReport(
-                reading.column.name,
-                reading.column.nullable,
+                column.declared.name,
+                column.declared.nullable,
                 missing=rows - given,
                 unreadable=0 if category else given - read,
                 outside=given - read if category else outside,
@@ -95,4 +95,4 @@ def report(counted: Mapping[str, int], readings: Sequence[Reading]) -> Report:
                 nulls=rows - read,
             )
         )
-    return Report(rows, tuple(columns))
+    return Report(rows, tuple(reports))

@@ -1,23 +1,42 @@
-"""Which records a plan reads, as a relation of grid points: one column a declared column, and the cell.
+"""Which records a plan reads, as a relation of grid points, and the statements that ask about it.
 
-The cell of a record is a single number from 1, the mixed-radix code of its group indices; a record that is in no group
-has none and is left out. Every query of a plan is an aggregation of this relation.
+The relation has one column for each declared column, and the cell: a single number from 1, the mixed-radix code of a
+record's group indices. A record that is in no group has none and is left out. Every query of a plan is an aggregation
+of this relation.
+
+The numbers of a question stand in the text of the relation, which is quickly written. What is asked about a relation is
+an Ibis expression, which takes longer to compile than most engines take to answer. It depends only on the shape of the
+question, so it is compiled once a shape (``compile_statement``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 from typing import TypeAlias
 
+import ibis  # type: ignore[import-untyped]
+import ibis.expr.types as ir  # type: ignore[import-untyped]
+import pyarrow as pa
+
 from idios.backends.dialect import Dialect
-from idios.backends.reading import Reading
-from idios.backends.statements import Relation
+from idios.backends.grid_sql import GridColumn
 from idios.core.domain import LIMIT, Categories, Kind
+from idios.query.intervals import Interval
 from idios.query.plan import Group, Plan
-from idios.query.predicate import All, Among, Interval, Predicate
+from idios.query.predicates import Among, And, Predicate
+
+SELECTED = "idios_selected"
+"""What a relation is called while an expression about it is compiled."""
+
+SHAPES = 128
+"""How many shapes are remembered."""
+
+Inquiry: TypeAlias = Callable[..., ir.Table]
+"""An expression about a relation: a function of it, of the dialect and of arguments, and of nothing else."""
 
 CELL = "cell"
 
@@ -29,34 +48,78 @@ Constants: TypeAlias = Mapping[str, Mapping[int, int]]
 
 
 @dataclass(frozen=True)
+class Statement:
+    """A statement, and the names and types of what it gives."""
+
+    text: str
+    schema: pa.Schema
+
+    @classmethod
+    def of_integers(cls, text: str, *names: str) -> Statement:
+        """A statement that gives whole numbers."""
+        return cls(text, pa.schema([(name, pa.int64()) for name in names]))
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Records in an engine: what selects them, and the names and types of their columns, as Ibis calls them."""
+
+    text: str
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A statement with a gap for the relation."""
+
+    before: str
+    after: str
+    schema: pa.Schema
+
+
+def compile_statement(inquiry: Inquiry, relation: Relation, dialect: Dialect, *arguments: Hashable) -> Statement:
+    """What asks about a relation in an engine."""
+    shape = _compiled(inquiry, relation.columns, dialect, *arguments)
+    return Statement(f"{shape.before}({relation.text}){shape.after}", shape.schema)
+
+
+@lru_cache(SHAPES)
+def _compiled(inquiry: Inquiry, columns: tuple[tuple[str, str], ...], dialect: Dialect, *arguments: Hashable) -> _Shape:
+    expression = inquiry(ibis.table(dict(columns), name=SELECTED), dialect, *arguments)
+    text = str(ibis.to_sql(expression, dialect=dialect.compiler, pretty=False))
+    before, after = text.split(dialect.identifier(SELECTED))
+    return _Shape(before, after, expression.schema().to_pyarrow())
+
+
+@dataclass(frozen=True)
 class Selection:
     """The columns, cells and filter of one plan, in one engine's SQL."""
 
     plan: Plan
-    readings: Mapping[str, Reading]
+    columns: Mapping[str, GridColumn]
     dialect: Dialect
 
-    def name(self, column: str) -> str:
+    def alias(self, column: str) -> str:
         """What a column is called in the relation: never what the source calls it."""
-        return f"v{list(self.readings).index(column)}"
+        return f"v{list(self.columns).index(column)}"
 
-    def column(self, name: str) -> str:
+    def column_name(self, alias: str) -> str:
         """The column that is called so in the relation."""
-        return list(self.readings)[int(name[1:])]
+        return list(self.columns)[int(alias[1:])]
 
-    def reading(self, name: str) -> Reading:
+    def grid_column(self, alias: str) -> GridColumn:
         """How the column is read that is called so in the relation."""
-        return self.readings[self.column(name)]
+        return self.columns[self.column_name(alias)]
 
     def codes(self) -> list[int]:
         """The numbers of the plan's cells, in its order."""
-        found = []
+        codes = []
         for cell in self.plan.cells:
             code = 0
             for group, index in zip(self.plan.groups, cell, strict=True):
                 code = code * len(group.intervals) + index
-            found.append(code + 1)
-        return found
+            codes.append(code + 1)
+        return codes
 
     @property
     def span(self) -> int:
@@ -69,18 +132,18 @@ class Selection:
         arrays = {name: [of.get(cell) for cell in range(1, self.span + 1)] for name, of in given.items()}
         text = self.points(source, arrays if groups else {})
         single = [] if groups else [f"CAST({of[ONLY]} AS BIGINT) AS {quoted(name)}" for name, of in given.items()]
-        conditions = [] if self.plan.filter == All() else [self._passes(self.plan.filter)]
+        conditions = [] if self.plan.filter == And() else [self._passes(self.plan.filter)]
         if groups:
             conditions.append(f"{quoted(CELL)} IS NOT NULL")
         if single or conditions:
             text = f"SELECT {', '.join(['*', *single])} FROM ({text}) AS points"
         if conditions:
             text += f" WHERE {' AND '.join(conditions)}"
-        names = [f"v{i}" for i in range(len(self.readings))] or ["one"]
-        columns = enumerate(self.readings.values())
-        raw = [f"p{i}" for i, reading in columns if reading.place is None and reading.default is not None]
+        names = [f"v{i}" for i in range(len(self.columns))] or ["one"]
+        columns = enumerate(self.columns.values())
+        raw = [f"p{i}" for i, column in columns if column.place is None and column.default is not None]
         numbers = dict.fromkeys([*names, *raw, *[CELL] * bool(groups), *given], "int64")
-        return Relation(text, (*numbers.items(), *((f"has_v{i}", "boolean") for i in range(len(self.readings)))))
+        return Relation(text, (*numbers.items(), *((f"has_v{i}", "boolean") for i in range(len(self.columns)))))
 
     def points(self, source: str, arrays: Mapping[str, Sequence[int | None]] | None = None) -> str:
         """Every record as grid points, with its cell and what ``arrays`` hold for it.
@@ -88,14 +151,14 @@ class Selection:
         Each layer (a nested SELECT) computes expressions once, and the next one names them.
         """
         quoted = self.dialect.identifier
-        points, values = [] if self.readings else [f"1 AS {quoted('one')}"], []
-        for i, reading in enumerate(self.readings.values()):
-            points.append(f"{reading.readable} AS {quoted(f'has_v{i}')}")
-            if reading.column.kind is Kind.CATEGORY:
-                points.append(f"{reading.value(reading.point)} AS {quoted(f'v{i}')}")
+        points, values = [] if self.columns else [f"1 AS {quoted('one')}"], []
+        for i, column in enumerate(self.columns.values()):
+            points.append(f"{column.readable} AS {quoted(f'has_v{i}')}")
+            if column.declared.kind is Kind.CATEGORY:
+                points.append(f"{column.value(column.point)} AS {quoted(f'v{i}')}")
             else:
-                points.append(f"{reading.point} AS {quoted(f'p{i}')}")
-                values.append(f"{reading.value(quoted(f'p{i}'))} AS {quoted(f'v{i}')}")
+                points.append(f"{column.point} AS {quoted(f'p{i}')}")
+                values.append(f"{column.value(quoted(f'p{i}'))} AS {quoted(f'v{i}')}")
         layers = [values]
         if place := self._place:
             points += [f"{place} AS {quoted(CELL)}", *self._elements(place, arrays)]
@@ -110,9 +173,9 @@ class Selection:
     def _passes(self, predicate: Predicate) -> str:
         """The condition in SQL, in parentheses."""
         if isinstance(predicate, Among):
-            return f"({_among(self.dialect.identifier(self.name(predicate.column)), predicate)})"
+            return f"({_among(self.dialect.identifier(self.alias(predicate.column)), predicate)})"
         parts = [self._passes(part) for part in predicate.parts]
-        if isinstance(predicate, All):
+        if isinstance(predicate, And):
             return f"({' AND '.join(parts) or 'TRUE'})"
         return f"({' OR '.join(parts) or 'FALSE'})"
 
@@ -126,28 +189,28 @@ class Selection:
         if not self.dialect.dictionaries or len(self.plan.groups) != 1 or self.span > 64:
             return None
         group = self.plan.groups[0]
-        reading = self.readings[group.column]
-        domain = reading.column.domain
+        column = self.columns[group.column]
+        domain = column.declared.domain
         every = tuple((i, i) for i in range(len(domain.values))) if isinstance(domain, Categories) else ()
         if group.intervals != every:
             return None
-        return reading.place if reading.default is None else f"GREATEST({reading.place}, {reading.default + 1})"
+        return column.place if column.default is None else f"GREATEST({column.place}, {column.default + 1})"
 
     def _code(self) -> str:
         code = ""
         for group in self.plan.groups:
-            index = self._index(self.dialect.identifier(self.name(group.column)), group)
+            index = self._index(self.dialect.identifier(self.alias(group.column)), group)
             code = f"({code}) * {len(group.intervals)} + {index}" if code else index
         return f"CAST({code} + 1 AS BIGINT)"
 
     def _elements(self, cell: str, arrays: Mapping[str, Sequence[int | None]] | None) -> list[str]:
-        found = []
+        elements = []
         for name, numbers in (arrays or {}).items():
             items = ", ".join("NULL" if number is None else str(number) for number in numbers)
             array = f"CAST({self.dialect.array.format(items=items)} AS {self.dialect.integers})"
             element = self.dialect.element.format(array=array, i=cell)
-            found.append(f"{element} AS {self.dialect.identifier(name)}")
-        return found
+            elements.append(f"{element} AS {self.dialect.identifier(name)}")
+        return elements
 
     def _index(self, value: str, group: Group) -> str:
         """Which interval a point is in: by arithmetic where they are a row of equal widths, else one by one."""
@@ -202,8 +265,8 @@ def _among(value: str, leaf: Among) -> str:
         inside = f"({_covered(value, [hull])}) AND NOT ({_covered(value, gaps)})"
     else:
         inside = f"({_covered(value, leaf.intervals)})"
-    found = f"{value} IS NOT NULL AND {inside}"
-    return f"{value} IS NULL OR {found}" if leaf.nulls else found
+    passes = f"{value} IS NOT NULL AND {inside}"
+    return f"{value} IS NULL OR {passes}" if leaf.nulls else passes
 
 
 def _covered(value: str, intervals: Sequence[Interval]) -> str:

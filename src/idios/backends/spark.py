@@ -21,14 +21,14 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from idios.backends.channel import Channel, Pool
+from idios.backends.base import describe_types, make_grid_columns, split_table_name
+from idios.backends.cancellation import Progress
+from idios.backends.connections import Connection, ConnectionPool
 from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
-from idios.backends.engine import SqlBackend
-from idios.backends.progress import Progress
-from idios.backends.search import Sample
-from idios.backends.source import described, readings, table_name
-from idios.backends.statements import Statement
+from idios.backends.order_statistics import Sample
+from idios.backends.selection import Statement
+from idios.backends.sql_backend import SqlBackend
 from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.schema import Dataset
@@ -78,10 +78,10 @@ def connect(source: object, dataset: Dataset, progress: Progress | None, csv_for
 
 def describe(source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
     """The names and types of a table."""
-    return described(_held(*_table(source)))
+    return describe_types(_held(*_table(source)))
 
 
-class SparkChannel(Channel):
+class SparkConnection(Connection):
     """A session."""
 
     dialect = DIALECT
@@ -98,15 +98,15 @@ class SparkChannel(Channel):
         """Run a statement as jobs of one group."""
         schema = statement.schema
         with self._grouped():
-            frame = self.connection.raw_sql(statement.text)
+            frame = self.ibis_backend.raw_sql(statement.text)
             if hasattr(frame, "toArrow"):  # from version 4 on
                 return frame.toArrow().cast(schema)
-            found = frame.collect()
-        columns = [pa.array([row[i] for row in found], field.type) for i, field in enumerate(schema)]
+            records = frame.collect()
+        columns = [pa.array([row[i] for row in records], field.type) for i, field in enumerate(schema)]
         return pa.Table.from_arrays(columns, schema=schema)
 
     def interrupt(self) -> None:
-        """Cancel the jobs of this channel."""
+        """Cancel the jobs of this connection."""
         if self._context is not None:
             self._context.cancelJobGroup(self._jobs)
 
@@ -148,8 +148,8 @@ class SparkBackend(SqlBackend):
     def __init__(self, session: SparkSession, table: str, dataset: Dataset, progress: Progress | None) -> None:
         for name in AS_WRITTEN:
             session.conf.set(name, "CORRECTED")
-        self.readings = readings(dataset, _held(session, table), DIALECT)
-        super().__init__(dataset, Pool(lambda: SparkChannel(session), at_once=1), progress)
+        self.columns = make_grid_columns(dataset, _held(session, table), DIALECT)
+        super().__init__(dataset, ConnectionPool(lambda: SparkConnection(session), at_once=1), progress)
         self.table = table
         self.try_reading()
 
@@ -160,9 +160,9 @@ class SparkBackend(SqlBackend):
 
 def _table(source: object) -> tuple[SparkSession, str]:
     if isinstance(source, str):
-        return SparkSession.builder.getOrCreate(), DIALECT.identifier(*table_name(source.removeprefix("spark:")))
+        return SparkSession.builder.getOrCreate(), DIALECT.identifier(*split_table_name(source.removeprefix("spark:")))
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
-        return source[0], DIALECT.identifier(*table_name(source[1]))
+        return source[0], DIALECT.identifier(*split_table_name(source[1]))
     raise SourceError('a Spark source is "spark:table", or a pair of a session and the name of a table')
 
 

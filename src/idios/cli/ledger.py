@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from idios.cli import show
-from idios.cli.analysts import DEFAULT, Config, opened_ledger
+from idios.cli import output
+from idios.cli.analyst import DEFAULT, Config, open_ledger
+from idios.codec import to_json
 from idios.config import read_configuration
 from idios.core.exact import exact, text
 from idios.errors import InvalidInput
@@ -27,69 +28,75 @@ Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
 @app.command()
 def balance(config: Config = DEFAULT, json: Json = False) -> None:
     """Show what every data set may spend, has spent and has left."""
-    with opened_ledger(config) as ledger:
-        found = [ledger.balance(one.dataset) for one in ledger.datasets()]
+    with open_ledger(config) as ledger:
+        balances = [ledger.balance(declaration.dataset) for declaration in ledger.datasets()]
     if json:
-        show.as_json(
+        output.print_json(
             [
                 {
-                    "dataset": one.dataset,
+                    "dataset": balance.dataset,
                     **{
                         name: {"budget": text(a.budget), "spent": text(a.spent), "remaining": text(a.remaining)}
-                        for name, a in (("epsilon", one.epsilon), ("delta", one.delta))
+                        for name, a in (("epsilon", balance.epsilon), ("delta", balance.delta))
                     },
                 }
-                for one in found
+                for balance in balances
             ]
         )
         return
     table = Table()
     for head in ("data set", "budget ε", "spent ε", "remaining ε", "remaining δ"):
         table.add_column(head)
-    for one in found:
-        e = one.epsilon
-        left = show.number(one.delta.remaining)
-        table.add_row(one.dataset, show.number(e.budget), show.number(e.spent), show.number(e.remaining), left)
-    show.out.print(table)
+    for balance in balances:
+        e = balance.epsilon
+        left = output.format_number(balance.delta.remaining)
+        table.add_row(
+            balance.dataset,
+            output.format_number(e.budget),
+            output.format_number(e.spent),
+            output.format_number(e.remaining),
+            left,
+        )
+    output.console.print(table)
 
 
 @app.command("show")
-def entries(
+def show_entries(
     after: Annotated[int, typer.Option(help="Begin after this entry.")] = 0,
     limit: Annotated[int, typer.Option(help="How many entries.")] = 50,
     config: Config = DEFAULT,
     json: Json = False,
 ) -> None:
     """List the entries of the chain."""
-    with opened_ledger(config) as ledger:
-        found = ledger.entries(after=after, limit=limit)
+    with open_ledger(config) as ledger:
+        entries = ledger.entries(after=after, limit=limit)
     if json:
-        show.as_json(
+        output.print_json(
             [
                 {"sequence": e.sequence, "time": e.time, "kind": e.kind, "content": jsonlib.loads(e.payload)}
-                for e in found
+                for e in entries
             ]
         )
         return
     table = Table()
     for head in ("#", "time", "kind", "content"):
         table.add_column(head, overflow="fold" if head == "content" else "ellipsis")
-    for entry in found:
-        table.add_row(str(entry.sequence), entry.time[:19], entry.kind, _described(jsonlib.loads(entry.payload)))
-    show.out.print(table)
+    for entry in entries:
+        table.add_row(str(entry.sequence), entry.time[:19], entry.kind, _describe_entry(jsonlib.loads(entry.payload)))
+    output.console.print(table)
 
 
-def _described(content: dict[str, Any]) -> str:
+def _describe_entry(content: dict[str, Any]) -> str:
     """The facts of an entry that a person looks for; --json has all of them."""
-    shown = []
+    facts = []
     for name in ("dataset", "analyst", "epsilon", "delta", "token", "controller", "key", "reason", "detail"):
         value = content.get(name)
         if value in (None, "0/1"):
             continue
         if name in ("epsilon", "delta"):
-            value = show.number(Fraction(value))
-        shown.append(f"{name} {value[:16] if name == 'key' else value}")
-    return ", ".join(shown)
+            value = output.format_number(Fraction(value))
+        facts.append(f"{name} {value[:16] if name == 'key' else value}")
+    return ", ".join(facts)
 
 
 @app.command()
@@ -98,9 +105,9 @@ def verify(
     config: Config = DEFAULT,
 ) -> None:
     """Check every signature; with an anchor kept elsewhere, also that nothing was cut off."""
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         result = ledger.verify(None if anchor is None else Anchor.parse(anchor))
-    show.out.print(str(result), highlight=False)
+    output.console.print(str(result), highlight=False)
     if not result.ok:
         raise typer.Exit(1)
 
@@ -111,16 +118,16 @@ def rebuild(
     config: Config = DEFAULT,
 ) -> None:
     """Rebuild tables that were changed from the signed entries, which must all be good."""
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         ledger.rebuild(None if anchor is None else Anchor.parse(anchor))
-        show.out.print(f"Rebuilt: {ledger.verify()}", highlight=False)
+        output.console.print(f"Rebuilt: {ledger.verify()}", highlight=False)
 
 
 @app.command()
 def head(config: Config = DEFAULT) -> None:
     """Print the end of the chain as one line; keep it elsewhere."""
-    with opened_ledger(config) as ledger:
-        show.out.out(str(ledger.head()), highlight=False)
+    with open_ledger(config) as ledger:
+        output.console.out(str(ledger.head()), highlight=False)
 
 
 @app.command()
@@ -134,8 +141,8 @@ def create(
     """
     configuration = read_configuration(config)
     with Ledger.create(configuration.ledger_url, configuration.key_file, reason=reason) as ledger:
-        show.out.print(f"Begun: {ledger.verify()}.", highlight=False)
-    show.out.print(_FORGOTTEN, highlight=False)
+        output.console.print(f"Begun: {ledger.verify()}.", highlight=False)
+    output.console.print(_FORGOTTEN, highlight=False)
 
 
 @app.command()
@@ -143,9 +150,9 @@ def upgrade(config: Config = DEFAULT) -> None:
     """Bring a ledger of an older version to this one's format; make a backup first."""
     configuration = read_configuration(config)
     changed = Ledger.upgrade(configuration.ledger_url, configuration.key_file)
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         result = ledger.verify()
-    show.out.print(f"{'Upgraded' if changed else 'Nothing to do'}: {result}", highlight=False)
+    output.console.print(f"{'Upgraded' if changed else 'Nothing to do'}: {result}", highlight=False)
 
 
 @app.command()
@@ -154,13 +161,15 @@ def backup(
 ) -> None:
     """Copy the ledger into a file while it is in use, check the copy, and print its head as the last line."""
     configuration = read_configuration(config)
-    found = back_up_ledger(configuration.ledger_url, configuration.key_file, file)
-    show.errors.print(f"{file}: {found}. The key file is not in it: keep a copy of it elsewhere", highlight=False)
-    show.out.out(str(found.head), highlight=False)
+    verification = back_up_ledger(configuration.ledger_url, configuration.key_file, file)
+    output.stderr.print(
+        f"{file}: {verification}. The key file is not in it: keep a copy of it elsewhere", highlight=False
+    )
+    output.console.out(str(verification.head), highlight=False)
 
 
 @app.command("restore")
-def put_back(
+def restore_backup(
     file: Annotated[Path, typer.Argument(help="A file that `idios ledger backup` made.")],
     anchor: Annotated[str | None, typer.Option(help="A line that `idios ledger head` printed earlier.")] = None,
     config: Config = DEFAULT,
@@ -169,15 +178,17 @@ def put_back(
     configuration = read_configuration(config)
     known = None if anchor is None else Anchor.parse(anchor)
     result = restore(configuration.ledger_url, configuration.key_file, file, known)
-    show.out.print(f"Restored: {result.verification}.", highlight=False)
+    output.console.print(f"Restored: {result.verification}.", highlight=False)
     if result.outdated:
-        show.out.print("It is of an older version: run `idios ledger upgrade`.", highlight=False)
+        output.console.print("It is of an older version: run `idios ledger upgrade`.", highlight=False)
     if anchor is None:
-        show.out.print(f"Nothing tells whether newer entries are missing. If they may be: {_LOST}", highlight=False)
+        output.console.print(
+            f"Nothing tells whether newer entries are missing. If they may be: {_LOST}", highlight=False
+        )
     elif result.lost:
         end = result.verification.head.sequence
         missing = f"The chain ends at entry {end}, the anchor is entry {end + result.lost}: {result.lost} are missing."
-        show.errors.print(f"{missing} {_LOST}", style="bold red", highlight=False)
+        output.stderr.print(f"{missing} {_LOST}", style="bold red", highlight=False)
         raise typer.Exit(1)
 
 
@@ -208,13 +219,13 @@ def raise_budget(
 
     The configuration may keep the total it has or be changed to the new one; any other is refused.
     """
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         new = ledger.raise_budget(
             dataset,
             epsilon=None if epsilon is None else exact(epsilon, "epsilon"),
             delta=None if delta is None else exact(delta, "delta"),
         )
-    show.out.print(f"{dataset}: budget ε = {show.number(new.epsilon.budget)}", highlight=False)
+    output.console.print(f"{dataset}: budget ε = {output.format_number(new.epsilon.budget)}", highlight=False)
 
 
 @app.command()
@@ -226,9 +237,9 @@ def forfeit(
     config: Config = DEFAULT,
 ) -> None:
     """Count ε as spent that no entry accounts for, such as after a restore from an old backup."""
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         new = ledger.forfeit(dataset, epsilon=exact(epsilon, "epsilon"), delta=exact(delta, "delta"), reason=reason)
-    show.out.print(f"{dataset}: remaining ε = {show.number(new.epsilon.remaining)}", highlight=False)
+    output.console.print(f"{dataset}: remaining ε = {output.format_number(new.epsilon.remaining)}", highlight=False)
 
 
 @app.command()
@@ -240,9 +251,9 @@ def retire(
     """Answer nothing about a data set from here on; this cannot be undone."""
     if not yes and typer.prompt(f"Type {dataset} to retire it for ever", default="", show_default=False) != dataset:
         raise InvalidInput(f"{dataset} was not retired")
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         ledger.retire(dataset)
-    show.out.print(f"{dataset} is retired", highlight=False)
+    output.console.print(f"{dataset} is retired", highlight=False)
 
 
 @app.command()
@@ -255,51 +266,50 @@ def export(
     """Export the released answers with their guarantees, for publication."""
     if format not in ("csv", "json"):
         raise InvalidInput(f"format must be csv or json, got {format!r}")
-    with opened_ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         answers = ledger.answers(dataset)
-    written = _as_csv(answers) if format == "csv" else _as_json(answers)
+    written = _format_csv(answers) if format == "csv" else _format_json(answers)
     if out is None:
-        show.out.out(written, highlight=False)
+        output.console.out(written, highlight=False)
     else:
         out.write_text(written + "\n", encoding="utf-8")
 
 
-def _as_json(answers: list[StoredAnswer]) -> str:
+def _format_json(answers: list[StoredAnswer]) -> str:
     content = [
         {
-            "id": one.key[:16],
-            "time": one.time,
-            "epsilon": text(one.epsilon),
-            "delta": text(one.delta),
-            **jsonlib.loads(one.answer),
+            "id": answer.key[:16],
+            "time": answer.time,
+            "epsilon": text(answer.epsilon),
+            "delta": text(answer.delta),
+            **to_json(answer.table),
         }
-        for one in answers
+        for answer in answers
     ]
     return jsonlib.dumps(content, ensure_ascii=False, indent=2)
 
 
-def _as_csv(answers: list[StoredAnswer]) -> str:
+def _format_csv(answers: list[StoredAnswer]) -> str:
     """One line for every released cell."""
     target = io.StringIO()
     lines = csv.writer(target, lineterminator="\n")
     lines.writerow(["id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "guarantee"])
-    for one in answers:
-        content = jsonlib.loads(one.answer)
-        for group, values in zip(content["groups"], content["cells"], strict=True):
-            shown = "; ".join(f"{key} = {value}" for key, value in group.items())
-            for statistic, value in zip(content["statistics"], values, strict=True):
+    for answer in answers:
+        for group, values in zip(answer.table.groups, answer.table.cells, strict=True):
+            group_text = "; ".join(f"{key} = {value}" for key, value in group.items())
+            for statistic, value in zip(answer.table.statistics, values, strict=True):
                 lines.writerow(
                     [
-                        one.key[:16],
-                        one.time,
-                        one.dataset,
-                        one.version,
-                        shown,
+                        answer.key[:16],
+                        answer.time,
+                        answer.dataset,
+                        answer.version,
+                        group_text,
                         statistic,
                         "" if value is None else value,
-                        text(one.epsilon),
-                        text(one.delta),
-                        content["guarantee"],
+                        text(answer.epsilon),
+                        text(answer.delta),
+                        answer.table.guarantee,
                     ]
                 )
     return target.getvalue().rstrip("\n")

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from idios.cli import analysts, asking, evaluation, ledger, setup
+from idios.cli import analyst, compare, init, ledger, query
+from idios.cli.demo import demo
+from idios.cli.output import stderr
 from idios.cli.serve import serve
-from idios.cli.show import errors
-from idios.demo import demo
 from idios.errors import IdiosError
 
 app = typer.Typer(
@@ -23,8 +23,8 @@ app = typer.Typer(
 )
 
 
-def _tell_version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(version("idios"))
         raise typer.Exit
 
@@ -32,22 +32,22 @@ def _tell_version(asked: bool) -> None:
 @app.callback()
 def start(
     version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
     """The trusted party of individual differential privacy: ask in SQL, spend ε, get a private answer."""
 
 
-app.command()(asking.query)
-app.command()(asking.quote)
-app.command()(asking.inspect)
-app.command()(setup.init)
-app.command()(setup.check)
+app.command()(query.query)
+app.command()(query.quote)
+app.command()(query.inspect)
+app.command()(init.init)
+app.command()(init.check)
 app.command()(serve)
-app.add_typer(analysts.app, name="analyst")
+app.add_typer(analyst.app, name="analyst")
 app.add_typer(ledger.app, name="ledger")
-app.command()(evaluation.compare)
-app.command()(evaluation.reproduce)
+app.command()(compare.compare)
+app.command()(compare.reproduce)
 app.command()(demo)
 
 
@@ -56,5 +56,5 @@ def main() -> None:
     try:
         app()
     except IdiosError as error:
-        errors.print(f"error: {error}", style="bold red", markup=False, highlight=False)
+        stderr.print(f"error: {error}", style="bold red", markup=False, highlight=False)
         sys.exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from idios.cli import show
+from idios.cli import output
 from idios.errors import ConfigurationError
 
 
@@ -35,7 +36,7 @@ def serve(
     """
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise ConfigurationError("the server needs packages that are not installed: pip install 'idios[server]'")
-    from idios.server import demonstration, starting
+    from idios.server import checks, startup
 
     given: dict[str, Any] = {
         "host": host,
@@ -46,13 +47,14 @@ def serve(
         "behind_proxy": behind_proxy,
     }
     chosen = {key: value for key, value in given.items() if value is not None}
-    with demonstration.prepared() if demo else demonstration.nothing(config) as (path, told):
-        configuration = starting.checked(path)
+    source: AbstractContextManager[tuple[Path, list[str]]] = startup.open_demo() if demo else nullcontext((config, []))
+    with source as (path, told):
+        configuration = startup.load_configuration(path)
         settings = replace(configuration.server, **chosen)
-        starting.check_place(settings)
+        checks.check_address(settings)
         scheme = "https" if settings.tls_cert else "http"
         address = f"{scheme}://{settings.host}:{settings.port}"
-        show.errors.print(f"Serving {', '.join(configuration.datasets)} at {address}/console", highlight=False)
-        for line in [*starting.place_risks(settings), *(told or starting.hints(configuration))]:
-            show.errors.print(line, highlight=False, markup=False, soft_wrap=True)
-        starting.run(path, settings)
+        output.stderr.print(f"Serving {', '.join(configuration.datasets)} at {address}/console", highlight=False)
+        for line in [*checks.list_address_risks(settings), *(told or checks.list_next_steps(configuration))]:
+            output.stderr.print(line, highlight=False, markup=False, soft_wrap=True)
+        startup.run(path, settings)

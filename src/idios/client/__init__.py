@@ -7,30 +7,22 @@ from __future__ import annotations
 
 import os
 
-from idios.client.facts import (
-    Account,
-    Amount,
-    ColumnFacts,
-    DatasetFacts,
-    FunctionFacts,
-    Identity,
-    Listing,
-    ReleasedAnswer,
-)
-from idios.client.refusals import ServerError
+from idios.client.errors import ServerError
 from idios.client.remote import RemoteParty
 from idios.core.exact import positive
+from idios.display import Listing
 from idios.errors import InvalidInput
+from idios.model import Account, Balance, ColumnFacts, DatasetFacts, FunctionFacts, Holder, ReleasedAnswer
 
 TOKEN_VARIABLE = "IDIOS_TOKEN"
 
 __all__ = [
     "Account",
-    "Amount",
+    "Balance",
     "ColumnFacts",
     "DatasetFacts",
     "FunctionFacts",
-    "Identity",
+    "Holder",
     "Listing",
     "ReleasedAnswer",
     "RemoteParty",
@@ -48,11 +40,11 @@ def connect(url: str, token: str | None = None, *, timeout: float = 900, insecur
     secret = os.environ.get(TOKEN_VARIABLE) if token is None else token
     if not secret:
         raise InvalidInput(f"a token is needed: pass token=… or set {TOKEN_VARIABLE}; the controller issues tokens")
-    from idios.client.wire import Wire, open_http  # here, because importing httpx2 takes longer than the rest
+    from idios.client.transport import Transport, open_http  # here: importing httpx2 takes longer than the rest
 
-    wire = Wire(open_http(url, secret, insecure=insecure), secret, float(positive(timeout, "timeout")))
+    transport = Transport(open_http(url, secret, insecure=insecure), secret, float(positive(timeout, "timeout")))
     try:
-        return RemoteParty(wire)
+        return RemoteParty(transport)
     except BaseException:
-        wire.close()
+        transport.close()
         raise

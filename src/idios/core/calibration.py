@@ -8,10 +8,11 @@ group          discrete Laplace of scale max_i max(A_i, floor)/(i·ε)          
 differential   discrete Laplace of scale GS/ε where GS is known and small     ε-DP
                the inverse-sensitivity mechanism on a declared range          ε-DP
                without bounds, the same with a private refusal                (ε, δ)-DP
+any            one category drawn by the counts (``Statistic.selects``)       ε-DP
 
-The last needs a proof. Let B_i = hi_i − lo_i + 1 be the number of grid points within i changes, W, J and δ public
-constants, q = e^{−ε/2}, C ≥ (W/δ)·max(1+q, 1/q), and b = max{j ≤ J : B_j ≤ W}, or −1 if there is none. Draw a point
-t with weight w(t) = q^{u(t)} among S = {t : u(t) ≤ b}, or refuse with weight C·q^b; if b = −1 refuse.
+The one with a refusal needs a proof. Let B_i = hi_i − lo_i + 1 be the number of grid points within i changes, W, J and
+δ public constants, q = e^{−ε/2}, C ≥ (W/δ)·max(1+q, 1/q), and b = max{j ≤ J : B_j ≤ W}, or −1 if there is none. Draw a
+point t with weight w(t) = q^{u(t)} among S = {t : u(t) ≤ b}, or refuse with weight C·q^b; if b = −1 refuse.
 
 Theorem. For every ordered pair of neighbours D, D′, each calibrated on itself, Σ_s max(0, P(s) − e^ε·P′(s)) ≤ δ.
 
@@ -49,7 +50,7 @@ from idios.core.domain import Domain
 from idios.core.envelope import Envelope
 from idios.core.exact import INFINITY, exact, minus, whole
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.sampling import Source
+from idios.core.sampling import Source, weighted_index
 from idios.core.statistics.base import FINENESS, Statistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
@@ -73,7 +74,7 @@ class Level(StrEnum):
 class Protection:
     """What a controller declares about protection; the same for every question on a data set.
 
-    ``floor`` is in units of each statistic's own (see ``floor``), 0 is the paper to the letter. ``fineness`` is how
+    ``floor`` is in units of each statistic's own (``find_floor``), 0 is the paper to the letter. ``fineness`` is how
     many steps of the fine grid make one of the column, ``width`` the W of the bounds-free mechanism in steps of the
     column.
     """
@@ -118,6 +119,11 @@ class Protection:
         size = 1 if group is None else whole(group, "group")
         return cls(named, size, share, least, whole(fineness, "fineness"), whole(width, "width"))
 
+    @property
+    def multiples(self) -> tuple[Fraction, ...]:
+        """m_1, …, m_g: a group of i records is protected with ε_i = m_i·ε."""
+        return tuple(Fraction(i) for i in range(1, self.group + 1))
+
 
 class Method(StrEnum):
     """How a statistic is answered; always decided by public facts."""
@@ -127,6 +133,7 @@ class Method(StrEnum):
     LOCAL = "local sensitivity"
     INVERSE = "inverse sensitivity"
     REFUSING = "inverse sensitivity with refusal"
+    EXPONENTIAL = "exponential mechanism"
 
 
 @dataclass(frozen=True)
@@ -168,7 +175,32 @@ class Silent:
         return 1.0 if point is None else 0.0
 
 
-Mechanism = Added | InverseSensitivity | Silent
+@dataclass(frozen=True)
+class ExponentialMechanism:
+    """One of the points first, first + 1, …, drawn with weights e^(−rate·behind): there is always one.
+
+    >>> two = ExponentialMechanism(0, (0, 1), Fraction(1))
+    >>> round(two.pmf(1) / two.pmf(0), 3)
+    0.368
+    """
+
+    first: int
+    behind: tuple[int, ...]
+    rate: Fraction
+
+    def draw(self, source: Source | None = None) -> int | None:
+        """One exact draw."""
+        return self.first + weighted_index([1] * len(self.behind), self.behind, self.rate, source)
+
+    def pmf(self, point: int | None) -> float:
+        """The probability of a point."""
+        if point is None or not 0 <= point - self.first < len(self.behind):
+            return 0.0
+        weights = [math.exp(-float(self.rate) * behind) for behind in self.behind]
+        return weights[point - self.first] / math.fsum(weights)
+
+
+Mechanism = Added | InverseSensitivity | ExponentialMechanism | Silent
 
 
 def choose(
@@ -183,13 +215,15 @@ def choose(
 
     ``whole`` says that the selection is the whole table by declaration.
     """
-    some = Moves(neighbours, 1, None if whole else 0)  # any size: only whether a sensitivity is known matters
-    known = statistic.global_sensitivity(domain, some)
+    if statistic.selects:
+        return Choice(Method.EXPONENTIAL, 0, epsilon)
+    any_size = Moves(neighbours, 1, None if whole else 0)  # only whether a sensitivity is known matters
+    known = statistic.global_sensitivity(domain, any_size)
     if known == 0 and statistic.always_global:
         return Choice(Method.EXACT, 0, epsilon)
     if protection.level is not Level.DIFFERENTIAL:
         if missing := statistic.missing_bound(domain, protection.group):
-            raise Unanswerable(_needs(statistic, missing, protection.group))
+            raise Unanswerable(_explain_missing(statistic, missing, protection.group))
         if statistic.always_global and protection.floor > 0 and known is not None:
             return Choice(Method.GLOBAL, 1, epsilon)
         return Choice(Method.LOCAL, protection.group, epsilon)
@@ -200,25 +234,28 @@ def choose(
     low, high = statistic.range(domain)
     if minus(high, low) < INFINITY:
         points = statistic.place(high, protection.fineness) - statistic.place(low, protection.fineness) + 1
-        return Choice(Method.INVERSE, _cut(int(points), epsilon), epsilon)
+        return Choice(Method.INVERSE, _find_distance(int(points), epsilon), epsilon)
     if missing := statistic.missing_bound(domain, 1):
-        raise Unanswerable(_needs(statistic, missing, 1))
+        raise Unanswerable(_explain_missing(statistic, missing, 1))
     if not protection.delta:
         raise Unanswerable(
             f"{statistic.name} of a column without bounds needs a declared delta at protection = "
             '"differential"; declare bounds or delta'
         )
-    return _refusing(statistic, domain, protection, epsilon)
+    return _choose_refusing(statistic, domain, protection, epsilon)
 
 
 def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection: Protection) -> Mechanism:
     """Turn a summary of the data into what is drawn."""
+    if choice.method is Method.EXPONENTIAL:
+        rate = statistic.rate(choice.epsilon, summary.moves.neighbours)
+        return ExponentialMechanism(int(summary.domain.low), statistic.behind(summary), rate)
     envelope = statistic.envelope(summary, choice.distance, protection.fineness)
     if choice.method is Method.INVERSE:
         low, high = (int(statistic.place(end, protection.fineness)) for end in statistic.range(summary.domain))
         return InverseSensitivity(envelope, choice.epsilon, low, high)
     if choice.method is Method.REFUSING:
-        return _with_refusal(envelope, statistic, choice, protection)
+        return _calibrate_refusing(envelope, statistic, choice, protection)
     if envelope.value is None:
         return Silent()
     if choice.method is Method.EXACT:
@@ -230,7 +267,7 @@ def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection
         # ⌊x+½⌋ − ⌊y+½⌋ ≤ ⌈x − y⌉: what rounding to the grid can add
         sensitivity: Fraction | float = Fraction(math.ceil(known * statistic.resolution(protection.fineness)))
     else:
-        sensitivity = envelope.group_sensitivity(protection.group, floor(statistic, protection))
+        sensitivity = envelope.group_sensitivity(protection.group, find_floor(statistic, protection))
     if isinstance(sensitivity, float):
         return Silent()
     return Added(envelope.value, DiscreteLaplace(sensitivity / choice.epsilon))
@@ -244,12 +281,12 @@ def expected_error(mechanism: Mechanism, value: int | None, step: Fraction) -> f
     """
     if isinstance(mechanism, Added):
         return mechanism.noise.expected_absolute * float(step)
-    if value is None or isinstance(mechanism, Silent):
+    if value is None or isinstance(mechanism, ExponentialMechanism | Silent):
         return None
     return mechanism.expected_absolute(value) * float(step)
 
 
-def floor(statistic: Statistic, protection: Protection) -> Fraction:
+def find_floor(statistic: Statistic, protection: Protection) -> Fraction:
     """The least sensitivity that noise is calibrated to, in steps of the answer's grid.
 
     A declared floor of 1 is one step of the column for order statistics, so that ties do not make answers
@@ -259,24 +296,24 @@ def floor(statistic: Statistic, protection: Protection) -> Fraction:
     return protection.floor * unit
 
 
-def _cut(points: int, epsilon: Fraction) -> int:
+def _find_distance(points: int, epsilon: Fraction) -> int:
     """K = ⌈(2/ε)·ln(10⁶·points)⌉: all points further away weigh less than 10⁻⁶ of one at distance 0."""
     return math.ceil(2 / epsilon * Fraction(math.log(10**6 * points)))
 
 
-def _refusing(statistic: Statistic, domain: Domain, protection: Protection, epsilon: Fraction) -> Choice:
+def _choose_refusing(statistic: Statistic, domain: Domain, protection: Protection, epsilon: Fraction) -> Choice:
     """J = ⌈(2/ε)·ln(10⁶·C)⌉: data that survives so many changes is refused once in a million."""
     delta = protection.delta
-    weight = _refusal_weight(statistic, protection, epsilon, delta)
+    weight = _compute_refusal_weight(statistic, protection, epsilon, delta)
     distance = math.ceil(2 / epsilon * Fraction(math.log(10**6 * weight)))
     # Within b changes at most W points can be drawn, so a refusal has odds of at least C·q^b/W ≥ q^b/δ.
     hopeful = math.ceil(2 / epsilon * Fraction(-math.log(delta)))
     if missing := statistic.missing_bound(domain, hopeful):
-        raise Unanswerable(_needs(statistic, missing, hopeful))
+        raise Unanswerable(_explain_missing(statistic, missing, hopeful))
     return Choice(Method.REFUSING, distance, epsilon, delta)
 
 
-def _refusal_weight(statistic: Statistic, protection: Protection, epsilon: Fraction, delta: Fraction) -> int:
+def _compute_refusal_weight(statistic: Statistic, protection: Protection, epsilon: Fraction, delta: Fraction) -> int:
     """C = ⌈(W/δ)·max(1+q, 1/q)⌉, rounded up with certainty; a greater C is as good."""
     bits = 64
     q_low, q_high = exp_minus(epsilon / 2, bits)
@@ -284,18 +321,18 @@ def _refusal_weight(statistic: Statistic, protection: Protection, epsilon: Fract
         bits *= 2
         q_low, q_high = exp_minus(epsilon / 2, bits)
     factor = max(1 + Fraction(q_high, 1 << bits), Fraction(1 << bits, q_low))
-    return math.ceil(_width(statistic, protection) / delta * factor)
+    return math.ceil(_compute_width(statistic, protection) / delta * factor)
 
 
-def _width(statistic: Statistic, protection: Protection) -> int:
+def _compute_width(statistic: Statistic, protection: Protection) -> int:
     """W in steps of the answer's grid."""
     return protection.width * statistic.resolution(protection.fineness)
 
 
-def _with_refusal(
+def _calibrate_refusing(
     envelope: Envelope, statistic: Statistic, choice: Choice, protection: Protection
 ) -> InverseSensitivity | Silent:
-    width = _width(statistic, protection)
+    width = _compute_width(statistic, protection)
     survived = -1
     for i, (low, high) in enumerate(zip(envelope.lows, envelope.highs, strict=True)):
         if not minus(high, low) < width:
@@ -304,23 +341,13 @@ def _with_refusal(
     if survived < 0:
         return Silent()
     ball = Envelope(envelope.value, envelope.lows[: survived + 1], envelope.highs[: survived + 1])
-    weight = _refusal_weight(statistic, protection, choice.epsilon, choice.delta)
+    weight = _compute_refusal_weight(statistic, protection, choice.epsilon, choice.delta)
     return InverseSensitivity(ball, choice.epsilon, refusal=weight)
 
 
-def _needs(statistic: Statistic, missing: str, distance: int) -> str:
+def _explain_missing(statistic: Statistic, missing: str, distance: int) -> str:
     """Say what is missing and what would do without it; ``distance`` is how many changes must be survived."""
-    instead = {
-        "maximum": f"kth_largest with k ≥ {distance + 1}",
-        "kth_largest": f"k ≥ {distance + 1}",
-        "minimum": f"kth_smallest with k ≥ {distance + 1}",
-        "kth_smallest": f"k ≥ {distance + 1}",
-        "quantile": "a quantile strictly between 0 and 1",
-        "discrete_quantile": "a quantile strictly between 0 and 1",
-        "variance": "iqr",
-        "standard_deviation": "iqr",
-    }.get(statistic.name, "trimmed_mean, winsorized_mean or median")
     return (
         f"{statistic.name} needs {missing}, and the column declares none: a few records could move it without limit. "
-        f"Declare bounds, or ask for {instead}"
+        f"Declare bounds, or ask for {statistic.advise(distance)}"
     )

@@ -117,6 +117,11 @@ class Domain:
         return INFINITY if self.upper is None else self.upper
 
     @property
+    def grid(self) -> Domain:
+        """The domain itself; ``Categories.grid`` has its like."""
+        return self
+
+    @property
     def bounded(self) -> bool:
         """Whether both bounds are declared."""
         return self.lower is not None and self.upper is not None
@@ -152,6 +157,11 @@ class Categories:
             raise InvalidInput("a category column needs at least one declared value")
         if len(set(self.values)) != len(self.values):
             raise InvalidInput("the declared values of a category column must differ from each other")
+
+    @property
+    def grid(self) -> Domain:
+        """The indices of the values."""
+        return Domain(lower=0, upper=len(self.values) - 1)
 
     def read(self, value: object) -> int | None:
         """The index of a declared value, None for anything else."""

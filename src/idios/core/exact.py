@@ -23,7 +23,7 @@ Extended: TypeAlias = int | float | Fraction
 
 INFINITY = math.inf
 
-Added = TypeVar("Added", bound=Any)
+Term = TypeVar("Term", bound=Any)
 
 PLACES = 400
 FARTHEST = 10**PLACES
@@ -157,22 +157,22 @@ def text(value: Extended | None) -> str | None:
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
 
 
-def plus(one: Added, other: Added) -> Added:
+def plus(term: Term, other: Term) -> Term:
     """The sum, of which Python cannot compute ∞ + 10⁴⁰⁰, since it makes both floats first.
 
     >>> plus(10**400, INFINITY), plus(Fraction(1, 2), 1)
     (inf, Fraction(3, 2))
     """
-    if isinstance(one, float) != isinstance(other, float):
-        return one if isinstance(one, float) else other
-    total: Added = one + other
+    if isinstance(term, float) != isinstance(other, float):
+        return term if isinstance(term, float) else other
+    total: Term = term + other
     return total
 
 
-def minus(one: Added, other: Added) -> Added:
+def minus(term: Term, other: Term) -> Term:
     """The difference, likewise."""
-    negative: Added = -other
-    return plus(one, negative)
+    negative: Term = -other
+    return plus(term, negative)
 
 
 def floor_half_up(value: Extended) -> int | float:
@@ -189,7 +189,7 @@ def floor_half_up(value: Extended) -> int | float:
 
 def _shown(value: object) -> str:
     try:
-        shown = repr(value)
+        written = repr(value)
     except ValueError:  # Python prints no integer of more than a few thousand digits
         return f"a very large {type(value).__name__}"
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return written if len(written) <= 60 else f"{written[:57]}..."

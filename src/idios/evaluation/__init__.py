@@ -1,7 +1,7 @@
 """The paper's evaluation, run again and made fair; and the same comparison on a controller's own data.
 
-A comparison runs with the library alone. What draws data sets or figures (``reproduction``, ``page``) needs scipy and
-plotly, which come with the extra ``evaluation``; so do the probabilities of the admissible noise.
+A comparison runs with the library alone. What draws data sets or figures (``reproduction``, ``rendering``) needs scipy
+and plotly, which come with the extra ``evaluation``; so do the probabilities of the admissible noise.
 """
 
 from idios.evaluation.comparison import Comparison, Row, compare, compare_frame

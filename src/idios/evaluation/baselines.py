@@ -30,7 +30,7 @@ from idios.core.statistics import (
     Variance,
     WinsorizedMean,
 )
-from idios.evaluation.admissible import Admissible, paper_pair, tight_pair
+from idios.evaluation.noises import Admissible, paper_pair, tight_pair
 from idios.evaluation.smooth import Floats, maximum_smooth_sensitivity, median_smooth_sensitivity
 
 
@@ -43,15 +43,15 @@ class Baseline:
     error: Callable[[Floats, float, float, float], float]
 
 
-def baselines(statistic: Statistic) -> tuple[Baseline, ...]:
-    """The mechanisms that exist for a statistic; none for counts, whose levels all are the DP mechanism."""
-    found = []
+def list_baselines(statistic: Statistic) -> tuple[Baseline, ...]:
+    """List the mechanisms that exist for a statistic; none for counts, whose levels all are the DP mechanism."""
+    baselines = []
     if _global_sensitivity(statistic, 100, 1.0) is not None:
 
         def laplace(values: Floats, lower: float, upper: float, epsilon: float) -> float:
             return (_global_sensitivity(statistic, len(values), upper - lower) or 0.0) / epsilon
 
-        found.append(Baseline("DP, Laplace at the global sensitivity", "global", laplace))
+        baselines.append(Baseline("DP, Laplace at the global sensitivity", "global", laplace))
     smooth = {Median: median_smooth_sensitivity, Maximum: maximum_smooth_sensitivity}.get(type(statistic))
     if smooth is not None:
         for words, style, pair in (("the paper's", "smooth", paper_pair), ("tight", "tight", tight_pair)):
@@ -66,16 +66,16 @@ def baselines(statistic: Statistic) -> tuple[Baseline, ...]:
                 alpha, beta = pair(3, epsilon)
                 return smooth(values, lower, upper, beta) / alpha * Admissible(3).expected_absolute
 
-            found.append(Baseline(f"DP, smooth sensitivity γ = 3 ({words} pair)", style, heavy))
+            baselines.append(Baseline(f"DP, smooth sensitivity γ = 3 ({words} pair)", style, heavy))
     if isinstance(statistic, Median):
-        found.append(Baseline("DP, exponential mechanism", "exponential", exponential_median))
-    return tuple(found)
+        baselines.append(Baseline("DP, exponential mechanism", "exponential", exponential_median_error))
+    return tuple(baselines)
 
 
-def exponential_median(values: Floats, lower: float, upper: float, epsilon: float) -> float:
+def exponential_median_error(values: Floats, lower: float, upper: float, epsilon: float) -> float:
     """E|t − median| for t drawn from [L, U] with density ∝ e^(−(ε/2)·|rank(t) − n/2|).
 
-    >>> round(exponential_median(np.array([0.0, 1.0]), 0.0, 1.0, epsilon=1.0), 3)  # uniform between the two
+    >>> round(exponential_median_error(np.array([0.0, 1.0]), 0.0, 1.0, epsilon=1.0), 3)  # uniform between the two
     0.25
     """
     knots = np.concatenate([[lower], np.sort(values), [upper]])

@@ -14,20 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from idios.audit import GROUP, Expectation, expect_answer, list_levels
 from idios.backends.arrays import NumberColumn, read_numbers, to_grid
-from idios.core.calibration import Mechanism, Protection, Silent, calibrate, choose, expected_error
-from idios.core.distributions import InverseSensitivity
+from idios.core import statistics as registry
+from idios.core.calibration import Protection, choose
 from idios.core.domain import Domain
 from idios.core.exact import Number, positive, text
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, Unanswerable
-from idios.evaluation.baselines import baselines
-from idios.evaluation.content import plain
-from idios.evaluation.statistics import DEFAULT, named
+from idios.evaluation.baselines import list_baselines
+from idios.evaluation.document import Figure, Panel, Section, Series, Table, format_cell, make_jsonable
 
+DEFAULT = ("median", "kth_largest 2", "trimmed_mean 0.05", "iqr", "mean", "maximum")
+"""The statistics that are compared unless others are named."""
 DELTA = "1e-6"
-GROUP = 5
 LIKELY = 0.5
 """A mechanism that refuses more often than this has no error worth naming."""
 RARE = 1e-6
@@ -73,13 +74,15 @@ class Comparison:
             import pandas as pd
         except ImportError as error:
             raise InvalidInput("a data frame needs pandas, which is not installed: use .rows") from error
-        return pd.DataFrame([_told(row) for row in self.rows])
+        return pd.DataFrame([_row_to_dict(row) for row in self.rows])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, fit for JSON."""
         facts = {"size": self.size, "missing": self.missing, "epsilon": self.epsilon, "bounds": self.bounds}
-        found: dict[str, Any] = plain({"note": EYES, **facts, "rows": [_told(row) for row in self.rows]})
-        return found
+        content: dict[str, Any] = make_jsonable(
+            {"note": EYES, **facts, "rows": [_row_to_dict(row) for row in self.rows]}
+        )
+        return content
 
 
 def compare(
@@ -95,10 +98,10 @@ def compare(
 ) -> Comparison:
     """Expected errors of chosen statistics of a column, at each level and of the DP baselines.
 
-    >>> found = compare([20 + i % 50 for i in range(1001)], statistics=["median"], nullable=False)
-    >>> print([row.mechanism for row in found if row.note == "needs bounds"][0])
+    >>> comparison = compare([20 + i % 50 for i in range(1001)], statistics=["median"], nullable=False)
+    >>> print([row.mechanism for row in comparison if row.note == "needs bounds"][0])
     differential, with bounds
-    >>> found.rows[0].mechanism, round(found.rows[0].error, 2)
+    >>> comparison.rows[0].mechanism, round(comparison.rows[0].error, 2)
     ('individual', 1.0)
     """
     return compare_column(
@@ -119,42 +122,75 @@ def compare_column(
     if not len(column.raw):
         raise InvalidInput("the column has no values to compare on")
     domain = column.domain
-    levels = [
-        ("individual", "ε-iDP", "local", domain, Protection.declare("individual")),
-        (f"group of {group}", f"gDP, g = {group}", "group", domain, Protection.declare("group", group=group)),
-        ("differential, with bounds", "ε-DP", "inverse", domain, Protection.declare("differential")),
-        (
-            "differential, without bounds",
-            f"(ε, {delta})-DP",
-            "bounds_free",
-            Domain(domain.step),
-            Protection.declare("differential", delta=delta),
-        ),
-    ]
+    levels = _list_levels(domain, group, delta)
     rows = []
     for written in statistics:
-        statistic = named(written)
+        statistic = parse_statistic(written)
         label = " ".join(written.replace(":", " ").split())
-        here = _placed(column, domain)
-        value = _value(statistic, here)
-        for name, promise, style, known, protection in levels:
-            if name.endswith("with bounds") and not domain.bounded:
-                rows.append(Row(label, value, name, promise, None, note="needs bounds", style=style))
+        bounded = _place_on_grid(column, domain)
+        value = _compute_value(statistic, bounded)
+        for level in levels:
+            row = Row(label, value, level.name, level.promise, None, style=level.style)
+            if level.domain is None:
+                rows.append(replace(row, note="needs bounds"))
                 continue
-            row = Row(label, value, name, promise, None, style=style)
-            rows.append(replace(row, **_level(statistic, _placed(column, known), protection, spent)))
-        rows += _baselines(statistic, label, value, here, float(spent))
-    ends = (_written(domain.lower, domain), _written(domain.upper, domain)) if domain.bounded else None
+            placed = _place_on_grid(column, level.domain)
+            rows.append(replace(row, **_compute_level(statistic, placed, level.protection, spent)))
+        rows += _compute_baselines(statistic, label, value, bounded, float(spent))
+    ends = (_format_bound(domain.lower, domain), _format_bound(domain.upper, domain)) if domain.bounded else None
     return Comparison(tuple(rows), len(column.raw), column.missing or 0, str(text(spent)), ends)
 
 
-def _value(statistic: Statistic, column: NumberColumn) -> float | None:
+@dataclass(frozen=True)
+class _Level:
+    """One of Idios' own levels, and the domain that it may use; None if it needs one with bounds and there is none."""
+
+    name: str
+    promise: str
+    style: str
+    domain: Domain | None
+    protection: Protection
+
+
+def _list_levels(domain: Domain, group: int, delta: Number) -> list[_Level]:
+    size = Protection.declare("group", group=group).group
+    share = Protection.declare("differential", delta=delta).delta
+    individual, grouped, differential, bounds_free = list_levels(Protection(), size, share).values()
+    bounded = domain if domain.bounded else None
+    return [
+        _Level("individual", "ε-iDP", "local", domain, individual),
+        _Level(f"group of {group}", f"gDP, g = {group}", "group", domain, grouped),
+        _Level("differential, with bounds", "ε-DP", "inverse", bounded, differential),
+        _Level("differential, without bounds", f"(ε, {delta})-DP", "bounds_free", Domain(domain.step), bounds_free),
+    ]
+
+
+def parse_statistic(written: str) -> Statistic:
+    """Read a statistic as it is written: a name, and its parameter if it has one.
+
+    >>> parse_statistic("median").name, parse_statistic("kth_largest 2"), parse_statistic("trimmed_mean 0.05").p
+    ('median', KthLargest(k=2), Fraction(1, 20))
+    """
+    # Counts and categories are left out: every level protects them with the same noise.
+    offered = {s.function: s for s in registry.STATISTICS if s.function and s.degree and not s.selects}
+    name, *arguments = written.replace(":", " ").split() or [""]
+    statistic = offered.get(name)
+    if statistic is not None and len(arguments) == (statistic.parameter is not None):
+        return statistic.make(*arguments)
+    plain = [name for name, kind in offered.items() if kind.parameter is None]
+    with_parameter = [f"{name} NUMBER" for name, kind in offered.items() if kind.parameter is not None]
+    raise InvalidInput(f"a statistic is one of {', '.join([*plain, *with_parameter])}; got {written!r}")
+
+
+def _compute_value(statistic: Statistic, column: NumberColumn) -> float | None:
     """The true value, None where it is undefined."""
     point = statistic.envelope(column.summarise(statistic, Neighbours.REPLACE, 0), 0).value
     return None if point is None else point * float(statistic.answer_step(column.domain))
 
 
-def _level(statistic: Statistic, column: NumberColumn, protection: Protection, epsilon: Fraction) -> dict[str, Any]:
+def _compute_level(
+    statistic: Statistic, column: NumberColumn, protection: Protection, epsilon: Fraction
+) -> dict[str, Any]:
     """What one of Idios' own levels costs, exactly as it would answer."""
     notion = Neighbours.REPLACE
     try:
@@ -163,32 +199,30 @@ def _level(statistic: Statistic, column: NumberColumn, protection: Protection, e
         # the reason alone: "needs an upper bound", "cannot be answered at …"
         return {"note": str(refusal).partition(", and the column")[0].removeprefix(f"{statistic.name} ")}
     summary = column.summarise(statistic, notion, choice.distance)
-    mechanism = calibrate(choice, statistic, summary, protection)
-    value = statistic.envelope(summary, 0, protection.fineness).value
-    if value is None:
-        return {"refusal": 1.0, "note": "undefined on so few values"}
-    return _cost(mechanism, value, statistic.answer_step(column.domain, protection.fineness))
+    return _describe(expect_answer(choice, statistic, summary, protection))
 
 
-def _cost(mechanism: Mechanism, value: int, step: Fraction) -> dict[str, Any]:
+def _describe(expected: Expectation) -> dict[str, Any]:
     """The expected error, the probability of a refusal, and what there is to say."""
-    if isinstance(mechanism, Silent):
+    refusal = expected.refusal
+    if expected.value is None:
+        return {"refusal": 1.0, "note": "undefined on so few values"}
+    if expected.error is None:
         return {"refusal": 1.0, "note": "no answer: too few values for a finite envelope"}
-    refusal = mechanism.refusal_probability if isinstance(mechanism, InverseSensitivity) else 0.0
     if refusal > LIKELY:
         return {"refusal": refusal, "note": f"refuses with probability {refusal:.3g}: too few values"}
     note = f"refuses with probability {refusal:.1g}" if refusal > RARE else ""
-    return {"error": expected_error(mechanism, value, step), "refusal": refusal, "note": note}
+    return {"error": expected.error, "refusal": refusal, "note": note}
 
 
-def _baselines(
+def _compute_baselines(
     statistic: Statistic, label: str, value: float | None, column: NumberColumn, epsilon: float
 ) -> list[Row]:
     """The textbook mechanisms; all need bounds, and take the number of values for public."""
     rows = []
     values = np.asarray(column.raw, dtype=np.float64) * float(column.domain.step)
     low, high = (float(end * column.domain.step) for end in (column.domain.low, column.domain.high))
-    for baseline in baselines(statistic):
+    for baseline in list_baselines(statistic):
         row = Row(label, value, baseline.name, "ε-DP", math.inf, note="infinite: needs bounds", style=baseline.style)
         if column.domain.bounded:
             row = replace(row, error=baseline.error(values, low, high, epsilon), note="")
@@ -196,7 +230,7 @@ def _baselines(
     return rows
 
 
-def _placed(column: NumberColumn, domain: Domain) -> NumberColumn:
+def _place_on_grid(column: NumberColumn, domain: Domain) -> NumberColumn:
     """The column's grid points, held within a domain of the same step."""
     points = column.raw if column.on_grid else to_grid(column.raw, Domain(domain.step))
     if domain.lower is not None or domain.upper is not None:
@@ -204,11 +238,73 @@ def _placed(column: NumberColumn, domain: Domain) -> NumberColumn:
     return NumberColumn(points, domain, column.missing, on_grid=True)
 
 
-def _written(bound: int | None, domain: Domain) -> str:
+def _format_bound(bound: int | None, domain: Domain) -> str:
     return str(text((bound or 0) * domain.step))
 
 
-def _told(row: Row) -> dict[str, Any]:
-    told = asdict(row) | {"relative_error": row.relative}
-    del told["style"]
-    return told
+def _row_to_dict(row: Row) -> dict[str, Any]:
+    content = asdict(row) | {"relative_error": row.relative}
+    del content["style"]
+    return content
+
+
+# As a section of a report.
+
+
+def make_section(comparison: Comparison, column: str) -> Section:
+    """The comparison as a section of a report: one table, and one panel for every statistic."""
+    names = list(dict.fromkeys(row.statistic for row in comparison))
+    panels = tuple(_make_panel(name, [row for row in comparison if row.statistic == name], column) for name in names)
+    known = f"bounds {comparison.bounds[0]} to {comparison.bounds[1]}" if comparison.bounds else "no bounds"
+    figure = Figure(
+        "comparison",
+        f"What each level costs on {column} (ε = {comparison.epsilon})",
+        panels,
+        "Expected distance between the answer and the true value. What has no answer, or an infinite error, is listed "
+        "without a mark.",
+    )
+    rows = tuple(
+        (row.statistic, row.value, row.mechanism, row.promise, row.error, format_percentage(row), row.note)
+        for row in comparison
+    )
+    table = Table(
+        "compared",
+        "Expected errors",
+        ("statistic", "true value", "mechanism", "promise", "expected error", "of the value", "note"),
+        rows,
+        "Under replace. The DP baselines take the number of values for public, and no answer is clamped to its bounds.",
+    )
+    missing = f", {comparison.missing:,} missing" if comparison.missing else ""
+    text = f"{EYES} {comparison.size:,} values of {column}{missing}; ε = {comparison.epsilon}, {known}."
+    return Section("comparison", "Levels and baselines", text, (figure,), (table,), comparison.to_dict())
+
+
+def format_percentage(row: Row) -> str:
+    """The error as a share of the value."""
+    relative = row.relative
+    return "" if relative is None or math.isinf(relative) else f"{format_cell(100 * relative)} %"
+
+
+def _make_panel(name: str, rows: list[Row], column: str) -> Panel:
+    listed = {row.mechanism: _format_mechanism(row) for row in rows}
+    series = tuple(
+        Series(row.mechanism, row.style, (row.error,), (listed[row.mechanism],))
+        for row in rows
+        if row.error is not None and math.isfinite(row.error)
+    )
+    value = rows[0].value
+    return Panel(
+        series,
+        f"expected absolute error ({column}, log scale)",
+        "",
+        f"{name} (true value {format_cell(value)})",
+        log_x=True,
+        categories=tuple(listed.values()),
+    )
+
+
+def _format_mechanism(row: Row) -> str:
+    if row.error is None:
+        words = "refuses" if row.refusal else row.note
+        return f"{row.mechanism}: {words}"
+    return row.mechanism if math.isfinite(row.error) else f"{row.mechanism}: infinite"

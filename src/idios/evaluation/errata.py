@@ -10,15 +10,14 @@ from fractions import Fraction
 import numpy as np
 
 from idios.backends.arrays import read_numbers
-from idios.core.accounting import parallel
 from idios.core.calibration import Level, Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
-from idios.core.guarantee import Guarantee
+from idios.core.guarantee import Guarantee, compose_parallel
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import FINENESS, Histogram, Median, RangeCount
-from idios.evaluation.admissible import Admissible, paper_pair
-from idios.evaluation.content import Section, Table
+from idios.evaluation.document import Table
+from idios.evaluation.noises import Admissible, paper_pair
 from idios.evaluation.smooth import median_smooth_sensitivity
 
 
@@ -31,32 +30,32 @@ class Erratum:
     printed: object
     holds: object
 
-    def table(self, number: int) -> Table:
-        """The erratum as a small table."""
+    def to_table(self, number: int) -> Table:
+        """Put the erratum into a small table."""
         row = (self.case, self.printed, self.holds)
         return Table(f"erratum-{number}", f"{number}. {self.title}", ("smallest case", "as printed", "holds"), (row,))
 
 
-def errata() -> tuple[Erratum, ...]:
-    """All of them, in the order of docs/errata.md."""
+def compute_errata() -> tuple[Erratum, ...]:
+    """Compute all of them, in the order of docs/errata.md."""
     alpha, beta = paper_pair(3, 1)
-    domain, one = Domain(lower=0, upper=1), Moves(Neighbours.REPLACE, size=1)
+    domain, moves = Domain(lower=0, upper=1), Moves(Neighbours.REPLACE, size=1)
     each = Guarantee(Level.INDIVIDUAL, Fraction(1), Neighbours.REPLACE)
     return (
-        Erratum("The scale of Laplace noise", "a count, ε = 0.1: the loss", *_losses("1/10", "10")),
-        Erratum("Which record is the median", "LS of {0, 0, 0, 1, 1}", 0, _local([0, 0, 0, 1, 1])),
-        Erratum("Tables of even size", "LS of {0, 0, 0, 1}", 0, _local([0, 0, 0, 1])),
+        Erratum("The scale of Laplace noise", "a count, ε = 0.1: the loss", *_noise_losses("1/10", "10")),
+        Erratum("Which record is the median", "LS of {0, 0, 0, 1, 1}", 0, _local_sensitivity([0, 0, 0, 1, 1])),
+        Erratum("Tables of even size", "LS of {0, 0, 0, 1}", 0, _local_sensitivity([0, 0, 0, 1])),
         Erratum(
             "The exponent of the smooth sensitivity",
             "loss between {0, 0, 0} and {0, 0, 1} on [0, 1], ε = 1, γ = 3",
-            _stretch(1, alpha),
-            _stretch(beta, alpha),
+            _stretch_loss(1, alpha),
+            _stretch_loss(beta, alpha),
         ),
         Erratum(
             "The admissible pair",
             "loss at γ = 10, ε = 1 between 56 zeros, 55 ones and the same with a zero moved to 245",
             "at most 1",
-            _loss([0] * 56 + [1] * 55, [0] * 55 + [1] * 55 + [245], 245, 10),
+            _greatest_loss([0] * 56 + [1] * 55, [0] * 55 + [1] * 55 + [245], 245, 10),
         ),
         Erratum(
             "The cost of the smooth sensitivity",
@@ -68,22 +67,25 @@ def errata() -> tuple[Erratum, ...]:
             "Bounds taken from the data",
             "ratio of the scales at {0, …, 8, 9} and {0, …, 8, 9000}; DP allows e^β",
             math.exp(beta),
-            _own_range([*range(9), 9000]) / _own_range([*range(9), 9]),
+            _sensitivity_of_own_range([*range(9), 9000]) / _sensitivity_of_own_range([*range(9), 9]),
         ),
         Erratum(
             "The sensitivity of a histogram",
             "{0} and {1}, two cells, replace",
             1,
-            Histogram(2).local_sensitivity((1, 0), one, 1),
+            Histogram(2).local_sensitivity((1, 0), moves, 1),
         ),
         Erratum(
             "Range counts without sensitivity",
             "a range that holds the whole domain",
             1,
-            RangeCount(0, 1).global_sensitivity(domain, RangeCount(0, 1).moves(one, domain, 1)),
+            RangeCount(0, 1).global_sensitivity(domain, RangeCount(0, 1).moves(moves, domain, 1)),
         ),
         Erratum(
-            "Parallel composition", "counts of zeros and of ones, ε = 1 each", "1-iDP", parallel([each, each]).notation
+            "Parallel composition",
+            "counts of zeros and of ones, ε = 1 each",
+            "1-iDP",
+            compose_parallel([each, each]).notation,
         ),
         Erratum(
             "The probability of one exact answer",
@@ -96,7 +98,7 @@ def errata() -> tuple[Erratum, ...]:
             "Lower, or not greater",
             "{0} on [0, 1]: local and smooth sensitivity",
             "lower",
-            f"{_local([0], (0, 1)):g} and {median_smooth_sensitivity([0.0], 0, 1, 1):g}",
+            f"{_local_sensitivity([0], (0, 1)):g} and {median_smooth_sensitivity([0.0], 0, 1, 1):g}",
         ),
         Erratum(
             "What the deployed mechanism promises",
@@ -107,27 +109,11 @@ def errata() -> tuple[Erratum, ...]:
     )
 
 
-def section() -> Section:
-    """The errata as small tables."""
-    found = errata()
-    return Section(
-        "errata",
-        "Errata of the paper",
-        "Lines of the paper that do not run as printed, each at the smallest case that shows it. The words, the proofs "
-        "and the tests are in docs/errata.md.",
-        tables=tuple(one.table(i) for i, one in enumerate(found, 1)),
-        numbers=[
-            {"number": i, "title": one.title, "case": one.case, "printed": str(one.printed), "holds": str(one.holds)}
-            for i, one in enumerate(found, 1)
-        ],
-    )
-
-
-def _losses(*scales: str) -> tuple[float, ...]:
+def _noise_losses(*scales: str) -> tuple[float, ...]:
     return tuple(float(DiscreteLaplace(Fraction(scale)).log_ratio(1)) for scale in scales)
 
 
-def _local(values: Sequence[int], bounds: tuple[int, int] | None = None) -> float:
+def _local_sensitivity(values: Sequence[int], bounds: tuple[int, int] | None = None) -> float:
     column = read_numbers(list(values), bounds=bounds, nullable=False)
     envelope = Median().envelope(column.summarise(Median(), Neighbours.REPLACE, 1), 1)
     return float(envelope.local_sensitivity) / FINENESS
@@ -139,22 +125,22 @@ def _pmf_at_0(values: Sequence[int]) -> float:
     return calibrate(choice, Median(), column.summarise(Median(), Neighbours.REPLACE, 1), protection).pmf(0)
 
 
-def _stretch(beta: float, alpha: float) -> float:
+def _stretch_loss(beta: float, alpha: float) -> float:
     """The loss far out, where only the scales matter."""
     scales = (median_smooth_sensitivity(values, 0, 1, beta) / alpha for values in ([0, 0, 0], [0, 0, 1]))
     less, more = (Admissible(3, scale).pdf(1e6) for scale in scales)
     return round(math.log(more / less), 3)
 
 
-def _loss(one: Sequence[int], two: Sequence[int], upper: int, gamma: float) -> float:
+def _greatest_loss(first: Sequence[int], second: Sequence[int], upper: int, gamma: float) -> float:
     alpha, beta = paper_pair(gamma, epsilon=1)
     answers = np.linspace(-2 * upper, 2 * upper, 100_001)
     here, there = (
         np.log(Admissible(gamma, median_smooth_sensitivity(v, 0, upper, beta) / alpha).pdf(answers - np.median(v)))
-        for v in (one, two)
+        for v in (first, second)
     )
     return round(float(np.abs(here - there).max()), 3)
 
 
-def _own_range(values: Sequence[int]) -> float:
+def _sensitivity_of_own_range(values: Sequence[int]) -> float:
     return median_smooth_sensitivity(values, min(values), max(values), beta=1 / 3)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from idios.evaluation.admissible import Admissible, paper_pair, tight_pair
-from idios.evaluation.samples import NORMAL, generator, top_ranks
+from idios.evaluation.noises import Admissible, paper_pair, tight_pair
+from idios.evaluation.samples import NORMAL, draw_top_ranks, make_generator
 from idios.evaluation.smooth import Floats
 
 EPSILON = 1.0
 DEPTH = 200
-"""Ranks from the top that are looked at; those beyond weigh less than e^(−50)."""
+"""Ranks from the top that are used; those beyond weigh less than e^(−50)."""
 
 NAMES = {
     "global": "DP maximum, global sensitivity",
@@ -42,49 +42,52 @@ class Sweep:
     errors: dict[str, tuple[float, ...]]
 
 
-def sweeps(sets: int) -> tuple[Sweep, Sweep, Sweep]:
+def run_sweeps(sets: int) -> tuple[Sweep, Sweep, Sweep]:
     """Vary the number of records, the size of the domain, and an outlier."""
     sizes = (11, 31, 101, 301, 1001, 3001, 10_001, 100_001)
     radii = (5.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e5, 1e6)
     outliers = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 90.0)
     return (
-        _sweep("size", "records n (bounds ±100)", True, sizes, [_errors(n, 100.0, 0.0, sets) for n in sizes]),
-        _sweep("domain", "bound R (n = 1001, domain ±R)", True, radii, [_errors(1001, r, 0.0, sets) for r in radii]),
-        _sweep(
+        _make_sweep("size", "records n (bounds ±100)", True, sizes, [_mean_errors(n, 100.0, 0.0, sets) for n in sizes]),
+        _make_sweep(
+            "domain", "bound R (n = 1001, domain ±R)", True, radii, [_mean_errors(1001, r, 0.0, sets) for r in radii]
+        ),
+        _make_sweep(
             "outlier",
             "outlier: largest value moved up by",
             False,
             outliers,
-            [_errors(1001, 100.0, away, sets) for away in outliers],
+            [_mean_errors(1001, 100.0, away, sets) for away in outliers],
         ),
     )
 
 
-def _sweep(name: str, label: str, log: bool, x: tuple[float, ...], found: list[dict[str, float]]) -> Sweep:
-    return Sweep(name, label, log, tuple(map(float, x)), {key: tuple(one[key] for one in found) for key in NAMES})
+def _make_sweep(name: str, label: str, log: bool, x: tuple[float, ...], points: list[dict[str, float]]) -> Sweep:
+    errors = {key: tuple(point[key] for point in points) for key in NAMES}
+    return Sweep(name, label, log, tuple(map(float, x)), errors)
 
 
-def _errors(n: int, radius: float, outlier: float, sets: int) -> dict[str, float]:
+def _mean_errors(n: int, radius: float, outlier: float, sets: int) -> dict[str, float]:
     """Mean expected errors at ε = 1 over drawn data sets; values beyond the bounds read as the bounds."""
-    top = top_ranks(NORMAL, n, DEPTH, sets, generator(2, n))
+    top = draw_top_ranks(NORMAL, n, DEPTH, sets, make_generator(2, n))
     top[0] += outlier
     top = np.clip(top, -radius, radius)
     ranks = np.concatenate([top, np.full((DEPTH + 2 - len(top), sets), -radius)])
     gaps = ranks[:-1] - ranks[1:]
-    found = {
+    errors = {
         "global": np.full(sets, 2 * radius / EPSILON),
-        "smooth": _smooth(ranks, radius, paper_pair(3, EPSILON)),
-        "tight": _smooth(ranks, radius, tight_pair(3, EPSILON)),
-        "inverse": second_by_inverse_sensitivity(ranks, radius, EPSILON),
+        "smooth": _smooth_errors(ranks, radius, paper_pair(3, EPSILON)),
+        "tight": _smooth_errors(ranks, radius, tight_pair(3, EPSILON)),
+        "inverse": second_largest_error(ranks, radius, EPSILON),
         "maximum": np.maximum(radius - ranks[0], gaps[0]) / EPSILON,
         "second": np.maximum(gaps[0], gaps[1]) / EPSILON,
         "third": np.maximum(gaps[1], gaps[2]) / EPSILON,
         "gap": gaps[0],
     }
-    return {key: float(found[key].mean()) for key in NAMES}
+    return {key: float(errors[key].mean()) for key in NAMES}
 
 
-def _smooth(ranks: Floats, radius: float, pair: tuple[float, float]) -> Floats:
+def _smooth_errors(ranks: Floats, radius: float, pair: tuple[float, float]) -> Floats:
     """S_β/α·E|N| with S_β = max_k e^(−βk)·max(U − x_{n−k}, x_n − x_{n−k−1})."""
     alpha, beta = pair
     here = np.maximum(radius - ranks[:-1], ranks[0] - ranks[1:])
@@ -92,7 +95,7 @@ def _smooth(ranks: Floats, radius: float, pair: tuple[float, float]) -> Floats:
     return np.asarray(weighed.max(axis=0)) / alpha * Admissible(3).expected_absolute
 
 
-def second_by_inverse_sensitivity(ranks: Floats, radius: float, epsilon: float) -> Floats:
+def second_largest_error(ranks: Floats, radius: float, epsilon: float) -> Floats:
     """E|error| of the second largest at the level ``differential``.
 
     One change lifts it to the largest value, two to the bound; i changes lower it to the (2+i)-th largest.

@@ -9,8 +9,8 @@ import numpy as np
 
 from idios.backends.arrays import NumberColumn
 from idios.backends.base import describe_source, open_source
-from idios.backends.csv_proposal import propose_format
-from idios.backends.engine import SqlBackend
+from idios.backends.csv import propose_format
+from idios.backends.sql_backend import SqlBackend
 from idios.core.domain import LIMIT, Domain, Kind, default_step
 from idios.errors import InvalidInput, SourceError
 from idios.query.schema import Column, Dataset

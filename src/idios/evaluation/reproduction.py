@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from idios.evaluation import counts, errata, extremes, noise, sections
-from idios.evaluation.content import Section, plain
-from idios.evaluation.panels import SIZES, measure
+from idios.evaluation import sections
+from idios.evaluation.document import Section, make_jsonable
+from idios.evaluation.errata import compute_errata
+from idios.evaluation.extremes import run_sweeps
+from idios.evaluation.medians import SIZES, measure_panel
 from idios.evaluation.samples import SHAPES
 
 Progress = Callable[[str, float], None]
@@ -30,27 +32,27 @@ def reproduce(effort: Effort = FULL, progress: Progress | None = None) -> tuple[
     """Compute every section; ``progress`` is called with each step and the share of the work done before it."""
     tell = progress or (lambda step, share: None)
     tell("noise", 0.0)
-    first = noise.section()
-    measured = []
+    noise = sections.describe_noise()
+    panels = []
     jobs = [(shape, n) for shape in SHAPES for n in SIZES]
     for i, (shape, n) in enumerate(jobs):
         tell(f"median of {shape.name}, n = {n:,}", 0.05 + 0.75 * i / len(jobs))
-        measured.append(measure(shape, n, effort.median))
+        panels.append(measure_panel(shape, n, effort.median))
     tell("maximum", 0.8)
-    swept = extremes.sweeps(effort.extremes)
+    sweeps = run_sweeps(effort.extremes)
     tell("counts and errata", 0.95)
-    found = (
-        first,
-        sections.panels(measured),
-        sections.fair(measured),
-        sections.maximum(swept),
-        counts.section(),
-        errata.section(),
+    computed = (
+        noise,
+        sections.describe_medians(panels),
+        sections.describe_fair_fight(panels),
+        sections.describe_extremes(sweeps),
+        sections.describe_counts(),
+        sections.describe_errata(compute_errata()),
     )
     tell("done", 1.0)
-    return found
+    return computed
 
 
-def numbers(found: tuple[Section, ...]) -> dict[str, Any]:
-    """The numbers of all sections, fit for JSON."""
-    return {section.name: plain(section.numbers) for section in found}
+def collect_numbers(sections: tuple[Section, ...]) -> dict[str, Any]:
+    """Collect the numbers of all sections, fit for JSON."""
+    return {section.name: make_jsonable(section.numbers) for section in sections}

@@ -40,12 +40,12 @@ EXPONENTIAL = Shape(
 SHAPES = (UNIFORM, NORMAL, EXPONENTIAL)
 
 
-def generator(*label: int) -> np.random.Generator:
-    """The generator of one experiment: the same label, the same data sets."""
+def make_generator(*label: int) -> np.random.Generator:
+    """Make the generator of one experiment: the same label, the same data sets."""
     return np.random.default_rng([SEED, *label])
 
 
-def sorted_sets(shape: Shape, n: int, sets: int, rng: np.random.Generator, chunk: int = 2_500) -> Iterator[Floats]:
+def draw_sorted_sets(shape: Shape, n: int, sets: int, rng: np.random.Generator, chunk: int = 2_500) -> Iterator[Floats]:
     """Draw ``sets`` data sets of n records each, sorted, a chunk of rows at a time to spare memory."""
     for start in range(0, sets, chunk):
         data = shape.draw(rng, (min(chunk, sets - start), n))
@@ -53,7 +53,7 @@ def sorted_sets(shape: Shape, n: int, sets: int, rng: np.random.Generator, chunk
         yield data
 
 
-def top_ranks(shape: Shape, n: int, depth: int, sets: int, rng: np.random.Generator) -> Floats:
+def draw_top_ranks(shape: Shape, n: int, depth: int, sets: int, rng: np.random.Generator) -> Floats:
     """Draw the ``depth`` greatest of n records, greatest first, one data set a column.
 
     The greatest of n uniform values has the logarithm −E/n with E exponential, the next one is the greatest of n − 1

@@ -1,13 +1,25 @@
-"""What was measured, as the sections of the report."""
+"""The sections of the reproduction's report: noise, medians, the fair fight, extremes, counts and errata."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
-from idios.evaluation import extremes
-from idios.evaluation.content import Figure, Panel, Section, Series, Table
+import numpy as np
+
+from idios.core.distributions import DiscreteLaplace
+from idios.core.domain import Domain
+from idios.core.neighbours import Moves, Neighbours
+from idios.core.statistics import Histogram, RangeCount
+from idios.core.summary import Summary
+from idios.evaluation.document import Figure, Panel, Section, Series, Table
+from idios.evaluation.errata import Erratum
+from idios.evaluation.extremes import NAMES as EXTREME_NAMES
 from idios.evaluation.extremes import Sweep
-from idios.evaluation.panels import NAMES, Measured
+from idios.evaluation.medians import EPSILONS, PanelMeasurement
+from idios.evaluation.medians import NAMES as MEDIAN_NAMES
+from idios.evaluation.noises import Admissible, Laplace, Staircase, Symmetric, paper_pair, tight_pair
+from idios.evaluation.samples import make_generator
 
 ERROR_LABEL = "mean absolute error (data units)"
 LIKELY = 0.5
@@ -20,37 +32,103 @@ CONVENTIONS = (
     "two. Every point is the mean, over the same drawn data sets, of the exact expectation for each of them."
 )
 
+NOISE_EPSILON = 1.0
+COVERAGE = 0.95
+NOISES: tuple[tuple[str, str, Symmetric, float | None], ...] = (
+    ("iDP, Laplace", "local", Laplace(1 / NOISE_EPSILON), 3.0),
+    ("DP smooth, γ = 2, the paper's pair", "smooth2", Admissible(2, 1 / paper_pair(2, NOISE_EPSILON)[0]), 101.7),
+    ("DP smooth, γ = 3, the paper's pair", "smooth", Admissible(3, 1 / paper_pair(3, NOISE_EPSILON)[0]), 34.2),
+    ("DP smooth, γ = 2, tight pair", "tight2", Admissible(2, 1 / tight_pair(2, NOISE_EPSILON)[0]), None),
+    ("DP smooth, γ = 3, tight pair", "tight", Admissible(3, 1 / tight_pair(3, NOISE_EPSILON)[0]), None),
+    ("staircase", "staircase", Staircase(1, NOISE_EPSILON), None),
+)
+"""Name, style, noise and the half-width that the paper prints, if it does."""
 
-def panels(measured: Sequence[Measured]) -> Section:
-    """The paper's nine panels, with a simulation beside the expectations."""
-    found = tuple(
+RECORDS = 1000
+DOMAIN = Domain(Fraction(1), 0, 999)
+RANGES = ((0, 0), (0, 9), (0, 99), (0, 499), (0, 989), (0, 998), (0, 999), (1000, 1999))
+
+
+def describe_noise() -> Section:
+    """Describe densities and 95 % intervals, computed, beside what is printed."""
+    x = np.linspace(-30, 30, 601)
+    curves = tuple(
+        Series(name, style, tuple(map(float, x)), tuple(map(float, noise.pdf(x))))
+        for name, style, noise, _ in NOISES[:3]
+    )
+    halves = [(name, noise.central_interval(COVERAGE)[1], printed, noise) for name, _, noise, printed in NOISES]
+    return Section(
+        "noise",
+        "The noise",
+        "Every sensitivity is 1 and ε is 1, as in the paper. That the local and the smooth sensitivity are equal is "
+        "the worst case for iDP; the noises differ all the same, because smooth sensitivity needs heavy tails.",
+        (
+            Figure(
+                "densities",
+                "Noise densities (ε = 1, sensitivities 1)",
+                (
+                    Panel(curves, "noise (in units of the sensitivity)", "density"),
+                    Panel(
+                        curves,
+                        "noise (in units of the sensitivity)",
+                        "density (log scale)",
+                        log_y=True,
+                        y_range=(1e-6, 1.0),
+                    ),
+                ),
+                "The paper's first figure. On the left its linear scale; on the right the tails.",
+                columns=2,
+            ),
+        ),
+        (
+            Table(
+                "intervals",
+                "95 % intervals",
+                ("noise", "computed half-width", "printed", "E|noise|"),
+                tuple(
+                    (name, round(half, 2), printed, noise.expected_absolute) for name, half, printed, noise in halves
+                ),
+                "The paper prints the first three. The tight pairs are as private as the paper's and about four times "
+                "narrower; a mean absolute error does not exist for γ = 2.",
+            ),
+        ),
+        {
+            name: {"half_width": half, "printed": printed, "expected_absolute": noise.expected_absolute}
+            for name, half, printed, noise in halves
+        },
+    )
+
+
+def describe_medians(measured: Sequence[PanelMeasurement]) -> Section:
+    """Describe the paper's nine panels, with a simulation beside the expectations."""
+    panels = tuple(
         Panel(
             tuple(
                 series
                 for key in ("smooth", "local")
                 for series in (
-                    Series(NAMES[key], key, one.epsilons, one.errors[key]),
-                    Series(f"{NAMES[key]}: simulated", key, one.epsilons, one.simulated[key], dots=True),
+                    Series(MEDIAN_NAMES[key], key, panel.epsilons, panel.errors[key]),
+                    Series(f"{MEDIAN_NAMES[key]}: simulated", key, panel.epsilons, panel.simulated[key], dots=True),
                 )
             ),
             "ε",
             ERROR_LABEL,
-            f"{one.shape.name}, n = {one.n:,}",
+            f"{panel.shape.name}, n = {panel.n:,}",
             log_y=True,
         )
-        for one in measured
+        for panel in measured
     )
     rows = tuple(
         (
-            one.shape.name,
-            one.n,
-            one.at("local", 1.0),
-            one.simulated["local"][-1],
-            one.at("smooth", 1.0),
-            one.simulated["smooth"][-1],
-            one.at("smooth", 1.0) / one.at("local", 1.0),
+            panel.shape.name,
+            panel.n,
+            panel.at("local", 1.0),
+            panel.simulated["local"][-1],
+            panel.at("smooth", 1.0),
+            panel.simulated["smooth"][-1],
+            panel.at("smooth", 1.0) / panel.at("local", 1.0),
         )
-        for one in measured
+        for panel in measured
     )
     return Section(
         "panels",
@@ -61,7 +139,7 @@ def panels(measured: Sequence[Measured]) -> Section:
             Figure(
                 "panels",
                 "Mean absolute error of the median: iDP against DP with smooth sensitivity",
-                found,
+                panels,
                 "The paper's second figure. iDP falls like 1/ε; smooth sensitivity faster, since a larger ε also "
                 "smooths less.",
                 columns=3,
@@ -81,22 +159,22 @@ def panels(measured: Sequence[Measured]) -> Section:
             "conventions": CONVENTIONS,
             "panels": [
                 {
-                    "distribution": one.shape.key,
-                    "n": one.n,
-                    "idp": one.errors["local"],
-                    "smooth": one.errors["smooth"],
-                    "standard_errors": {"idp": one.deviations["local"], "smooth": one.deviations["smooth"]},
-                    "simulated": {"idp": one.simulated["local"], "smooth": one.simulated["smooth"]},
+                    "distribution": panel.shape.key,
+                    "n": panel.n,
+                    "idp": panel.errors["local"],
+                    "smooth": panel.errors["smooth"],
+                    "standard_errors": {"idp": panel.deviations["local"], "smooth": panel.deviations["smooth"]},
+                    "simulated": {"idp": panel.simulated["local"], "smooth": panel.simulated["smooth"]},
                 }
-                for one in measured
+                for panel in measured
             ],
         },
     )
 
 
-def fair(measured: Sequence[Measured]) -> Section:
-    """The same panels against DP at its best, and what each level of protection costs."""
-    rivals = _figure(
+def describe_fair_fight(measured: Sequence[PanelMeasurement]) -> Section:
+    """Describe the same panels against DP at its best, and what each level of protection costs."""
+    rivals = _draw_panels(
         "fair",
         "The fair fight: iDP against DP at its best",
         measured,
@@ -104,7 +182,7 @@ def fair(measured: Sequence[Measured]) -> Section:
         "The same data sets. At ε = 1 the best DP medians are within a factor of 1.5 to 2.4 of iDP. The bounds-free "
         "one is drawn where it answers more often than not. Smooth sensitivity with γ = 2 has no mean error.",
     )
-    levels = _figure(
+    levels = _draw_panels(
         "levels",
         "What each level of protection costs",
         measured,
@@ -113,8 +191,11 @@ def fair(measured: Sequence[Measured]) -> Section:
         "median past the data, so without bounds its curve is infinite and missing at n = 10.",
     )
     keys = ("local", "staircase", "group2", "group5", "group10", "inverse", "exponential", "tight", "smooth", "tight2")
-    rows = tuple((NAMES[key], *(one.at(key, 1.0) for one in measured)) for key in (*keys[:6], "bounds_free", *keys[6:]))
-    refusals = ("probability that the bounds-free one refuses", *(one.at("refusal", 1.0) for one in measured))
+    rows = tuple(
+        (MEDIAN_NAMES[key], *(panel.at(key, 1.0) for panel in measured))
+        for key in (*keys[:6], "bounds_free", *keys[6:])
+    )
+    refusals = ("probability that the bounds-free one refuses", *(panel.at("refusal", 1.0) for panel in measured))
     return Section(
         "fair",
         "The fair fight",
@@ -126,48 +207,50 @@ def fair(measured: Sequence[Measured]) -> Section:
             Table(
                 "fair-at-1",
                 "Mean absolute error at ε = 1",
-                ("mechanism", *(f"{one.shape.name}, n = {one.n:,}" for one in measured)),
+                ("mechanism", *(f"{panel.shape.name}, n = {panel.n:,}" for panel in measured)),
                 (*rows, refusals),
-                "The error of the bounds-free mechanism is that of an answer, if there is one.",
+                "The error of the bounds-free mechanism is that of an answer, if there is panel.",
             ),
         ),
         {
             "epsilons": list(measured[0].epsilons),
-            "panels": [{"distribution": one.shape.key, "n": one.n, **one.errors} for one in measured],
+            "panels": [{"distribution": panel.shape.key, "n": panel.n, **panel.errors} for panel in measured],
         },
     )
 
 
-def _figure(name: str, title: str, measured: Sequence[Measured], keys: Sequence[str], caption: str) -> Figure:
-    found = []
-    for one in measured:
+def _draw_panels(
+    name: str, title: str, measured: Sequence[PanelMeasurement], keys: Sequence[str], caption: str
+) -> Figure:
+    panels = []
+    for panel in measured:
         series = []
         for key in keys:
-            y: tuple[float | None, ...] = one.errors[key]
+            y: tuple[float | None, ...] = panel.errors[key]
             if key == "bounds_free":
-                pairs = zip(one.errors[key], one.errors["refusal"], strict=True)
+                pairs = zip(panel.errors[key], panel.errors["refusal"], strict=True)
                 y = tuple(error if refusal <= LIKELY else None for error, refusal in pairs)
-            series.append(Series(NAMES[key], key, one.epsilons, y))
-        heading = f"{one.shape.name}, n = {one.n:,}"
-        found.append(Panel(tuple(series), "ε", ERROR_LABEL, heading, log_y=True))
-    return Figure(name, title, tuple(found), caption, columns=3)
+            series.append(Series(MEDIAN_NAMES[key], key, panel.epsilons, y))
+        heading = f"{panel.shape.name}, n = {panel.n:,}"
+        panels.append(Panel(tuple(series), "ε", ERROR_LABEL, heading, log_y=True))
+    return Figure(name, title, tuple(panels), caption, columns=3)
 
 
-def maximum(sweeps: Sequence[Sweep]) -> Section:
-    """Maximum against second maximum."""
-    found = tuple(
+def describe_extremes(sweeps: Sequence[Sweep]) -> Section:
+    """Describe maximum against second maximum."""
+    panels = tuple(
         Panel(
-            tuple(Series(extremes.NAMES[key], key, one.x, errors) for key, errors in one.errors.items()),
-            one.label,
+            tuple(Series(EXTREME_NAMES[key], key, sweep.x, errors) for key, errors in sweep.errors.items()),
+            sweep.label,
             ERROR_LABEL,
-            log_x=one.log,
+            log_x=sweep.log,
             log_y=True,
         )
-        for one in sweeps
+        for sweep in sweeps
     )
-    size = next(one for one in sweeps if one.name == "size")
+    size = next(sweep for sweep in sweeps if sweep.name == "size")
     wanted = [size.x.index(float(n)) for n in (101, 1001, 10_001)]
-    rows = tuple((extremes.NAMES[key], *(errors[i] for i in wanted)) for key, errors in size.errors.items())
+    rows = tuple((EXTREME_NAMES[key], *(errors[i] for i in wanted)) for key, errors in size.errors.items())
     return Section(
         "maximum",
         "Maximum against second maximum",
@@ -180,7 +263,7 @@ def maximum(sweeps: Sequence[Sweep]) -> Section:
             Figure(
                 "maximum",
                 "Largest and second largest of N(0, 1): global, smooth and local calibration (ε = 1)",
-                found,
+                panels,
                 "Left: more records. Middle: a wider domain. Right: one outlier (n = 1001, bounds ±100).",
                 columns=3,
             ),
@@ -193,5 +276,103 @@ def maximum(sweeps: Sequence[Sweep]) -> Section:
                 rows,
             ),
         ),
-        {one.name: {"x": one.x, **one.errors} for one in sweeps},
+        {sweep.name: {"x": sweep.x, **sweep.errors} for sweep in sweeps},
+    )
+
+
+def describe_counts() -> Section:
+    """Describe local and global sensitivities of counts on one drawn table, and the errors that follow."""
+    values = make_generator(4).integers(0, 1000, RECORDS)
+    column = Moves(Neighbours.REPLACE, RECORDS)
+    ranges = [(f"{first} … {last}", *_measure_range(RangeCount(first, last), values, column)) for first, last in RANGES]
+    histograms = []
+    for cells in (2, 10, 100):
+        counts = np.bincount(values * cells // 1000, minlength=cells).tolist()
+        for notion in Neighbours:
+            moves, histogram = Moves(notion, RECORDS), Histogram(cells)
+            local, bound = histogram.local_sensitivity(counts, moves, 1), histogram.global_sensitivity(moves)
+            histograms.append((cells, str(notion), local, bound, _count_error(local, 1.0), _count_error(bound, 1.0)))
+    panels = tuple(
+        Panel(
+            (
+                Series("iDP, local sensitivity", "local", EPSILONS, tuple(_count_error(local, e) for e in EPSILONS)),
+                Series(
+                    "DP, global sensitivity", "global", EPSILONS, tuple(_count_error(bound, e) for e in EPSILONS), True
+                ),
+            ),
+            "ε",
+            "mean absolute error (records)",
+            title,
+        )
+        for title, local, bound in (
+            ("count of records in 0 … 99", ranges[2][2], ranges[2][3]),
+            ("each cell of a histogram with 10 cells", histograms[2][2], histograms[2][3]),
+        )
+    )
+    return Section(
+        "counts",
+        "Range and histogram queries",
+        f"On {RECORDS:,} records drawn from 0 … 999: one record moves a count by 1 wherever it is, so calibrating to "
+        "the local sensitivity is calibrating to the global one. The two curves are the same curve.",
+        (
+            Figure(
+                "counts",
+                "Counts: iDP gains nothing",
+                panels,
+                "Discrete Laplace noise at the local (line) and at the global sensitivity (markers).",
+                columns=2,
+            ),
+        ),
+        (
+            Table(
+                "ranges",
+                "Range counts at ε = 1",
+                ("range", "records in it", "local sensitivity", "global", "iDP error", "DP error"),
+                tuple(ranges),
+                "Only a range that holds the whole domain, or misses it, has sensitivity 0: at every data set, so "
+                "globally too.",
+            ),
+            Table(
+                "histograms",
+                "Histograms at ε = 1 (error of each cell)",
+                ("cells", "neighbours", "local sensitivity (L1)", "global", "iDP error", "DP error"),
+                tuple(histograms),
+                "2 under replace, where a record leaves one cell and enters another; the paper says 1.",
+            ),
+        ),
+        {"ranges": ranges, "histograms": histograms},
+    )
+
+
+def _measure_range(query: RangeCount, values: object, column: Moves) -> tuple[int, int, int, float, float]:
+    points = np.asarray(values)
+    inside = int(((points >= query.first) & (points <= query.last)).sum())
+    moves = query.moves(column, DOMAIN, inside)
+    local = int(query.envelope(Summary(DOMAIN, moves, ()), 1).local_sensitivity)
+    bound = int(query.global_sensitivity(DOMAIN, moves) or 0)
+    return inside, local, bound, _count_error(local, 1.0), _count_error(bound, 1.0)
+
+
+def _count_error(sensitivity: int, epsilon: float) -> float:
+    return DiscreteLaplace(sensitivity / Fraction(str(epsilon))).expected_absolute
+
+
+def describe_errata(errata: Sequence[Erratum]) -> Section:
+    """Describe the errata as small tables."""
+    return Section(
+        "errata",
+        "Errata of the paper",
+        "Lines of the paper that do not run as printed, each at the smallest case that shows it. The words, the proofs "
+        "and the tests are in docs/errata.md.",
+        tables=tuple(erratum.to_table(i) for i, erratum in enumerate(errata, 1)),
+        numbers=[
+            {
+                "number": i,
+                "title": erratum.title,
+                "case": erratum.case,
+                "printed": str(erratum.printed),
+                "holds": str(erratum.holds),
+            }
+            for i, erratum in enumerate(errata, 1)
+        ],
     )

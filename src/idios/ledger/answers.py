@@ -5,16 +5,16 @@ from __future__ import annotations
 from sqlalchemy import Connection, select
 
 from idios.errors import LedgerTampered
-from idios.ledger.book import TableBook
-from idios.ledger.chain import BEGINNING, Entry, fits
+from idios.ledger.chain import BEGINNING, Entry, is_signed, read_numbered
 from idios.ledger.facts import Released, Reserved
 from idios.ledger.request import StoredAnswer
-from idios.ledger.rows import Payment, Question
-from idios.ledger.tables import TABLES, VERIFY, numbered_entries, read_row
+from idios.ledger.state import PaymentRow, QuestionRow
+from idios.ledger.store import DatabaseRowStore
+from idios.ledger.tables import TABLES, VERIFY, read_row
 
 
 def released_questions(
-    book: TableBook,
+    store: DatabaseRowStore,
     *,
     dataset: str | None,
     analyst: str | None,
@@ -22,9 +22,9 @@ def released_questions(
     before: int | None,
     limit: int | None,
     newest_first: bool,
-) -> list[Question]:
+) -> list[QuestionRow]:
     """The questions that were answered between the entries `after` and `before`, in the order of their answers."""
-    questions, payments = TABLES[Question], TABLES[Payment]
+    questions, payments = TABLES[QuestionRow], TABLES[PaymentRow]
     order = questions.c.released.desc() if newest_first else questions.c.released
     wanted = select(questions).where(questions.c.released > after).order_by(order).limit(limit)
     if before is not None:
@@ -33,23 +33,23 @@ def released_questions(
         wanted = wanted.where(questions.c.dataset == dataset)
     if analyst is not None:
         wanted = wanted.join(payments, payments.c.key == questions.c.key).where(payments.c.analyst == analyst)
-    found = [read_row(Question, row) for row in book.connection.execute(wanted).mappings()]
+    answered = [read_row(QuestionRow, row) for row in store.connection.execute(wanted).mappings()]
     if analyst is not None:
-        for question in found:
-            book.proved(Payment, (question.key, analyst))
-    return found
+        for question in answered:
+            store.prove(PaymentRow, (question.key, analyst))
+    return answered
 
 
-def read_answers(connection: Connection, key: bytes, questions: list[Question]) -> list[StoredAnswer]:
+def read_answers(connection: Connection, key: bytes, questions: list[QuestionRow]) -> list[StoredAnswer]:
     """The answers to these questions, each checked against its signature."""
     numbers = {number for question in questions for number in (question.reserved, question.released) if number}
-    found = numbered_entries(connection, numbers | {number - 1 for number in numbers})
-    return [_read(key, found, question) for question in questions]
+    entries = read_numbered(connection, numbers | {number - 1 for number in numbers})
+    return [_read_answer(key, entries, question) for question in questions]
 
 
-def _read(key: bytes, found: dict[int, Entry], question: Question) -> StoredAnswer:
-    entry = checked_entry(key, found, question.released)
-    released, reserved = entry.fact, checked_entry(key, found, question.reserved).fact
+def _read_answer(key: bytes, entries: dict[int, Entry], question: QuestionRow) -> StoredAnswer:
+    entry = check_entry(key, entries, question.released)
+    released, reserved = entry.fact, check_entry(key, entries, question.reserved).fact
     if (
         not isinstance(released, Released)
         or not isinstance(reserved, Reserved)
@@ -63,16 +63,16 @@ def _read(key: bytes, found: dict[int, Entry], question: Question) -> StoredAnsw
         question=reserved.question,
         epsilon=reserved.epsilon,
         delta=reserved.delta,
-        answer=released.answer,
+        text=released.answer,
         sequence=entry.sequence,
         time=entry.time,
     )
 
 
-def checked_entry(key: bytes, found: dict[int, Entry], number: int | None) -> Entry:
-    """The entry of this number, refused unless it is as it was signed; `found` holds it and the one before."""
-    entry, previous = found.get(number or 0), found.get((number or 0) - 1)
+def check_entry(key: bytes, entries: dict[int, Entry], number: int | None) -> Entry:
+    """The entry of this number, refused unless it is as it was signed; `entries` holds it and the one before."""
+    entry, previous = entries.get(number or 0), entries.get((number or 0) - 1)
     before = previous.mac if previous is not None else BEGINNING
-    if entry is None or not fits(key, before, entry):
+    if entry is None or not is_signed(key, before, entry):
         raise LedgerTampered(f"entry {number} of the ledger is not what was signed; {VERIFY}")
     return entry

@@ -24,14 +24,12 @@ from sqlalchemy import URL, NullPool, create_engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from idios.errors import InvalidInput, LedgerTampered, LedgerUnavailable, WrongLedgerKey
-from idios.ledger.chain import Anchor
-from idios.ledger.database import Database, format_of
-from idios.ledger.faults import fault
-from idios.ledger.key import create_private, held, read_key, sync_directory
-from idios.ledger.opening import existing_ledger, key_path, ledger_address
-from idios.ledger.postgresql import check_unused
-from idios.ledger.sqlite import file_of, in_memory
-from idios.ledger.tables import FORMAT, chain, last_entries
+from idios.ledger.chain import Anchor, read_last
+from idios.ledger.database import Database, read_format, translate_error
+from idios.ledger.engines import check_unused, get_file, is_in_memory
+from idios.ledger.key import create_private_file, hold_exclusively, read_key, sync_directory
+from idios.ledger.opening import locate_key, open_existing, parse_address
+from idios.ledger.tables import FORMAT, chain
 from idios.ledger.verification import Verification, replay, verify
 
 
@@ -46,7 +44,7 @@ class Restored:
 
 def back_up_ledger(url: str, key_file: str | Path | None, path: str | Path) -> Verification:
     """Copy a ledger of any format that this version can upgrade; see `back_up`."""
-    with existing_ledger(url, key_file) as (database, key):
+    with open_existing(url, key_file) as (database, key):
         return back_up(database, key, Path(path))
 
 
@@ -54,34 +52,34 @@ def back_up(database: Database, key: bytes, path: Path) -> Verification:
     """Copy the ledger into a new file while others write it, and return the verification of the copy."""
     url = database.writer.url
     if database.writer.dialect.name != "sqlite":
-        command = _command("pg_dump", url, "--table=idios_*", f"--file={path}")
+        command = _write_command("pg_dump", url, "--table=idios_*", f"--file={path}")
         raise InvalidInput(f"a ledger in PostgreSQL is copied by PostgreSQL's own program: {command}")
-    if in_memory(url):
+    if is_in_memory(url):
         raise InvalidInput("a ledger in memory has no backup: its key ends with it, and nothing else reads the copy")
     with _draft(path, "the backup") as draft:
         with database.reading() as connection:
             source = connection.connection.driver_connection
             assert isinstance(source, sqlite3.Connection)
             _copy(source, draft, f"the ledger {database.place}")
-        found, _ = _examined(draft, key, None, f"the copy of {database.place}")
-        if not found.ok:
-            raise LedgerTampered(f"there is no backup, as the ledger {database.place} is not good: {found}")
-    return found
+        verification, _ = _examine(draft, key, None, f"the copy of {database.place}")
+        if not verification.ok:
+            raise LedgerTampered(f"there is no backup, as the ledger {database.place} is not good: {verification}")
+    return verification
 
 
 def restore(url: str, key_file: str | Path | None, source: str | Path, anchor: Anchor | None = None) -> Restored:
     """Put a copy back where no ledger is; refused, with nothing left behind, if it is not as signed."""
-    address, source = ledger_address(url), Path(source)
+    address, source = parse_address(url), Path(source)
     if address.get_backend_name() != "sqlite":
         check_unused(address)
-        command = _command("psql", address, "--set=ON_ERROR_STOP=1", "--single-transaction", f"--file={source}")
+        command = _write_command("psql", address, "--set=ON_ERROR_STOP=1", "--single-transaction", f"--file={source}")
         raise InvalidInput(
             "a ledger in PostgreSQL is put back by PostgreSQL's own program, into a database without one: "
             f"{command}; then check it with `idios ledger verify --anchor`"
         )
-    if in_memory(address):
+    if is_in_memory(address):
         raise InvalidInput("a ledger in memory cannot be restored; name a file, as in sqlite:///ledger.db")
-    target, secret = file_of(address), key_path(address, key_file)
+    target, secret = get_file(address), locate_key(address, key_file)
     # A write-ahead log without its database would be taken for the restored one's.
     for path in (target, target.with_name(f"{target.name}-wal"), target.with_name(f"{target.name}-journal")):
         if path.exists():
@@ -92,25 +90,25 @@ def restore(url: str, key_file: str | Path | None, source: str | Path, anchor: A
     if not source.is_file():
         raise InvalidInput(f"there is no backup {source}")
     # A process that has the ledger open still writes it, even where its file was moved away.
-    with held(secret), _draft(target, "the ledger") as draft:
+    with hold_exclusively(secret), _draft(target, "the ledger") as draft:
         with closing(_read_only(source)) as opened:
             _copy(opened, draft, f"the backup {source}")
-        found, form = _examined(draft, key, anchor, str(source))
-        if not found.ok:
-            raise LedgerTampered(f"the backup {source} was not restored, as it is not good: {found}")
-    lost = 0 if anchor is None else max(0, anchor.sequence - found.head.sequence)
-    return Restored(found, lost, outdated=form < FORMAT)
+        verification, form = _examine(draft, key, anchor, str(source))
+        if not verification.ok:
+            raise LedgerTampered(f"the backup {source} was not restored, as it is not good: {verification}")
+    lost = 0 if anchor is None else max(0, anchor.sequence - verification.head.sequence)
+    return Restored(verification, lost, outdated=form < FORMAT)
 
 
-def _examined(path: Path, key: bytes, anchor: Anchor | None, place: str) -> tuple[Verification, int]:
-    """What a copy holds, and its format; an anchor beyond its end is left to the caller."""
+def _examine(path: Path, key: bytes, anchor: Anchor | None, place: str) -> tuple[Verification, int]:
+    """Say what a copy holds, and its format; an anchor beyond its end is left to the caller."""
     engine = create_engine("sqlite://", creator=lambda: _read_only(path), poolclass=NullPool)
     try:
         with engine.connect() as connection:
             if not inspect(connection).has_table(chain.name):
                 raise InvalidInput(f"there is no ledger in {place}; name a file that `idios ledger backup` made")
-            form = format_of(connection, place)
-            last = last_entries(connection, 1)
+            form = read_format(connection, place)
+            last = read_last(connection, 1)
             if anchor is not None and (not last or last[0].sequence < anchor.sequence):
                 anchor = None
             if form == FORMAT:
@@ -119,18 +117,18 @@ def _examined(path: Path, key: bytes, anchor: Anchor | None, place: str) -> tupl
             result = replay(connection, key, anchor)
             return Verification(result.head.sequence, result.head, result.sequence, result.problem), form
     except SQLAlchemyError as error:
-        raise fault(error, place) from error
+        raise translate_error(error, place) from error
 
 
 @contextmanager
 def _draft(path: Path, what: str) -> Iterator[Path]:
-    """A temporary file that is renamed to `path` on success, and removed otherwise."""
+    """Make a temporary file that is renamed to `path` on success, and removed otherwise."""
     if path.exists():
         raise InvalidInput(f"{path} exists already and is not overwritten; name another file")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         # Made here, for its owner alone: it holds every answer.
-        os.close(create_private(draft))
+        os.close(create_private_file(draft))
         yield draft
         with draft.open("rb") as written:
             os.fsync(written.fileno())
@@ -161,7 +159,7 @@ def _read_only(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
 
 
-def _command(program: str, url: URL, *options: str) -> str:
-    """The command line for a PostgreSQL database, without its password."""
+def _write_command(program: str, url: URL, *options: str) -> str:
+    """Write the command line for a PostgreSQL database, without its password."""
     named = (("--host", url.host), ("--port", url.port), ("--username", url.username), ("--dbname", url.database))
     return shlex.join([program, *(f"{name}={value}" for name, value in named if value), *options])

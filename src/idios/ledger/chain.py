@@ -11,13 +11,23 @@ from __future__ import annotations
 
 import hmac
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sqlalchemy import Connection, bindparam, insert, select
+
+from idios.codec import canonical
 from idios.errors import InvalidInput
-from idios.ledger.codec import canonical
 from idios.ledger.facts import Fact, read_fact
+from idios.ledger.tables import entries
+from idios.ledger.values import RECORDS
 
 BEGINNING = "0" * 64
+
+# Built once: building a statement takes SQLAlchemy about as long as running it takes SQLite.
+_APPEND = insert(entries)
+_NEWEST = select(entries).order_by(entries.c.sequence.desc()).limit(bindparam("count"))
+_NUMBERED = select(entries).where(entries.c.sequence.in_(bindparam("numbers", expanding=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,7 @@ class Anchor:
 
     @classmethod
     def parse(cls, text: str) -> Anchor:
-        """The anchor that was printed as this text."""
+        """Read an anchor that was printed as this text."""
         match = re.fullmatch(r"([0-9]{1,18}):([0-9a-f]{64})", text.strip())
         if match is None:
             raise InvalidInput(
@@ -66,21 +76,58 @@ START = Anchor(0, BEGINNING)
 
 
 def sign(key: bytes, previous: str, sequence: int, time: str, kind: str, payload: str) -> str:
-    """The MAC of an entry that follows the one whose MAC is `previous`."""
+    """Compute the MAC of an entry that follows the one whose MAC is `previous`."""
     entry = canonical([sequence, time, kind, payload]).encode("ascii")
     return hmac.digest(key, bytes.fromhex(previous) + entry, "sha256").hex()
 
 
-def next_entry(key: bytes, head: Anchor, time: str, fact: Fact) -> Entry:
-    """The signed entry that records the fact at the end of the chain."""
+def sign_entry(key: bytes, head: Anchor, time: str, fact: Fact) -> Entry:
+    """Make the signed entry that records the fact at the end of the chain."""
     sequence, payload = head.sequence + 1, fact.payload
     return Entry(sequence, time, fact.kind, payload, sign(key, head.mac, sequence, time, fact.kind, payload))
 
 
-def fits(key: bytes, previous: str, entry: Entry) -> bool:
+def is_signed(key: bytes, previous: str, entry: Entry) -> bool:
     """Whether the entry is signed with the key and follows the one whose MAC is `previous`."""
     try:
         expected = sign(key, previous, entry.sequence, entry.time, entry.kind, entry.payload)
         return hmac.compare_digest(expected, entry.mac)
     except (TypeError, ValueError):
         return False  # a column was overwritten with something else than the ledger's text
+
+
+def append_entry(connection: Connection, key: bytes, head: Anchor, time: str, fact: Fact) -> Entry:
+    """Record the fact at the end of the chain; the entry is durable when the transaction has ended."""
+    entry = sign_entry(key, head, time, fact)
+    connection.execute(_APPEND, RECORDS.to_json(entry))
+    return entry
+
+
+def read_entries(
+    connection: Connection, *, after: int, limit: int | None = None, kinds: tuple[str, ...] = ()
+) -> list[Entry]:
+    """Read the entries that follow number `after`, in order."""
+    statement = select(entries).where(entries.c.sequence > after).order_by(entries.c.sequence).limit(limit)
+    if kinds:
+        statement = statement.where(entries.c.kind.in_(kinds))
+    return [Entry(*row) for row in connection.execute(statement)]
+
+
+def read_last(connection: Connection, count: int) -> list[Entry]:
+    """Read the newest entries, newest first."""
+    return [Entry(*row) for row in connection.execute(_NEWEST, {"count": count})]
+
+
+def read_numbered(connection: Connection, numbers: set[int]) -> dict[int, Entry]:
+    """Read the entries with these numbers."""
+    by_number = {}
+    for part in _split(sorted(numbers), 500):
+        for row in connection.execute(_NUMBERED, {"numbers": part}):
+            by_number[row.sequence] = Entry(*row)
+    return by_number
+
+
+def _split(numbers: list[int], size: int) -> Iterator[list[int]]:
+    # Databases take a limited number of parameters in one statement.
+    for start in range(0, len(numbers), size):
+        yield numbers[start : start + size]

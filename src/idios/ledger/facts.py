@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from idios.ledger.codec import canonical, from_plain, to_plain
+from idios.codec import canonical
+from idios.ledger.values import RECORDS
 
 
 class Fact:
@@ -31,7 +32,7 @@ class Fact:
         >>> Retired("people").payload
         '{"dataset":"people"}'
         """
-        return canonical(to_plain(self))
+        return canonical(RECORDS.to_json(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,7 @@ KINDS: dict[str, type[Fact]] = {
 
 
 def read_fact(kind: str, payload: str) -> Fact:
-    """The fact behind its kind and payload; ValueError if they are none.
+    """Read the fact behind its kind and payload; ValueError if they are none.
 
     >>> read_fact("retired", '{"dataset":"people"}')
     Retired(dataset='people')
@@ -232,4 +233,4 @@ def read_fact(kind: str, payload: str) -> Fact:
     plain = json.loads(payload)
     if not isinstance(plain, dict):
         raise ValueError("a payload is a JSON object")
-    return from_plain(KINDS[kind], plain)
+    return RECORDS.from_json(KINDS[kind], plain, kind)

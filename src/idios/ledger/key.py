@@ -16,18 +16,18 @@ from idios.errors import LedgerUnavailable, WrongLedgerKey
 LENGTH = 32
 
 
-def new_key() -> bytes:
-    """A fresh key from the operating system's generator."""
+def generate_key() -> bytes:
+    """Draw a fresh key from the operating system's generator."""
     return secrets.token_bytes(LENGTH)
 
 
 def derive(key: bytes, purpose: str) -> bytes:
-    """A secret of 32 bytes for one purpose, always the same; it tells nothing about the key."""
+    """Derive a secret of 32 bytes for one purpose, always the same; it tells nothing about the key."""
     return hmac.digest(key, f"idios derived key: {purpose}".encode(), "sha256")
 
 
 def read_key(path: Path) -> bytes | None:
-    """The key in the file; None if there is no file."""
+    """Read the key in the file; None if there is no file."""
     try:
         key = path.read_bytes()
     except FileNotFoundError:
@@ -42,12 +42,12 @@ def read_key(path: Path) -> bytes | None:
 
 
 def create_key(path: Path) -> tuple[bytes, bool]:
-    """A new key, durably in the file before it is used, and True; if another process was first, its key and False."""
+    """Make a key, durably in the file before it is used; return it and True, or a faster process's key and False."""
     made = False
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         try:
-            _write(draft, new_key())
+            _write(draft, generate_key())
             # Linking fails if the name is taken, which renaming does not, and never shows half a key.
             os.link(draft, path)
             made = True
@@ -65,7 +65,7 @@ def create_key(path: Path) -> tuple[bytes, bool]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    handle = create_private(path)
+    handle = create_private_file(path)
     try:
         os.write(handle, content)
         os.fsync(handle)
@@ -73,8 +73,8 @@ def _write(path: Path, content: bytes) -> None:
         os.close(handle)
 
 
-def create_private(path: Path) -> int:
-    """A new file that only its owner can read and write, whatever the umask; its open handle."""
+def create_private_file(path: Path) -> int:
+    """Make a new file that only its owner can read and write, whatever the umask; return its open handle."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     os.fchmod(handle, 0o600)
     return handle
@@ -115,7 +115,7 @@ class Hold:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def hold_exclusively(path: Path) -> Iterator[None]:
     """Hold the ledger of this key exclusively; refused while another process has it open."""
     hold = Hold(path, exclusive=True)
     try:

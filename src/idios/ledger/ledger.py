@@ -19,46 +19,56 @@ from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 
-from idios.errors import BudgetExceeded, InvalidInput, LedgerError, LedgerTampered
+from idios.errors import BudgetExceeded, InvalidInput, LedgerError
 from idios.ledger import rules
-from idios.ledger.amounts import amount, optional_amount
-from idios.ledger.answers import read_answers
+from idios.ledger.answers import read_answers, released_questions
 from idios.ledger.backup import back_up
-from idios.ledger.balance import Balance, shortage
-from idios.ledger.book import replace_rows
-from idios.ledger.chain import Anchor
+from idios.ledger.chain import Anchor, Entry, read_entries
 from idios.ledger.facts import Begun, Reserved
-from idios.ledger.idempotency import checked_request_key, remember, seen_before
-from idios.ledger.identity import Identity, Role
 from idios.ledger.key import derive
-from idios.ledger.names import Clock, checked_name, checked_text, system_clock
-from idios.ledger.opening import Opened, existing_ledger, open_ledger
-from idios.ledger.record import Record
-from idios.ledger.request import Declaration, Price, Request, Reservation, StoredAnswer
-from idios.ledger.rows import Question
-from idios.ledger.running import RunningQuestions
-from idios.ledger.sessions import EndedSessions
-from idios.ledger.tokens import LIFETIME, named_token, new_token, shown_token
-from idios.ledger.upgrading import upgrade
-from idios.ledger.verification import Verification, replay
-from idios.ledger.writer import Writer
+from idios.ledger.migrations import upgrade
+from idios.ledger.opening import OpenedLedger, open_existing, open_ledger
+from idios.ledger.operational import EndedSessions, RunningQuestions, check_idempotency_key, remember_key, was_used
+from idios.ledger.proof import Memory, Proof
+from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
+from idios.ledger.search import check_conditions, check_kinds, check_names, find_entries
+from idios.ledger.spending import Spending, SpendingTracker
+from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, Role, SomeRow, TokenRow
+from idios.ledger.store import DatabaseRowStore, Writer
+from idios.ledger.tokens import LIFETIME, Identity, authenticate_secret, create_token, identify_token
+from idios.ledger.values import (
+    Clock,
+    check_amount,
+    check_name,
+    check_number,
+    check_optional_amount,
+    check_text,
+    system_clock,
+)
+from idios.ledger.verification import LedgerHealth, Verification, rebuild, verify
+from idios.model import Balance, ReleasedTable
+from idios.model.budget import describe_shortage
 
 
-class Ledger(Record):
+class Ledger:
     """A durable record of budgets, charges and answers; made by `Ledger.open`, safe to use from many threads.
 
     >>> with Ledger.open("sqlite://") as ledger:
     ...     _ = ledger.declare(Declaration("people", "2026-11", epsilon=Fraction(1)))
-    ...     charge = ledger.reserve(Request("people", "2026-11", None, "median(income)", Fraction(1, 4)))
+    ...     charge = ledger.reserve(ChargeRequest("people", "2026-11", None, "median(income)", Fraction(1, 4)))
     ...     answer = ledger.release(charge, '{"value": "41320"}')
     ...     ledger.balance("people").epsilon.remaining
     Fraction(3, 4)
     """
 
-    def __init__(self, opened: Opened, clock: Clock) -> None:
-        super().__init__(opened.database, opened.key)
+    def __init__(self, opened: OpenedLedger, clock: Clock) -> None:
         self._opened = opened
+        self._database = opened.database
+        self._key = opened.key
         self._clock = clock
+        self._memory = Memory(opened.key)
+        self._spending = SpendingTracker(opened.database)
+        self.health = LedgerHealth()
         self.running = RunningQuestions(opened.database, clock)
         self.sessions = EndedSessions(opened.database, clock)
 
@@ -91,7 +101,7 @@ class Ledger(Record):
         timeout: float = 30,
     ) -> Ledger:
         """Begin a new ledger where there is none, also where there is a key of a lost one, and record why."""
-        begun = Begun(checked_text("reason", reason))
+        begun = Begun(check_text("reason", reason))
         return cls(open_ledger(url, key_file, timeout=timeout, create=True, begun=begun), clock)
 
     @staticmethod
@@ -100,7 +110,7 @@ class Ledger(Record):
 
         Its chain must be good. On any failure nothing has changed; make a backup all the same.
         """
-        with existing_ledger(url, key_file, timeout) as (database, key):
+        with open_existing(url, key_file, timeout) as (database, key):
             return upgrade(database, key)
 
     def close(self) -> None:
@@ -123,37 +133,37 @@ class Ledger(Record):
         A budget is refused unless it is the recorded one or, after a raise, the one that was declared before.
         """
         with self._writing() as writer:
-            writer.append(rules.declare(writer.book, declaration))
-            return rules.known_dataset(writer.book, declaration.dataset).balance
+            writer.append(rules.declare(writer.store, declaration))
+            return rules.require_dataset(writer.store, declaration.dataset).balance
 
     def raise_budget(self, dataset: str, *, epsilon: Fraction | None = None, delta: Fraction | None = None) -> Balance:
         """Raise a data set's budgets to new totals, on the record; None leaves one as it is."""
-        epsilon, delta = optional_amount("epsilon", epsilon), optional_amount("delta", delta)
+        epsilon, delta = check_optional_amount("epsilon", epsilon), check_optional_amount("delta", delta)
         with self._writing() as writer:
-            writer.append(rules.raise_budget(writer.book, dataset, epsilon, delta))
-            return rules.known_dataset(writer.book, dataset).balance
+            writer.append(rules.raise_budget(writer.store, dataset, epsilon, delta))
+            return rules.require_dataset(writer.store, dataset).balance
 
     def forfeit(self, dataset: str, *, epsilon: Fraction, delta: Fraction = Fraction(0), reason: str) -> Balance:
         """Count amounts as spent, on the record and even beyond the budget.
 
         For what was answered and is not in this chain, such as after a restore from an old backup.
         """
-        epsilon, delta = amount("epsilon", epsilon), amount("delta", delta)
-        checked_text("reason", reason)
+        epsilon, delta = check_amount("epsilon", epsilon), check_amount("delta", delta)
+        check_text("reason", reason)
         with self._writing() as writer:
-            writer.append(rules.forfeit(writer.book, dataset, epsilon, delta, reason))
-            return rules.known_dataset(writer.book, dataset).balance
+            writer.append(rules.forfeit(writer.store, dataset, epsilon, delta, reason))
+            return rules.require_dataset(writer.store, dataset).balance
 
     def retire(self, dataset: str) -> None:
         """Answer nothing about the data set from here on, not even what is stored or being computed."""
         with self._writing() as writer:
-            writer.append(rules.retire(writer.book, dataset))
+            writer.append(rules.retire(writer.store, dataset))
 
     def add_analyst(self, analyst: str) -> None:
         """Make an analyst known; they may ask nothing before a grant."""
-        checked_name("analyst", analyst)
+        check_name("analyst", analyst)
         with self._writing() as writer:
-            writer.append(rules.add_analyst(writer.book, analyst))
+            writer.append(rules.add_analyst(writer.store, analyst))
 
     def grant(
         self, analyst: str, dataset: str, *, epsilon: Fraction | None = None, delta: Fraction | None = None
@@ -162,10 +172,10 @@ class Ledger(Record):
 
         A second grant replaces the totals, also after a withdrawal; what they have spent stays spent.
         """
-        epsilon, delta = optional_amount("epsilon", epsilon), optional_amount("delta", delta)
+        epsilon, delta = check_optional_amount("epsilon", epsilon), check_optional_amount("delta", delta)
         with self._writing() as writer:
-            writer.append(rules.grant(writer.book, analyst, dataset, epsilon, delta))
-            return rules.balance(writer.book, dataset, analyst)
+            writer.append(rules.grant(writer.store, analyst, dataset, epsilon, delta))
+            return rules.get_balance(writer.store, dataset, analyst)
 
     def withdraw(self, analyst: str, dataset: str) -> None:
         """End an analyst's grant: from here on they get nothing about the data set, not even what is stored.
@@ -174,93 +184,84 @@ class Ledger(Record):
         `answers(analyst=...)`: they know them already.
         """
         with self._writing() as writer:
-            writer.append(rules.withdraw(writer.book, analyst, dataset))
+            writer.append(rules.withdraw(writer.store, analyst, dataset))
 
     def issue_token(self, name: str, *, role: Role = Role.ANALYST, lifetime: timedelta = LIFETIME) -> str:
         """Give an analyst, or a controller of any name, a token: this is the only time it can be seen."""
-        secret, issued = new_token(name, role, self._clock(), lifetime)
+        secret, issued = create_token(name, role, self._clock(), lifetime)
         with self._writing() as writer:
-            writer.append(rules.issue_token(writer.book, issued))
+            writer.append(rules.issue_token(writer.store, issued))
         return secret
 
     def revoke_token(self, name: str) -> None:
         """Accept the token of this name (see `tokens`) no longer."""
         with self._writing() as writer:
-            writer.append(rules.revoke_token(writer.book, name))
+            writer.append(rules.revoke_token(writer.store, name))
 
-    def inspected(self, request: Request) -> None:
+    def record_inspection(self, request: ChargeRequest) -> None:
         """Record that the controller looked behind a question; nothing is charged."""
         with self._writing() as writer:
-            writer.append(rules.inspect(writer.book, request))
+            writer.append(rules.inspect(writer.store, request))
 
     # What a question does.
 
-    def price(self, request: Request) -> Price:
+    def price(self, request: ChargeRequest) -> Price:
         """Say whom the request would charge, without charging."""
-        with self._reading() as book:
-            price = rules.price(book, request)
+        with self._reading() as store:
+            price = rules.get_price(store, request)
             try:
-                rules.reserve(book, request)
+                rules.reserve(store, request)
             except BudgetExceeded as error:
-                return replace(price, shortage=shortage(error))
+                return replace(price, shortage=describe_shortage(error))
             return price
 
-    def reserve(self, request: Request, *, once: str | None = None) -> Reservation | StoredAnswer:
+    def reserve(self, request: ChargeRequest, *, idempotency_key: str | None = None) -> Reservation | StoredAnswer:
         """Charge the request, durably, and allow the data to be read; or give the answer that is stored.
 
         An analyst who has not paid for an answer that is stored or being computed is charged on their cap only.
-        BudgetExceeded, and no charge, if a budget does not allow it. `once` is the idempotency key of this
-        request: KeyReused, and no charge, if the caller used it in the last 30 days for another question.
+        BudgetExceeded, and no charge, if a budget does not allow it. KeyReused, and no charge, if the caller used the
+        idempotency key in the last 30 days for another question.
         """
-        if once is not None:
-            checked_request_key(once)
-        settled = self._settled(request, once)
+        if idempotency_key is not None:
+            check_idempotency_key(idempotency_key)
+        settled = self._find_settled(request, idempotency_key)
         if settled is not None:
             return settled
         with self._writing() as writer:
-            repeated = once is not None and seen_before(writer.connection, request, once)
-            fact = rules.reserve(writer.book, request)
+            repeated = idempotency_key is not None and was_used(writer.connection, request, idempotency_key)
+            fact = rules.reserve(writer.store, request)
             writer.append(fact)
             # Only keys of charged requests: a caller who repeats a question, free, could fill the table with new keys.
-            if once is not None and fact is not None and not repeated:
-                remember(writer.connection, request, once, self._clock())
+            if idempotency_key is not None and fact is not None and not repeated:
+                remember_key(writer.connection, request, idempotency_key, self._clock())
             question = self._question(writer, request.key)
             if question.released is not None:
                 return read_answers(writer.connection, self._key, [question])[0]
             return Reservation(request, request.key, question.reserved, joined=not isinstance(fact, Reserved))
 
-    def _settled(self, request: Request, once: str | None) -> StoredAnswer | None:
-        """What needs no write, and so no wait for the writers' lock: a refusal, or an answer that is paid for."""
-        with self._reading() as book:
-            if once is not None:
-                seen_before(book.connection, request, once)
-            if rules.reserve(book, request) is not None:
+    def _find_settled(self, request: ChargeRequest, idempotency_key: str | None) -> StoredAnswer | None:
+        """Refuse or answer what needs no write, and so no wait for the writers' lock: an answer that is paid for."""
+        with self._reading() as store:
+            if idempotency_key is not None:
+                was_used(store.connection, request, idempotency_key)
+            if rules.reserve(store, request) is not None:
                 return None
-            question = book.find(Question, request.key)
+            question = store.get(QuestionRow, request.key)
             if question is None or question.released is None:
                 return None
-            return read_answers(book.connection, self._key, [question])[0]
+            return read_answers(store.connection, self._key, [question])[0]
 
-    def release(self, reservation: Reservation, answer: str) -> StoredAnswer:
-        """Store the answer, durably, and give what may be sent: the first one released for the charge."""
-        if not isinstance(answer, str):
-            raise InvalidInput(f"an answer is released as JSON text, not as {type(answer).__name__}")
+    def release(self, reservation: Reservation, table: ReleasedTable) -> StoredAnswer:
+        """Store the table, durably, and give what may be sent: the first one released for the charge."""
+        if not isinstance(table, ReleasedTable):
+            raise InvalidInput(f"a question is answered with a ReleasedTable, not with {type(table).__name__}")
+        text = table.to_text()
         with self._writing() as writer:
-            entry = writer.append(rules.release(writer.book, reservation, answer))
+            entry = writer.append(rules.release(writer.store, reservation, text))
             request = reservation.request
             if entry is not None and request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
-                return StoredAnswer(
-                    key=reservation.key,
-                    dataset=request.dataset,
-                    version=request.version,
-                    question=request.question,
-                    epsilon=request.epsilon,
-                    delta=request.delta,
-                    answer=answer,
-                    sequence=entry.sequence,
-                    time=entry.time,
-                )
+                return StoredAnswer.of(reservation, text, entry.sequence, entry.time)
             question = self._question(writer, reservation.key)
             return read_answers(writer.connection, self._key, [question])[0]
 
@@ -269,19 +270,138 @@ class Ledger(Record):
         if not isinstance(detail, str):
             raise InvalidInput(f"a failure's detail is text, not {type(detail).__name__}")
         with self._writing() as writer:
-            writer.append(rules.fail(writer.book, reservation, detail))
+            writer.append(rules.fail(writer.store, reservation, detail))
 
     def authenticate(self, secret: str) -> Identity:
         """Say who holds the token; every token that is not valid is refused with the same message."""
-        with self._reading() as book:
-            return shown_token(book, secret, self._clock())
+        with self._reading() as store:
+            return authenticate_secret(store, secret, self._clock())
 
     def identify(self, token: str) -> Identity:
         """Say who holds the token of this public name, for a caller who has shown the token itself before."""
-        with self._reading() as book:
-            return named_token(book, token, self._clock())
+        with self._reading() as store:
+            return identify_token(store, token, self._clock())
+
+    # What was recorded.
+
+    def balance(self, dataset: str, analyst: str | None = None) -> Balance:
+        """Say what a data set has spent over all analysts, or one analyst on it."""
+        with self._reading() as store:
+            return rules.get_balance(store, dataset, analyst)
+
+    def datasets(self) -> list[Declaration]:
+        """List the data sets that are not retired, with their recorded budgets."""
+        return [
+            Declaration(row.dataset, row.version, row.epsilon, row.delta, row.min_epsilon)
+            for row in self._rows(DatasetRow)
+            if row.retired is None
+        ]
+
+    def analysts(self) -> list[str]:
+        """List the analysts."""
+        return [row.analyst for row in self._rows(AnalystRow)]
+
+    def grants(self, analyst: str | None = None) -> list[Balance]:
+        """List every analyst's balance, or one analyst's, on every data set they may ask about."""
+        with self._reading() as store:
+            granted = [row for row in store.list_all(GrantRow, analyst=analyst) if row.withdrawn is None]
+            whole = {row.dataset: row.balance for row in store.list_all(DatasetRow)}
+        return [row.balance.within(whole[row.dataset]) for row in granted]
+
+    def retired(self, dataset: str) -> bool:
+        """Whether a data set is on record and answers nothing more."""
+        check_name("data set", dataset)
+        with self._reading() as store:
+            row = store.get(DatasetRow, dataset)
+        return row is not None and row.retired is not None
+
+    def tokens(self) -> list[TokenRow]:
+        """List the tokens by name; the tokens themselves are not kept."""
+        return self._rows(TokenRow)
+
+    def answers(
+        self,
+        dataset: str | None = None,
+        analyst: str | None = None,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> list[StoredAnswer]:
+        """List the released answers in their order: of a data set, or those an analyst has paid for.
+
+        `after`, or `before` when the newest come first, is the `sequence` of the last answer already seen. What
+        an analyst has paid for stays listed when their grant is withdrawn or the data set retired, as they know
+        it already.
+        """
+        check_names(dataset, analyst)
+        check_number("after", after)
+        if before is not None:
+            check_number("before", before)
+        with self._reading() as store:
+            questions = released_questions(
+                store,
+                dataset=dataset,
+                analyst=analyst,
+                after=after,
+                before=before,
+                limit=limit,
+                newest_first=newest_first,
+            )
+            return read_answers(store.connection, self._key, questions)
+
+    def entries(self, *, after: int = 0, limit: int | None = 100, kinds: tuple[str, ...] = ()) -> list[Entry]:
+        """List entries of the chain in their order, a page at a time."""
+        check_kinds(kinds)
+        with self._database.reading() as connection:
+            return read_entries(connection, after=after, limit=limit, kinds=kinds)
+
+    def search(
+        self,
+        *,
+        text: str = "",
+        kinds: tuple[str, ...] = (),
+        dataset: str | None = None,
+        analyst: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[Entry]:
+        """List the newest entries first: those that contain a text, of some kinds, about a data set or an analyst.
+
+        `before` is the `sequence` of the last entry already seen. Signatures are checked by `verify`, not here.
+        """
+        check_conditions(text=text, kinds=kinds, dataset=dataset, analyst=analyst, before=before, limit=limit)
+        with self._database.reading() as connection:
+            return find_entries(
+                connection, text=text, kinds=kinds, dataset=dataset, analyst=analyst, before=before, limit=limit
+            )
+
+    def spending(self, dataset: str) -> Spending:
+        """Say what was charged to a data set over time and who asked; signatures are checked by `verify`, not here."""
+        return self._spending.read(check_name("data set", dataset))
 
     # What the ledger does for itself and for the server.
+
+    def head(self) -> Anchor:
+        """Give the end of the chain: kept elsewhere, it lets `verify` find a chain that was cut off."""
+        with self._reading() as store:
+            store.proof.check_seal()
+            return store.proof.head
+
+    def verify(self, anchor: Anchor | None = None) -> Verification:
+        """Check every entry's signature, the anchor if given, and the tables and their proof against the chain."""
+        with self.health.mark_verifying(), self._database.reading() as connection:
+            verification = verify(connection, self._key, anchor)
+        self.health.note(verification)
+        return verification
+
+    def check(self) -> None:
+        """Refuse a ledger that cannot be written, or with any fault that can be found without reading the whole chain.
+
+        It checks the end of the chain, that this follows from the last one seen, the proof, and every permission.
+        """
+        self.health.check(self._database, self._reading)
 
     def rebuild(self, anchor: Anchor | None = None) -> None:
         """Make the tables and their proof anew from the chain, which must be good; the chain is not touched.
@@ -289,18 +409,8 @@ class Ledger(Record):
         It needs an anchor where the proof is not the one of this end of the chain: entries may have been cut off.
         """
         with self._writing() as writer:
-            if anchor is None and not writer.proof.sealed:
-                raise LedgerTampered(
-                    f"the proof of the tables is not the one of entry {writer.proof.head.sequence}, the last: entries "
-                    "may have been cut off; give the newest anchor that you have, or restore a backup"
-                )
-            result = replay(writer.connection, self._key, anchor)
-            if result.problem is not None:
-                raise LedgerTampered(
-                    f"the tables cannot be made from this chain: entry {result.sequence} {result.problem}"
-                )
-            replace_rows(writer.connection, self._key, result.head, result.book.rows)
-        self.trouble = None
+            rebuild(writer, self._key, anchor)
+        self.health.trouble = None
 
     def backup(self, path: str | Path) -> Verification:
         """Copy an SQLite ledger into a new file while others write it, and say what the copy holds.
@@ -313,16 +423,31 @@ class Ledger(Record):
         """Give a secret of 32 bytes for one purpose, always the same; it tells nothing about the ledger's key."""
         return derive(self._key, purpose)
 
+    def _rows(self, row: type[SomeRow]) -> list[SomeRow]:
+        with self._reading() as store:
+            return store.list_all(row)
+
+    @contextmanager
+    def _reading(self) -> Iterator[DatabaseRowStore]:
+        """One consistent view of the rows, each with its proof."""
+        with self.health.watch():
+            # Before the view is taken: another thread may learn of a newer end meanwhile.
+            known = self._memory.known
+            with self._database.reading() as connection:
+                proof = Proof(connection, self._memory, known)
+                yield DatabaseRowStore(connection, proof)
+            proof.learn()
+
     @contextmanager
     def _writing(self) -> Iterator[Writer]:
-        with self._watched():
+        with self.health.watch():
             with self._database.writing() as connection:
                 writer = Writer(connection, self._memory, self._clock)
                 yield writer
             writer.proof.learn()  # only what was committed is known
 
-    def _question(self, writer: Writer, key: str) -> Question:
-        found = writer.book.find(Question, key)
-        if found is None:
+    def _question(self, writer: Writer, key: str) -> QuestionRow:
+        row = writer.store.get(QuestionRow, key)
+        if row is None:
             raise LedgerError("the question was not recorded")
-        return found
+        return row

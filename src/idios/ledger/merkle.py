@@ -45,29 +45,29 @@ class Tree:
         self._changed: dict[int, bytes] = {}
 
     def get(self, tag: bytes) -> bytes | None:
-        """The value under the tag, if there is one."""
-        leaf, own = self._leaf(_leaf_of(tag)), tag[_OWN:]
-        at = _position(leaf, own)
+        """Return the value under the tag, if there is one."""
+        leaf, own = self._leaf(_get_leaf_number(tag)), tag[_OWN:]
+        at = _find_slot(leaf, own)
         return leaf[at + len(own) : at + _SLOT] if leaf.startswith(own, at) else None
 
     def put(self, tag: bytes, value: bytes) -> None:
         """Keep the value under the tag."""
-        number, own = _leaf_of(tag), tag[_OWN:]
+        number, own = _get_leaf_number(tag), tag[_OWN:]
         leaf = self._leaf(number)
-        at = _position(leaf, own)
+        at = _find_slot(leaf, own)
         after = at + _SLOT if leaf.startswith(own, at) else at
         self._changed[number] = leaf[:at] + own + value + leaf[after:]
 
     def flush(self) -> dict[int, bytes]:
-        """The pages that changed, without the root, which is brought up to them."""
+        """Return the pages that changed, without the root, and bring the root up to them."""
         written = self._changed
         nodes: dict[int, bytes] = {}
         for number, leaf in written.items():
             above, place = divmod(number - 1 - FANOUT, FANOUT)
             node = nodes.get(above + 1) or self._node(above)
-            nodes[above + 1] = _replaced(node, place, self._digest(number, leaf))
+            nodes[above + 1] = _replace_digest(node, place, self._digest(number, leaf))
         for number, node in nodes.items():
-            self.root = _replaced(self.root, number - 1, self._digest(number, node))
+            self.root = _replace_digest(self.root, number - 1, self._digest(number, node))
         self._changed = {}
         return written | nodes
 
@@ -99,12 +99,12 @@ class Tree:
         return digest
 
 
-def _leaf_of(tag: bytes) -> int:
+def _get_leaf_number(tag: bytes) -> int:
     return 1 + FANOUT + (int.from_bytes(tag[:PLACE]) >> 4)
 
 
-def _position(leaf: bytes, own: bytes) -> int:
-    """Where the tag stands or would stand in the leaf."""
+def _find_slot(leaf: bytes, own: bytes) -> int:
+    """Say where the tag stands or would stand in the leaf."""
     low, high = 0, len(leaf) // _SLOT
     while low < high:
         middle = (low + high) // 2
@@ -115,5 +115,5 @@ def _position(leaf: bytes, own: bytes) -> int:
     return low * _SLOT
 
 
-def _replaced(page: bytes, place: int, digest: bytes) -> bytes:
+def _replace_digest(page: bytes, place: int, digest: bytes) -> bytes:
     return page[: place * DIGEST] + digest + page[(place + 1) * DIGEST :]

@@ -18,20 +18,17 @@ from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from idios.errors import InvalidInput, LedgerUnavailable, WrongLedgerKey
-from idios.ledger.chain import BEGINNING, START, Anchor, fits, next_entry
-from idios.ledger.codec import to_plain
+from idios.ledger.chain import BEGINNING, START, Anchor, append_entry, is_signed, read_entries, read_last
 from idios.ledger.database import Database
+from idios.ledger.engines import get_file, is_in_memory, open_postgresql, open_sqlite
 from idios.ledger.facts import Begun
-from idios.ledger.key import Hold, create_key, new_key, read_key
-from idios.ledger.names import moment, system_clock
-from idios.ledger.postgresql import open_postgresql
+from idios.ledger.key import Hold, create_key, generate_key, read_key
 from idios.ledger.proof import write_proof
-from idios.ledger.sqlite import file_of, in_memory, open_sqlite
-from idios.ledger.tables import APPEND, last_entries, read_entries
+from idios.ledger.values import format_time, system_clock
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedLedger:
     """A ledger's database and key, and the hold on it while it is open (None in memory)."""
 
     database: Database
@@ -53,16 +50,16 @@ def open_ledger(
     create: bool,
     begun: Begun | None = None,
     any_format: bool = False,
-) -> Opened:
-    """The ledger at the address; a new one where there is neither ledger nor key, if `create` says so.
+) -> OpenedLedger:
+    """Open the ledger at the address; make a new one where there is neither ledger nor key, if `create` says so.
 
     With `begun` there must be no ledger: a new one is made, also where there is a key, and begins with that entry.
     """
-    address = ledger_address(url)
-    path, volatile = key_path(address, key_file), in_memory(address)
+    address = parse_address(url)
+    path, volatile = locate_key(address, key_file), is_in_memory(address)
     # The key first: a process that makes a ledger makes its file before its key.
-    if create and begun is None and not volatile and path is not None and path.exists() and _lacks_file(address):
-        raise _lost(path, str(file_of(address)))
+    if create and begun is None and not volatile and path is not None and path.exists() and _is_file_missing(address):
+        raise _make_lost_error(path, str(get_file(address)))
     database = _open_database(address, timeout=timeout, create=create)
     try:
         key = None
@@ -75,17 +72,17 @@ def open_ledger(
         if not any_format:
             database.check_format()
         if volatile and key is not None:
-            return Opened(database, key, None)
+            return OpenedLedger(database, key, None)
         assert path is not None
-        return Opened(database, _read_key(database, path), Hold(path))
+        return OpenedLedger(database, _read_key(database, path), Hold(path))
     except BaseException:
         database.close()
         raise
 
 
 @contextmanager
-def existing_ledger(url: str, key_file: str | Path | None, timeout: float = 30) -> Iterator[tuple[Database, bytes]]:
-    """The database and key of a ledger that exists, of whatever format; closed in the end."""
+def open_existing(url: str, key_file: str | Path | None, timeout: float = 30) -> Iterator[tuple[Database, bytes]]:
+    """Open the database and key of a ledger that exists, of whatever format, and close them in the end."""
     opened = open_ledger(url, key_file, timeout=timeout, create=False, any_format=True)
     try:
         yield opened.database, opened.key
@@ -102,7 +99,7 @@ def _open_database(address: URL, *, timeout: float, create: bool) -> Database:
 
 
 def _create(database: Database, path: Path | None, begun: Begun | None, *, key_may_exist: bool) -> bytes | None:
-    """The key of the ledger that is made; None if another process made one meanwhile."""
+    """Make a ledger and return its key; None if another process made one meanwhile."""
     keys: list[bytes] = []
     made = False
 
@@ -111,13 +108,12 @@ def _create(database: Database, path: Path | None, begun: Begun | None, *, key_m
         key = None if path is None else read_key(path)
         if key is not None and not key_may_exist:
             assert path is not None
-            raise _lost(path, database.place)
+            raise _make_lost_error(path, database.place)
         if key is None:
-            key, made = (new_key(), False) if path is None else create_key(path)
+            key, made = (generate_key(), False) if path is None else create_key(path)
         head = START
         if begun is not None:
-            entry = next_entry(key, START, moment(system_clock()), begun)
-            connection.execute(APPEND, to_plain(entry))
+            entry = append_entry(connection, key, START, format_time(system_clock()), begun)
             head = Anchor(entry.sequence, entry.mac)
         write_proof(connection, key, head, ())
         keys.append(key)
@@ -131,7 +127,7 @@ def _create(database: Database, path: Path | None, begun: Begun | None, *, key_m
     return keys[0] if keys else None
 
 
-def _lost(path: Path, place: str) -> LedgerUnavailable:
+def _make_lost_error(path: Path, place: str) -> LedgerUnavailable:
     return LedgerUnavailable(
         f"there is no ledger in {place}, but its key {path} is there: a ledger was lost, or the address is another. A "
         "new one would forget all that was spent. Check the address, put a backup back with `idios ledger restore`, or "
@@ -139,20 +135,20 @@ def _lost(path: Path, place: str) -> LedgerUnavailable:
     )
 
 
-def _lacks_file(address: URL) -> bool:
-    return address.get_backend_name() == "sqlite" and not file_of(address).exists()
+def _is_file_missing(address: URL) -> bool:
+    return address.get_backend_name() == "sqlite" and not get_file(address).exists()
 
 
 def _read_key(database: Database, path: Path) -> bytes:
     key = read_key(path)
     with database.reading() as connection:
         if key is None:
-            last = last_entries(connection, 1)
+            last = read_last(connection, 1)
             raise WrongLedgerKey(
                 f"the ledger {database.place} has {last[0].sequence if last else 0} entries, but its key file {path} "
                 "is missing; restore the key file, a new key cannot sign an old chain"
             )
-        if not _proves_key(connection, key):
+        if not _is_signed_with(connection, key):
             raise WrongLedgerKey(
                 f"the key in {path} is not the one that signed the ledger {database.place}: "
                 "neither its first nor its last entry fits; use the ledger's own key file"
@@ -160,20 +156,20 @@ def _read_key(database: Database, path: Path) -> bytes:
     return key
 
 
-def _proves_key(connection: Connection, key: bytes) -> bool:
+def _is_signed_with(connection: Connection, key: bytes) -> bool:
     """Whether the last or the first entry is signed with the key; true of an empty chain.
 
     One of the two is enough, so that a ledger that was tampered with can still be opened and verified.
     """
-    last, first = last_entries(connection, 2), read_entries(connection, after=0, limit=1)
+    last, first = read_last(connection, 2), read_entries(connection, after=0, limit=1)
     if not last or not first:
         return not last
     previous = last[1].mac if len(last) > 1 else BEGINNING
-    return fits(key, previous, last[0]) or fits(key, BEGINNING, first[0])
+    return is_signed(key, previous, last[0]) or is_signed(key, BEGINNING, first[0])
 
 
-def ledger_address(url: str) -> URL:
-    """The address, refused unless it is one of a ledger."""
+def parse_address(url: str) -> URL:
+    """Parse the address; refuse one that is not of a ledger."""
     try:
         address = make_url(url)
         known = address.drivername in ("sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg")
@@ -187,10 +183,10 @@ def ledger_address(url: str) -> URL:
     return address
 
 
-def key_path(address: URL, key_file: str | Path | None) -> Path | None:
-    """Where the ledger's key is kept; None for one in memory."""
+def locate_key(address: URL, key_file: str | Path | None) -> Path | None:
+    """Say where the ledger's key is kept; None for one in memory."""
     if key_file is not None:
         return Path(key_file).resolve()
     if address.get_backend_name() != "sqlite":
         raise InvalidInput("a ledger in PostgreSQL needs key_file: its key is kept outside the database")
-    return None if in_memory(address) else file_of(address).with_suffix(".key")
+    return None if is_in_memory(address) else get_file(address).with_suffix(".key")

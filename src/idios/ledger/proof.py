@@ -2,7 +2,7 @@
 
 Rules:
 
-1. Every derived row is in a Merkle tree (merkle.py), by its table and identity, with a digest of all it says. A row
+1. Every derived row is in a Merkle tree (merkle.py), by its table and primary key, with a digest of all it says. A row
    that was changed, added or removed does not agree with the tree.
 2. The tree's root is sealed together with the end of the chain, in the transaction that appends there. An older tree is
    not the one of this end, so that rows that were true once cannot be put back.
@@ -22,19 +22,20 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, select, text
 
+from idios.codec import canonical, field_types
 from idios.errors import LedgerTampered
-from idios.ledger.chain import BEGINNING, START, Anchor, fits
-from idios.ledger.codec import Plain, canonical, fields_of, to_plain
+from idios.ledger.chain import BEGINNING, START, Anchor, is_signed, read_entries, read_last
 from idios.ledger.key import derive
 from idios.ledger.merkle import DIGEST, EMPTY, PLACE, TAG, TOP, Tree
-from idios.ledger.rows import ROWS, Row, SomeRow, identity_of
-from idios.ledger.tables import VERIFY, entries, last_entries, merkle, read_entries, read_row
+from idios.ledger.state import ROWS, DerivedRow, PrimaryKey, SomeRow, get_primary_key
+from idios.ledger.tables import VERIFY, entries, merkle, read_row
+from idios.ledger.values import RECORDS, Plain
 
 PAGE = 1000
 CACHED = 8192
 ENDS = 64
 _COUNT = 8
-_SEAL = 32
+_SEAL_LENGTH = 32
 _ROOT = len(EMPTY) + _COUNT * len(ROWS)
 
 _last = select(entries).order_by(entries.c.sequence.desc()).limit(1).subquery()
@@ -64,7 +65,7 @@ class Root:
 
     @classmethod
     def read(cls, content: bytes) -> Root:
-        """The root behind its content, whatever follows it."""
+        """Read the root behind its content, whatever follows it."""
         counts = (content[at : at + _COUNT] for at in range(len(EMPTY), _ROOT, _COUNT))
         return cls(content[: len(EMPTY)], tuple(int.from_bytes(count) for count in counts))
 
@@ -72,7 +73,7 @@ class Root:
 @dataclass(frozen=True, slots=True)
 class _Known:
     columns: tuple[Plain, ...]
-    row: Row
+    row: DerivedRow
     digest: bytes
 
 
@@ -84,22 +85,22 @@ class Memory:
         self.secret = derive(key, "rows")
         self.pages: dict[bytes, bytes] = {}
         # Rows by their place, with the columns and the digest that were proved; parsing and hashing cost most.
-        self.rows: dict[tuple[type[Row], tuple[str, ...]], _Known] = {}
-        self._tags: dict[tuple[type[Row], tuple[str, ...]], bytes] = {}
+        self.rows: dict[tuple[type[DerivedRow], PrimaryKey], _Known] = {}
+        self._tags: dict[tuple[type[DerivedRow], PrimaryKey], bytes] = {}
         self.known: Anchor | None = None
         # The last ends that this process has read or written, with the root that each was sealed with.
         self._roots: dict[Anchor, Root] = {}
         self._lock = Lock()
 
-    def tag(self, row: type[Row], identity: tuple[str, ...]) -> bytes:
-        """Where the row stands in the tree."""
-        known = self._tags.get((row, identity))
+    def get_tag(self, row: type[DerivedRow], key: PrimaryKey) -> bytes:
+        """Say where the row stands in the tree."""
+        known = self._tags.get((row, key))
         if known is None:
-            known = self._tags[row, identity] = _tag(self.secret, row, identity)
+            known = self._tags[row, key] = _make_tag(self.secret, row, key)
         return known
 
-    def root_of(self, head: Anchor) -> Root | None:
-        """The root that was sealed with this end of the chain, if this process knows it."""
+    def get_root(self, head: Anchor) -> Root | None:
+        """Return the root that was sealed with this end of the chain, if this process knows it."""
         return self._roots.get(head)
 
     def keep(self, head: Anchor, root: Root) -> None:
@@ -128,7 +129,7 @@ class Proof:
         self._sealed: Any
         self._sealed, sequence, mac = connection.execute(_END).one()
         self.head = START if sequence is None else Anchor(sequence, mac)
-        self._root = memory.root_of(self.head)
+        self._root = memory.get_root(self.head)
         if self.head != known and (self._root is None or (known is not None and self.head.sequence <= known.sequence)):
             _follow(connection, memory.key, known, self.head)
         self._tree: Tree | None = None
@@ -145,10 +146,10 @@ class Proof:
     @property
     def sealed(self) -> bool:
         """Whether the stored root is the one of this end of the chain."""
-        found = self._sealed
-        if not isinstance(found, bytes) or len(found) != _ROOT + _SEAL:
+        content = self._sealed
+        if not isinstance(content, bytes) or len(content) != _ROOT + _SEAL_LENGTH:
             return False
-        return hmac.compare_digest(_sealed(self._memory.secret, self.head, Root.read(found)), found)
+        return hmac.compare_digest(_seal(self._memory.secret, self.head, Root.read(content)), content)
 
     def check_seal(self) -> None:
         """Refuse a stored root that is not the one of this end of the chain, also where the process remembers it."""
@@ -158,44 +159,44 @@ class Proof:
                 f"are older or newer than the chain, or were changed; {VERIFY}"
             )
 
-    def read(self, row: type[SomeRow], identity: tuple[str, ...], found: Sequence[Plain] | None) -> SomeRow | None:
-        """The row behind the columns that were found in its table, or None; refused unless that is what was signed."""
-        expected = self._rows.get(self._memory.tag(row, identity))
-        if found is None:
+    def read(self, row: type[SomeRow], key: PrimaryKey, columns: Sequence[Plain] | None) -> SomeRow | None:
+        """Return the row behind the columns of its table, or None; refuse what is not what was signed."""
+        expected = self._rows.get(self._memory.get_tag(row, key))
+        if columns is None:
             if expected is None:
                 return None
-            raise _unproved(row, identity, "lacks one that was signed")
-        known = self._memory.rows.get((row, identity))
-        if known is not None and known.digest == expected and known.columns == tuple(found):
+            raise _make_row_error(row, key, "lacks one that was signed")
+        known = self._memory.rows.get((row, key))
+        if known is not None and known.digest == expected and known.columns == tuple(columns):
             assert isinstance(known.row, row)
             return known.row
-        read = read_row(row, dict(zip(fields_of(row), found, strict=True)))
+        derived = read_row(row, dict(zip(field_types(row), columns, strict=True)))
         if expected is None:
-            raise _unproved(row, identity, "has one that was not signed")
-        if not hmac.compare_digest(_digest(self._memory.secret, row, found), expected):
-            raise _unproved(row, identity, "has one that is not what was signed")
-        self._memory.rows[row, identity] = _Known(tuple(found), read, expected)
-        return read
+            raise _make_row_error(row, key, "has one that was not signed")
+        if not hmac.compare_digest(_make_digest(self._memory.secret, row, columns), expected):
+            raise _make_row_error(row, key, "has one that is not what was signed")
+        self._memory.rows[row, key] = _Known(tuple(columns), derived, expected)
+        return derived
 
-    def check_count(self, row: type[Row], found: int) -> None:
+    def check_count(self, row: type[DerivedRow], count: int) -> None:
         """Refuse a table of which rows were removed; those that are there were checked."""
         expected = self.root.counts[ROWS.index(row)]
-        if found != expected:
-            raise LedgerTampered(f"the ledger's table of {row.table} has {found} rows of {expected}; {VERIFY}")
+        if count != expected:
+            raise LedgerTampered(f"the ledger's table of {row.table} has {count} rows of {expected}; {VERIFY}")
 
-    def put(self, row: Row, columns: Sequence[Plain], *, added: bool) -> None:
+    def put(self, row: DerivedRow, columns: Sequence[Plain], *, added: bool) -> None:
         """Let the tree follow a row that is added or changed; `write` makes it durable."""
-        identity, digest = identity_of(row), _digest(self._memory.secret, type(row), columns)
-        self._rows.put(self._memory.tag(type(row), identity), digest)
-        self._memory.rows[type(row), identity] = _Known(tuple(columns), row, digest)
+        key, digest = get_primary_key(row), _make_digest(self._memory.secret, type(row), columns)
+        self._rows.put(self._memory.get_tag(type(row), key), digest)
+        self._memory.rows[type(row), key] = _Known(tuple(columns), row, digest)
         if added:
-            self._root = _counted(self.root, type(row))
+            self._root = _count_row(self.root, type(row))
 
     def write(self, head: Anchor) -> None:
         """Seal the tree as it is now with a new end of the chain."""
         pages = self._rows.flush()
         self.head, self._root = head, Root(self._rows.root, self.root.counts)
-        pages[TOP] = _sealed(self._memory.secret, self.head, self._root)
+        pages[TOP] = _seal(self._memory.secret, self.head, self._root)
         _write(self._connection, pages)
         self._memory.keep(self.head, self._root)
 
@@ -214,17 +215,17 @@ class Proof:
         return content if isinstance(content, bytes) else None  # SQLite keeps a text in a column of bytes
 
 
-def write_proof(connection: Connection, key: bytes, head: Anchor, rows: Iterable[Row]) -> None:
+def write_proof(connection: Connection, key: bytes, head: Anchor, rows: Iterable[DerivedRow]) -> None:
     """Make the whole proof anew, for rows that were made from the chain up to this end."""
     connection.execute(delete(merkle))
-    _write(connection, _pages(key, head, rows))
+    _write(connection, _build_pages(key, head, rows))
 
 
-def compare_proof(connection: Connection, key: bytes, head: Anchor, rows: Iterable[Row]) -> str | None:
-    """What is wrong with the stored proof of these rows, if anything is."""
-    expected = _pages(key, head, rows)
-    found = {row.page: row.content for row in connection.execute(select(merkle))}
-    differing = [page for page in sorted(expected.keys() | found.keys()) if expected.get(page) != found.get(page)]
+def compare_proof(connection: Connection, key: bytes, head: Anchor, rows: Iterable[DerivedRow]) -> str | None:
+    """Say what is wrong with the stored proof of these rows, if anything is."""
+    expected = _build_pages(key, head, rows)
+    stored = {row.page: row.content for row in connection.execute(select(merkle))}
+    differing = [page for page in sorted(expected.keys() | stored.keys()) if expected.get(page) != stored.get(page)]
     if not differing:
         return None
     if differing == [TOP]:
@@ -234,44 +235,44 @@ def compare_proof(connection: Connection, key: bytes, head: Anchor, rows: Iterab
     return f"the proof of the tables is not what the chain says, from page {differing[0]} on"
 
 
-def _pages(key: bytes, head: Anchor, rows: Iterable[Row]) -> dict[int, bytes]:
+def _build_pages(key: bytes, head: Anchor, rows: Iterable[DerivedRow]) -> dict[int, bytes]:
     secret, counts = derive(key, "rows"), dict.fromkeys(ROWS, 0)
     tree = Tree(secret, EMPTY, lambda _: None, {})
     for row in rows:
-        columns = tuple(to_plain(row).values())
-        tree.put(_tag(secret, type(row), identity_of(row)), _digest(secret, type(row), columns))
+        columns = tuple(RECORDS.to_json(row).values())
+        tree.put(_make_tag(secret, type(row), get_primary_key(row)), _make_digest(secret, type(row), columns))
         counts[type(row)] += 1
     pages = tree.flush()
-    return pages | {TOP: _sealed(secret, head, Root(tree.root, tuple(counts.values())))}
+    return pages | {TOP: _seal(secret, head, Root(tree.root, tuple(counts.values())))}
 
 
 def _write(connection: Connection, pages: dict[int, bytes]) -> None:
     connection.execute(_WRITE, [{"page": number, "content": content} for number, content in pages.items()])
 
 
-def _tag(secret: bytes, row: type[Row], identity: tuple[str, ...]) -> bytes:
+def _make_tag(secret: bytes, row: type[DerivedRow], key: PrimaryKey) -> bytes:
     # A question and the payments for it, which are written together, share a leaf.
-    leaf = hmac.digest(secret, b"leaf " + identity[0].encode("utf-8", "surrogatepass"), "sha256")[:PLACE]
-    own = hmac.digest(secret, b"row " + canonical([row.table, *identity]).encode("ascii"), "sha256")
+    leaf = hmac.digest(secret, b"leaf " + str(key[0]).encode("utf-8", "surrogatepass"), "sha256")[:PLACE]
+    own = hmac.digest(secret, b"row " + canonical([row.table, *key]).encode("ascii"), "sha256")
     return leaf + own[: TAG - PLACE]
 
 
-def _digest(secret: bytes, row: type[Row], columns: Sequence[Plain]) -> bytes:
-    said = canonical([row.table, *columns])
-    return hmac.digest(secret, b"is " + said.encode("ascii"), "sha256")[:DIGEST]
+def _make_digest(secret: bytes, row: type[DerivedRow], columns: Sequence[Plain]) -> bytes:
+    content = canonical([row.table, *columns])
+    return hmac.digest(secret, b"is " + content.encode("ascii"), "sha256")[:DIGEST]
 
 
-def _unproved(row: type[Row], identity: tuple[str, ...], problem: str) -> LedgerTampered:
-    named = " ".join(part[:64] for part in identity)
+def _make_row_error(row: type[DerivedRow], key: PrimaryKey, problem: str) -> LedgerTampered:
+    named = " ".join(str(part)[:64] for part in key)
     return LedgerTampered(f"the ledger's table of {row.table} {problem}: {named}; {VERIFY}")
 
 
-def _sealed(secret: bytes, head: Anchor, root: Root) -> bytes:
+def _seal(secret: bytes, head: Anchor, root: Root) -> bytes:
     content = root.content
     return content + hmac.digest(secret, b"root of %s " % str(head).encode("ascii") + content, "sha256")
 
 
-def _counted(root: Root, row: type[Row]) -> Root:
+def _count_row(root: Root, row: type[DerivedRow]) -> Root:
     place = ROWS.index(row)
     counts = (*root.counts[:place], root.counts[place] + 1, *root.counts[place + 1 :])
     return Root(root.digests, counts)
@@ -280,8 +281,8 @@ def _counted(root: Root, row: type[Row]) -> Root:
 def _follow(connection: Connection, key: bytes, known: Anchor | None, head: Anchor) -> None:
     """Refuse an end of the chain that is not signed with the key or does not follow from one that was seen."""
     if known is None:
-        last = last_entries(connection, 2)
-        if last and not fits(key, last[1].mac if len(last) > 1 else BEGINNING, last[0]):
+        last = read_last(connection, 2)
+        if last and not is_signed(key, last[1].mac if len(last) > 1 else BEGINNING, last[0]):
             raise LedgerTampered(
                 f"entry {head.sequence}, the ledger's last, is not signed with this key: it was changed, or "
                 f"written with another key; {VERIFY}"
@@ -294,7 +295,7 @@ def _follow(connection: Connection, key: bytes, known: Anchor | None, head: Anch
         )
     while page := read_entries(connection, after=known.sequence, limit=PAGE):
         for entry in page:
-            if entry.sequence != known.sequence + 1 or not fits(key, known.mac, entry):
+            if entry.sequence != known.sequence + 1 or not is_signed(key, known.mac, entry):
                 raise LedgerTampered(
                     f"entry {entry.sequence} of the ledger is not signed as the one after entry {known.sequence} that "
                     f"was there before: it was changed, or the ledger was replaced by another copy; {VERIFY}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
+from idios.codec import canonical
 from idios.errors import InvalidInput
-from idios.ledger.amounts import amount, stored
-from idios.ledger.codec import canonical
-from idios.ledger.names import checked_name
+from idios.ledger.values import check_amount, check_name, encode_amount
+from idios.model import ReleasedAnswer, ReleasedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +24,17 @@ class Declaration:
     min_epsilon: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        checked_name("data set", self.dataset)
-        checked_name("version", self.version)
+        check_name("data set", self.dataset)
+        check_name("version", self.version)
         for name in ("epsilon", "delta", "min_epsilon"):
-            object.__setattr__(self, name, amount(name, getattr(self, name)))
+            object.__setattr__(self, name, check_amount(name, getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ChargeRequest:
     """One question in normal form, its cost, and who asks; the controller is `analyst=None`.
 
-    >>> Request("people", "2026-11", "ada", "median(income)", Fraction(1, 2)).key[:8]
+    >>> ChargeRequest("people", "2026-11", "ada", "median(income)", Fraction(1, 2)).key[:8]
     '40290d30'
     """
 
@@ -45,19 +46,19 @@ class Request:
     delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        checked_name("data set", self.dataset)
-        checked_name("version", self.version)
+        check_name("data set", self.dataset)
+        check_name("version", self.version)
         if self.analyst is not None:
-            checked_name("analyst", self.analyst)
+            check_name("analyst", self.analyst)
         if not isinstance(self.question, str) or not self.question:
             raise InvalidInput("a request needs the question's normal form as text")
         for name in ("epsilon", "delta"):
-            object.__setattr__(self, name, amount(name, getattr(self, name)))
+            object.__setattr__(self, name, check_amount(name, getattr(self, name)))
 
     @property
     def key(self) -> str:
         """The digest of what makes two requests one question: data set, version, normal form, ε, δ; not who asks."""
-        facts = [self.dataset, self.version, self.question, stored(self.epsilon), stored(self.delta)]
+        facts = [self.dataset, self.version, self.question, encode_amount(self.epsilon), encode_amount(self.delta)]
         return hashlib.sha256(canonical(facts).encode("ascii")).hexdigest()
 
 
@@ -68,15 +69,15 @@ class Reservation:
     `joined`: the data set was charged earlier, by a request whose answer was lost or is being computed.
     """
 
-    request: Request
+    request: ChargeRequest
     key: str
     sequence: int
     joined: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoredAnswer:
-    """The one answer ever sent for a charge, byte for byte as it was released."""
+    """The one answer ever sent for a charge; ``text`` is its table byte for byte as it was released."""
 
     key: str
     dataset: str
@@ -84,9 +85,41 @@ class StoredAnswer:
     question: str
     epsilon: Fraction
     delta: Fraction
-    answer: str
+    text: str
     sequence: int
     time: str
+
+    @classmethod
+    def of(cls, reservation: Reservation, text: str, sequence: int, time: str) -> StoredAnswer:
+        """Make the answer to what was reserved, released by the entry of this number and time."""
+        request = reservation.request
+        return cls(
+            key=reservation.key,
+            dataset=request.dataset,
+            version=request.version,
+            question=request.question,
+            epsilon=request.epsilon,
+            delta=request.delta,
+            text=text,
+            sequence=sequence,
+            time=time,
+        )
+
+    @property
+    def id(self) -> str:
+        """The id of the answer."""
+        return self.key[:16]
+
+    @cached_property
+    def table(self) -> ReleasedTable:
+        """What was released, read when it is needed: a long table takes time to read."""
+        return ReleasedTable.from_text(self.text)
+
+    @property
+    def released(self) -> ReleasedAnswer:
+        """The table with its place in the ledger and what it cost, as it is listed."""
+        facts = {name: getattr(self, name) for name in ("sequence", "id", "time", "epsilon", "delta")}
+        return ReleasedAnswer(**vars(self.table), **facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from threading import Lock
 from sqlalchemy import Connection
 
 from idios.errors import LedgerTampered
-from idios.ledger.chain import START, Anchor, Entry
+from idios.ledger.chain import START, Anchor, Entry, read_entries, read_numbered
 from idios.ledger.database import Database
 from idios.ledger.facts import Forfeited, Reserved
-from idios.ledger.tables import VERIFY, numbered_entries, read_entries
+from idios.ledger.tables import VERIFY
 
 PAGE = 1000
 STEPS = 300
@@ -49,7 +49,7 @@ class Spending:
     charges: Mapping[str | None, int] = field(default_factory=dict)
 
 
-class SpendingSoFar:
+class SpendingTracker:
     """The charges of every data set, added up as far as the chain was read."""
 
     def __init__(self, database: Database) -> None:
@@ -58,16 +58,16 @@ class SpendingSoFar:
         self._read = START
         self._tallies: dict[str, _Tally] = {}
 
-    def of(self, dataset: str) -> Spending:
-        """What was charged to the data set up to now."""
+    def read(self, dataset: str) -> Spending:
+        """Say what was charged to the data set up to now."""
         with self._lock, self._database.reading() as connection:
             self._read_on(connection)
             tally = self._tallies.get(dataset)
-            return Spending() if tally is None else tally.spending()
+            return Spending() if tally is None else tally.sum_up()
 
     def _read_on(self, connection: Connection) -> None:
         number = self._read.sequence
-        last = numbered_entries(connection, {number}).get(number)
+        last = read_numbered(connection, {number}).get(number)
         if last is None or last.mac != self._read.mac:
             self._read, self._tallies = START, {}
         while page := read_entries(connection, after=self._read.sequence, limit=PAGE, kinds=_KINDS):
@@ -81,10 +81,10 @@ class SpendingSoFar:
         except ValueError as error:
             raise LedgerTampered(f"entry {entry.sequence} cannot be read ({error}); {VERIFY}") from error
         assert isinstance(fact, Reserved | Forfeited)
-        asked = fact.analyst if isinstance(fact, Reserved) else None
+        analyst = fact.analyst if isinstance(fact, Reserved) else None
         if fact.dataset not in self._tallies:
             self._tallies[fact.dataset] = _Tally(entry.time)
-        self._tallies[fact.dataset].add(entry.time, asked, fact.epsilon)
+        self._tallies[fact.dataset].add(entry.time, analyst, fact.epsilon)
 
 
 class _Tally:
@@ -97,22 +97,22 @@ class _Tally:
         self._epsilon: dict[str | None, Fraction] = {}
         self._charges: dict[str | None, int] = {}
 
-    def add(self, time: str, asked: str | None, epsilon: Fraction) -> None:
+    def add(self, time: str, analyst: str | None, epsilon: Fraction) -> None:
         """Count one more charge."""
-        self._charges[asked] = self._charges.get(asked, 0) + 1
-        _add(self._epsilon, {asked: epsilon})
+        self._charges[analyst] = self._charges.get(analyst, 0) + 1
+        _add(self._epsilon, {analyst: epsilon})
         if self._last == self._each:
             if len(self._steps) == STEPS:
                 self._join_pairs()
             self._steps.append((time, {}))
             self._last = 0
         paid = self._steps[-1][1]
-        _add(paid, {asked: epsilon})
+        _add(paid, {analyst: epsilon})
         self._steps[-1] = (time, paid)
         self._last += 1
 
-    def spending(self) -> Spending:
-        """What it amounts to now."""
+    def sum_up(self) -> Spending:
+        """Say what it amounts to now."""
         steps = tuple(Step(time, dict(paid)) for time, paid in self._steps)
         return Spending(self._began, steps, dict(self._epsilon), dict(self._charges))
 
@@ -126,5 +126,5 @@ class _Tally:
 
 
 def _add(sums: dict[str | None, Fraction], more: Mapping[str | None, Fraction]) -> None:
-    for asked, epsilon in more.items():
-        sums[asked] = sums.get(asked, Fraction(0)) + epsilon
+    for analyst, epsilon in more.items():
+        sums[analyst] = sums.get(analyst, Fraction(0)) + epsilon

@@ -6,14 +6,12 @@ operational tables are about work in progress; they are neither in the chain nor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Connection,
     Double,
     Integer,
     LargeBinary,
@@ -22,19 +20,19 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    bindparam,
-    insert,
     select,
 )
 
+from idios.codec import field_types
 from idios.errors import LedgerTampered
-from idios.ledger.chain import Entry
-from idios.ledger.codec import fields_of, from_plain
-from idios.ledger.rows import ROWS, Row, SomeRow
+from idios.ledger.state import ROWS, DerivedRow, SomeRow
+from idios.ledger.values import RECORDS
 
-FORMAT = 3
-# The newest of the migrations, which a new ledger is at from its beginning.
-REVISION = "0003"
+FORMAT = 4
+OLDEST_FORMAT = 4
+"""The oldest format that `idios ledger upgrade` brings to this version's; no released version wrote an older one."""
+REVISION = "0004"
+"""The newest migration, which a new ledger is at from its beginning."""
 VERIFY = "run `idios ledger verify`"
 
 metadata = MetaData()
@@ -71,17 +69,17 @@ merkle = Table(
     Column("content", LargeBinary, nullable=False),
 )
 
-# The keys that callers gave their requests; see idempotency.py.
-requests = Table(
-    "idios_requests",
+# The keys that callers gave their requests; see operational.py.
+idempotency_keys = Table(
+    "idios_idempotency_keys",
     metadata,
     Column("caller", Text, primary_key=True),
-    Column("request_key", Text, primary_key=True),
+    Column("idempotency_key", Text, primary_key=True),
     Column("question_key", Text, nullable=False),
     Column("time", Text, nullable=False, index=True),
 )
 
-# The questions that outlast one HTTP request; see running.py.
+# The questions that outlast one HTTP request; see operational.py.
 running = Table(
     "idios_running",
     metadata,
@@ -97,7 +95,7 @@ running = Table(
     Column("cancel", Boolean, nullable=False),
 )
 
-# The console's sessions that were signed out; see sessions.py.
+# The console's sessions that were signed out; see operational.py.
 ended_sessions = Table(
     "idios_ended_sessions",
     metadata,
@@ -106,7 +104,7 @@ ended_sessions = Table(
 )
 
 
-def _derived(row: type[Row]) -> Table:
+def _define_table(row: type[DerivedRow]) -> Table:
     indexed = {"payments": ("analyst",), "questions": ("released",)}.get(row.table, ())
     return Table(
         f"idios_{row.table}",
@@ -115,58 +113,24 @@ def _derived(row: type[Row]) -> Table:
             Column(
                 name,
                 _Sequence if kind is int else Text(),
-                primary_key=name in row.identity,
+                primary_key=name in row.primary_key,
                 nullable=optional,
                 index=name in indexed,
             )
-            for name, (kind, optional) in fields_of(row).items()
+            for name, (kind, optional) in field_types(row).items()
         ),
     )
 
 
-TABLES: dict[type[Row], Table] = {row: _derived(row) for row in ROWS}
-
+TABLES: dict[type[DerivedRow], Table] = {row: _define_table(row) for row in ROWS}
 
 # Built once: building a statement takes SQLAlchemy about as long as running it takes SQLite.
 LOCK = select(chain.c.format).with_for_update()
-APPEND = insert(entries)
-_NEWEST = select(entries).order_by(entries.c.sequence.desc()).limit(bindparam("count"))
-_NUMBERED = select(entries).where(entries.c.sequence.in_(bindparam("numbers", expanding=True)))
 
 
 def read_row(row: type[SomeRow], columns: Any) -> SomeRow:
-    """The row behind its columns."""
+    """Make the row of its columns."""
     try:
-        return from_plain(row, columns)
+        return RECORDS.from_json(row, columns, row.__name__)
     except ValueError as error:
         raise LedgerTampered(f"a row of the ledger's {row.table} cannot be read ({error}); {VERIFY}") from error
-
-
-def read_entries(
-    connection: Connection, *, after: int, limit: int | None = None, kinds: tuple[str, ...] = ()
-) -> list[Entry]:
-    """The entries that follow number `after`, in order."""
-    wanted = select(entries).where(entries.c.sequence > after).order_by(entries.c.sequence).limit(limit)
-    if kinds:
-        wanted = wanted.where(entries.c.kind.in_(kinds))
-    return [Entry(*row) for row in connection.execute(wanted)]
-
-
-def last_entries(connection: Connection, count: int) -> list[Entry]:
-    """The newest entries, newest first."""
-    return [Entry(*row) for row in connection.execute(_NEWEST, {"count": count})]
-
-
-def numbered_entries(connection: Connection, numbers: set[int]) -> dict[int, Entry]:
-    """The entries with these numbers."""
-    found = {}
-    for part in _parts(sorted(numbers), 500):
-        for row in connection.execute(_NUMBERED, {"numbers": part}):
-            found[row.sequence] = Entry(*row)
-    return found
-
-
-def _parts(numbers: list[int], size: int) -> Iterator[list[int]]:
-    # Databases take a limited number of parameters in one statement.
-    for start in range(0, len(numbers), size):
-        yield numbers[start : start + size]

@@ -1,20 +1,35 @@
-"""Whether the chain is what was signed, and the tables are what the chain says."""
+"""Whether the chain is what was signed, the tables are what the chain says, and the ledger can be used."""
 
 from __future__ import annotations
 
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, select
 
-from idios.ledger.chain import START, Anchor, Entry, fits
-from idios.ledger.codec import to_plain
+from idios.errors import LedgerTampered
+from idios.ledger.chain import START, Anchor, Entry, is_signed, read_entries
+from idios.ledger.database import Database
 from idios.ledger.proof import compare_proof
-from idios.ledger.rows import MemoryBook, Row
-from idios.ledger.state import apply
-from idios.ledger.tables import TABLES, read_entries
+from idios.ledger.state import AnalystRow, DatasetRow, DerivedRow, GrantRow, MemoryRowStore, TokenRow, apply
+from idios.ledger.store import DatabaseRowStore, Writer, replace_rows
+from idios.ledger.tables import TABLES
+from idios.ledger.values import RECORDS
+
+log = logging.getLogger("idios.ledger")
+# Where logging is not set up, errors are raised and nothing is printed besides.
+log.addHandler(logging.NullHandler())
 
 PAGE = 1000
+PERMISSIONS: tuple[type[DerivedRow], ...] = (DatasetRow, AnalystRow, GrantRow, TokenRow)
+"""The tables of permissions, short enough to be checked while others wait."""
+PAUSE = 1.0
+SHARE = 20
+"""They are checked again after this many seconds, or after this many times as long as it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +60,20 @@ class Verification:
 class Replay:
     """The chain read from its beginning, as far as it is good."""
 
-    book: MemoryBook
+    store: MemoryRowStore
     head: Anchor = START
     sequence: int | None = None
     problem: str | None = None
 
-    def found(self, sequence: int | None, problem: str) -> None:
+    def report(self, sequence: int | None, problem: str) -> None:
         """Note the first problem."""
         if self.problem is None:
             self.sequence, self.problem = sequence, problem
 
 
 def replay(connection: Connection, key: bytes, anchor: Anchor | None = None) -> Replay:
-    """Check every signature and bring a book in memory up to the last good entry."""
-    result = Replay(MemoryBook())
+    """Check every signature and bring a store in memory up to the last good entry."""
+    result = Replay(MemoryRowStore())
     lowest = -(2**62)
     page = read_entries(connection, after=lowest, limit=PAGE)
     while page and result.problem is None:
@@ -68,7 +83,7 @@ def replay(connection: Connection, key: bytes, anchor: Anchor | None = None) -> 
                 break
         page = read_entries(connection, after=page[-1].sequence, limit=PAGE)
     if anchor is not None and result.problem is None and anchor.sequence > result.head.sequence:
-        result.found(
+        result.report(
             result.head.sequence + 1,
             f"is missing: the chain ends at entry {result.head.sequence}, the anchor is entry "
             f"{anchor.sequence}; it was cut off",
@@ -79,22 +94,22 @@ def replay(connection: Connection, key: bytes, anchor: Anchor | None = None) -> 
 def _follow(result: Replay, key: bytes, entry: Entry, anchor: Anchor | None) -> None:
     expected = result.head.sequence + 1
     if entry.sequence < expected:
-        return result.found(entry.sequence, "was inserted: entries are numbered from 1, each number once")
+        return result.report(entry.sequence, "was inserted: entries are numbered from 1, each number once")
     if entry.sequence > expected:
-        return result.found(
+        return result.report(
             expected, f"is missing: entry {entry.sequence} follows entry {expected - 1}; it was removed"
         )
-    if not fits(key, result.head.mac, entry):
-        return result.found(
+    if not is_signed(key, result.head.mac, entry):
+        return result.report(
             expected,
             "is not signed as it stands: it was changed, inserted or moved, or one before it was removed",
         )
     if anchor is not None and anchor.sequence == expected and anchor.mac != entry.mac:
-        return result.found(expected, "is not the anchored one: the chain was rewritten by a holder of the key")
+        return result.report(expected, "is not the anchored one: the chain was rewritten by a holder of the key")
     try:
-        apply(result.book, expected, entry.fact)
+        apply(result.store, expected, entry.fact)
     except ValueError as error:
-        return result.found(expected, f"is signed, but cannot stand here: {error}")
+        return result.report(expected, f"is signed, but cannot stand here: {error}")
     result.head = Anchor(expected, entry.mac)
     return None
 
@@ -106,37 +121,114 @@ def verify(connection: Connection, key: bytes, anchor: Anchor | None) -> Verific
         for row in TABLES:
             _compare(connection, result, row)
     if result.problem is None:
-        rows = (one for some in result.book.rows.values() for one in some.values())
+        rows = (row for table in result.store.rows.values() for row in table.values())
         problem = compare_proof(connection, key, result.head, rows)
         if problem is not None:
-            result.found(None, problem)
+            result.report(None, problem)
     return Verification(result.head.sequence, result.head, result.sequence, result.problem)
 
 
-def _compare(connection: Connection, result: Replay, row: type[Row]) -> None:
-    expected = dict(result.book.rows[row])
-    for found in connection.execute(select(TABLES[row])).mappings():
-        identity = tuple(found[name] for name in row.identity)
-        known = expected.pop(identity, None)
+def rebuild(writer: Writer, key: bytes, anchor: Anchor | None) -> None:
+    """Make the derived tables and their proof anew from the chain, which must be good."""
+    if anchor is None and not writer.proof.sealed:
+        raise LedgerTampered(
+            f"the proof of the tables is not the one of entry {writer.proof.head.sequence}, the last: entries "
+            "may have been cut off; give the newest anchor that you have, or restore a backup"
+        )
+    result = replay(writer.connection, key, anchor)
+    if result.problem is not None:
+        raise LedgerTampered(f"the tables cannot be made from this chain: entry {result.sequence} {result.problem}")
+    replace_rows(writer.connection, key, result.head, result.store.rows)
+
+
+def _compare(connection: Connection, result: Replay, row: type[DerivedRow]) -> None:
+    expected = dict(result.store.rows[row])
+    for stored in connection.execute(select(TABLES[row])).mappings():
+        key = tuple(stored[name] for name in row.primary_key)
+        known = expected.pop(key, None)
         if known is None:
-            result.found(None, f"the table of {row.table} has {_named(identity)}, which no entry accounts for")
-        elif to_plain(known) != dict(found):
-            result.found(
+            result.report(None, f"the table of {row.table} has {_name(key)}, which no entry accounts for")
+        elif RECORDS.to_json(known) != dict(stored):
+            result.report(
                 None,
-                f"the table of {row.table} is wrong about {_named(identity)}: {_difference(known, found)}",
+                f"the table of {row.table} is wrong about {_name(key)}: {_describe_difference(known, stored)}",
             )
-    for identity in expected:
-        result.found(None, f"the table of {row.table} lacks {_named(identity)}")
+    for key in expected:
+        result.report(None, f"the table of {row.table} lacks {_name(key)}")
 
 
-def _difference(known: Row, found: Any) -> str:
+def _describe_difference(known: DerivedRow, stored: Any) -> str:
     differing = (
-        f"{name} is {found[name]}, the chain says {value}"
-        for name, value in to_plain(known).items()
-        if found[name] != value
+        f"{name} is {stored[name]}, the chain says {value}"
+        for name, value in RECORDS.to_json(known).items()
+        if stored[name] != value
     )
     return next(differing)
 
 
-def _named(identity: tuple[Any, ...]) -> str:
-    return " ".join(str(part)[:64] for part in identity)
+def _name(key: tuple[Any, ...]) -> str:
+    return " ".join(str(part)[:64] for part in key)
+
+
+class LedgerHealth:
+    """What a process knows about the state of its ledger; `Ledger.health`."""
+
+    def __init__(self) -> None:
+        self.trouble: str | None = None
+        """The last difference from what was signed that was found; None once all was found to be good again."""
+        self.verifying = False
+        """Whether the whole chain is being verified at the moment."""
+        self._distrusted: str | None = None
+        self._check_again = 0.0
+
+    @contextmanager
+    def mark_verifying(self) -> Iterator[None]:
+        """Say for the time of a verification that it is going on."""
+        self.verifying = True
+        try:
+            yield
+        finally:
+            self.verifying = False
+
+    def note(self, verification: Verification) -> None:
+        """Remember what a verification of the whole chain found."""
+        self.trouble = None if verification.ok else str(verification)
+
+    def distrust(self, problem: str, *, answer: bool = False) -> None:
+        """Note what is wrong, for `check` and the log; nothing is answered from here on, unless `answer` says so."""
+        self.trouble = problem
+        if not answer:
+            self._distrusted = problem
+        log.error("not what was signed", extra={"fields": {"problem": problem}})
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Refuse to go on with a distrusted ledger, and remember the first difference from what was signed."""
+        if self._distrusted is not None:
+            raise LedgerTampered(f"the ledger is not what was signed, and nothing is answered: {self._distrusted}")
+        try:
+            yield
+        except LedgerTampered as error:
+            if self.trouble is None:
+                self.distrust(str(error), answer=True)
+            raise
+
+    def check(self, database: Database, read: Callable[[], AbstractContextManager[DatabaseRowStore]]) -> None:
+        """Refuse a ledger that cannot be written, or whose end, proof or permissions are not what was signed.
+
+        What was found good is written and read again only after a while, so that a client who asks often cannot keep
+        the ledger busy.
+        """
+        began = time.monotonic()
+        due = began >= self._check_again
+        database.check_room()
+        if due:
+            database.check_writable()
+        with read() as store:
+            store.proof.check_seal()
+            for row in PERMISSIONS if due else ():
+                store.list_all(row)
+        if due:
+            self._check_again = began + max(PAUSE, SHARE * (time.monotonic() - began))
+        if self.trouble is not None:
+            raise LedgerTampered(f"the ledger is not what was signed: {self.trouble}")

@@ -13,9 +13,9 @@ from fractions import Fraction
 from idios.core.domain import LIMIT, Categories
 from idios.core.exact import text
 from idios.errors import QuestionRefused
-from idios.query.canonical import Diagram
-from idios.query.intervals import Intervals, split
-from idios.query.literals import show
+from idios.query.calendar import format_value
+from idios.query.decision_diagram import Diagram
+from idios.query.intervals import Intervals, partition
 from idios.query.plan import Group
 from idios.query.question import Key, Question
 from idios.query.schema import Column, Dataset
@@ -24,7 +24,7 @@ from idios.query.work import RUN
 Cell = tuple[int, ...]
 
 
-def groups(question: Question, dataset: Dataset, selection: Diagram) -> tuple[Group, ...]:
+def make_groups(question: Question, dataset: Dataset, selection: Diagram) -> tuple[Group, ...]:
     """The groups of each key, in the order of the columns' names; ``selection`` excludes NULL in a key."""
     counted = 1
     for key in question.keys:
@@ -34,29 +34,29 @@ def groups(question: Question, dataset: Dataset, selection: Diagram) -> tuple[Gr
             f"GROUP BY makes {counted:,} groups, at most {dataset.max_groups:,} are allowed: "
             "use fewer keys, wider bins, or narrow the keys with WHERE"
         )
-    shown = {item.meaning: item.label for item in question.items[::-1] if isinstance(item, Key)}
+    labels = {item.meaning: item.label for item in question.items[::-1] if isinstance(item, Key)}
     return tuple(
-        _group(question, key, shown.get(key.meaning, key.label), dataset.columns[key.column], selection)
+        _group(question, key, labels.get(key.meaning, key.label), dataset.columns[key.column], selection)
         for key in sorted(question.keys, key=lambda key: key.column)
     )
 
 
-def cells(groups: Sequence[Group], selection: Diagram) -> tuple[Cell, ...]:
+def make_cells(groups: Sequence[Group], selection: Diagram) -> tuple[Cell, ...]:
     """The combinations of groups that some record can be in."""
     return selection.combinations([(group.column, group.intervals) for group in groups])
 
 
-def parts(group: Group, selection: Diagram) -> tuple[Intervals, ...]:
+def partition_selection(group: Group, selection: Diagram) -> tuple[Intervals, ...]:
     """What each group can hold of what is selected: equal for equal partitions, however the bins were named."""
     possible, _ = selection.possible(group.column)
-    selection.within.work.spend(RUN * (len(possible) + len(group.intervals)))
-    return split(possible, group.intervals)
+    selection.manager.work.spend(RUN * (len(possible) + len(group.intervals)))
+    return partition(possible, group.intervals)
 
 
 def _count(question: Question, key: Key, column: Column, selection: Diagram) -> int:
     """How many groups a key has, without listing them."""
     possible, _ = selection.possible(key.column)
-    selection.within.work.spend(len(possible))
+    selection.manager.work.spend(len(possible))
     size = _size(question, key, column)
     counted, counted_to = 0, -math.inf
     for first, last in possible:
@@ -102,22 +102,22 @@ def _group(question: Question, key: Key, label: str, column: Column, selection: 
     intervals: list[tuple[int, int]] = []
     values: list[str | Fraction] = []
     indices = _indices(possible, size)
-    selection.within.work.spend(len(possible) + RUN * len(indices))
+    selection.manager.work.spend(len(possible) + RUN * len(indices))
     for index in indices:
         first, last = index * size, (index + 1) * size - 1
         intervals.append((grid.clamp(first), grid.clamp(last)))
         if isinstance(column.domain, Categories):
             values.append(column.domain.values[index])
         else:
-            values.append(show(column, first * grid.step))
+            values.append(format_value(first * grid.step, column.kind))
     return Group(label, column.name, tuple(intervals), tuple(values))
 
 
 def _indices(possible: Intervals, size: int) -> list[int]:
     """The groups ⌊point/size⌋ that some possible point lies in, ascending."""
-    found: dict[int, None] = {}
+    indices: dict[int, None] = {}
     for first, last in possible:
         if first is None or last is None:
             raise AssertionError("groups are counted, which needs bounds, before they are listed")
-        found.update(dict.fromkeys(range(first // size, last // size + 1)))
-    return list(found)
+        indices.update(dict.fromkeys(range(first // size, last // size + 1)))
+    return list(indices)

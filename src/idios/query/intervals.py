@@ -6,11 +6,14 @@ An end that is None is unlimited.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from idios.core.exact import INFINITY
-from idios.query.predicate import Interval
 
-Intervals = tuple[Interval, ...]
+Interval: TypeAlias = tuple[int | None, int | None]
+"""Grid points first..last, both included; None is unlimited on that side."""
+
+Intervals: TypeAlias = tuple[Interval, ...]
 
 EVERYTHING: Intervals = ((None, None),)
 NOTHING: Intervals = ()
@@ -34,7 +37,7 @@ def union(intervals: Iterable[Interval]) -> Intervals:
     return tuple(joined)
 
 
-def intersection(one: Intervals, other: Intervals) -> Intervals:
+def intersection(left: Intervals, right: Intervals) -> Intervals:
     """The points in both of two sets.
 
     >>> intersection(((None, 3), (6, 9)), ((2, 7),))
@@ -42,8 +45,8 @@ def intersection(one: Intervals, other: Intervals) -> Intervals:
     """
     both: list[Interval] = []
     i = j = 0
-    while i < len(one) and j < len(other):
-        a, b = one[i], other[j]
+    while i < len(left) and j < len(right):
+        a, b = left[i], right[j]
         first = a[0] if _first(a) >= _first(b) else b[0]
         last = a[1] if _last(a) <= _last(b) else b[1]
         if _first((first, None)) <= _last((None, last)):
@@ -63,16 +66,16 @@ def intersection_of_all(sets: Sequence[Intervals]) -> Intervals:
     """
     if len(sets) == 1:
         return sets[0]
-    return complement(union(run for one in sets for run in complement(one)))
+    return complement(union(run for points in sets for run in complement(points)))
 
 
-def split(intervals: Intervals, parts: Sequence[Interval]) -> tuple[Intervals, ...]:
+def partition(intervals: Intervals, parts: Sequence[Interval]) -> tuple[Intervals, ...]:
     """The points of a set that lie in each of some disjoint intervals, which ascend.
 
-    >>> split(((1, 4), (6, 6)), [(0, 2), (3, 5), (7, 8)])
+    >>> partition(((1, 4), (6, 6)), [(0, 2), (3, 5), (7, 8)])
     (((1, 2),), ((3, 4),), ())
     """
-    found: list[Intervals] = []
+    pieces: list[Intervals] = []
     at = 0
     for part in parts:
         while at < len(intervals) and _last(intervals[at]) < _first(part):
@@ -80,8 +83,8 @@ def split(intervals: Intervals, parts: Sequence[Interval]) -> tuple[Intervals, .
         reach = at
         while reach < len(intervals) and _first(intervals[reach]) <= _last(part):
             reach += 1
-        found.append(intersection(intervals[at:reach], (part,)))
-    return tuple(found)
+        pieces.append(intersection(intervals[at:reach], (part,)))
+    return tuple(pieces)
 
 
 def complement(intervals: Intervals) -> Intervals:
@@ -109,5 +112,5 @@ def _last(interval: Interval) -> int | float:
     return INFINITY if interval[1] is None else interval[1]
 
 
-def _later(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else max(one, other)
+def _later(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else max(left, right)

@@ -8,8 +8,8 @@ from fractions import Fraction
 from idios.core.calibration import Choice, Method
 from idios.core.domain import Categories, Domain
 from idios.core.guarantee import Guarantee
-from idios.core.statistics import Mode, Statistic
-from idios.query.predicate import Predicate
+from idios.core.statistics import Statistic
+from idios.query.predicates import Predicate
 from idios.query.schema import Dataset
 
 
@@ -19,29 +19,26 @@ class Aggregate:
 
     ``domain`` is the column's, narrowed by the filter. ``whole`` says that the selected values are all values of the
     table by declaration (no filter, no groups, not nullable), so that under replace their number is public.
-    ``choice`` is None for a mode, which is a selection with count scores.
     """
 
     label: str
-    statistic: Statistic | Mode
+    statistic: Statistic
     column: str | None
     domain: Domain | Categories
     whole: bool
     epsilon: Fraction
     delta: Fraction
-    choice: Choice | None
+    choice: Choice
 
     @property
     def fitted(self) -> bool:
         """Whether the scale of its noise follows from the data, so that each value tells a threshold whatever its ε."""
-        return self.choice is not None and self.choice.method is Method.LOCAL
+        return self.choice.method is Method.LOCAL
 
     @property
     def grid(self) -> Domain:
         """The domain as a grid; the indices of its values, for categories."""
-        if isinstance(self.domain, Categories):
-            return Domain(lower=0, upper=len(self.domain.values) - 1)
-        return self.domain
+        return self.domain.grid
 
 
 @dataclass(frozen=True)

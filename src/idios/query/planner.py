@@ -2,8 +2,8 @@
 
     filter ─▶ diagram ─▶ groups and cells ─▶ different statistics ─▶ shares of ε and δ ─▶ mechanisms ─▶ Plan
 
-ε is divided among the different statistics (``shares``), and each share once more between the cells: a record is in
-one cell, and under replace can leave it for another, so each of several cells gets half (``accounting``). A statistic
+ε is divided among the different statistics (``split``), and each share once more between the cells: a record is in
+one cell, and under replace can leave it for another, so each of several cells gets half (``guarantee``). A statistic
 that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. δ goes, in the same proportions,
 to the statistics that need it. Every released cell then has at least the data set's least ε, and the question pays
 this much for each value whose noise is fitted to the data (``Plan.least_epsilon``).
@@ -17,25 +17,22 @@ from fractions import Fraction
 from functools import partial, reduce
 from operator import or_
 
-from idios.core.accounting import parallel, sequential, share_of_parts
 from idios.core.calibration import Choice, Level, Method, Protection, choose
 from idios.core.domain import Categories, Domain
 from idios.core.exact import positive, text
-from idios.core.guarantee import Guarantee
-from idios.core.statistics import Count, Mode, Statistic
+from idios.core.guarantee import Guarantee, compose_parallel, compose_sequential, split_between_parts
+from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
-from idios.query import cells as partition
-from idios.query.canonical import Diagram, Diagrams
-from idios.query.functions import normal
+from idios.query.cells import make_cells, make_groups
+from idios.query.decision_diagram import Diagram, DiagramManager
 from idios.query.intervals import EVERYTHING, union
-from idios.query.normal import identity, normal_form
-from idios.query.offers import alternatives, objection
+from idios.query.normal_form import normal_form, statistic_key
 from idios.query.plan import Aggregate, Group, Output, Plan
-from idios.query.predicate import ALWAYS, All, Among, Predicate
+from idios.query.predicates import ALWAYS, Among, And, Predicate, simplify
 from idios.query.question import Key, Measure, Question
 from idios.query.schema import Dataset
-from idios.query.shares import Weights, weigh
-from idios.query.simplify import simplified
+from idios.query.split import Split, read_split
+from idios.query.sql_functions import propose_alternatives
 
 
 @dataclass(frozen=True)
@@ -43,14 +40,14 @@ class Target:
     """One statistic to release: of which column, of which selected records, whatever it was called."""
 
     measure: Measure
-    statistic: Statistic | Mode
+    statistic: Statistic
     column: str | None
     selection: Diagram
     domain: Domain | Categories
     whole: bool
 
 
-def plan(question: Question, dataset: Dataset, epsilon: object, weights: Weights = None) -> Plan:
+def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Split = None) -> Plan:
     """Decide everything about a question that can be decided without data.
 
     >>> from idios.core.domain import Kind
@@ -58,7 +55,7 @@ def plan(question: Question, dataset: Dataset, epsilon: object, weights: Weights
     >>> from idios.query.schema import Column
     >>> people = Dataset("people", {"age": Column("age", Kind.INTEGER, Domain(lower=0, upper=120), nullable=False)})
     >>> question = read("SELECT COUNT(*), MEDIAN(age), AVG(age) FROM people WHERE age < 18", {"people": people})
-    >>> [(a.label, str(a.epsilon), a.domain.upper) for a in plan(question, people, "0.6").aggregates]
+    >>> [(a.label, str(a.epsilon), a.domain.upper) for a in make_plan(question, people, "0.6").aggregates]
     [('COUNT(*)', '1/5', None), ('AVG(age)', '1/5', 17), ('MEDIAN(age)', '1/5', 17)]
     """
     total = positive(epsilon, "epsilon")
@@ -67,19 +64,19 @@ def plan(question: Question, dataset: Dataset, epsilon: object, weights: Weights
     selection = _selection(question, dataset)
     own = [_own_selection(question, measure, selection) for measure in question.measures]
     answered = reduce(or_, own)
-    groups = partition.groups(question, dataset, answered)
-    cells = partition.cells(groups, answered)
+    groups = make_groups(question, dataset, answered)
+    cells = make_cells(groups, answered)
     listed = [
         _target(question, measure, dataset, values, values == selection, len(cells))
         for measure, values in zip(question.measures, own, strict=True)
     ]
-    names = [identity(target.statistic, target.column, target.selection) for target in listed]
+    names = [statistic_key(target.statistic, target.column, target.selection) for target in listed]
     first = dict(zip(reversed(names), reversed(listed), strict=True))
     order = sorted(first)
     targets = [first[name] for name in order]
     places = {name: i for i, name in enumerate(order)}
     same = [places[name] for name in names]
-    aggregates = _aggregates(targets, weigh(question.measures, same, weights), dataset, total, len(cells))
+    aggregates = _aggregates(targets, read_split(question.measures, same, split), dataset, total, len(cells))
     guarantee = _guarantee(aggregates, dataset, len(cells))
     released = [(target.selection, aggregate) for target, aggregate in zip(targets, aggregates, strict=True)]
     made = Plan(
@@ -100,11 +97,11 @@ def plan(question: Question, dataset: Dataset, epsilon: object, weights: Weights
 
 def _selection(question: Question, dataset: Dataset) -> Diagram:
     """The records that fulfil WHERE and are in a group: those without NULL in a key."""
-    selection = Diagrams(dataset.columns).of(question.filter)
+    selection = DiagramManager(dataset.columns).build(question.filter)
     if selection.never:
         raise QuestionRefused("no record can ever fulfil WHERE, given the declared columns: there is nothing to ask")
     for key in question.keys:
-        selection &= selection.within.of(_present(key.column))
+        selection &= selection.manager.build(_present(key.column))
     if selection.never:
         raise QuestionRefused("no record that fulfils WHERE can be in any group: there is nothing to ask")
     return selection
@@ -114,7 +111,7 @@ def _own_selection(question: Question, measure: Measure, selection: Diagram) -> 
     """The selected records that have a value of the measure's column: the others do not matter to it."""
     if measure.column is None:
         return selection
-    own = selection & selection.within.of(_present(measure.column))
+    own = selection & selection.manager.build(_present(measure.column))
     if own.never:
         raise QuestionRefused(
             f"{measure.label}: no record that fulfils WHERE can have a value of {measure.column}",
@@ -129,20 +126,20 @@ def _executed(question: Question, dataset: Dataset, groups: Sequence[Group], sel
     if selection.always:
         return ALWAYS
     grouped = (Among(group.column, union(group.intervals)) for group in groups)
-    return simplified(All((question.filter, *grouped)), dataset.columns, selection.within.work)
+    return simplify(And((question.filter, *grouped)), dataset.columns, selection.manager.work)
 
 
 def _target(
     question: Question, measure: Measure, dataset: Dataset, selection: Diagram, every_record: bool, cells: int
 ) -> Target:
-    statistic = normal(measure.statistic)
-    if problem := objection(statistic, dataset.parameters):
+    statistic = measure.statistic.normalise()
+    if problem := statistic.find_objection(dataset.parameters):
         raise QuestionRefused(f"{measure.label}: {problem}", question.source, measure.offset)
     whole = selection.always and cells == 1
-    if measure.column is None or (isinstance(statistic, Count) and every_record):
+    if measure.column is None or (statistic.counts_records and every_record):
         return Target(measure, statistic, None, selection, Domain(), whole)
     column = dataset.columns[measure.column]
-    if isinstance(statistic, Mode):
+    if statistic.selects:
         return Target(measure, statistic, column.name, selection, column.domain, whole)
     points, _ = selection.possible(column.name)
     narrowed = column.grid.narrowed(points[0][0], points[-1][1])
@@ -152,16 +149,16 @@ def _target(
 
 
 def _aggregates(
-    targets: Sequence[Target], weights: Sequence[Fraction], dataset: Dataset, total: Fraction, cells: int
+    targets: Sequence[Target], proportions: Sequence[Fraction], dataset: Dataset, total: Fraction, cells: int
 ) -> tuple[Aggregate, ...]:
     # Whether a statistic is free or needs δ does not depend on its share, so the largest share tells.
     first = [_choice(target, dataset, dataset.protection, total) for target in targets]
-    epsilons = _divided(total, weights, [choice is None or choice.method is not Method.EXACT for choice in first])
-    needy = [choice is not None and choice.method is Method.REFUSING for choice in first]
-    deltas = _divided(dataset.protection.delta, weights, needy)
+    epsilons = _divide(total, proportions, [choice.method is not Method.EXACT for choice in first])
+    needy = [choice.method is Method.REFUSING for choice in first]
+    deltas = _divide(dataset.protection.delta, proportions, needy)
     aggregates: list[Aggregate] = []
     for target, whole_epsilon, whole_delta in zip(targets, epsilons, deltas, strict=True):
-        epsilon, delta = (share_of_parts(part, dataset.neighbours, cells) for part in (whole_epsilon, whole_delta))
+        epsilon, delta = (split_between_parts(part, dataset.neighbours, cells) for part in (whole_epsilon, whole_delta))
         if epsilon:
             choice = _choice(target, dataset, replace(dataset.protection, delta=delta), epsilon)
         else:
@@ -181,19 +178,17 @@ def _aggregates(
     return tuple(aggregates)
 
 
-def _divided(whole: Fraction, weights: Sequence[Fraction], takers: Sequence[bool]) -> list[Fraction]:
-    """The shares of the takers, in proportion to their weights; 0 for the others."""
-    taken = sum(weight for weight, takes in zip(weights, takers, strict=True) if takes)
-    return [whole * weight / taken if takes else Fraction(0) for weight, takes in zip(weights, takers, strict=True)]
+def _divide(whole: Fraction, proportions: Sequence[Fraction], takers: Sequence[bool]) -> list[Fraction]:
+    """The shares of the takers, in proportion; 0 for the others."""
+    taken = sum(part for part, takes in zip(proportions, takers, strict=True) if takes)
+    return [whole * part / taken if takes else Fraction(0) for part, takes in zip(proportions, takers, strict=True)]
 
 
-def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: Fraction) -> Choice | None:
-    """The mechanism of a statistic; None for a mode, which has its own."""
-    if isinstance(target.statistic, Mode) or isinstance(target.domain, Categories):
-        return None
+def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: Fraction) -> Choice:
+    """The mechanism of a statistic."""
     chosen = partial(
         choose,
-        domain=target.domain,
+        domain=target.domain.grid,
         neighbours=dataset.neighbours,
         whole=target.whole,
         protection=protection,
@@ -202,7 +197,7 @@ def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: F
     try:
         return chosen(target.statistic)
     except Unanswerable as error:
-        instead = alternatives(target.statistic, target.column or "", dataset.parameters, chosen)
+        instead = propose_alternatives(target.statistic, target.column or "", dataset.parameters, chosen)
         raise Unanswerable(f"{target.measure.label} cannot be answered: {error}. {instead}") from None
 
 
@@ -228,8 +223,8 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
 
 def _guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) -> Guarantee:
     """What the whole answer promises: sequential composition over the statistics of a cell, parallel over the cells."""
-    cell = sequential(_promise(aggregate, dataset) for aggregate in aggregates)
-    return cell if cells == 1 else parallel([cell] * cells)
+    cell = compose_sequential(_promise(aggregate, dataset) for aggregate in aggregates)
+    return cell if cells == 1 else compose_parallel([cell] * cells)
 
 
 def _promise(aggregate: Aggregate, dataset: Dataset) -> Guarantee:
@@ -244,8 +239,8 @@ def _promise(aggregate: Aggregate, dataset: Dataset) -> Guarantee:
 def _outputs(question: Question, groups: Sequence[Group], same: Sequence[int]) -> tuple[Output, ...]:
     """The columns of the answer: keys that SELECT does not list, then the SELECT list."""
     place = {group.column: i for i, group in enumerate(groups)}
-    shown = {item.meaning for item in question.items if isinstance(item, Key)}
-    outputs = [Output(key.label, group=place[key.column]) for key in question.keys if key.meaning not in shown]
+    listed = {item.meaning for item in question.items if isinstance(item, Key)}
+    outputs = [Output(key.label, group=place[key.column]) for key in question.keys if key.meaning not in listed]
     statistics = iter(same)
     for item in question.items:
         if isinstance(item, Key):

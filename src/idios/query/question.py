@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from idios.core.statistics import Mode, Statistic
+from idios.core.statistics import Statistic
 from idios.errors import InvalidInput
-from idios.query.predicate import ALWAYS, Predicate
+from idios.query.predicates import ALWAYS, Predicate
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Measure:
     """
 
     label: str
-    statistic: Statistic | Mode
+    statistic: Statistic
     column: str | None = None
     offset: int | None = field(default=None, compare=False)
 

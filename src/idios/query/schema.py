@@ -2,7 +2,7 @@
 
 All of it is public. A column's values are read onto its grid (numbers, dates, timestamps) or as the index of a
 declared category; whatever does not fit reads as NULL, and NULL is never a value. A column that is declared not
-nullable has no NULL: there it reads as a public point, record by record (``backends/reading.py``).
+nullable has no NULL: there it reads as a public point, record by record (``backends/grid_sql.py``).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from fractions import Fraction
 from idios.core.calibration import Protection
 from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.core.neighbours import Neighbours
+from idios.core.statistics import Parameters
 from idios.errors import InvalidInput
 
 
@@ -39,22 +40,7 @@ class Column:
     @property
     def grid(self) -> Domain:
         """The grid of the column; the indices of its values, for a category."""
-        if isinstance(self.domain, Categories):
-            return Domain(Fraction(1), 0, len(self.domain.values) - 1)
-        return self.domain
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """The ranks, orders and shares that an analyst may name: public sets, fixed beforehand.
-
-    Quantiles are the multiples of ``quantile`` strictly between 0 and 1, trims the multiples of ``trim`` below ½,
-    k one of ``k``. None lifts the restriction.
-    """
-
-    quantile: Fraction | None = Fraction(1, 20)
-    k: frozenset[int] | None = frozenset({1, 2, 3, 5, 10, 20})
-    trim: Fraction | None = Fraction(1, 20)
+        return self.domain.grid
 
 
 @dataclass(frozen=True)

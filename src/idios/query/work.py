@@ -1,6 +1,6 @@
 """How much work planning one question may take: one counter that every step of it charges, before it does the work.
 
-A unit is about a microsecond. The length of a question is limited (``text``), but not what planning makes of it, so
+A unit is about a microsecond. The length of a question is limited (``lexer``), but not what planning makes of it, so
 each loop over runs, groups, cells or characters charges its iterations beforehand.
 """
 

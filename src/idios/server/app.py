@@ -1,4 +1,4 @@
-"""The application: routes, the doorway (middleware), one shape for errors, and a graceful shutdown."""
+"""The application: routes, the middleware, one shape for errors, and a graceful shutdown."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 
 from idios.errors import IdiosError
 from idios.server import console
-from idios.server.doorway import Doorway
-from idios.server.problems import NO_SUCH_PAGE, Problem, Refused, place, problem
+from idios.server.http_errors import NO_SUCH_PAGE, Problem, Refused, locate, to_problem
+from idios.server.middleware import RequestMiddleware
 from idios.server.routes import analyst, controller, health
 from idios.server.service import Service
 
@@ -32,7 +32,7 @@ def create_app(service: Service) -> FastAPI:
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         yield
-        await service.desk.close()
+        await service.questions.close()
         service.party.close()
 
     app = FastAPI(
@@ -47,49 +47,51 @@ def create_app(service: Service) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.service = service
-    app.state.sent = _sent
-    app.add_middleware(Doorway)
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(IdiosError, _foreseen)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _unknown)
+    app.state.respond = _respond
+    app.add_middleware(RequestMiddleware)
+    app.add_exception_handler(Refused, _handle_refusal)
+    app.add_exception_handler(IdiosError, _handle_idios_error)
+    app.add_exception_handler(RequestValidationError, _handle_invalid_request)
+    app.add_exception_handler(HTTPException, _handle_http_exception)
     for routes in (health, analyst, controller, console):
         app.include_router(routes.router)
     return app
 
 
-def _sent(request: Request, found: Problem) -> Response:
+def _respond(request: Request, problem: Problem) -> Response:
     """A problem as JSON, or as a page in the console."""
-    request.scope["idios.counted"] = found.counted
+    request.scope["idios.counted"] = problem.counted
     if request.url.path == "/" or request.url.path.startswith("/console"):
-        return console.error_page(request, found)
-    return JSONResponse(found.body(request.scope["idios.request"]), found.status, headers=found.headers)
+        return console.error_page(request, problem)
+    return JSONResponse(problem.body(request.scope["idios.request"]), problem.status, headers=problem.headers)
 
 
-async def _refused(request: Request, error: Any) -> Response:
-    return _sent(request, error.problem)
+async def _handle_refusal(request: Request, error: Any) -> Response:
+    return _respond(request, error.problem)
 
 
-async def _foreseen(request: Request, error: Any) -> Response:
-    return _sent(request, problem(error))
+async def _handle_idios_error(request: Request, error: Any) -> Response:
+    return _respond(request, to_problem(error))
 
 
-async def _invalid(request: Request, error: Any) -> Response:
+async def _handle_invalid_request(request: Request, error: Any) -> Response:
     first = error.errors()[0]
-    part, *names = (str(one) for one in first["loc"])
+    part, *names = (str(step) for step in first["loc"])
     if first["type"] == "json_invalid":
         part, names = "body", []
     name = ".".join(names) or None
     message = f"{name}: {first['msg']}" if name else str(first["msg"])
-    where = place(part if part in ("body", "query", "path", "header") else "body", name)
-    return _sent(
+    where = locate(part if part in ("body", "query", "path", "header") else "body", name)
+    return _respond(
         request, Problem(422, "invalid_request", message, "see /openapi.json for what this address takes", where)
     )
 
 
-async def _unknown(request: Request, error: Any) -> Response:
+async def _handle_http_exception(request: Request, error: Any) -> Response:
     if error.status_code == 404:
-        return _sent(request, NO_SUCH_PAGE)
+        return _respond(request, NO_SUCH_PAGE)
     code = {405: "no_such_method"}.get(error.status_code, "invalid_request")
     fix = "see /openapi.json for what there is"
-    return _sent(request, Problem(error.status_code, code, str(error.detail), fix, headers=dict(error.headers or {})))
+    return _respond(
+        request, Problem(error.status_code, code, str(error.detail), fix, headers=dict(error.headers or {}))
+    )

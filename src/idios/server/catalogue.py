@@ -4,82 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
-from idios.config import Declared
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
+from idios.datasets import DatasetConfig
 from idios.errors import IdiosError, Unanswerable
+from idios.model import ColumnFacts, DatasetFacts, FunctionFacts
 from idios.party import TrustedParty
-from idios.query.functions import FUNCTIONS
+from idios.query.lexer import RESERVED
 from idios.query.schema import Column, Dataset
-from idios.query.text import RESERVED
-
-TWINS = ("VAR_POP", "STDDEV_POP")
-"""Second spellings, which a list need not repeat."""
+from idios.query.sql_functions import find_function, list_functions
 
 
-def described(party: TrustedParty, declared: Declared) -> dict[str, Any]:
-    """Everything public about a data set, for JSON."""
-    dataset = party.holdings[declared.dataset.name].dataset
-    protection = dataset.protection
-    return {
-        "name": dataset.name,
-        "version": dataset.version,
-        "neighbours": str(dataset.neighbours.value),
-        "level": str(protection.level),
-        "group": protection.group,
-        "delta": text(protection.delta),
-        "analysts_trusted": declared.analysts_trusted,
-        "min_epsilon": text(dataset.min_epsilon),
-        "max_groups": dataset.max_groups,
-        "release_seconds": text(declared.release_seconds),
-        "parameters": {
-            "quantile": text(dataset.parameters.quantile),
-            "k": None if dataset.parameters.k is None else sorted(dataset.parameters.k),
-            "trim": text(dataset.parameters.trim),
+def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFacts:
+    """Everything public about a data set."""
+    dataset = party.datasets[declared.dataset.name].dataset
+    protection, parameters = dataset.protection, dataset.parameters
+    return DatasetFacts(
+        name=dataset.name,
+        version=dataset.version,
+        neighbours=dataset.neighbours.value,
+        level=protection.level.value,
+        group=protection.group,
+        delta=protection.delta,
+        analysts_trusted=declared.analysts_trusted,
+        min_epsilon=dataset.min_epsilon,
+        max_groups=dataset.max_groups,
+        release_seconds=declared.release_seconds,
+        parameters={
+            "quantile": text(parameters.quantile),
+            "k": None if parameters.k is None else sorted(parameters.k),
+            "trim": text(parameters.trim),
         },
-        "columns": [_column(party, dataset, column) for column in dataset.columns.values()],
-    }
+        columns=tuple(_describe_column(party, dataset, column) for column in dataset.columns.values()),
+    )
 
 
-def _column(party: TrustedParty, dataset: Dataset, column: Column) -> dict[str, Any]:
+def _describe_column(party: TrustedParty, dataset: Dataset, column: Column) -> ColumnFacts:
     domain = column.domain
-    shown: dict[str, Any] = {"step": None, "bounds": None, "values": None}
-    if isinstance(domain, Categories):
-        shown["values"] = list(domain.values)
-    else:
-        shown["step"] = text(domain.step)
-        if domain.lower is not None or domain.upper is not None:
-            shown["bounds"] = [_end(domain, domain.lower), _end(domain, domain.upper)]
-    return {
-        "name": column.name,
-        "type": str(column.kind),
-        "nullable": column.nullable,
-        "groups": column.kind is Kind.CATEGORY or (isinstance(domain, Domain) and domain.bounded),
-        **shown,
-        "functions": list(_functions(party, dataset, column)),
-    }
+    numeric = None if isinstance(domain, Categories) else domain
+    bounds = None if numeric is None else (_end(numeric, numeric.lower), _end(numeric, numeric.upper))
+    return ColumnFacts(
+        name=column.name,
+        type=column.kind.value,
+        nullable=column.nullable,
+        groups=column.kind is Kind.CATEGORY or (numeric is not None and numeric.bounded),
+        step=None if numeric is None else numeric.step,
+        bounds=None if bounds == (None, None) else bounds,
+        values=tuple(domain.values) if isinstance(domain, Categories) else None,
+        functions=tuple(_offered_functions(party, dataset, column)),
+    )
 
 
 def _end(domain: Domain, point: int | None) -> str | None:
     return None if point is None else text(domain.step * point)
 
 
-def _functions(party: TrustedParty, dataset: Dataset, column: Column) -> Iterator[dict[str, Any]]:
+def _offered_functions(party: TrustedParty, dataset: Dataset, column: Column) -> Iterator[FunctionFacts]:
     quoted = identifier(column.name)
-    parameters = dataset.parameters
-    arguments = {
-        "q": text(parameters.quantile or Fraction(1, 4)),
-        "k": str(min(parameters.k or {2}, key=lambda k: (k == 1, k))),
-        "p": text(parameters.trim or Fraction(1, 20)),
-    }
     calls = {
-        name: f"{name}({quoted}, {arguments[function.parameter]})" if function.parameter else f"{name}({quoted})"
-        for name, function in FUNCTIONS.items()
-        if column.kind in function.kinds and name not in TWINS
+        function.name: function.write_example(quoted, dataset.parameters)
+        for function in list_functions()
+        if column.kind in function.statistic.kinds and not function.spelling.synonym
     }
-    calls["COUNT(DISTINCT)"] = f"COUNT(DISTINCT {quoted})"
     epsilon = max(Fraction(1), dataset.min_epsilon)
     for name, call in calls.items():
         why = None
@@ -89,7 +76,7 @@ def _functions(party: TrustedParty, dataset: Dataset, column: Column) -> Iterato
             why = str(error)
         except IdiosError:
             continue
-        yield {"name": name, "call": call, "answerable": why is None, "why": why}
+        yield FunctionFacts(name, call, why is None, why)
 
 
 def identifier(name: str) -> str:
@@ -98,5 +85,7 @@ def identifier(name: str) -> str:
     >>> identifier("income"), identifier("odd name"), identifier("limit")
     ('income', '"odd name"', '"limit"')
     """
-    plain = name.isascii() and name.isidentifier() and name.upper() not in FUNCTIONS and name.upper() not in RESERVED
+    plain = (
+        name.isascii() and name.isidentifier() and find_function(name.upper()) is None and name.upper() not in RESERVED
+    )
     return name if plain else '"' + name.replace('"', '""') + '"'

@@ -20,10 +20,10 @@ class Limiter:
 
     >>> now = [0.0]
     >>> limiter = Limiter(60, clock=lambda: now[0])
-    >>> [limiter.wait("ada") for _ in range(16)][-2:]
+    >>> [limiter.try_acquire("ada") for _ in range(16)][-2:]
     [0, 1]
     >>> now[0] = 1.0
-    >>> limiter.wait("ada")
+    >>> limiter.try_acquire("ada")
     0
     """
 
@@ -32,16 +32,16 @@ class Limiter:
         self._most = max(1.0, per_minute / 4)
         self._clock = clock
         self._lock = Lock()
-        self._seen: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def wait(self, caller: str, cost: float = 1) -> int:
-        """Count a request: 0 if it is allowed, else after how many seconds the next one will be."""
+    def try_acquire(self, caller: str, cost: float = 1) -> int:
+        """Count a request: 0 if it is allowed now, else the seconds until the next one will be; this never waits."""
         now = self._clock()
         with self._lock:
-            left, then = self._seen.pop(caller, (self._most, now))
+            left, then = self._buckets.pop(caller, (self._most, now))
             left = min(self._most, left + (now - then) * self._rate)
             allowed = left >= cost
-            self._seen[caller] = (left - cost if allowed else left, now)
-            while len(self._seen) > MOST:
-                self._seen.popitem(last=False)
+            self._buckets[caller] = (left - cost if allowed else left, now)
+            while len(self._buckets) > MOST:
+                self._buckets.popitem(last=False)
         return 0 if allowed else max(1, math.ceil((cost - left) / self._rate))

@@ -29,7 +29,7 @@ MOST = 1000
 QUIET = ("uvicorn.access", "httpx2", "alembic")
 
 
-class Lines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """One JSON object a record: time, level, logger, event, and the fields it was given."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -76,10 +76,10 @@ class Throttle(logging.Filter):
         return count < EACH_MINUTE
 
 
-def set_up() -> None:
+def configure_logging() -> None:
     """Write everything that is logged as lines of JSON on the error stream."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines())
+    handler.setFormatter(JsonFormatter())
     handler.addFilter(Throttle())
     root = logging.getLogger()
     root.handlers[:] = [handler]

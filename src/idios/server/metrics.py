@@ -22,7 +22,7 @@ FILES = "PROMETHEUS_MULTIPROC_DIR"
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-class Budgets:
+class BudgetCollector:
     """What every data set may spend and has spent, read from the ledger when asked."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -47,7 +47,7 @@ class Metrics:
     def __init__(self, ledger: Ledger) -> None:
         self._shared = FILES in os.environ
         self._own = CollectorRegistry()
-        self._budgets = Budgets(ledger)
+        self._budgets = BudgetCollector(ledger)
         self.requests = Counter(
             "idios_requests", "Requests by route and status.", ["method", "route", "status"], registry=self._own
         )
@@ -68,8 +68,8 @@ class Metrics:
         """Count a question when it is charged: what becomes of it depends on the data."""
         self.questions.labels(charged.dataset, "stored" if charged.stored else "charged").inc()
 
-    def text(self) -> bytes:
-        """Everything in Prometheus' own format."""
+    def render(self) -> bytes:
+        """Render everything in Prometheus' own format."""
         counted = self._own
         if self._shared:
             counted = CollectorRegistry()

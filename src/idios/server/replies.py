@@ -1,17 +1,22 @@
-"""Replies as they are sent, encoded in a thread: a long one would block the event loop, and so all callers.
+"""Replies: how the OpenAPI document describes them, and how they are sent.
 
-A thread alone is not enough where there can be many of them, since Python runs one at a time and never switches in
-the middle of reading or writing JSON. So what is stored as JSON is sent as it is stored.
+They are encoded in a thread: a long one would block the event loop, and so all callers. A thread alone is not enough
+where there can be many of them, since Python runs one at a time and never switches in the middle of reading or writing
+JSON. So what is stored as JSON is sent as it is stored.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from fastapi import Response
 from pydantic import BaseModel
+
+from idios.codec import json_field, json_schema, to_json
 
 MOST = 1_000_000
 """Characters after which a page of a list ends, whatever was asked for: the rest is on the next one."""
@@ -19,21 +24,87 @@ STEP = 10
 """How many items are read at a time; a page exceeds MOST by at most this many."""
 
 
-def encoded(content: BaseModel) -> Response:
+_MEANING = {
+    400: "The request cannot be read.",
+    401: "No valid token.",
+    403: "Not for this caller.",
+    404: "Not there, or not for this caller.",
+    405: "No such method here.",
+    408: "The request took too long to arrive.",
+    409: "A budget does not allow it, or the Idempotency-Key was used for another question.",
+    410: "The data set was declared anew since.",
+    413: "The request is too large.",
+    422: "The request says something that is not offered; nothing was charged.",
+    429: "Too many requests.",
+    500: "Charged, and no answer could be computed; or an unexpected error.",
+    503: "Busy, shutting down, or the ledger cannot be reached; send it again.",
+}
+_ALWAYS = (400, 401, 403, 408, 413, 422, 429, 500, 503)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorPlace:
+    """The place in a request that is wrong; ``in`` is sql, body, query, path or header."""
+
+    part: str = json_field(key="in")
+    name: str | None
+    line: int | None
+    column: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorDetail:
+    """What went wrong, where, and what to do; ``request`` is the id of the request, which the log has too."""
+
+    code: str
+    message: str
+    where: ErrorPlace | None
+    fix: str
+    request: str
+    quantity: str = json_field(optional=True, default="")
+    remaining: str = json_field(optional=True, default="")
+    requested: str = json_field(optional=True, default="")
+
+
+@dataclass(frozen=True)
+class Error:
+    """The one shape of every error."""
+
+    error: ErrorDetail
+
+
+@cache
+def document(kind: Any) -> type[BaseModel]:
+    """A response model for the OpenAPI document: the schema of what ``encode_reply`` writes for this type."""
+    schema = json_schema(kind)
+
+    def describe(cls: type[BaseModel], core_schema: Any, handler: Any) -> dict[str, Any]:
+        return schema
+
+    return type(kind.__name__, (BaseModel,), {"__get_pydantic_json_schema__": classmethod(describe)})
+
+
+def document_errors(*more: int) -> dict[int | str, dict[str, Any]]:
+    """The error responses that a route documents beside its own."""
+    return {status: {"model": document(Error), "description": _MEANING[status]} for status in sorted({*_ALWAYS, *more})}
+
+
+def encode_reply(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """The reply with this content, which FastAPI sends as it is."""
-    return Response(content.model_dump_json(by_alias=True), media_type="application/json")
+    body = json.dumps(to_json(content), ensure_ascii=False, separators=(",", ":"))
+    return Response(body, status_code=status, media_type="application/json", headers=headers)
 
 
-def with_facts(facts: Mapping[str, Any], stored: str) -> str:
+def add_facts(facts: Mapping[str, Any], stored: str) -> str:
     """A JSON object that was stored, with some facts before its own.
 
-    >>> with_facts({"sequence": 7}, '{"cells":[["41320"]]}')
+    >>> add_facts({"sequence": 7}, '{"cells":[["41320"]]}')
     '{"sequence": 7,"cells":[["41320"]]}'
     """
     return f"{json.dumps(facts, ensure_ascii=False)[:-1]},{stored[1:]}"
 
 
-def listed(name: str, items: Sequence[str], **facts: Any) -> Response:
+def encode_list(name: str, items: Sequence[str], **facts: Any) -> Response:
     """The reply that lists items, each written as JSON already, beside some facts."""
     body = f'{json.dumps(facts, ensure_ascii=False)[:-1]},"{name}":[{",".join(items)}]}}'
     return Response(body, media_type="application/json")
@@ -50,21 +121,21 @@ class Numbered(Protocol):
 T = TypeVar("T", bound=Numbered)
 
 
-def page(
+def read_page(
     read: Callable[[int | None, int], Sequence[T]], size: Callable[[T], int], before: int | None, limit: int
 ) -> tuple[list[T], int | None]:
     """A page of up to ``limit`` items, fewer if they are long, and the number before which the next page begins.
 
     ``read(before, count)`` gives up to ``count`` items whose numbers are below ``before``.
     """
-    found: list[T] = []
+    items: list[T] = []
     used = 0
-    while len(found) < limit and used < MOST:
-        wanted = min(STEP, limit - len(found))
+    while len(items) < limit and used < MOST:
+        wanted = min(STEP, limit - len(items))
         part = read(before, wanted)
-        found += part
+        items += part
         if len(part) < wanted:
-            return found, None
+            return items, None
         before = part[-1].sequence
         used += sum(map(size, part))
-    return found, before
+    return items, before

@@ -1,86 +1,176 @@
-"""What every request needs, made once: the party, authentication, limits and the queue of questions."""
+"""One server process at work: what the API and the console do for a caller, with what every request needs made once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from datetime import timedelta
+from typing import Annotated, TypeVar
 
-from idios.answer import Answer
-from idios.backends.progress import Watch
-from idios.config import Declared
-from idios.ledger import Identity, Role
+from anyio.to_thread import run_sync
+from fastapi import Depends, Request
+
+from idios.audit import Costs
+from idios.backends.cancellation import CancellationToken
+from idios.config import Settings
+from idios.datasets import DatasetConfig
+from idios.errors import InvalidInput
+from idios.ledger import Anchor, Balance, Identity, Ledger, Role, StoredAnswer, TokenRow, Verification
+from idios.model import Answer, DatasetFacts, QuestionProgress, QuestionRequest, Quote
 from idios.party import TrustedParty
-from idios.server.admission import check_levels, check_source
-from idios.server.catalogue import described
-from idios.server.desk import Asked, Desk, caller
+from idios.server.auth import Authenticator, caller_name, charged_analyst
+from idios.server.catalogue import describe_dataset
+from idios.server.checks import check_levels, check_source
 from idios.server.limits import Limiter
 from idios.server.metrics import Metrics
-from idios.server.sessions import PURPOSE, Sessions
-from idios.server.side_work import SideWork, planning_lanes
-from idios.settings import Settings
+from idios.server.question_queue import QuestionQueue
+from idios.server.work_pool import FreeWorkPool, planning_pool
+
+LONGEST_DAYS = 3650
+"""How long a token may be valid."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Service:
-    """One server process at work."""
+    """What a caller can have done, once they are authenticated; the API and the console only translate."""
 
     party: TrustedParty
-    declared: Mapping[str, Declared]
+    declared: Mapping[str, DatasetConfig]
     settings: Settings
-    desk: Desk
-    side_work: SideWork
-    sessions: Sessions
-    metrics: Metrics
-    catalogue: Mapping[str, dict[str, Any]]
-    by_token: Limiter
+    auth: Authenticator
     by_address: Limiter
-    strangers: Limiter
+    questions: QuestionQueue
+    free_work: FreeWorkPool
+    metrics: Metrics
+    catalogue: Mapping[str, DatasetFacts]
 
     @classmethod
-    def start(cls, party: TrustedParty, declared: Mapping[str, Declared], settings: Settings) -> Service:
+    def start(cls, party: TrustedParty, declared: Mapping[str, DatasetConfig], settings: Settings) -> Service:
         """Check that the party may be served, and get everything ready."""
         check_levels(declared.values())
         check_source(party.source)
-        served = {name: one for name, one in declared.items() if name in party.holdings}
+        served = {name: dataset for name, dataset in declared.items() if name in party.datasets}
         metrics = Metrics(party.ledger)
-        release = {name: float(one.release_seconds) for name, one in served.items()}
+        release = {name: float(dataset.release_seconds) for name, dataset in served.items()}
         return cls(
             party=party,
             declared=served,
             settings=settings,
-            desk=Desk(party, settings, release, metrics.count_question, planning_lanes(settings)),
-            side_work=SideWork(),
-            sessions=Sessions(party.ledger.derive(PURPOSE), settings.session_hours),
-            metrics=metrics,
-            catalogue={name: described(party, one) for name, one in served.items()},
-            by_token=Limiter(settings.requests_per_minute),
+            auth=Authenticator(party.ledger, settings.session_hours, settings.requests_per_minute),
             by_address=Limiter(settings.requests_per_minute_address),
-            strangers=Limiter(STRANGERS),
+            questions=QuestionQueue(party, settings, release, metrics.count_question, planning_pool(settings)),
+            free_work=FreeWorkPool(),
+            metrics=metrics,
+            catalogue={name: describe_dataset(party, dataset) for name, dataset in served.items()},
         )
+
+    @property
+    def ledger(self) -> Ledger:
+        """The party's ledger."""
+        return self.party.ledger
 
     def party_for(self, identity: Identity) -> TrustedParty:
         """The party as one caller may see it: data sets that were not granted do not exist for an analyst."""
         if identity.role is Role.CONTROLLER:
             return self.party
-        granted = {one.dataset for one in self.party.ledger.grants(identity.name)}
+        granted = {balance.dataset for balance in self.ledger.grants(identity.name)}
         return self.party.limited_to(granted)
 
-    async def run_beside(self, identity: Identity, work: Callable[[], T]) -> T:
-        """Run free work that may take seconds, when it is the caller's turn."""
-        return await self.side_work.run(caller(identity), work)
+    # Questions.
 
-    async def sandbox(self, identity: Identity, asked: Asked, shown: Callable[[Answer], T]) -> T:
-        """Answer about made-up data, for a limited time; the answer is made ready to be sent in the same thread."""
+    async def quote(self, identity: Identity, question: QuestionRequest) -> Quote:
+        """Say what a question would cost; nothing is charged and no data is touched."""
+        party = await run_sync(self.party_for, identity)
+        return await self.questions.quote(party, question, identity)
 
-        def answered(watch: Watch) -> T:
+    async def ask(
+        self, identity: Identity, question: QuestionRequest, idempotency_key: str | None, wait: float
+    ) -> Answer | QuestionProgress:
+        """Charge and answer a question; one that takes longer than ``wait`` seconds is answered later."""
+        party = await run_sync(self.party_for, identity)
+        return await self.questions.ask(party, question, identity, idempotency_key, wait)
+
+    async def find_question(self, identity: Identity, id: str) -> QuestionProgress:
+        """Find a question that outlasted its request, with its answer once there is one."""
+        party = await run_sync(self.party_for, identity)
+        return await self.questions.find(party, id, identity)
+
+    async def cancel_question(self, identity: Identity, id: str) -> QuestionProgress:
+        """Stop a question; it stays charged."""
+        party = await run_sync(self.party_for, identity)
+        return await self.questions.cancel(party, id, identity)
+
+    def log_fields(self, question: QuestionRequest) -> dict[str, str]:
+        """What the log tells of a question: nothing, unless the controller has declared that it may."""
+        return {"sql": question.sql, "epsilon": question.epsilon} if self.settings.log_questions else {}
+
+    # What costs no budget.
+
+    def datasets(self, identity: Identity) -> list[DatasetFacts]:
+        """What is public of the data sets that the caller may ask about; one that was retired is not there any more."""
+        live = {declaration.dataset for declaration in self.ledger.datasets()}
+        return [self.catalogue[name] for name in self.party_for(identity).datasets if name in live]
+
+    def balances(self, identity: Identity) -> list[Balance]:
+        """What the caller may still spend; a controller sees the budgets of the data sets."""
+        served = self.party.datasets
+        if identity.role is Role.CONTROLLER:
+            return [self.ledger.balance(name) for name in served]
+        return [balance for balance in self.ledger.grants(identity.name) if balance.dataset in served]
+
+    def answers(
+        self, identity: Identity, *, dataset: str | None = None, before: int | None, limit: int
+    ) -> list[StoredAnswer]:
+        """The caller's own answers, newest first; a controller sees all."""
+        return self.ledger.answers(dataset, charged_analyst(identity), newest_first=True, before=before, limit=limit)
+
+    async def sandbox(self, identity: Identity, question: QuestionRequest, encode: Callable[[Answer], T]) -> T:
+        """Answer about made-up data, for a limited time; the answer is encoded in the same thread."""
+
+        def answer(cancellation: CancellationToken) -> T:
             sandbox = self.party_for(identity).sandbox
-            return shown(sandbox(asked.sql, asked.epsilon, asked.weights, watch=watch))
+            return encode(sandbox(question.sql, question.epsilon, question.split, cancellation=cancellation))
 
-        return await self.side_work.stoppable(caller(identity), answered)
+        return await self.free_work.run_with_deadline(caller_name(identity), answer)
+
+    async def run_free_work(self, identity: Identity, work: Callable[[], T]) -> T:
+        """Run free work that may take seconds, when it is the caller's turn."""
+        return await self.free_work.run(caller_name(identity), work)
+
+    # What a controller does.
+
+    async def compare(self, identity: Identity, question: QuestionRequest, encode: Callable[[Costs], T]) -> T:
+        """Give a question's expected error at every level; this charges nothing and is recorded."""
+        return await self.run_free_work(
+            identity, lambda: encode(self.party.costs(question.sql, question.epsilon, split=question.split))
+        )
+
+    async def verify(self, identity: Identity, anchor: str | None) -> Verification:
+        """Hold the chain and the tables against their signatures, and against an anchor that was kept elsewhere."""
+        kept = None if anchor is None else Anchor.parse(anchor)
+        return await self.run_free_work(identity, lambda: self.ledger.verify(kept))
+
+    def issue_token(self, name: str, role: Role, days: int) -> tuple[str, TokenRow]:
+        """Issue a token: the secret, which is shown once and never again, and what is known of it."""
+        if days > LONGEST_DAYS:
+            raise InvalidInput(f"a token lives for at most {LONGEST_DAYS} days, got {days}")
+        secret = self.ledger.issue_token(name, role=role, lifetime=timedelta(days=days))
+        issued = self.ledger.authenticate(secret).token
+        (token,) = (token for token in self.ledger.tokens() if token.token == issued)
+        return secret, token
 
 
-STRANGERS = 60
-"""Failed sign-ins a minute from one address: 256 random bits cannot be guessed, but trying costs work."""
+def service_of(request: Request) -> Service:
+    """The service of the process that a request came to."""
+    service: Service = request.app.state.service
+    return service
+
+
+async def _served(request: Request) -> Service:
+    """The same as a dependency; it is async so that it needs no thread."""
+    return service_of(request)
+
+
+Served = Annotated[Service, Depends(_served)]

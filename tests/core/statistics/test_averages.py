@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from idios.core.domain import Domain
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.ranks import Ranks
 from idios.core.statistics import Mean, Statistic, TrimmedMean, WinsorizedMean
+from idios.core.summary import Ranks
 from tests.summaries import summarise
 
 FAR = 2**61

@@ -9,8 +9,11 @@ from itertools import combinations_with_replacement
 
 import pytest
 
+from idios.core.calibration import Protection, calibrate, choose
+from idios.core.domain import Domain
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Histogram, Mode
+from idios.core.summary import Summary
 from tests.oracle import Space, Table
 
 
@@ -47,15 +50,20 @@ def test_histogram_sensitivities(notion: str, selection: bool, cells: int) -> No
 
 @pytest.mark.parametrize(("notion", "selection"), [("replace", False), ("replace", True), ("add-remove", False)])
 def test_mode_is_private_over_all_pairs(notion: str, selection: bool) -> None:
-    cells, epsilon = 3, Fraction(1, 2)
+    cells, epsilon, domain = 3, Fraction(1, 2), Domain(lower=0, upper=2)
     starts = [Table(values, 1) for size in range(6) for values in combinations_with_replacement(range(cells), size)]
     space = Space(starts, notion=notion, selection=selection, domain=(0, cells - 1), bounded=True, reach=1)
-    rate = Mode.rate(epsilon, Neighbours(notion))
+    rate = Mode().rate(epsilon, Neighbours(notion))
 
     def chances(table: Table) -> list[float]:
         counts = counts_of(table, cells)
         weights = [math.exp(-float(rate) * (max(counts) - c)) for c in counts]
-        return [w / sum(weights) for w in weights]
+        expected = [w / sum(weights) for w in weights]
+        moves = Moves(Neighbours(notion), len(table.values), table.outside if selection else None)
+        choice = choose(Mode(), domain, moves.neighbours, moves.whole, Protection(), epsilon)
+        mechanism = calibrate(choice, Mode(), Summary(domain, moves, counts=counts), Protection())
+        assert [mechanism.pmf(point) for point in range(cells)] == pytest.approx(expected)
+        return expected
 
     worst = 0.0
     for table in starts:

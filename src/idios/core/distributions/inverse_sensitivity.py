@@ -91,11 +91,11 @@ class InverseSensitivity:
     def weights(self) -> dict[int, int]:
         """How many outcomes there are of each distance, refusal included: N = Σ weights[i]·q^i."""
         sizes = [0, *(high - low + 1 for low, high in self.balls)]
-        found = {i: outer - inner for i, (inner, outer) in enumerate(pairwise(sizes)) if outer > inner}
+        weights = {i: outer - inner for i, (inner, outer) in enumerate(pairwise(sizes)) if outer > inner}
         if self.refusal:
             last = self.envelope.distance
-            found[last] = found.get(last, 0) + self.refusal
-        return found
+            weights[last] = weights.get(last, 0) + self.refusal
+        return weights
 
     def draw(self, source: Source | None = None) -> int | None:
         """One exact draw; None is the refusal. First a distance, then one of its outcomes, all equally likely."""

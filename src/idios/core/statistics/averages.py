@@ -1,6 +1,6 @@
-"""Averages: the mean, and the trimmed and winsorized means that need no bounds.
+"""Sums and averages: the sum, the mean, and the trimmed and winsorized means that need no bounds.
 
-All obey the lemma of ``Moves.extreme_exchanges``: a new least value, or the loss of the greatest,
+All averages obey the lemma of ``Moves.extreme_exchanges``: a new least value, or the loss of the greatest,
 never lifts an average of the middle of the list (the number cut off each side, ⌊p·s⌋, follows the
 size by at most one, so the averaged run of ranks never moves up).
 """
@@ -8,10 +8,11 @@ size by at most one, so the averaged run of ranks never moves up).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from math import floor
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -19,9 +20,9 @@ from idios.core.domain import Domain
 from idios.core.envelope import Envelope
 from idios.core.exact import INFINITY, Extended, exact, plus
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.ranks import Ranks, placed_quotient
-from idios.core.statistics.base import FINENESS, MonotoneStatistic
-from idios.core.summary import Summary
+from idios.core.statistics.base import FINENESS, MonotoneStatistic, Statistic
+from idios.core.statistics.signature import TRIMMED_SHARE, Parameter, Parameters, Spelling
+from idios.core.summary import Ranks, Summary, placed_quotient
 from idios.errors import InvalidInput
 
 
@@ -30,6 +31,7 @@ class _Trimming(MonotoneStatistic):
     """An average that treats the ⌊p·s⌋ values at each end apart."""
 
     p: Fraction = Fraction(0)
+    parameter: ClassVar[Parameter | None] = TRIMMED_SHARE
     fractional: ClassVar[bool] = True
     needs_sums: ClassVar[bool] = True
 
@@ -38,6 +40,15 @@ class _Trimming(MonotoneStatistic):
         if not 0 <= p < Fraction(1, 2):
             raise InvalidInput(f"p, the share cut off at each end, must be in [0, 0.5), got {self.p!r}")
         object.__setattr__(self, "p", p)
+
+    def normalise(self) -> Statistic:
+        """Where nothing is cut off, the mean is left."""
+        return self if self.p else Mean()
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """Shares that cut one or two off a handful."""
+        return tuple(cls(Fraction(p)) for p in ("1/5", "1/4", "1/3", "2/5"))
 
     def cut(self, size: int) -> int:
         """k = ⌊p·s⌋, the number of values at each end that are not averaged as they are."""
@@ -100,6 +111,14 @@ class TrimmedMean(_Trimming):
     """
 
     name: ClassVar[str] = "trimmed_mean"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("TRIMMED_MEAN"),)
+    function: ClassVar[str | None] = "trimmed_mean"
+
+    def define(self, values: Sequence[int]) -> Fraction | int | None:
+        """The mean of what is left."""
+        cut = floor(self.p * len(values))
+        kept = values[cut : len(values) - cut]
+        return Fraction(sum(kept), len(kept)) if kept else None
 
     def parts(self, values: Any, size: Any, k: Any, offset: Any) -> tuple[Any, Any]:
         """The sum of the ranks between the cuts, and their number."""
@@ -111,6 +130,19 @@ class Mean(TrimmedMean):
     """The arithmetic mean: under replace A_i = max(Σ_{j≤i}(U − x_j), Σ_{j≤i}(x_{n+1−j} − L))/n."""
 
     name: ClassVar[str] = "mean"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("AVG"),)
+    function: ClassVar[str | None] = "mean"
+    parameter: ClassVar[Parameter | None] = None
+    advice: ClassVar[Mapping[str, str]] = {"MEAN": "AVG(column) is offered"}
+
+    def alternatives(self, parameters: Parameters) -> Iterator[Statistic]:
+        """The averages that need no bounds."""
+        return _robust_averages(parameters)
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """The mean."""
+        return (cls(),)
 
     def global_sensitivity(self, domain: Domain, moves: Moves) -> Extended | None:
         """(U − L)/n where n is public; of a selection of secret size it would be U − L."""
@@ -124,9 +156,103 @@ class WinsorizedMean(_Trimming):
     """The mean after setting the k = ⌊p·n⌋ values at each end to the nearest one that is kept."""
 
     name: ClassVar[str] = "winsorized_mean"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("WINSORIZED_MEAN"),)
+    function: ClassVar[str | None] = "winsorized_mean"
+
+    def define(self, values: Sequence[int]) -> Fraction | int | None:
+        """The mean of what is kept, its ends repeated."""
+        cut = floor(self.p * len(values))
+        kept = values[cut : len(values) - cut]
+        return Fraction(cut * kept[0] + sum(kept) + cut * kept[-1], len(values)) if kept else None
 
     def parts(self, values: Any, size: Any, k: Any, offset: Any) -> tuple[Any, Any]:
         """The kept ranks once, the innermost of them k times more; and the size."""
         first, last = k + 1 + offset, size - k + offset
         kept, ends = values.sum_of(first, last), plus(values.repeated(first, k), values.repeated(last, k))
         return plus(kept, ends), size
+
+
+def _robust_averages(parameters: Parameters) -> Iterator[Statistic]:
+    for share in parameters.trims:
+        yield TrimmedMean(share)
+        yield WinsorizedMean(share)
+
+
+@dataclass(frozen=True)
+class Sum(Statistic):
+    """Σx; the sum of nothing is 0.
+
+    On a whole table A_i = max(Σ over the i least of (U − x), Σ over the i greatest of (x − L)). On a
+    selection values also come and go, and the best of all splits counts. One record moves a sum by at
+    least half of what it could move any sum, so the global sensitivity is used at every level:
+    U − L on a whole table; max(|L|, |U|) under add-remove; the greater of both on a selection.
+    """
+
+    name: ClassVar[str] = "sum"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("SUM"),)
+    function: ClassVar[str | None] = "total"
+    always_global: ClassVar[bool] = True
+    needs_sums: ClassVar[bool] = True
+
+    def define(self, values: Sequence[int]) -> Fraction | int | None:
+        """Their sum."""
+        return sum(values)
+
+    def alternatives(self, parameters: Parameters) -> Iterator[Statistic]:
+        """The averages that need no bounds."""
+        return _robust_averages(parameters)
+
+    @property
+    def least_size(self) -> int:
+        """Defined on nothing, as 0."""
+        return 0
+
+    def limits(self, summary: Summary, distance: int) -> tuple[Extended, Extended]:
+        """The extremes over every split of the changes into additions, removals and replacements.
+
+        The i least values may be dropped one by one, and bounds placed, independently of each other,
+        except that a change of a record does at most one of each.
+        """
+        lows: list[Extended] = [0]
+        highs: list[Extended] = [0]
+        moves, size = summary.moves, summary.size
+        for dropped in range(min(distance, size) + 1):
+            for placed in range(distance + 1):
+                if not _reachable(moves, dropped, placed, distance):
+                    continue
+                gain = placed * summary.domain.high if placed else 0
+                highs.append(gain - summary.sum_of(1, dropped))
+                loss = placed * summary.domain.low if placed else 0
+                lows.append(loss - summary.sum_of(size - dropped + 1, size))
+        total = summary.known_total()
+        return total + min(lows), total + max(highs)
+
+    def range(self, domain: Domain) -> tuple[Extended, Extended]:
+        """Any number: the size is not bounded."""
+        return (0 if domain.low >= 0 else -INFINITY), (0 if domain.high <= 0 else INFINITY)
+
+    def ranks(self, moves: Moves, distance: int) -> Iterable[tuple[int, int]]:
+        """The ``distance`` least and greatest."""
+        return [(1, distance), (moves.size - distance + 1, moves.size)]
+
+    def global_sensitivity(self, domain: Domain, moves: Moves) -> Extended | None:
+        """What one record can change in the worst case."""
+        if not domain.bounded:
+            return None
+        width, reach = domain.high - domain.low, max(abs(domain.low), abs(domain.high))
+        if moves.neighbours is Neighbours.ADD_REMOVE:
+            return reach
+        return width if moves.whole else max(width, reach)
+
+    def missing_bound(self, domain: Domain, distance: int) -> str | None:
+        """Both bounds."""
+        return "bounds" if distance and not domain.bounded else None
+
+
+def _reachable(moves: Moves, dropped: int, placed: int, distance: int) -> bool:
+    """Whether ``distance`` changes suffice to drop and to place that many."""
+    if moves.neighbours is Neighbours.ADD_REMOVE:
+        return dropped + placed <= distance
+    if moves.outside is None:
+        return dropped == placed <= distance
+    return max(dropped, placed) <= distance and placed - dropped <= moves.outside

@@ -1,22 +1,27 @@
-"""What every statistic says of itself: its value, its envelope, and what it needs to know.
+"""The contract of a statistic: how it is called, what it reads, its value, its envelope, and how it is tested.
 
 A statistic is a public description (``Quantile(1/4)``), never data. It reads one summary and
 answers two questions: what is my value, and how far can i changed records move it. All
 intermediate numbers are exact; the last step places them on the answer's grid, which is monotone,
 so the envelope stays exact there.
+
+A new statistic is one frozen dataclass that is listed in ``STATISTICS`` (``idios.core.statistics``): SQL, the
+catalogue, the comparison of levels and the contract tests read everything else off the class.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
-from idios.core.domain import Domain
+from idios.core.domain import Domain, Kind
 from idios.core.envelope import Envelope
-from idios.core.exact import Extended, floor_half_up
-from idios.core.neighbours import Exchange, Moves
+from idios.core.exact import INFINITY, Extended, floor_half_up
+from idios.core.neighbours import Exchange, Moves, Neighbours
+from idios.core.statistics.signature import NUMERIC, Parameter, Parameters, Spelling
 from idios.core.summary import Summary
 
 FINENESS = 10**6
@@ -24,22 +29,94 @@ FINENESS = 10**6
 
 
 class Statistic(ABC):
-    """A number computed from the selected values of one column."""
+    """A number, or a category, computed from the selected values of one column."""
 
     name: ClassVar[str]
+    """What messages and normal forms call it; it must never change, as stored answers are found by it."""
+
+    # How it is called.
+
+    spellings: ClassVar[tuple[Spelling, ...]] = ()
+    """Its names in SQL, the preferred one first; none for a statistic that SQL does not offer."""
+    function: ClassVar[str | None] = None
+    """The library's function of an array, if there is one; it takes the parameter after the values."""
+    kinds: ClassVar[frozenset[Kind]] = NUMERIC
+    """The kinds of column that it is offered for."""
+    parameter: ClassVar[Parameter | None] = None
+    """The argument that a caller names, which is the dataclass's field of that name."""
+    advice: ClassVar[Mapping[str, str]] = {}
+    """Names of other SQL dialects that are not offered, and what to write instead."""
+
+    # What its answer is.
+
     fractional: ClassVar[bool] = False
     """Whether the value is not a whole number of steps by nature, so that the fine grid is used."""
     degree: ClassVar[int] = 1
     """The unit of the answer: the column's step to this power."""
+    selects: ClassVar[bool] = False
+    """Whether the answer is a category, drawn by how far each is ``behind``, rather than a number with noise."""
     coarse_floor: ClassVar[bool] = False
     """Whether the floor under the sensitivity is a step of the column rather than of the answer."""
     always_global: ClassVar[bool] = False
     """Whether the local sensitivity is never much below the global one, which is then always used."""
     nested: ClassVar[bool] = True
     """Whether computed envelopes of neighbours are nested, as differential privacy needs."""
+
+    # What it needs of the data, besides its ``ranks`` and ``thresholds``.
+
+    counts_records: ClassVar[bool] = False
+    """Whether only the number of selected records matters, whichever column they are selected by."""
     needs_sums: ClassVar[bool] = False
     needs_squares: ClassVar[bool] = False
     needs_distinct: ClassVar[bool] = False
+    needs_counts: ClassVar[bool] = False
+    """Whether it reads how often every point of a bounded domain occurs."""
+
+    @classmethod
+    def make(cls, *argument: Any) -> Self:
+        """The statistic with its argument as a caller wrote it, or without one."""
+        return cls(*argument)
+
+    @property
+    def argument(self) -> Fraction | int | None:
+        """The value of its field, also where its name implies it (½ for a median); None if it has none."""
+        values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        return values[0] if values else None
+
+    def normalise(self) -> Statistic:
+        """The one way to say this statistic, for all ways to spell it: QUANTILE(x, 0.5) is MEDIAN(x)."""
+        return self
+
+    def find_objection(self, parameters: Parameters) -> str | None:
+        """Why its argument is not one of those declared; None if it is. What a plain name says is always offered."""
+        plain = self.normalise()
+        if plain.parameter is None or plain.argument is None:
+            return None
+        return plain.parameter.find_objection(plain.argument, parameters)
+
+    def alternatives(self, parameters: Parameters) -> Iterator[Statistic]:
+        """What to propose where it cannot be answered, best first; a median is always proposed last."""
+        yield from ()
+
+    def advise(self, distance: int) -> str:
+        """What to ask for instead where bounds are missing and ``distance`` changes must be survived."""
+        return "trimmed_mean, winsorized_mean or median"
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """Instances that every contract test tries, on tables of a handful of values."""
+        return (cls(),)
+
+    @abstractmethod
+    def define(self, values: Sequence[int]) -> Fraction | int | None:
+        """The definition, from the whole ascending list; None where there is none, and before ``place``.
+
+        No answer is computed from it: the contract tests compare envelopes with it by trying every neighbour.
+        """
+
+    def exact_reach(self, neighbours: Neighbours) -> float:
+        """The distance up to which the envelope is exact; beyond, it is a safe bound."""
+        return INFINITY
 
     @property
     def least_size(self) -> int:
@@ -72,6 +149,14 @@ class Statistic(ABC):
     def missing_bound(self, domain: Domain, distance: int) -> str | None:
         """What must be declared for the envelope to be finite on any data at all; None if nothing."""
         return None
+
+    def behind(self, summary: Summary) -> tuple[int, ...]:
+        """Where it ``selects``: by how many records each point of the domain falls short of the best."""
+        raise NotImplementedError(f"{self.name} is a number")
+
+    def rate(self, epsilon: Fraction, neighbours: Neighbours) -> Fraction:
+        """Where it ``selects``: the rate at which a point's weight falls with every record it is ``behind``."""
+        raise NotImplementedError(f"{self.name} is a number")
 
     def resolution(self, fineness: int = FINENESS) -> int:
         """Steps of the answer's grid in one unit of the answer."""

@@ -5,13 +5,16 @@ One record changes a count by at most one, so the global sensitivity, 1, is used
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from idios.core.domain import Domain
 from idios.core.exact import INFINITY, Extended
 from idios.core.neighbours import Moves
 from idios.core.statistics.base import Statistic
+from idios.core.statistics.signature import ANY_KIND, Spelling
 from idios.core.summary import Summary
 from idios.errors import InvalidInput
 
@@ -19,6 +22,7 @@ from idios.errors import InvalidInput
 class _Counting(Statistic):
     """A number of things, at least 0."""
 
+    kinds = ANY_KIND
     degree: ClassVar[int] = 0
     always_global: ClassVar[bool] = True
 
@@ -44,6 +48,13 @@ class Count(_Counting):
     """
 
     name: ClassVar[str] = "count"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("COUNT"),)
+    function: ClassVar[str | None] = "count"
+    counts_records: ClassVar[bool] = True
+
+    def define(self, values: Sequence[int]) -> Fraction | int | None:
+        """How many there are."""
+        return len(values)
 
     def limits(self, summary: Summary, distance: int) -> tuple[Extended, Extended]:
         """The sizes within reach."""
@@ -69,6 +80,10 @@ class RangeCount(_Counting):
     def __post_init__(self) -> None:
         if self.first > self.last:
             raise InvalidInput("a range must be (first, last) with first ≤ last, got it reversed")
+
+    def define(self, values: Sequence[int]) -> Fraction | int | None:
+        """How many lie in the range."""
+        return sum(self.first <= value <= self.last for value in values)
 
     def moves(self, column: Moves, domain: Domain, inside: int) -> Moves:
         """The moves on the values in the range, given those on the column and how many are inside."""
@@ -101,7 +116,12 @@ class DistinctCount(_Counting):
     """
 
     name: ClassVar[str] = "distinct_count"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("COUNT", distinct=True),)
     needs_distinct: ClassVar[bool] = True
+
+    def define(self, values: Sequence[int]) -> Fraction | int | None:
+        """How many different ones there are."""
+        return len(set(values))
 
     def limits(self, summary: Summary, distance: int) -> tuple[Extended, Extended]:
         """d − (values extinguished), d + (values gained)."""

@@ -18,16 +18,25 @@ according to whether q ≥ ½ or not).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from math import floor
+from typing import ClassVar, Self
 
 from idios.core.domain import Domain
 from idios.core.envelope import Envelope
 from idios.core.exact import Extended, exact, whole
 from idios.core.neighbours import Exchange, Moves, Neighbours
-from idios.core.statistics.base import FINENESS, MonotoneStatistic
+from idios.core.statistics.base import FINENESS, MonotoneStatistic, Statistic
+from idios.core.statistics.signature import (
+    ORDER,
+    ORDERED,
+    QUANTILE_SHARE,
+    Parameter,
+    Parameters,
+    Spelling,
+)
 from idios.core.summary import Summary
 from idios.errors import InvalidInput
 
@@ -35,6 +44,7 @@ from idios.errors import InvalidInput
 class OrderStatistic(MonotoneStatistic):
     """The value at one position of the sorted selection."""
 
+    kinds = ORDERED
     coarse_floor = True
 
     @abstractmethod
@@ -117,14 +127,11 @@ def _placed(value: int | float, parts: int, resolution: int) -> int | float:
 
 
 @dataclass(frozen=True)
-class KthSmallest(OrderStatistic):
-    """The k-th smallest value; the paper's way round an unbounded minimum is k = 2.
-
-    A_i = max(x_{k+i} − x_k, x_k − x_{k−i}), free of the domain while i ≤ min(k − 1, n − k).
-    """
+class _Kth(OrderStatistic):
+    """The k-th value from one end; that end itself for k = 1."""
 
     k: int = 1
-    name: ClassVar[str] = "kth_smallest"
+    parameter: ClassVar[Parameter | None] = ORDER
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", whole(self.k, "k"))
@@ -134,9 +141,43 @@ class KthSmallest(OrderStatistic):
         """k values."""
         return self.k
 
+    def alternatives(self, parameters: Parameters) -> Iterator[Statistic]:
+        """The same further from the end."""
+        further = KthLargest if isinstance(self, KthLargest) else KthSmallest
+        yield from (further(k) for k in parameters.orders if k > self.k)
+
+    def advise(self, distance: int) -> str:
+        """An order that so many changes do not reach."""
+        return f"k ≥ {distance + 1}"
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """The paper's second, and one further in."""
+        return (cls(2), cls(3))
+
+
+@dataclass(frozen=True)
+class KthSmallest(_Kth):
+    """The k-th smallest value; the paper's way round an unbounded minimum is k = 2.
+
+    A_i = max(x_{k+i} − x_k, x_k − x_{k−i}), free of the domain while i ≤ min(k − 1, n − k).
+    """
+
+    name: ClassVar[str] = "kth_smallest"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("KTH_SMALLEST"),)
+    function: ClassVar[str | None] = "kth_smallest"
+
+    def define(self, values: Sequence[int]) -> Fraction | int | None:
+        """The k-th from below."""
+        return values[self.k - 1] if len(values) >= self.k else None
+
     def position(self, size: int) -> tuple[int, int]:
         """p(s) = k."""
         return self.k, 1
+
+    def normalise(self) -> Statistic:
+        """The first smallest is the minimum."""
+        return Minimum() if self.k == 1 else KthSmallest(self.k)
 
     def missing_bound(self, domain: Domain, distance: int) -> str | None:
         """A lower bound, where that many changes reach below every value."""
@@ -144,26 +185,27 @@ class KthSmallest(OrderStatistic):
 
 
 @dataclass(frozen=True)
-class KthLargest(OrderStatistic):
+class KthLargest(_Kth):
     """The k-th largest value; the paper's way round an unbounded maximum is k = 2.
 
     A_i = max(x_{n−k+1+i} − x_{n−k+1}, x_{n−k+1} − x_{n−k+1−i}); a group of g needs k > g.
     """
 
-    k: int = 1
     name: ClassVar[str] = "kth_largest"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("KTH_LARGEST"),)
+    function: ClassVar[str | None] = "kth_largest"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", whole(self.k, "k"))
-
-    @property
-    def least_size(self) -> int:
-        """k values."""
-        return self.k
+    def define(self, values: Sequence[int]) -> Fraction | int | None:
+        """The k-th from above."""
+        return values[-self.k] if len(values) >= self.k else None
 
     def position(self, size: int) -> tuple[int, int]:
         """p(s) = s − k + 1."""
         return size - self.k + 1, 1
+
+    def normalise(self) -> Statistic:
+        """The first largest is the maximum."""
+        return Maximum() if self.k == 1 else KthLargest(self.k)
 
     def missing_bound(self, domain: Domain, distance: int) -> str | None:
         """An upper bound, where that many changes reach above every value."""
@@ -175,6 +217,18 @@ class Minimum(KthSmallest):
     """The least value: A_i = max(x_1 − L, x_{1+i} − x_1)."""
 
     name: ClassVar[str] = "minimum"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("MIN"),)
+    function: ClassVar[str | None] = "minimum"
+    parameter: ClassVar[Parameter | None] = None
+
+    def advise(self, distance: int) -> str:
+        """The k-th smallest."""
+        return f"kth_smallest with {super().advise(distance)}"
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """The minimum."""
+        return (cls(),)
 
 
 @dataclass(frozen=True)
@@ -182,13 +236,26 @@ class Maximum(KthLargest):
     """The greatest value: A_i = max(U − x_n, x_n − x_{n−i})."""
 
     name: ClassVar[str] = "maximum"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("MAX"),)
+    function: ClassVar[str | None] = "maximum"
+    parameter: ClassVar[Parameter | None] = None
+
+    def advise(self, distance: int) -> str:
+        """The k-th largest."""
+        return f"kth_largest with {super().advise(distance)}"
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """The maximum."""
+        return (cls(),)
 
 
 @dataclass(frozen=True)
-class _Share(OrderStatistic):
+class _AnyQuantile(OrderStatistic):
     """A quantile of either kind: a share q of the values lies below."""
 
     q: Fraction = Fraction(1, 2)
+    parameter: ClassVar[Parameter | None] = QUANTILE_SHARE
 
     def __post_init__(self) -> None:
         q = exact(self.q, "q")
@@ -204,12 +271,34 @@ class _Share(OrderStatistic):
             return "an upper bound"
         return None
 
+    def find_objection(self, parameters: Parameters) -> str | None:
+        """The outermost quantiles have names of their own."""
+        if self.q in (0, 1):
+            end, kth = ("MIN", "KTH_SMALLEST") if self.q == 0 else ("MAX", "KTH_LARGEST")
+            return f"q lies strictly between 0 and 1: ask for {end}(column) or {kth}(column, k)"
+        return super().find_objection(parameters)
+
+    def advise(self, distance: int) -> str:
+        """A quantile further inside."""
+        return "a quantile strictly between 0 and 1"
+
 
 @dataclass(frozen=True)
-class DiscreteQuantile(_Share):
+class DiscreteQuantile(_AnyQuantile):
     """The least value with at least a share q of the values at or below it (PERCENTILE_DISC)."""
 
     name: ClassVar[str] = "discrete_quantile"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("PERCENTILE_DISC", within_group=True),)
+    advice: ClassVar[Mapping[str, str]] = {"QUANTILE_DISC": "PERCENTILE_DISC(column, q) is offered"}
+
+    def define(self, values: Sequence[int]) -> Fraction | int | None:
+        """The first value whose share of the list, itself included, reaches q."""
+        return next((value for rank, value in enumerate(values, 1) if rank >= self.q * len(values)), None)
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """Inner and outer ones, between ranks and at them."""
+        return tuple(cls(Fraction(q)) for q in ("1/2", "9/10", "1/3", "1/4", "0"))
 
     def position(self, size: int) -> tuple[int, int]:
         """p(s) = max(1, ⌈q·s⌉)."""
@@ -217,11 +306,31 @@ class DiscreteQuantile(_Share):
 
 
 @dataclass(frozen=True)
-class Quantile(_Share):
+class Quantile(_AnyQuantile):
     """The quantile interpolated between neighbouring ranks (PERCENTILE_CONT)."""
 
     name: ClassVar[str] = "quantile"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("PERCENTILE_CONT", within_group=True), Spelling("QUANTILE"))
+    function: ClassVar[str | None] = "quantile"
+    advice: ClassVar[Mapping[str, str]] = {"QUANTILE_CONT": "PERCENTILE_CONT(column, q) is offered"}
     fractional: ClassVar[bool] = True
+
+    def define(self, values: Sequence[int]) -> Fraction | int | None:
+        """The value a share q of the way from the first to the last, on the line through the ranks."""
+        if not values:
+            return None
+        place = self.q * (len(values) - 1)
+        below, above = values[floor(place)], values[min(floor(place) + 1, len(values) - 1)]
+        return below + (place - floor(place)) * (above - below)
+
+    def normalise(self) -> Statistic:
+        """The quantile of ½ is the median."""
+        return Median() if self.q == Fraction(1, 2) else Quantile(self.q)
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """Inner and outer ones."""
+        return tuple(cls(Fraction(q)) for q in ("1/3", "1/10", "4/5", "1"))
 
     def position(self, size: int) -> tuple[int, int]:
         """p(s) = 1 + q·(s − 1)."""
@@ -237,3 +346,12 @@ class Median(Quantile):
     """
 
     name: ClassVar[str] = "median"
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("MEDIAN"),)
+    function: ClassVar[str | None] = "median"
+    parameter: ClassVar[Parameter | None] = None
+    advice: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """The median."""
+        return (cls(),)

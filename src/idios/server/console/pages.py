@@ -1,20 +1,22 @@
-"""Pages: templates filled in, with the headers that every page has; and a page for every error."""
+"""Pages: templates filled in, with the headers that every page has; a page for every error; and the files they load."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import Any
 
-from fastapi import Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from idios.ledger import Role
-from idios.server.console import wording
-from idios.server.console.assets import ASSETS
-from idios.server.console.visiting import Visit, forget
-from idios.server.identity import cookie_name
-from idios.server.problems import Problem
+from idios.server.auth import read_cookie
+from idios.server.console import formatting
+from idios.server.console.access import Visit, drop_session
+from idios.server.http_errors import NO_SUCH_PAGE, Problem, Refused
+
+router = APIRouter()
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -25,8 +27,8 @@ HEADERS = {
     # Forms say where they come from, to this server alone.
     "Referrer-Policy": "same-origin",
 }
-ASKING = (("datasets", "Data sets"), ("ask", "Ask"), ("history", "History"))
-OVERSEEING = (("overview", "Overview"), ("ledger", "Ledger"), ("analysts", "Analysts"), ("compare", "Compare"))
+ANALYST_LINKS = (("datasets", "Data sets"), ("ask", "Ask"), ("history", "History"))
+CONTROLLER_LINKS = (("overview", "Overview"), ("ledger", "Ledger"), ("analysts", "Analysts"), ("compare", "Compare"))
 TITLES = {
     403: "Not permitted",
     404: "There is nothing here",
@@ -37,7 +39,7 @@ TITLES = {
     429: "Too many requests",
     503: "Not now",
 }
-FOR_PEOPLE = {
+ADVICE = {
     "not_found": "follow one of the links above, or begin at /console",
     "no_such_method": "follow one of the links above, or begin at /console",
     "internal_error": "go back and try again: a question that was charged costs nothing more; tell the controller the "
@@ -47,6 +49,28 @@ FOR_PEOPLE = {
 }
 """What to do where the API's advice is about headers and bodies."""
 
+TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+FOR_EVER = "public, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file as it is served; its address changes with its content, so that browsers may keep it for ever."""
+
+    address: str
+    content: bytes
+    media_type: str
+
+
+def _read_asset(name: str) -> Asset:
+    content = (files("idios.server.console") / "static" / name).read_bytes()
+    stem, ending = name.split(".")
+    return Asset(f"/console/assets/{stem}.{hashlib.sha256(content).hexdigest()[:16]}.{ending}", content, TYPES[ending])
+
+
+ASSETS = {name: _read_asset(name) for name in ("console.css", "console.js", "mark.svg")}
+_BY_ADDRESS = {asset.address: asset for asset in ASSETS.values()}
+
 templates = Environment(
     loader=PackageLoader("idios.server.console"),
     autoescape=True,
@@ -54,13 +78,17 @@ templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-templates.globals |= {"assets": {name: asset.address for name, asset in ASSETS.items()}, "wording": wording}
+templates.globals |= {
+    "assets": {name: asset.address for name, asset in ASSETS.items()},
+    "describe_level": formatting.describe_level,
+    "describe_neighbours": formatting.describe_neighbours,
+}
 templates.filters |= {
-    "amount": wording.amount,
-    "quantity": wording.quantity,
-    "figure": wording.figure,
-    "moment": wording.moment,
-    "approximate": wording.approximate,
+    "amount": formatting.format_amount,
+    "quantity": formatting.format_quantity,
+    "figure": formatting.format_value,
+    "moment": formatting.format_time,
+    "approximate": formatting.format_rough,
 }
 
 
@@ -75,24 +103,24 @@ def show(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Re
     def failed(action: str) -> bool:
         return wrong is not None and visit.request.url.path == action
 
-    shown = {"done": None, **values, "kept": kept, "failed": failed, **_frame(visit, template)}
-    shown["problem"] = None if wrong is None else for_people(wrong, visit.oversees)
-    return HTMLResponse(templates.get_template(template).render(shown), status, headers=HEADERS)
+    context = {"done": None, **values, "kept": kept, "failed": failed, **_frame(visit, template)}
+    context["problem"] = None if wrong is None else adapt_advice(wrong, visit.is_controller)
+    return HTMLResponse(templates.get_template(template).render(context), status, headers=HEADERS)
 
 
 def show_open(template: str, *, status: int = 200, headers: dict[str, str] | None = None, **values: Any) -> Response:
     """A page that needs no session."""
-    shown = {"problem": None, "done": None, **values, "identity": None, "links": (), "csrf": ""}
-    return HTMLResponse(templates.get_template(template).render(shown), status, headers=HEADERS | (headers or {}))
+    context = {"problem": None, "done": None, **values, "identity": None, "links": (), "csrf": ""}
+    return HTMLResponse(templates.get_template(template).render(context), status, headers=HEADERS | (headers or {}))
 
 
-def for_people(problem: Problem, oversees: bool = False) -> Problem:
+def adapt_advice(problem: Problem, is_controller: bool = False) -> Problem:
     """A problem with advice for the reader of a page; a controller is not told to ask the controller."""
-    usual = "" if oversees and problem.code == "not_permitted" else problem.fix
-    return replace(problem, fix=FOR_PEOPLE.get(problem.code, usual))
+    usual = "" if is_controller and problem.code == "not_permitted" else problem.fix
+    return replace(problem, fix=ADVICE.get(problem.code, usual))
 
 
-def back(address: str) -> Response:
+def redirect(address: str) -> Response:
     """After a form: the page it changed, so that reloading repeats nothing."""
     return RedirectResponse(address, 303, headers=HEADERS)
 
@@ -100,15 +128,15 @@ def back(address: str) -> Response:
 def error_page(request: Request, problem: Problem) -> Response:
     """The page for a request that ended with a problem; a visitor who is not signed in is asked to sign in."""
     if problem.status == 401:
-        ended = cookie_name(request) in request.cookies
-        gone = back("/console/sign-in?ended=1" if ended else "/console/sign-in")
+        ended = read_cookie(request) is not None
+        response = redirect("/console/sign-in?ended=1" if ended else "/console/sign-in")
         if ended:
-            forget(request, gone)
-        return gone
+            drop_session(request, response)
+        return response
     title = TITLES.get(problem.status, "Something went wrong")
     values = {
         "title": title,
-        "failure": for_people(problem),
+        "failure": adapt_advice(problem),
         "request_id": request.scope.get("idios.request", ""),
     }
     visit: Visit | None = request.scope.get("idios.visit")
@@ -120,10 +148,19 @@ def error_page(request: Request, problem: Problem) -> Response:
 
 
 def _frame(visit: Visit, template: str) -> dict[str, Any]:
-    links = ASKING if visit.identity.role is Role.ANALYST else OVERSEEING + ASKING
+    links = CONTROLLER_LINKS + ANALYST_LINKS if visit.is_controller else ANALYST_LINKS
     here = {"question.html": "ask"}.get(template, template.removesuffix(".html"))
     return {
         "identity": visit.identity,
         "links": [(f"/console/{name}", title, name == here) for name, title in links],
         "csrf": visit.csrf,
     }
+
+
+@router.get("/console/assets/{name}")
+async def send_asset(name: str) -> Response:
+    """Send one file to any caller: it holds nothing private."""
+    asset = _BY_ADDRESS.get(f"/console/assets/{name}")
+    if asset is None:
+        raise Refused(NO_SUCH_PAGE)
+    return Response(asset.content, media_type=asset.media_type, headers={"Cache-Control": FOR_EVER})

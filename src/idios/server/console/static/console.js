@@ -35,7 +35,7 @@ function figure(text) {
 }
 
 // The lines of a field that divides ε, as the API wants them; null if there are none.
-function readWeights(text) {
+function readSplit(text) {
   const pairs = [];
   for (const line of text.split("\n").filter((one) => one.trim())) {
     const at = line.lastIndexOf("=");
@@ -52,8 +52,8 @@ function readWeights(text) {
   return pairs.length ? Object.fromEntries(pairs) : null;
 }
 
-// What the visitor wrote into that field; even weights that the page offered do not count.
-function ownWeights(field) {
+// What the visitor wrote into that field; an even split that the page offered does not count.
+function ownSplit(field) {
   return field.value === field.dataset.offered ? "" : field.value.trim();
 }
 
@@ -83,17 +83,17 @@ class Draft {
     this.form = form;
     const kept = Draft.read();
     if (kept !== null && !form.elements.sql.value.trim()) {
-      for (const name of ["sql", "epsilon", "weights"]) form.elements[name].value = kept[name];
-      if (kept.weights) form.querySelector(".divide").open = true;
+      for (const name of ["sql", "epsilon", "split"]) form.elements[name].value = kept[name];
+      if (kept.split) form.querySelector(".divide").open = true;
     }
     form.addEventListener("input", () => this.keep());
     form.addEventListener("submit", () => this.keep());
   }
 
   keep() {
-    const { sql, epsilon, weights } = this.form.elements;
+    const { sql, epsilon, split } = this.form.elements;
     if (!sql.value.trim()) return Draft.forget();
-    const written = { sql: sql.value, epsilon: epsilon.value, weights: ownWeights(weights) };
+    const written = { sql: sql.value, epsilon: epsilon.value, split: ownSplit(split) };
     sessionStorage.setItem(Draft.KEY, JSON.stringify({ ...written, who: document.body.dataset.who }));
   }
 }
@@ -271,7 +271,7 @@ class Quote {
   constructor(form, field, paint) {
     this.field = field;
     this.epsilon = form.querySelector("#epsilon");
-    this.weights = form.querySelector("#weights");
+    this.split = form.querySelector("#split");
     this.divide = form.querySelector(".divide");
     this.paint = paint;
     this.token = form.dataset.csrf;
@@ -280,19 +280,19 @@ class Quote {
     this.spend = form.querySelector("[data-spend]");
     this.empty = this.shown.textContent;
     this.flight = null;
-    for (const one of [this.field, this.epsilon, this.weights]) one.addEventListener("input", () => this.later());
+    for (const one of [this.field, this.epsilon, this.split]) one.addEventListener("input", () => this.later());
     this.divide.addEventListener("toggle", () => this.offer());
     // What was only offered is not sent: the question may have changed since.
-    form.addEventListener("submit", () => (this.weights.value = ownWeights(this.weights)));
+    form.addEventListener("submit", () => (this.split.value = ownSplit(this.split)));
     if (field.value.trim()) this.ask();
   }
 
-  // The names of the statistics with even weights, to be changed; not while the visitor writes there.
+  // The names of the statistics with an even split, to be changed; not while the visitor writes there.
   offer() {
-    if (!this.divide.open || ownWeights(this.weights) || !this.names) return;
-    if (document.activeElement === this.weights) return;
+    if (!this.divide.open || ownSplit(this.split) || !this.names) return;
+    if (document.activeElement === this.split) return;
     const lines = this.names.length > 1 ? this.names.map((name) => `${name} = 1`) : [];
-    this.weights.value = this.weights.dataset.offered = lines.join("\n");
+    this.split.value = this.split.dataset.offered = lines.join("\n");
   }
 
   later() {
@@ -306,9 +306,9 @@ class Quote {
     this.flight?.abort();
     const sql = this.field.value;
     if (!sql.trim()) return this.say(this.empty);
-    let weights = null;
+    let split = null;
     try {
-      weights = readWeights(ownWeights(this.weights));
+      split = readSplit(ownSplit(this.split));
     } catch (error) {
       return this.wrong(error.message);
     }
@@ -318,7 +318,7 @@ class Quote {
       const response = await fetch("/v1/quote", {
         method: "POST",
         headers: { "Content-Type": "application/json", "X-CSRF-Token": this.token },
-        body: JSON.stringify({ sql, epsilon: this.epsilon.value.trim(), weights }),
+        body: JSON.stringify({ sql, epsilon: this.epsilon.value.trim(), split }),
         signal: flight.signal,
       });
       const body = await response.json();

@@ -1,0 +1,329 @@
+"""What the controller sees behind a question: the truth and the noise, and what each level of protection costs.
+
+Expected errors follow from the true values and the sensitivities at the actual data. They must not be shown to
+analysts, and looking at them is recorded as an inspection. ``idios compare`` computes its levels here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from idios.backends.base import Backend
+from idios.core.calibration import (
+    Added,
+    Choice,
+    Level,
+    Mechanism,
+    Method,
+    Protection,
+    Silent,
+    calibrate,
+    expected_error,
+)
+from idios.core.distributions import InverseSensitivity
+from idios.core.domain import Categories
+from idios.core.exact import Extended, Number, text
+from idios.core.statistics import Statistic
+from idios.core.summary import Summary
+from idios.errors import InvalidInput, Unanswerable
+from idios.query.plan import Aggregate, Plan
+from idios.query.planner import make_plan
+from idios.query.question import Question
+from idios.query.schema import Dataset
+from idios.query.split import Split
+
+GROUP = 5
+DELTA = Fraction(1, 10**6)
+MAX_CELLS = 24
+"""More than a controller would read, and each is computed at every level."""
+
+
+# How far off one answer is expected to be.
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What to expect of one answer, in the column's units; ``error`` is E|answer − value| of those that are given.
+
+    ``value`` is None where the statistic is undefined, ``error`` where no answer can be expected; ``refusal`` is the
+    probability of NULL.
+    """
+
+    mechanism: Mechanism
+    value: Fraction | None
+    error: float | None
+    refusal: float
+
+
+def expect_answer(choice: Choice, statistic: Statistic, summary: Summary, protection: Protection) -> Expectation:
+    """What a chosen mechanism would answer about this summary, without drawing."""
+    mechanism = calibrate(choice, statistic, summary, protection)
+    point = statistic.envelope(summary, 0, protection.fineness).value
+    step = statistic.answer_step(summary.domain, protection.fineness)
+    refusal = 1.0 if isinstance(mechanism, Silent) else 0.0
+    if isinstance(mechanism, InverseSensitivity):
+        refusal = mechanism.refusal_probability
+    value = None if point is None else point * step
+    return Expectation(mechanism, value, expected_error(mechanism, point, step), refusal)
+
+
+def _expect_cell(plan: Plan, aggregate: Aggregate, summary: Summary) -> Expectation:
+    return expect_answer(aggregate.choice, aggregate.statistic, summary, plan.dataset.protection)
+
+
+# The truth behind a question.
+
+
+@dataclass(frozen=True)
+class InspectedCell:
+    """The truth about one cell, exact and in the column's units: for the controller alone.
+
+    ``expected_error`` is the mean distance between the true value and an answer (a float, for people to read).
+    """
+
+    group: Mapping[str, Any]
+    statistic: str
+    value: Extended | str | None
+    lows: tuple[Extended, ...]
+    highs: tuple[Extended, ...]
+    local_sensitivity: Extended | None
+    noise: Mapping[str, Any]
+    level: str
+    expected_error: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cell for JSON; exact numbers are text."""
+        return {
+            "group": {key: str(value) for key, value in self.group.items()},
+            "statistic": self.statistic,
+            "value": self.value if isinstance(self.value, str) else text(self.value),
+            "lows": [text(low) for low in self.lows],
+            "highs": [text(high) for high in self.highs],
+            "local_sensitivity": text(self.local_sensitivity),
+            "noise": {
+                key: value if isinstance(value, str) or value is None else text(value)
+                for key, value in self.noise.items()
+            },
+            "level": self.level,
+            "expected_error": self.expected_error,
+        }
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What lies behind a question; with one cell its fields can be read off the inspection itself."""
+
+    cells: tuple[InspectedCell, ...]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in InspectedCell.__dataclass_fields__:
+            if len(self.cells) != 1:
+                raise AttributeError(
+                    f"{name} is for inspections of one cell; this one has {len(self.cells)}, see cells"
+                )
+            return getattr(self.cells[0], name)
+        raise AttributeError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The inspection for JSON."""
+        return {"cells": [cell.to_dict() for cell in self.cells]}
+
+
+def inspect_plan(plan: Plan, backend: Backend) -> Inspection:
+    """Read the data and show what would be answered, with its envelope as far as its group reaches."""
+    distance = max(1, plan.dataset.protection.group)
+    cells = _walk_cells(plan, backend.summarise(extend_plan(plan, distance)))
+    return Inspection(tuple(_inspect_cell(plan, number, summary, group, distance) for group, number, summary in cells))
+
+
+def extend_plan(plan: Plan, distance: int) -> Plan:
+    """The plan with every envelope known at least out to ``distance``."""
+    return replace(plan, aggregates=tuple(_extend_aggregate(aggregate, distance) for aggregate in plan.aggregates))
+
+
+def _extend_aggregate(aggregate: Aggregate, distance: int) -> Aggregate:
+    choice = aggregate.choice
+    if choice.distance >= distance:
+        return aggregate
+    return replace(aggregate, choice=replace(choice, distance=distance))
+
+
+def _walk_cells(plan: Plan, summaries: Sequence[Sequence[Summary]]) -> Iterator[tuple[Mapping[str, Any], int, Summary]]:
+    """The group, the number of the aggregate and the summary of every cell, in the plan's order."""
+    for cell, row in zip(plan.cells, summaries, strict=True):
+        group = {key.label: key.values[i] for key, i in zip(plan.groups, cell, strict=True)}
+        for number, summary in enumerate(row):
+            yield group, number, summary
+
+
+def _label(plan: Plan, number: int) -> str:
+    return next(output.label for output in plan.outputs if output.aggregate == number)
+
+
+def _inspect_cell(plan: Plan, number: int, summary: Summary, group: Mapping[str, Any], distance: int) -> InspectedCell:
+    aggregate, protection = plan.aggregates[number], plan.dataset.protection
+    statistic, label = aggregate.statistic, _label(plan, number)
+    step = statistic.answer_step(summary.domain, protection.fineness)
+    expected = _expect_cell(plan, aggregate, summary)
+    noise = _describe_noise(expected.mechanism, aggregate, step)
+    if isinstance(aggregate.domain, Categories):  # a category has no distance from others
+        place = statistic.envelope(summary, 0).value
+        category = None if place is None else aggregate.domain.values[place]
+        return InspectedCell(group, label, category, (), (), None, noise, protection.level.value)
+    envelope = statistic.envelope(summary, distance, protection.fineness)
+    return InspectedCell(
+        group=group,
+        statistic=label,
+        value=expected.value,
+        lows=tuple(_scale(low, step) for low in envelope.lows),
+        highs=tuple(_scale(high, step) for high in envelope.highs),
+        local_sensitivity=_scale(envelope.local_sensitivity, step),
+        noise=noise,
+        level=protection.level.value,
+        expected_error=expected.error,
+    )
+
+
+def _describe_noise(mechanism: Mechanism, aggregate: Aggregate, step: Fraction) -> dict[str, Any]:
+    noise: dict[str, Any] = {"distribution": "none", "scale": None, "epsilon": aggregate.epsilon}
+    if isinstance(mechanism, Added):
+        noise |= {"distribution": "discrete Laplace", "scale": mechanism.noise.scale * step}
+    elif aggregate.choice.method in (Method.INVERSE, Method.REFUSING, Method.EXPONENTIAL):
+        noise |= {"distribution": aggregate.choice.method.value}
+    return noise
+
+
+def _scale(value: Extended, step: Fraction) -> Extended:
+    return value if isinstance(value, float) else value * step
+
+
+# The cost of protection: one question at every level.
+
+
+def list_levels(protection: Protection, group: int = GROUP, delta: Fraction = DELTA) -> dict[str, Protection]:
+    """The levels that are compared, by name; what else is declared of the protection stays.
+
+    >>> list(list_levels(Protection()))
+    ['individual', 'group of 5', 'differential', 'differential, δ = 1e-06']
+    """
+    level = replace(protection, group=1, delta=Fraction(0))
+    return {
+        "individual": replace(level, level=Level.INDIVIDUAL),
+        f"group of {group}": replace(level, level=Level.GROUP, group=group),
+        "differential": replace(level, level=Level.DIFFERENTIAL),
+        f"differential, δ = {float(delta)}": replace(level, level=Level.DIFFERENTIAL, delta=delta),
+    }
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One statistic of one cell at one level: E|answer − truth| of an answer, in the column's units.
+
+    None where there is no such number, and ``note`` says why.
+    """
+
+    statistic: str
+    group: Mapping[str, Any]
+    level: str
+    expected_error: float | None
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row for JSON."""
+        return {
+            "statistic": self.statistic,
+            "group": {key: str(value) for key, value in self.group.items()},
+            "level": self.level,
+            "expected_error": self.expected_error,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What protection costs one question: a row for every cell, statistic and level, in this order."""
+
+    rows: tuple[Cost, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The costs for JSON."""
+        return {"rows": [row.to_dict() for row in self.rows]}
+
+
+@dataclass(frozen=True)
+class LevelPlans:
+    """One question planned at every level, or why a level refuses it; at least one does not."""
+
+    by_level: Mapping[str, Plan | str]
+
+    @property
+    def first(self) -> Plan:
+        """The first level's plan that there is: all differ in the noise alone."""
+        return next(plan for plan in self.by_level.values() if isinstance(plan, Plan))
+
+    @property
+    def widest(self) -> Plan:
+        """A plan whose summaries serve every level."""
+        plans = [plan for plan in self.by_level.values() if isinstance(plan, Plan)]
+        # each cell is inspected out to the size of the group, whatever its mechanism needs
+        distances = (max(a.choice.distance, plan.dataset.protection.group) for plan in plans for a in plan.aggregates)
+        return extend_plan(self.first, max(distances, default=0))
+
+
+def plan_levels(question: Question, dataset: Dataset, epsilon: Number, split: Split = None) -> LevelPlans:
+    """Plan a question at every level; public facts only."""
+    plans: dict[str, Plan | str] = {}
+    refusals: list[InvalidInput | Unanswerable] = []
+    for name, protection in list_levels(dataset.protection).items():
+        try:
+            plans[name] = make_plan(question, replace(dataset, protection=protection), epsilon, split)
+        except (InvalidInput, Unanswerable) as refusal:
+            plans[name] = f"refused: {refusal}"
+            refusals.append(refusal)
+    if len(refusals) == len(plans):
+        if isinstance(refusals[0], InvalidInput):
+            raise refusals[0]
+        raise Unanswerable(f"no level answers this question. {next(iter(plans.values()))}")
+    levels = LevelPlans(plans)
+    cells = len(levels.first.cells) * len(levels.first.aggregates)
+    if cells > MAX_CELLS:
+        raise InvalidInput(
+            f"the question releases {cells:,} cells, and costs are compared for at most {MAX_CELLS}: ask for fewer "
+            "groups or statistics"
+        )
+    return levels
+
+
+def compute_costs(plans: LevelPlans, backend: Backend) -> Costs:
+    """Read the data once, and compute the expected errors at every level."""
+    cells = _walk_cells(plans.first, backend.summarise(plans.widest))
+    return Costs(
+        tuple(
+            _compute_cost(level, plan, _label(plans.first, number), number, summary, group)
+            for group, number, summary in cells
+            for level, plan in plans.by_level.items()
+        )
+    )
+
+
+def _compute_cost(
+    level: str, plan: Plan | str, label: str, number: int, summary: Summary, group: Mapping[str, Any]
+) -> Cost:
+    if isinstance(plan, str):
+        return Cost(label, group, level, None, plan)
+    aggregate = plan.aggregates[number]
+    if aggregate.statistic.selects:
+        note = "a category is named, which is right or wrong but not off by a number"
+        return Cost(label, group, level, None, note)
+    expected = _expect_cell(plan, aggregate, summary)
+    note = ""
+    if isinstance(expected.mechanism, InverseSensitivity) and expected.refusal > 0:
+        note = f"NULL with probability {expected.refusal:.3g}; the error is that of an answer"
+    elif aggregate.choice.method is Method.EXACT:
+        note = "publicly known"
+    elif expected.error is None:
+        note = "NULL: too few records are selected for an answer"
+    return Cost(label, group, level, expected.error, note)

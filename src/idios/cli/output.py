@@ -1,0 +1,156 @@
+"""How results look on a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from threading import Timer
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from idios.audit import Inspection
+from idios.core.exact import Extended, text
+from idios.model import Answer, Quote
+
+console = Console()
+stderr = Console(stderr=True)
+
+PROGRESS_DELAY = 2.0
+"""Seconds after which a running question shows that it is running."""
+
+
+def print_json(content: Any) -> None:
+    """Print exact JSON, nothing else."""
+    console.out(json.dumps(content, ensure_ascii=False, indent=2), highlight=False)
+
+
+@contextmanager
+def show_progress() -> Iterator[Callable[[str, float], None]]:
+    """Show a progress bar on the error stream once something takes longer than two seconds.
+
+    It yields a callback that takes the name of each step and the share of the work that is done.
+    """
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=stderr,
+        transient=True,
+    )
+    task = progress.add_task("reading the data", total=1.0)
+    timer = Timer(PROGRESS_DELAY, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda step, share: progress.update(task, description=step, completed=share)
+    finally:
+        timer.cancel()
+        if progress.live.is_started:
+            progress.stop()
+
+
+def format_number(value: Extended | None) -> str:
+    """A number as text: exact where it ends soon, else six digits."""
+    if value is None:
+        return "no limit"
+    written = str(text(value))
+    if len(written) <= 12:
+        return written
+    return f"{float(value):.6g}"
+
+
+def format_cell(value: Any) -> str:
+    """One released value as text."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, float):
+        return f"{value:,.2f}" if abs(value) >= 1000 else f"{value:,.6g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)
+
+
+def print_answer(result: Answer) -> None:
+    """Print the released table, what it cost and what it promises."""
+    table = Table()
+    for column in result.columns:
+        table.add_column(column, justify="left" if column not in result.margins else "right")
+    for row in result.rows:
+        table.add_row(*(format_cell(row[column]) for column in result.columns))
+    console.print(table)
+    margins = [f"{c} ± {format_number(m)}" for c, m in result.margins.items() if m is not None]
+    if margins:
+        console.print(f"95 % of the noise lies within: {', '.join(margins)}", highlight=False)
+    elif result.margin_reason:
+        console.print(f"No margin is shown: {result.margin_reason}.", highlight=False)
+    spent = "a stored answer, nothing was charged" if result.stored else f"ε = {format_number(result.epsilon)}"
+    if result.delta and not result.stored:
+        spent += f", δ = {format_number(result.delta)}"
+    console.print(f"Cost: {spent}. Remaining: ε = {format_number(result.remaining)}.", highlight=False)
+    console.print(f"Promise: {result.guarantee}", highlight=False)
+
+
+def print_quote(result: Quote) -> None:
+    """Print what a question would cost and promise."""
+    table = Table(show_header=False)
+    rows = [
+        (
+            "cost",
+            f"ε = {format_number(result.cost)}" + (f", δ = {format_number(result.delta)}" if result.delta else ""),
+        ),
+        ("each released cell", ", ".join(f"{c}: ε = {format_number(e)}" for c, e in result.split.items())),
+        ("released cells", str(result.cells)),
+        ("least ε", result.least),
+        ("remaining before", f"ε = {format_number(result.remaining_before)}"),
+        (
+            "remaining after",
+            f"ε = {format_number(result.remaining_after)}"
+            if result.affordable
+            else f"not affordable: {result.shortage}",
+        ),
+        ("stored answer", "yes, it would be returned" if result.stored else "no"),
+    ]
+    for column in result.split:
+        margin = result.margins[column]
+        margin_text = (
+            f"± {format_number(margin)}" if margin is not None else f"not public: {result.margin_reasons[column]}"
+        )
+        rows.append((f"95 % margin of {column}", margin_text))
+    rows.append(("promise", str(result.guarantee)))
+    for name, value in rows:
+        table.add_row(name, value)
+    console.print(table)
+
+
+def print_inspection(result: Inspection) -> None:
+    """Print the truth behind a question, for the controller."""
+    console.print("For the controller's eyes: true values and noise.", style="bold")
+    for cell in result.cells:
+        table = Table(show_header=False)
+        if cell.group:
+            table.add_row("group", ", ".join(f"{key} = {value}" for key, value in cell.group.items()))
+        table.add_row("statistic", cell.statistic)
+        true_value = (
+            cell.value if isinstance(cell.value, str) else "NULL" if cell.value is None else format_number(cell.value)
+        )
+        table.add_row("true value", true_value)
+        for i, (low, high) in enumerate(zip(cell.lows, cell.highs, strict=True)):
+            if i:
+                table.add_row(
+                    f"within {i} change{'s' if i > 1 else ''}", f"{format_number(low)} … {format_number(high)}"
+                )
+        if cell.local_sensitivity is not None:
+            table.add_row("local sensitivity", format_number(cell.local_sensitivity))
+        scale = cell.noise["scale"]
+        scale_text = f", scale {format_number(scale)}" if isinstance(scale, Fraction) else ""
+        table.add_row("noise", f"{cell.noise['distribution']}{scale_text}, ε = {format_number(cell.noise['epsilon'])}")
+        if cell.expected_error is not None:
+            table.add_row("expected error", f"{cell.expected_error:.6g}")
+        console.print(table)

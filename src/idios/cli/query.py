@@ -1,0 +1,126 @@
+"""``idios query``, ``quote`` and ``inspect``: a question about a file, or about a configured data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from idios.cli import output
+from idios.cli.init import Header, Yes, declare_file
+from idios.errors import InvalidInput
+from idios.party import TrustedParty
+
+Source = Annotated[
+    str, typer.Argument(help="A data file (csv, parquet, file.duckdb::table), or the question if --config is used.")
+]
+Sql = Annotated[str | None, typer.Argument(help='The question, such as "SELECT MEDIAN(income) FROM people".')]
+Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="What the whole question may cost, read exactly.")]
+Budget = Annotated[
+    str | None, typer.Option(help="The data set's total ε; asked for the first time, then kept in the ledger.")
+]
+Config = Annotated[str | None, typer.Option(help="The configuration file (default: idios.toml beside the data).")]
+Split = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--split",
+        "-s",
+        help='How ε is split, one for each statistic: -s "MEDIAN(income)=2" -s "AVG(age)=1"; evenly unless given.',
+    ),
+]
+Analyst = Annotated[str | None, typer.Option(help="Ask on behalf of this analyst, charged to their own cap as well.")]
+Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
+
+
+def query(
+    source: Source,
+    sql: Sql = None,
+    epsilon: Epsilon = "",
+    budget: Budget = None,
+    config: Config = None,
+    split: Split = None,
+    analyst: Analyst = None,
+    header: Header = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Ask a question, spend ε, get a private answer.
+
+    Without a configuration the file's columns are proposed for you to confirm, no bounds are assumed, and an idios.toml
+    and a ledger are written beside it.
+    """
+    question, path = _read_target(source, sql, config, budget, header, yes)
+    with output.show_progress() as progress, TrustedParty.from_config(path, progress=progress) as party:
+        answer = party.query(question, _require_epsilon(epsilon), split=_read_split(split), analyst=analyst)
+    if json:
+        output.print_json(answer.to_dict())
+    else:
+        output.print_answer(answer)
+
+
+def quote(
+    source: Source,
+    sql: Sql = None,
+    epsilon: Epsilon = "",
+    budget: Budget = None,
+    config: Config = None,
+    split: Split = None,
+    analyst: Analyst = None,
+    header: Header = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Show what a question would cost and promise, before anything is spent; no data is read."""
+    question, path = _read_target(source, sql, config, budget, header, yes)
+    with TrustedParty.from_config(path) as party:
+        quoted = party.quote(question, _require_epsilon(epsilon), split=_read_split(split), analyst=analyst)
+    if json:
+        output.print_json(quoted.to_dict())
+    else:
+        output.print_quote(quoted)
+
+
+def inspect(
+    source: Source,
+    sql: Sql = None,
+    epsilon: Epsilon = "",
+    budget: Budget = None,
+    config: Config = None,
+    split: Split = None,
+    header: Header = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Show the controller the true values, envelopes and noise behind a question; charges nothing, is recorded."""
+    question, path = _read_target(source, sql, config, budget, header, yes)
+    with output.show_progress() as progress, TrustedParty.from_config(path, progress=progress) as party:
+        inspection = party.inspect(question, _require_epsilon(epsilon), split=_read_split(split))
+    if json:
+        output.print_json(inspection.to_dict())
+    else:
+        output.print_inspection(inspection)
+
+
+def _read_target(
+    source: str, sql: str | None, config: str | None, budget: str | None, header: bool | None, yes: bool
+) -> tuple[str, Path]:
+    """The question and the configuration that declares its data; a file that has none gets one."""
+    if sql is None:
+        return source, Path(config or "idios.toml")
+    return sql, declare_file(source, config, budget, header, yes)
+
+
+def _require_epsilon(given: str) -> str:
+    if not given:
+        raise InvalidInput("say what the question may cost, such as --epsilon 0.5")
+    return given
+
+
+def _read_split(given: list[str] | None) -> dict[str, str] | None:
+    if not given:
+        return None
+    pairs = [part.rpartition("=") for part in given]
+    if any(not name for name, _, _ in pairs):
+        raise InvalidInput('a part of --split is STATISTIC=NUMBER, such as -s "MEDIAN(income)=2"')
+    return {name: number for name, _, number in pairs}

@@ -1,0 +1,353 @@
+"""Data sets: what a controller declares of one, and the engine that holds its data.
+
+Rules:
+
+1. A data set is declared in one way: ``declare`` checks a table of ``idios.toml`` and the arguments of
+   ``TrustedParty.open`` alike.
+2. A key that is not known is an error that lists the known ones; nothing is ignored.
+3. Everything declared is public. Nothing is completed by looking at the data.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from idios.backends.base import Backend, Progress, open_source
+from idios.backends.csv import CsvFormat
+from idios.backends.resources import divide_memory, remove_abandoned
+from idios.core.calibration import Level, Protection
+from idios.core.domain import Categories, Domain, Kind, default_step
+from idios.core.exact import exact, positive, whole
+from idios.core.neighbours import Neighbours
+from idios.core.statistics import Parameters
+from idios.errors import DataChanged, InvalidInput
+from idios.ledger import Declaration, Ledger
+from idios.query.calendar import since_1970
+from idios.query.schema import Column, Dataset
+
+MIN_EPSILON = Fraction(1, 20)
+MAX_GROUPS = 1000
+DELTA_QUESTIONS = 100
+"""How many questions the δ budget allows, unless ``delta_budget`` is declared."""
+RELEASE_SECONDS = Fraction(1, 4)
+"""When a server's answers leave at `differential`: after this time, twice, four times it, …"""
+MAX_RELEASE_SECONDS = 60
+
+DATASET_KEYS = (
+    "source",
+    "csv",
+    "shares_source",
+    "version",
+    "neighbours",
+    "protection",
+    "analysts",
+    "group",
+    "delta",
+    "delta_budget",
+    "floor",
+    "fineness",
+    "width",
+    "budget",
+    "min_epsilon",
+    "max_groups",
+    "parameters",
+    "release_seconds",
+    "columns",
+)
+COLUMN_KEYS = ("type", "step", "bounds", "nullable", "values", "decimals")
+PARAMETER_KEYS = ("quantile", "k", "trim")
+
+VERSION_PURPOSE = "version of a file"
+
+
+@dataclass(frozen=True)
+class DatasetConfig:
+    """One declared data set: what is public of it, where its data is, and what may be spent on it."""
+
+    dataset: Dataset
+    source: Any = field(repr=False)  # an address may hold a password
+    budget: Fraction
+    delta_budget: Fraction
+    csv_format: CsvFormat = field(default_factory=CsvFormat)
+    analysts_trusted: bool = False
+    release_seconds: Fraction = Fraction(0)
+    shares_source: bool = False
+
+
+def declare(name: str, table: Mapping[str, Any], folder: Path | None = None) -> DatasetConfig:
+    """Check what is declared of one data set; the path of its source is relative to ``folder``."""
+    where = f"[datasets.{name}]"
+    unknown = [key for key in table if key not in DATASET_KEYS]
+    if unknown:
+        raise InvalidInput(f"{where}: {unknown[0]!r} is not known; known are {', '.join(DATASET_KEYS)}")
+    for key in ("source", "budget", "columns"):
+        if key not in table:
+            raise InvalidInput(f"{where} needs {key}")
+    try:
+        return _read_dataset(name, table, _resolve_source(table["source"], folder))
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {error}") from None
+
+
+def _resolve_source(source: Any, folder: Path | None) -> Any:
+    """An address or a path as text; what is in memory stays as it is."""
+    if folder is None:
+        return str(source) if isinstance(source, Path) else source
+    written = str(source)
+    is_path = ":" not in written.partition("::")[0]
+    return str(folder / written) if is_path else written
+
+
+def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetConfig:
+    protection = Protection.declare(
+        table.get("protection", "individual"),
+        group=table.get("group"),
+        delta=table.get("delta"),
+        floor=table.get("floor"),
+        **{key: table[key] for key in ("fineness", "width") if key in table},
+    )
+    dataset = Dataset(
+        name=name,
+        columns=read_columns(table["columns"]),
+        neighbours=Neighbours.named(table.get("neighbours", "replace")),
+        protection=protection,
+        min_epsilon=positive(table.get("min_epsilon", MIN_EPSILON), "min_epsilon"),
+        max_groups=whole(table.get("max_groups", MAX_GROUPS), "max_groups"),
+        parameters=read_parameters(table.get("parameters", {})),
+        version=str(table.get("version", "")),
+    )
+    return DatasetConfig(
+        dataset=dataset,
+        source=source,
+        budget=positive(table["budget"], "budget"),
+        delta_budget=_read_delta_budget(table, protection),
+        csv_format=read_csv_format(table.get("csv"), source),
+        analysts_trusted=_read_trust(table.get("analysts")),
+        release_seconds=_read_release_seconds(table, protection),
+        shares_source=_read_flag(table.get("shares_source", False), "shares_source"),
+    )
+
+
+def _read_delta_budget(table: Mapping[str, Any], protection: Protection) -> Fraction:
+    default = protection.delta * DELTA_QUESTIONS
+    budget = exact(table["delta_budget"], "delta_budget") if "delta_budget" in table else default
+    return min(budget, Fraction(1))
+
+
+def _read_release_seconds(table: Mapping[str, Any], protection: Protection) -> Fraction:
+    default = RELEASE_SECONDS if protection.level is Level.DIFFERENTIAL else Fraction(0)
+    seconds = exact(table.get("release_seconds", default), "release_seconds")
+    if not 0 <= seconds <= MAX_RELEASE_SECONDS:
+        raise InvalidInput(
+            f"release_seconds must be from 0 (no padding) to {MAX_RELEASE_SECONDS}, got {table['release_seconds']!r}"
+        )
+    return seconds
+
+
+def _read_trust(analysts: Any) -> bool:
+    if analysts not in (None, "trusted"):
+        raise InvalidInput(f'analysts must be "trusted" where it is given, got {analysts!r}')
+    return analysts is not None
+
+
+def _read_flag(value: Any, key: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{key} must be true or false, got {value!r}")
+    return value
+
+
+def read_csv_format(given: Any, source: Any) -> CsvFormat:
+    """Check the declared format of a csv file; RFC 4180 where nothing is declared."""
+    if given is None:
+        return CsvFormat()
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f'csv must be a table such as {{ delimiter = ";", decimal = "," }}, got {given!r}')
+    if not str(source).lower().endswith(".csv"):
+        raise InvalidInput("csv declares the format of a .csv file, and the source is none")
+    return CsvFormat.declare(given)
+
+
+def read_columns(given: Mapping[str, Any]) -> dict[str, Column]:
+    """Check the declared columns; each is a table of its type and what belongs to that."""
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidInput("columns must be a table of at least one column")
+    return {str(name): read_column(str(name), declared) for name, declared in given.items()}
+
+
+def read_column(name: str, given: Any) -> Column:
+    """Check one column.
+
+    >>> read_column("age", {"type": "integer", "bounds": [0, 120], "nullable": False}).grid
+    Domain(step=Fraction(1, 1), lower=0, upper=120)
+    """
+    if isinstance(given, Column):
+        return given
+    if isinstance(given, str):
+        given = {"type": given}
+    if not isinstance(given, Mapping) or "type" not in given:
+        raise InvalidInput(f'column {name!r} must be a table with a type, such as {{ type = "integer" }}')
+    unknown = [key for key in given if key not in COLUMN_KEYS]
+    if unknown:
+        raise InvalidInput(f"column {name!r}: {unknown[0]!r} is not known; known are {', '.join(COLUMN_KEYS)}")
+    declared = dict(given)
+    if declared["type"] == "boolean":
+        declared |= {"type": "integer", "bounds": (0, 1)}
+    try:
+        kind = Kind(declared["type"])
+    except ValueError:
+        types = ", ".join([*Kind, "boolean"])
+        raise InvalidInput(f"column {name!r}: type must be one of {types}, got {declared['type']!r}") from None
+    nullable = declared.get("nullable", True)
+    if not isinstance(nullable, bool):
+        raise InvalidInput(f"column {name!r}: nullable must be true or false, got {nullable!r}")
+    try:
+        domain = _domain(kind, declared)
+    except InvalidInput as error:
+        raise InvalidInput(f"column {name!r}: {error}") from None
+    return Column(name, kind, domain, nullable)
+
+
+def _domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
+    if kind is Kind.CATEGORY:
+        for key in ("step", "bounds", "decimals"):
+            if key in given:
+                raise InvalidInput(f"{key} belongs to numeric columns; a category declares values")
+        values = given.get("values")
+        if not isinstance(values, Sequence) or isinstance(values, str):
+            raise InvalidInput('a category column declares its values, such as values = ["a", "b"]')
+        return Categories(tuple(str(value) for value in values))
+    if "values" in given:
+        raise InvalidInput("values belong to category columns")
+    decimals = whole(given["decimals"], "decimals", least=0) if "decimals" in given else None
+    if kind is Kind.DECIMAL and decimals is None and "step" not in given:
+        raise InvalidInput("a decimal column declares its step, such as step = 0.01, or its decimals")
+    step = given.get("step", default_step(kind, decimals or 0))
+    bounds = given.get("bounds")
+    if bounds is not None and kind in (Kind.DATE, Kind.TIMESTAMP):
+        if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
+            raise InvalidInput(f"bounds must be a pair (lower, upper), got {bounds!r}")
+        bounds = tuple(None if b is None else _read_bound(b, kind) for b in bounds)
+    return Domain.declare(step=step, bounds=bounds)
+
+
+def _read_bound(moment: Any, kind: Kind) -> Fraction:
+    """A bound of a date or timestamp column as a number."""
+    try:
+        return since_1970(moment, kind)
+    except ValueError:
+        raise InvalidInput(f"a bound must be a date such as 2026-01-31, got {moment!r}") from None
+
+
+def read_parameters(given: Any) -> Parameters:
+    """Check which ranks, orders and shares analysts may name; false lifts a restriction."""
+    if isinstance(given, Parameters):
+        return given
+    if not isinstance(given, Mapping):
+        raise InvalidInput("parameters must be a table of quantile, k and trim")
+    unknown = [key for key in given if key not in PARAMETER_KEYS]
+    if unknown:
+        raise InvalidInput(f"parameters: {unknown[0]!r} is not known; known are {', '.join(PARAMETER_KEYS)}")
+    usual = Parameters()
+    free = {key: None for key in PARAMETER_KEYS if given.get(key) is False}
+    steps = {
+        key: positive(given[key], f"parameters.{key}")
+        for key in ("quantile", "trim")
+        if key in given and key not in free
+    }
+    orders = {}
+    if "k" in given and "k" not in free:
+        listed = given["k"]
+        if not isinstance(listed, Sequence) or isinstance(listed, str):
+            raise InvalidInput(f"parameters.k must be a list of whole numbers, got {listed!r}")
+        orders["k"] = frozenset(whole(k, "parameters.k") for k in listed)
+    chosen: dict[str, Any] = {"quantile": usual.quantile, "k": usual.k, "trim": usual.trim, **steps, **orders, **free}
+    return Parameters(**chosen)
+
+
+@dataclass(frozen=True)
+class OpenedFile:
+    """A file as it was when it was opened: its path, which file it is, its size and its time."""
+
+    path: Path
+    facts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, source: Any) -> OpenedFile | None:
+        """The file behind a source; None if it is no file."""
+        path = Path(str(source).partition("::")[0]).absolute() if isinstance(source, str | Path) else None
+        return None if path is None or not path.is_file() else cls(path, _read_file_facts(path))
+
+    @property
+    def changed(self) -> bool:
+        """Whether it was replaced, written to or removed since."""
+        try:
+            return _read_file_facts(self.path) != self.facts
+        except OSError:
+            return True
+
+
+def _read_file_facts(path: Path) -> tuple[int, ...]:
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@dataclass(frozen=True)
+class OpenDataset:
+    """A data set that the party holds: its public description, and the engine that reads its data."""
+
+    dataset: Dataset
+    backend: Backend
+    file: OpenedFile | None = None
+
+    def check_unchanged(self) -> None:
+        """Refuse if the data is not what was opened: the version and the stored answers belong to that."""
+        if self.file is not None and self.file.changed:
+            raise DataChanged(
+                f"the data of {self.dataset.name!r} has changed since it was opened, and answers would mix the two: "
+                "open it again, or restart the server"
+            )
+
+
+def open_datasets(
+    configs: Iterable[DatasetConfig], ledger: Ledger, progress: Progress | None, *, retired: bool
+) -> dict[str, OpenDataset]:
+    """Open every data set and declare it to the ledger; if one fails, close what was opened and the ledger too.
+
+    A retired data set is an error, unless ``retired`` is False: then it is left out, and its data is not read.
+    """
+    datasets: dict[str, OpenDataset] = {}
+    remove_abandoned()
+    try:
+        live = [config for config in configs if retired or not ledger.retired(config.dataset.name)]
+        for config in live:
+            file = OpenedFile.of(config.source)
+            dataset = replace(config.dataset, version=config.dataset.version or _make_version(file, ledger))
+            with divide_memory(len(live)):
+                backend = open_source(config.source, dataset, progress, config.csv_format)
+            datasets[dataset.name] = OpenDataset(dataset, backend, file)
+            ledger.declare(
+                Declaration(dataset.name, dataset.version, config.budget, config.delta_budget, dataset.min_epsilon)
+            )
+    except BaseException:
+        for opened in datasets.values():
+            opened.backend.close()
+        ledger.close()
+        raise
+    return datasets
+
+
+def _make_version(file: OpenedFile | None, ledger: Ledger) -> str:
+    """A version that changes with a file's size or time, never its content; a table in memory has none of its own.
+
+    Analysts see versions, and a size tells about the records: it is hashed under the ledger's key.
+    """
+    if file is None:
+        return "as opened"
+    _, _, size, time = file.facts
+    facts = f"{size} bytes, {time} ns"
+    return f"file {hmac.digest(ledger.derive(VERSION_PURPOSE), facts.encode(), 'sha256').hex()[:16]}"

@@ -1,0 +1,175 @@
+"""Values for people: plain text for terminals, HTML for notebooks, data frames of pandas and polars.
+
+The HTML uses no colours and no style sheet: a notebook's own, light or dark, applies. Everything in it is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from fractions import Fraction
+from html import escape
+from typing import Any, Generic, TypeVar
+
+from idios.core.exact import text
+from idios.errors import IdiosError
+
+T = TypeVar("T")
+
+MOST_ROWS = 100
+"""How many rows of a table are shown; the rest is counted."""
+
+
+class PackageMissing(IdiosError, ImportError):
+    """A data frame was asked for whose package is not installed."""
+
+
+def format_value(value: Any) -> str:
+    """One value for people; NULL where there is none, no line breaks or control characters."""
+    if value is None:
+        return "NULL"
+    written = str(text(value)) if isinstance(value, Fraction) else str(value)
+    return "".join(c if c.isprintable() else " " for c in written)
+
+
+def format_amount(value: Fraction | None) -> str:
+    """An amount of ε or δ: a decimal where that ends, otherwise a fraction; None means that there is no limit.
+
+    >>> format_amount(Fraction(1, 4)), format_amount(Fraction(1, 3)), format_amount(None)
+    ('0.25', '1/3', 'no limit')
+    """
+    return "no limit" if value is None else str(text(value))
+
+
+def format_cost(epsilon: Fraction, delta: Fraction) -> str:
+    """What a question costs; δ only where there is any.
+
+    >>> format_cost(Fraction(1, 2), Fraction(0)), format_cost(Fraction(1), Fraction(1, 10))
+    ('ε = 0.5', 'ε = 1, δ = 0.1')
+    """
+    return f"ε = {text(epsilon)}" + (f", δ = {text(delta)}" if delta else "")
+
+
+def table_text(head: Sequence[str], rows: Sequence[Sequence[Any]], right: Collection[int] = ()) -> str:
+    """A table whose columns are aligned; those in ``right`` to the right.
+
+    >>> print(table_text(["region", "n"], [["north", 12], ["south", 7]], right=[1]))
+    region   n
+    north   12
+    south    7
+    """
+    lines = [[format_value(name) for name in head]]
+    lines += [[format_value(value) for value in row] for row in rows[:MOST_ROWS]]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    written = [
+        "  ".join(
+            value.rjust(width) if i in right else value.ljust(width)
+            for i, (value, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    return "\n".join([*written, *_rest(len(rows))])
+
+
+def table_html(head: Sequence[str], rows: Sequence[Sequence[Any]], right: Collection[int] = ()) -> str:
+    """The same table for a notebook."""
+
+    def line(tag: str, values: Sequence[Any]) -> str:
+        sides = ("right" if i in right else "left" for i in range(len(values)))
+        cells = (
+            f'<{tag} style="text-align: {side}">{escape(format_value(value))}</{tag}>'
+            for value, side in zip(values, sides, strict=True)
+        )
+        return f"<tr>{''.join(cells)}</tr>"
+
+    body = "".join(line("td", row) for row in rows[:MOST_ROWS])
+    return f"<table><thead>{line('th', head)}</thead><tbody>{body}</tbody></table>" + "".join(
+        paragraph_html(line) for line in _rest(len(rows))
+    )
+
+
+def pairs_text(pairs: Iterable[tuple[str, Any]]) -> str:
+    """Names and their values, a line each."""
+    return "\n".join(f"{name}: {value}" for name, value in pairs)
+
+
+def pairs_html(pairs: Iterable[tuple[str, Any]]) -> str:
+    """The same for a notebook."""
+    lines = (
+        f'<tr><th style="text-align: left">{escape(format_value(name))}</th>'
+        f'<td style="text-align: left">{escape(format_value(value))}</td></tr>'
+        for name, value in pairs
+    )
+    return f"<table><tbody>{''.join(lines)}</tbody></table>"
+
+
+def paragraph_html(sentence: str) -> str:
+    """A paragraph for a notebook."""
+    return f"<p>{escape(format_value(sentence))}</p>"
+
+
+def _rest(rows: int) -> list[str]:
+    return [f"… and {rows - MOST_ROWS} more rows"] if rows > MOST_ROWS else []
+
+
+class Listing(tuple[T, ...], Generic[T]):
+    """A tuple that prints as a table: ``head`` names its columns, ``cells`` gives those of one item."""
+
+    _head: Sequence[str]
+    _cells: Callable[[T], Sequence[Any]]
+
+    def __new__(cls, items: Iterable[T], head: Sequence[str], cells: Callable[[T], Sequence[Any]]) -> Listing[T]:
+        """A listing of these items."""
+        listing = super().__new__(cls, items)
+        listing._head, listing._cells = head, cells
+        return listing
+
+    def __str__(self) -> str:
+        return table_text(self._head, [self._cells(item) for item in self])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return table_html(self._head, [self._cells(item) for item in self])
+
+
+def to_pandas(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
+    """A pandas data frame; every type admits missing values."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise PackageMissing("to_pandas needs the package pandas: pip install pandas") from None
+    dtypes = {"number": "float64", "date": "datetime64[s]", "timestamp": "datetime64[us]", "category": "string"}
+    frame = {}
+    for column in columns:
+        values, kind = [row[column] for row in rows], types.get(column, "")
+        dtype = "Int64" if kind == "integer" and _fits(values) else dtypes.get(kind, "object")
+        frame[column] = pd.Series(values, dtype=dtype)
+    return pd.DataFrame(frame, columns=list(columns))
+
+
+def to_polars(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
+    """A polars data frame."""
+    try:
+        import polars as pl
+    except ImportError:
+        raise PackageMissing("to_polars needs the package polars: pip install polars") from None
+    dtypes: dict[str, Any] = {
+        "number": pl.Float64,
+        "date": pl.Date,
+        "timestamp": pl.Datetime("us"),
+        "category": pl.String,
+    }
+    frame = []
+    for column in columns:
+        values, kind = [row[column] for row in rows], types.get(column, "")
+        if kind == "number":
+            values = [None if value is None else float(value) for value in values]
+        whole = pl.Int64 if kind == "integer" and _fits(values) else pl.Object
+        dtype = dtypes.get(kind, whole if kind == "integer" else pl.Null)
+        frame.append(pl.Series(column, values, dtype))
+    return pl.DataFrame(frame)
+
+
+def _fits(values: list[int | None]) -> bool:
+    """Whether whole numbers fit the 64 bits of a data frame; where they do not, they are kept as Python's own."""
+    return all(value is None or -(2**63) <= value < 2**63 for value in values)

@@ -1,1 +1,0 @@
-"""One module per version of the tables, in the order of their numbers."""

@@ -1,0 +1,23 @@
+"""What travels: between party, ledger, server, client and command line, each defined once, to JSON and back."""
+
+from idios.model.answer import Answer, AnswerPage, QuestionProgress, QuestionRequest, ReleasedAnswer, ReleasedTable
+from idios.model.budget import Account, Balance, BalanceList, Holder, Quote
+from idios.model.dataset_facts import ColumnFacts, DatasetFacts, DatasetList, FunctionFacts
+
+__all__ = [
+    "Account",
+    "Answer",
+    "AnswerPage",
+    "Balance",
+    "BalanceList",
+    "ColumnFacts",
+    "DatasetFacts",
+    "DatasetList",
+    "FunctionFacts",
+    "Holder",
+    "QuestionProgress",
+    "QuestionRequest",
+    "Quote",
+    "ReleasedAnswer",
+    "ReleasedTable",
+]

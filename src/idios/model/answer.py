@@ -1,0 +1,307 @@
+"""Answers: the table that is drawn and stored, and the answer that a question makes of it.
+
+A table is stored once, cell by cell in the plan's own order. Each question that means the same shows it under its own
+labels, as an answer.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from idios import display
+from idios.codec import from_json, json_field, read_number, refuse, to_json
+from idios.core.exact import text
+from idios.core.guarantee import Guarantee
+from idios.display import format_amount, format_cost, format_value
+from idios.errors import InvalidInput
+
+PYTHON_TYPES = {
+    "integer": int,
+    "number": float,
+    "date": datetime.date,
+    "timestamp": datetime.datetime,
+    "category": str,
+}
+"""What ``python_value`` makes of each kind of value."""
+
+
+def _write_margins(margins: tuple[Fraction | None, ...]) -> list[str | None]:
+    # Always as a fraction, never as a decimal: tables that are signed have it so.
+    return [None if margin is None else str(margin) for margin in margins]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedTable:
+    """What was drawn for a question, as it is stored and signed.
+
+    ``cells`` holds exact text, or None for NULL: a row for each group, a value for each statistic. ``margins`` are the
+    95 % half-widths of the noise of each statistic, where they are public.
+    """
+
+    dataset: str
+    version: str
+    guarantee: str
+    statistics: tuple[str, ...]
+    groups: tuple[Mapping[str, str], ...]
+    cells: tuple[tuple[str | None, ...], ...]
+    margins: tuple[Fraction | None, ...] = json_field(write=_write_margins)
+
+    def __post_init__(self) -> None:
+        if len(self.cells) != len(self.groups):
+            raise refuse("cells", f"a list of {len(self.groups)}", self.cells)
+        if any(len(row) != len(self.statistics) for row in self.cells):
+            raise InvalidInput(f"a row of cells must be a list of {len(self.statistics)}")
+        if len(self.margins) != len(self.statistics):
+            raise refuse("margins", f"a list of {len(self.statistics)}", self.margins)
+
+    def to_text(self) -> str:
+        """The table as it is stored; this layout never changes."""
+        return json.dumps(to_json(self), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, stored: str) -> ReleasedTable:
+        """The table that ``to_text`` wrote down."""
+        return from_json(cls, json.loads(stored), "a released table")
+
+    def _caption(self) -> str:
+        return self.dataset
+
+    def _table(self) -> tuple[list[str], list[list[Any]]]:
+        keys = list(self.groups[0]) if self.groups else []
+        rows = [
+            [*(group.get(key) for key in keys), *values] for group, values in zip(self.groups, self.cells, strict=True)
+        ]
+        return [*keys, *self.statistics], rows
+
+    def __str__(self) -> str:
+        return "\n".join([self._caption(), display.table_text(*self._table()), self.guarantee])
+
+    def _repr_html_(self) -> str:
+        caption, guarantee = display.paragraph_html(self._caption()), display.paragraph_html(self.guarantee)
+        return caption + display.table_html(*self._table()) + guarantee
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedAnswer(ReleasedTable):
+    """A table that was released before, with its place in the ledger and what it cost."""
+
+    sequence: int
+    id: str
+    time: str
+    epsilon: Fraction
+    delta: Fraction
+
+    def _caption(self) -> str:
+        return f"{self.dataset}, {self.time[:19]}, ε = {text(self.epsilon)}"
+
+
+@dataclass(frozen=True)
+class AnswerPage:
+    """Answers that were released before, newest first; ``next`` is the number before which the next page begins."""
+
+    answers: tuple[ReleasedAnswer, ...]
+    next: int | None
+
+
+def _read_rows(plain: Any, what: str) -> tuple[Any, ...]:
+    # Each row is held against the columns when the answer is made.
+    if not isinstance(plain, list):
+        raise refuse(what, "a list", plain)
+    return tuple(plain)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """Released values, what they cost and what they promise.
+
+    ``rows`` holds plain Python values, ``exact_rows`` the same as exact text. ``remaining`` is the ε that is left to
+    the analyst: of their own cap, or of the data set's budget where they have none. ``margin`` is the 95 % half-width
+    of the noise where its scale is public, else None, and ``margin_reason`` says why; with several statistics it is a
+    table.
+    ``types`` is the kind of each column: integer, number, date, timestamp or category; what it does not name is read
+    off the values, and a column of NULL alone stays without. ``sandbox`` says that the data behind it was invented.
+    """
+
+    id: str
+    dataset: str
+    columns: tuple[str, ...]
+    types: Mapping[str, str] = field(default_factory=dict)
+    exact_rows: tuple[dict[str, str | None], ...] = json_field(key="rows", read=_read_rows)
+    rows: tuple[dict[str, Any], ...] = json_field(hidden=True, default=())
+    epsilon: Fraction
+    delta: Fraction
+    guarantee: Guarantee
+    remaining: Fraction | None
+    margins: Mapping[str, Fraction | None] = json_field(key="margin")
+    margin_reasons: Mapping[str, str] = json_field(key="margin_reason")
+    stored: bool = False
+    sandbox: bool = json_field(optional=True, default=False)
+
+    def __post_init__(self) -> None:
+        if self.exact_rows and not self.rows:
+            object.__setattr__(self, "rows", tuple(self._python_row(row) for row in self.exact_rows))
+        kinds = {
+            column: self.types.get(column) or _kind_of([row[column] for row in self.rows]) for column in self.columns
+        }
+        object.__setattr__(self, "types", {column: kind for column, kind in kinds.items() if kind is not None})
+
+    def _python_row(self, exact_row: Any) -> dict[str, Any]:
+        if not isinstance(exact_row, Mapping) or set(exact_row) != set(self.columns):
+            raise InvalidInput(f"an answer: every row must have the columns {', '.join(self.columns)}")
+        return {column: _read_value(exact_row[column], self.types.get(column), column) for column in self.columns}
+
+    def __str__(self) -> str:
+        """The released values, their cost and what is left, in plain text."""
+        if len(self.rows) == 1:
+            values = ", ".join(
+                f"{format_value(column)} = {format_value(self.rows[0][column])}" for column in self.columns
+            )
+        else:
+            values = display.table_text(self.columns, self._cells(), self._numeric())
+        return f"{values}\n{self.guarantee.notation}; cost: {self._cost()}; remaining: {self._left()}"
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook, with the guarantee in words."""
+        margins = [f"{column} ± {text(margin)}" for column, margin in self.margins.items() if margin is not None]
+        pairs = [("cost", self._cost()), ("remaining", self._left())]
+        pairs += [("95 % of the noise", ", ".join(margins))] if margins else []
+        pairs += [("no margin", self.margin_reason)] if self.margin_reason else []
+        pairs += [("guarantee", self.guarantee.notation)]
+        table = display.table_html(self.columns, self._cells(), self._numeric())
+        return table + display.pairs_html(pairs) + display.paragraph_html(str(self.guarantee))
+
+    def _cells(self) -> list[list[Any]]:
+        return [[row[column] for column in self.columns] for row in self.rows]
+
+    def _numeric(self) -> list[int]:
+        return [i for i, column in enumerate(self.columns) if self.types.get(column) in ("integer", "number")]
+
+    def _cost(self) -> str:
+        if self.sandbox:
+            return "free, invented data"
+        return "stored, free" if self.stored else format_cost(self.epsilon, self.delta)
+
+    def _left(self) -> str:
+        return format_amount(None) if self.remaining is None else f"ε = {format_amount(self.remaining)}"
+
+    @property
+    def value(self) -> Any:
+        """The value of an answer with a single cell."""
+        if len(self.rows) != 1 or len(self.margins) != 1:
+            raise AttributeError("value is for answers of one cell; this one has several, see rows")
+        return self.rows[0][next(iter(self.margins))]
+
+    @property
+    def margin(self) -> Any:
+        """The margin of the only statistic, or a table of them by column."""
+        if len(self.margins) == 1:
+            return _plain_number(next(iter(self.margins.values())))
+        return {column: _plain_number(margin) for column, margin in self.margins.items()}
+
+    @property
+    def margin_reason(self) -> str:
+        """Why there is no margin; empty if there is."""
+        return "; ".join(dict.fromkeys(self.margin_reasons.values()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer for JSON; exact numbers are text."""
+        plain: dict[str, Any] = to_json(self)
+        return plain
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Answer:
+        """The answer that ``to_dict`` wrote down."""
+        return from_json(cls, content, "an answer")
+
+    def to_json(self) -> str:
+        """The answer as JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas data frame."""
+        return display.to_pandas(self.columns, self.types, self.rows)
+
+    def to_polars(self) -> Any:
+        """The rows as a polars data frame."""
+        return display.to_polars(self.columns, self.types, self.rows)
+
+
+@dataclass(frozen=True)
+class QuestionRequest:
+    """A question as it came to a server, its numbers as text."""
+
+    sql: str
+    epsilon: str
+    split: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionProgress:
+    """The progress of a question that outlasted its request; step and share only where they may be told.
+
+    ``state`` is running, answered, cancelled or failed; ``answer`` is there once it is answered, ``error`` once it
+    failed.
+    """
+
+    id: str
+    state: str
+    step: str | None = None
+    share: float | None = None
+    elapsed: float
+    href: str = field(init=False)
+    answer: Answer | None = None
+    error: Mapping[str, Any] | None = None
+    question: QuestionRequest | None = json_field(hidden=True, default=None)
+    """The question itself, on the server alone."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "href", f"/v1/questions/{self.id}")
+
+
+def python_value(stored: str | None, kind: str) -> Any:
+    """A stored value as Python's own."""
+    if stored is None or kind == "category":
+        return stored
+    if kind == "date":
+        return datetime.date.fromisoformat(stored)
+    if kind == "timestamp":
+        return datetime.datetime.fromisoformat(stored)
+    return int(stored) if kind == "integer" else float(Fraction(stored))
+
+
+def _kind_of(values: list[Any]) -> str | None:
+    """The kind of a column's values, if any of them is there to tell; among whole numbers one float decides."""
+    present = {type(value) for value in values if value is not None}
+    for kind in ("number", "integer", "timestamp", "date", "category"):
+        if PYTHON_TYPES[kind] in present:
+            return kind
+    return None
+
+
+def _read_value(stored: Any, kind: str | None, column: str) -> Any:
+    """A stored value as Python's own, from a source that is not trusted."""
+    if stored is None:
+        return None
+    if kind not in PYTHON_TYPES:
+        raise InvalidInput(
+            f"an answer: types must give column {column!r} one of {', '.join(PYTHON_TYPES)}, got {kind!r}"
+        )
+    if not isinstance(stored, str):
+        raise InvalidInput(f"an answer: the values of column {column!r} must be written as text")
+    if kind in ("integer", "number"):
+        read_number(stored, f"an answer: a value of column {column!r}")
+    try:
+        return python_value(stored, kind)
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"an answer: a value of column {column!r} is not of the type {kind}") from None
+
+
+def _plain_number(margin: Fraction | None) -> int | float | None:
+    if margin is None:
+        return None
+    return int(margin) if margin.denominator == 1 else float(margin)

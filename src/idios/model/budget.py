@@ -1,0 +1,194 @@
+"""Budgets: what a data set or an analyst may spend and has spent, and what a question would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from idios import display
+from idios.codec import from_json, json_field, to_json
+from idios.core.exact import text
+from idios.core.guarantee import Guarantee
+from idios.display import Listing, format_amount, format_cost, format_value
+from idios.errors import BudgetExceeded
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who a token stands for: the name, and whether they are an analyst or a controller."""
+
+    name: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One quantity, ε or δ: its budget (None: no limit of its own), what is spent, and what remains.
+
+    Without a budget, what remains is given: it is what is left of the data set's, which other analysts spend too.
+
+    >>> Account(budget=Fraction(1), spent=Fraction(1, 4)).remaining
+    Fraction(3, 4)
+    >>> Account(budget=None, spent=Fraction(1, 4), remaining=Fraction(6)).remaining
+    Fraction(6, 1)
+    """
+
+    budget: Fraction | None
+    spent: Fraction
+    remaining: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        if self.budget is not None:
+            # A cap may have been set below what was spent already.
+            object.__setattr__(self, "remaining", max(self.budget - self.spent, Fraction(0)))
+
+    def allows(self, requested: Fraction) -> bool:
+        """Whether the requested amount fits into the account's own budget, compared exactly.
+
+        >>> Account(budget=Fraction(1), spent=Fraction(9, 10)).allows(Fraction(1, 10))
+        True
+        """
+        return requested == 0 or self.budget is None or requested <= self.budget - self.spent
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The accounts of a data set over all analysts, or of one analyst on it."""
+
+    dataset: str
+    analyst: str | None
+    epsilon: Account
+    delta: Account
+
+    def within(self, whole: Balance) -> Balance:
+        """The same accounts of an analyst, which also say what is left of the data set's."""
+        return replace(
+            self,
+            epsilon=replace(self.epsilon, remaining=whole.epsilon.remaining),
+            delta=replace(self.delta, remaining=whole.delta.remaining),
+        )
+
+    def require(self, epsilon: Fraction, delta: Fraction) -> None:
+        """Raise BudgetExceeded unless both amounts fit."""
+        for quantity, letter, account, requested in (
+            ("epsilon", "ε", self.epsilon, epsilon),
+            ("delta", "δ", self.delta, delta),
+        ):
+            remaining = account.remaining
+            if remaining is None or account.allows(requested):
+                continue
+            whose = f"data set {self.dataset!r}"
+            if self.analyst is not None:
+                whose = f"analyst {self.analyst!r} on {whose}"
+            remedy = "`idios ledger raise`" if self.analyst is None else "`idios analyst grant`"
+            raise BudgetExceeded(
+                f"{whose}: {letter} = {format_amount(requested)} asked, {format_amount(remaining)} left of "
+                f"{format_amount(account.budget)}; ask with less, or have the controller allow more "
+                f"with {remedy}",
+                dataset=self.dataset,
+                analyst=self.analyst,
+                quantity=quantity,
+                requested=requested,
+                remaining=remaining,
+            )
+
+
+@dataclass(frozen=True)
+class BalanceList:
+    """The balances that a caller may see."""
+
+    budgets: tuple[Balance, ...]
+
+    def listing(self) -> Listing[Balance]:
+        """The balances as a sequence that prints as a table."""
+        head = ("data set", "analyst", "budget ε", "spent ε", "remaining ε", "remaining δ")
+        return Listing(self.budgets, head, _balance_cells)
+
+
+def _balance_cells(balance: Balance) -> tuple[str, ...]:
+    amounts = (balance.epsilon.budget, balance.epsilon.spent, balance.epsilon.remaining, balance.delta.remaining)
+    return (balance.dataset, balance.analyst or "", *map(format_amount, amounts))
+
+
+def describe_shortage(refusal: BudgetExceeded) -> str:
+    """What is too little for a question, in a few words.
+
+    >>> describe_shortage(BudgetExceeded("", analyst="ada", remaining=Fraction(2, 5)))
+    "ε = 0.4 left of the analyst's cap"
+    """
+    letter = "δ" if refusal.quantity == "delta" else "ε"
+    whose = "the data set's budget" if refusal.analyst is None else "the analyst's cap"
+    return f"{letter} = {format_amount(refusal.remaining)} left of {whose}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quote:
+    """What a question would cost and promise; no data was touched.
+
+    ``split`` is the ε of each released cell by column: what the proportions result in that a question gives as
+    ``split=``. ``fitted`` counts the released values whose noise is fitted to the data, and ``least_epsilon`` is the
+    ε from which on the question is answered. ``remaining_after`` is what would be left. ``shortage`` says which budget
+    does not suffice, None if all do; the question is then ``affordable``.
+    """
+
+    dataset: str
+    columns: tuple[str, ...]
+    cost: Fraction
+    delta: Fraction
+    split: Mapping[str, Fraction]
+    cells: int
+    fitted: int
+    least_epsilon: Fraction
+    guarantee: Guarantee
+    remaining_before: Fraction | None
+    remaining_after: Fraction | None
+    affordable: bool = field(init=False)
+    shortage: str | None
+    stored: bool
+    margins: Mapping[str, Fraction | None] = json_field(key="margin")
+    margin_reasons: Mapping[str, str] = json_field(key="margin_reason")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "affordable", self.shortage is None)
+
+    @property
+    def least(self) -> str:
+        """The ε from which on the question is answered, and what makes it so."""
+        values = "1 value has" if self.fitted == 1 else f"{self.fitted:,} values have"
+        return f"{text(self.least_epsilon)}" + (f" ({values} noise fitted to the data)" if self.fitted else "")
+
+    def __str__(self) -> str:
+        """What it would cost and promise, in plain text."""
+        return f"{display.pairs_text(self._pairs())}\n{self.guarantee}"
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return display.pairs_html(self._pairs()) + display.paragraph_html(str(self.guarantee))
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        cost = format_cost(self.cost, self.delta)
+        after = f"ε = {format_amount(self.remaining_after)}" if self.affordable else f"not affordable: {self.shortage}"
+        pairs = [
+            ("cost", f"{cost} (stored, it would be returned)" if self.stored else cost),
+            ("released cells", str(self.cells)),
+            ("least ε", self.least),
+            ("each cell", ", ".join(f"{format_value(column)}: ε = {text(e)}" for column, e in self.split.items())),
+            ("remaining before", f"ε = {format_amount(self.remaining_before)}"),
+            ("remaining after", after),
+        ]
+        for column, margin in self.margins.items():
+            known = f"not public: {self.margin_reasons.get(column, '')}" if margin is None else f"± {text(margin)}"
+            pairs.append((f"95 % margin of {format_value(column)}", known))
+        return [*pairs, ("guarantee", self.guarantee.notation)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The quote for JSON; exact numbers are text."""
+        plain: dict[str, Any] = to_json(self)
+        return plain
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Quote:
+        """The quote that ``to_dict`` wrote down."""
+        return from_json(cls, content, "a quote")

@@ -1,0 +1,114 @@
+"""What is public of a data set: its columns, and which statistics they offer. Nothing here comes from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from idios import display
+from idios.core.exact import text
+from idios.display import Listing
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionFacts:
+    """A statistic of a column: how it is written, whether it can be answered, and if not, why."""
+
+    name: str
+    call: str
+    answerable: bool
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFacts:
+    """What is public of one column, and which functions it offers; ``groups`` says whether GROUP BY takes it."""
+
+    name: str
+    type: str
+    nullable: bool
+    groups: bool
+    step: Fraction | None
+    bounds: tuple[str | None, str | None] | None
+    values: tuple[str, ...] | None
+    functions: tuple[FunctionFacts, ...]
+
+    @property
+    def domain(self) -> str:
+        """The values that are possible, in a few words."""
+        if self.values:
+            return ", ".join(self.values)
+        lower, upper = self.bounds or (None, None)
+        if lower is None and upper is None:
+            return "no bounds"
+        if upper is None:
+            return f"from {lower}"
+        return f"up to {upper}" if lower is None else f"{lower} to {upper}"
+
+
+COLUMN_HEAD = ("column", "type", "values", "NULL", "GROUP BY", "functions")
+
+
+def _column_cells(column: ColumnFacts) -> tuple[str, ...]:
+    return (
+        column.name,
+        column.type,
+        column.domain,
+        "yes" if column.nullable else "no",
+        "yes" if column.groups else "no",
+        ", ".join(function.name for function in column.functions if function.answerable),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetFacts:
+    """What is public of one data set; ``columns`` prints as a table."""
+
+    name: str
+    version: str
+    neighbours: str
+    level: str
+    group: int
+    delta: Fraction
+    analysts_trusted: bool
+    min_epsilon: Fraction
+    max_groups: int
+    release_seconds: Fraction | None
+    parameters: Mapping[str, Any]
+    columns: tuple[ColumnFacts, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", Listing(self.columns, COLUMN_HEAD, _column_cells))
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        level = f"{self.level}, {self.group} records" if self.group > 1 else self.level
+        pairs = [("data set", self.name), ("version", self.version), ("level", level), ("neighbours", self.neighbours)]
+        pairs += [("delta of a question", str(text(self.delta)))] if self.delta else []
+        return [*pairs, ("least ε of a cell", str(text(self.min_epsilon))), ("most groups", str(self.max_groups))]
+
+    def __str__(self) -> str:
+        return f"{display.pairs_text(self._pairs())}\n{display.table_text(COLUMN_HEAD, self._column_rows())}"
+
+    def _repr_html_(self) -> str:
+        return display.pairs_html(self._pairs()) + display.table_html(COLUMN_HEAD, self._column_rows())
+
+    def _column_rows(self) -> list[tuple[str, ...]]:
+        return [_column_cells(column) for column in self.columns]
+
+
+@dataclass(frozen=True)
+class DatasetList:
+    """The data sets that a caller may ask about."""
+
+    datasets: tuple[DatasetFacts, ...]
+
+    def listing(self) -> Listing[DatasetFacts]:
+        """The data sets as a sequence that prints as a table."""
+        return Listing(self.datasets, ("data set", "version", "level", "least ε", "columns"), _dataset_cells)
+
+
+def _dataset_cells(dataset: DatasetFacts) -> tuple[str, ...]:
+    columns = ", ".join(column.name for column in dataset.columns)
+    return (dataset.name, dataset.version, dataset.level, str(text(dataset.min_epsilon)), columns)

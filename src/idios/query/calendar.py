@@ -1,0 +1,147 @@
+"""The calendar: dates as days and timestamps as microseconds since 1970-01-01 (UTC), both ways, for all packages.
+
+Rules:
+
+1. A date column counts days, a timestamp column microseconds. What has no time zone is UTC.
+2. Towards numbers, every conversion is exact, however far away the moment is: what leaves 64 bits becomes Python's
+   integers.
+3. Towards moments, fractions are rounded down. Python's calendar ends with the years 1 and 9999: ``to_datetime`` clamps
+   to its ends, ``format_value`` leaves a number beyond them as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idios.core.domain import Kind
+from idios.errors import InvalidInput
+
+Array = NDArray[Any]
+
+EPOCH = datetime(1970, 1, 1)
+DAY = 86_400_000_000
+"""Microseconds in a day."""
+UNITS = {Kind.DATE: DAY, Kind.TIMESTAMP: 1}
+"""Microseconds in what a column of each kind counts."""
+
+NARROW = 2**62
+"""Whole numbers from here on are kept as Python's integers, so that nothing wraps."""
+LAST_YEAR = 10**13
+"""After 1970, and before; numpy's own calendar wraps around some way beyond."""
+
+_MICROSECOND = timedelta(microseconds=1)
+_FIRST, _LAST = ((end - EPOCH) // _MICROSECOND for end in (datetime.min, datetime.max))
+_ISO = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?))?")
+_MICROSECONDS = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1000, "us": 1}
+_PER_MICROSECOND = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}
+_DAYS = {"W": 7, "D": 1}
+
+
+def to_datetime(number: Fraction | int, kind: Kind) -> datetime:
+    """The moment of a number of days (of a date) or microseconds (of a timestamp), clamped to the calendar.
+
+    >>> to_datetime(Fraction(3, 2), Kind.DATE), to_datetime(10**30, Kind.TIMESTAMP).year
+    (datetime.datetime(1970, 1, 2, 12, 0), 9999)
+    """
+    return EPOCH + _MICROSECOND * min(max(int(number * UNITS[kind] // 1), _FIRST), _LAST)
+
+
+def format_value(number: Fraction, kind: Kind) -> str | Fraction:
+    """What an analyst sees for a number of a column of some kind: itself, or a date or timestamp as text.
+
+    >>> format_value(Fraction(365), Kind.DATE), format_value(Fraction(365), Kind.INTEGER)
+    ('1971-01-01', Fraction(365, 1))
+    """
+    if kind not in UNITS or not _FIRST <= number * UNITS[kind] // 1 <= _LAST:
+        return number
+    moment = to_datetime(number, kind)
+    return moment.date().isoformat() if kind is Kind.DATE else moment.isoformat(sep=" ")
+
+
+def parse_moment(text: str, *, dates_only: bool = False) -> int | None:
+    """The microseconds of a date or timestamp in ISO form without a time zone; None for any other text.
+
+    >>> parse_moment("1970-01-01 00:00:01.5"), parse_moment("1970-01-01 00:00", dates_only=True)
+    (1500000, None)
+    """
+    match = _ISO.fullmatch(text)
+    if match is None or (dates_only and match[2]):
+        return None
+    try:
+        return to_microseconds(datetime.fromisoformat(text))
+    except ValueError:
+        return None
+
+
+def since_1970(moment: Any, kind: Kind) -> Fraction:
+    """Days (of a date) or microseconds (of a timestamp, UTC) since 1970-01-01; ValueError if it is no moment.
+
+    >>> since_1970("1970-01-03", Kind.DATE), since_1970(date(1970, 1, 2), Kind.TIMESTAMP)
+    (Fraction(2, 1), Fraction(86400000000, 1))
+    """
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
+    if not isinstance(moment, date):
+        raise ValueError(f"a date or a timestamp is expected, got {type(moment).__name__}")
+    if not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day)
+    return Fraction(to_microseconds(moment), UNITS[kind])
+
+
+def to_days(value: Any) -> int:
+    """The days of one date, of Python or numpy."""
+    if isinstance(value, np.datetime64):
+        return int(datetime64_to_numbers(np.array([value]))[0])
+    return int(value.toordinal()) - EPOCH.toordinal()
+
+
+def to_microseconds(value: Any) -> int:
+    """The microseconds of one timestamp, of Python, numpy or pandas."""
+    if hasattr(value, "to_datetime64"):  # of pandas, which reaches further than Python's own
+        value = value.to_datetime64()
+    if isinstance(value, np.datetime64):
+        return int(datetime64_to_numbers(np.array([value]))[0])
+    # not by astimezone, which fails in the first and the last hours that Python has
+    offset = value.utcoffset() or timedelta(0)
+    return int((value.replace(tzinfo=None) - EPOCH - offset) // _MICROSECOND)
+
+
+def kind_of_unit(dtype: Any) -> Kind:
+    """Whether a datetime64 is a date or a timestamp: it counts days and longer, or less."""
+    unit = np.datetime_data(dtype)[0]
+    if unit == "generic":
+        raise InvalidInput("dates and timestamps need a unit, got datetime64 without one: write datetime64[us]")
+    return Kind.DATE if unit in ("Y", "M", "W", "D") else Kind.TIMESTAMP
+
+
+def datetime64_to_numbers(values: Array) -> Array:
+    """The days or microseconds of an array of datetime64; of NaT, some number."""
+    unit, times = np.datetime_data(values.dtype)
+    if kind_of_unit(values.dtype) is Kind.TIMESTAMP:
+        return ticks_to_microseconds(values.astype(np.int64), unit, times)
+    if unit in _DAYS:
+        return _multiply(values.astype(np.int64), times * _DAYS[unit])
+    last = LAST_YEAR * (12 if unit == "M" else 1)
+    ticks = np.clip(_multiply(values.astype(np.int64), times), -last, last).astype(np.int64)
+    return ticks.astype(f"datetime64[{unit}]").astype("datetime64[D]").astype(np.int64)
+
+
+def ticks_to_microseconds(ticks: Array, unit: str, times: int = 1) -> Array:
+    """Microseconds from ticks of ``times`` units, rounded down."""
+    if unit in _PER_MICROSECOND:
+        return _multiply(ticks, times) // _PER_MICROSECOND[unit]
+    return _multiply(ticks, times * _MICROSECONDS[unit])
+
+
+def _multiply(ticks: Array, factor: int) -> Array:
+    if factor == 1:
+        return ticks
+    if len(ticks) and max(-int(ticks.min()), int(ticks.max())) * factor >= NARROW:
+        ticks = ticks.astype(object)
+    return ticks * factor

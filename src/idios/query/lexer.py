@@ -1,0 +1,314 @@
+"""The lexer: the text of a question, cut into tokens before any parser sees it.
+
+Rules:
+
+1. Length and nesting are capped here, so that no text can exhaust the parser.
+2. A character or a word that no question needs is refused here, where its place is known exactly: comments, second
+   statements, casts, parameters, and the clauses that are not offered. What passes is still checked node by
+   node (``parser``).
+3. A name that is one of the refused words is written in double quotes.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from enum import StrEnum
+
+from idios.errors import QuestionRefused
+
+MAX_LENGTH = 20_000
+MAX_NESTING = 20
+MAX_NAME = 128
+MAX_DIGITS = 100
+MAX_EXPONENT = 400
+
+SHAPE = "A question reads: SELECT statistics FROM data set [WHERE conditions] [GROUP BY keys]"
+
+
+class TokenKind(StrEnum):
+    """What a token is."""
+
+    SPACE = "space"
+    COMMENT = "comment"
+    NUMBER = "number"
+    WORD = "word"
+    QUOTED = "quoted"
+    STRING = "string"
+    SIGN = "sign"
+
+
+@dataclass(frozen=True)
+class Token:
+    """One word, literal or sign, with the place where it starts."""
+
+    kind: TokenKind
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The place after its last character."""
+        return self.start + len(self.text)
+
+    @property
+    def keyword(self) -> str:
+        """The word in capitals, or the sign; a quoted name and a literal are never a keyword."""
+        # only ASCII has one upper case: 'ſelect'.upper() would be a keyword too
+        return self.text.upper() if self.kind in (TokenKind.WORD, TokenKind.SIGN) and self.text.isascii() else ""
+
+
+@dataclass(frozen=True)
+class QuestionText:
+    """A question's text and its tokens, without a closing semicolon."""
+
+    source: str
+    tokens: tuple[Token, ...]
+
+    def refusal(self, message: str, offset: int | None = None) -> QuestionRefused:
+        """The error for one place of this text, to be raised."""
+        return QuestionRefused(message, self.source, offset)
+
+    def select_items(self) -> tuple[tuple[int, str], ...]:
+        """Where each item of the SELECT list starts and how it is written, spaces evened out.
+
+        >>> tokenize("SELECT region,  MEDIAN( income) FROM people").select_items()
+        ((7, 'region'), (16, 'MEDIAN(income)'))
+        """
+        items: list[list[Token]] = [[]]
+        depth = 0
+        for token in self.tokens[1:]:
+            depth += {"(": 1, ")": -1}.get(token.keyword, 0)
+            if not depth and token.keyword == "FROM":
+                break
+            if not depth and token.keyword == ",":
+                items.append([])
+            else:
+                items[-1].append(token)
+        return tuple((item[0].start, _spell(item)) for item in items if item)
+
+
+def tokenize(source: object) -> QuestionText:
+    """Cut a text into tokens, refusing what no question needs.
+
+    >>> [token.text for token in tokenize("SELECT COUNT(*) FROM people;").tokens]
+    ['SELECT', 'COUNT', '(', '*', ')', 'FROM', 'people']
+    """
+    if not isinstance(source, str):
+        raise QuestionRefused(f"a question is text, got {type(source).__name__}. {SHAPE}")
+    if len(source) > MAX_LENGTH:
+        raise QuestionRefused(
+            f"a question has at most {MAX_LENGTH:,} characters, this one has {len(source):,}; "
+            "a long list of values may be written with BETWEEN, or asked in parts"
+        )
+    _refuse_hidden(source)
+    tokens = _tokens(source)
+    if tokens and tokens[-1].text == ";":
+        tokens.pop()
+    text = QuestionText(source, tuple(tokens))
+    _refuse_words(text)
+    _refuse_depth(text)
+    return text
+
+
+_PATTERN = re.compile(
+    r"""(?P<space>[ \t\r\n]+)
+    |(?P<comment>--|/\*|\*/)
+    |(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    |(?P<word>[^\W\d]\w*)
+    |(?P<quoted>"[^"]*")
+    |(?P<string>'(?:[^']|'')*')
+    |(?P<sign><>|!=|<=|>=|[=<>(),*;-])""",
+    re.VERBOSE,
+)
+
+_SIGNS = {
+    "+": "arithmetic is not supported, neither on a statistic nor inside one",
+    "/": "arithmetic is not supported, neither on a statistic nor inside one",
+    "%": "arithmetic is not supported, neither on a statistic nor inside one",
+    "|": "text cannot be joined; a condition compares a column with a literal",
+    ":": "casts and parameters are not supported: write literals as they are, dates as DATE '2026-01-31'",
+    "?": "parameters are not supported: write the literal itself",
+    "$": "parameters are not supported: write the literal itself",
+    "@": "parameters are not supported: write the literal itself",
+    "#": "comments are not supported",
+    ".": "columns and data sets are named without a prefix",
+    "'": "a string does not end",
+    '"': "a quoted name does not end",
+    "`": "names are quoted with double quotes",
+}
+
+_CLAUSES = {
+    "JOIN": "joins are not supported: a question is about one data set",
+    "HAVING": "HAVING is not supported: every declared group is answered",
+    "CASE": "CASE is not supported: use WHERE or GROUP BY",
+    "QUALIFY": "QUALIFY is not supported",
+    "LIMIT": "LIMIT is not supported: every cell is answered",
+    "OFFSET": "OFFSET is not supported: every cell is answered",
+    "FETCH": "FETCH is not supported: every cell is answered",
+    "OVER": "window functions are not supported",
+    "WINDOW": "window functions are not supported",
+    "FILTER": "FILTER is not supported: use WHERE, or ask one question for each condition",
+    "UNION": "questions cannot be combined; ask one at a time",
+    "INTERSECT": "questions cannot be combined; ask one at a time",
+    "EXCEPT": "questions cannot be combined; ask one at a time",
+    "WITH": "common table expressions and WITH options are not supported",
+    "CAST": "casts are not supported: write literals as they are, dates as DATE '2026-01-31'",
+    "TRY_CAST": "casts are not supported: write literals as they are, dates as DATE '2026-01-31'",
+    "EXISTS": "subqueries are not supported",
+    "ALL": "ALL is not supported",
+    "ANY": "ANY is not supported: use IN with literals",
+    "SOME": "SOME is not supported: use IN with literals",
+    "LIKE": "patterns are not supported: use =, <> or IN with declared values",
+    "ILIKE": "patterns are not supported: use =, <> or IN with declared values",
+    "SYMMETRIC": "BETWEEN is followed by two literals",
+    "ASYMMETRIC": "BETWEEN is followed by two literals",
+    "DESC": "DESC is not supported: a quantile counts from the least value",
+    "INTERVAL": "intervals are not supported: write dates as DATE '2026-01-31'",
+}
+
+
+def _refuse_hidden(source: str) -> None:
+    """Refuse characters that are not seen or that reorder what is seen (control, format, surrogates).
+
+    The two joiners are part of how some languages are spelt; outside quotes they are no part of a word.
+    """
+    for offset, character in enumerate(source):
+        if character in " \n\r\t\u200c\u200d" or (character.isascii() and character.isprintable()):
+            continue
+        if unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}:
+            raise QuestionRefused(
+                f"the text holds the invisible character U+{ord(character):04X}, which no question needs",
+                source,
+                offset,
+            )
+
+
+def _tokens(source: str) -> list[Token]:
+    tokens: list[Token] = []
+    at = 0
+    while at < len(source):
+        match = _PATTERN.match(source, at)
+        if match is None or match.lastgroup is None:
+            raise QuestionRefused(
+                _SIGNS.get(source[at], f"the character {source[at]!r} has no meaning here. {SHAPE}"),
+                source,
+                at,
+            )
+        token = Token(TokenKind(match.lastgroup), match.group(), at)
+        at = match.end()
+        if token.kind is TokenKind.SPACE:
+            continue
+        if token.kind is TokenKind.COMMENT:
+            raise QuestionRefused("comments are not supported", source, token.start)
+        if tokens and _touch(tokens[-1], token):
+            raise QuestionRefused("a space or a sign is missing here", source, token.start)
+        _refuse_form(token, source)
+        tokens.append(token)
+    return tokens
+
+
+def _touch(before: Token, after: Token) -> bool:
+    """Whether two words or literals touch: 0x1F, 1_000, E'a', 'a'"b" mean different things to different lexers."""
+    return before.end == after.start and TokenKind.SIGN not in (before.kind, after.kind)
+
+
+def _refuse_form(token: Token, source: str) -> None:
+    if token.kind is TokenKind.WORD and not token.text.isidentifier():
+        raise QuestionRefused(f"{token.text!r} is neither a name nor a number", source, token.start)
+    if token.kind in (TokenKind.WORD, TokenKind.QUOTED) and len(token.text) > MAX_NAME:
+        raise QuestionRefused(f"a name has at most {MAX_NAME} characters", source, token.start)
+    if token.kind is TokenKind.NUMBER:
+        digits, _, exponent = token.text.lower().partition("e")
+        # compared as text first: int() of a long exponent is itself expensive
+        if len(digits) > MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > MAX_EXPONENT:
+            raise QuestionRefused(
+                f"a number has at most {MAX_DIGITS} digits and an exponent of at most ±{MAX_EXPONENT}",
+                source,
+                token.start,
+            )
+
+
+def _refuse_words(text: QuestionText) -> None:
+    words = text.tokens
+    if not words or words[0].keyword != "SELECT":
+        first = words[0] if words else None
+        clause = _CLAUSES.get(first.keyword) if first else None
+        message = f"{clause}. {SHAPE}" if clause else SHAPE
+        raise text.refusal(message, first.start if first else None)
+    for i, token in enumerate(words[1:], start=1):
+        if token.text == ";" and token.kind is TokenKind.SIGN:
+            raise text.refusal("one question at a time: nothing may follow a semicolon", token.start)
+        if token.keyword == "SELECT":
+            raise text.refusal("subqueries are not supported: SELECT stands once, at the beginning", token.start)
+        before = [word.keyword for word in words[max(0, i - 3) : i]]
+        after = words[i + 1].keyword if i + 1 < len(words) else _END
+        if token.keyword in _CLAUSES:
+            name = f'; a name of that spelling is written "{token.text}"'
+            a_name = before[-1] in ("(", "AS") or after in _AFTER_A_COLUMN
+            raise text.refusal(_CLAUSES[token.keyword] + (name if a_name else ""), token.start)
+        if token.keyword == "ORDER" and before != ["WITHIN", "GROUP", "("]:
+            raise text.refusal("ORDER BY is not supported: answers come in the order of the groups", token.start)
+        if token.keyword == "DISTINCT" and before[-2:] != ["COUNT", "("]:
+            raise text.refusal("DISTINCT is supported in COUNT(DISTINCT column) only", token.start)
+        if token.keyword == "*" and before[-2:] != ["COUNT", "("]:
+            raise text.refusal("a star stands in COUNT(*) only; columns and arithmetic are not offered", token.start)
+        if token.keyword == "-" and before[-1] not in _BEFORE_A_LITERAL:
+            raise text.refusal("arithmetic is not supported, neither on a statistic nor inside one", token.start)
+        if token.kind is TokenKind.STRING and before[-1] not in _BEFORE_A_LITERAL | {"DATE", "TIMESTAMP"}:
+            raise text.refusal("strings are values: names are written without quotes or in double quotes", token.start)
+        if token.keyword == "," and (after in _AFTER_A_LIST or before[-1] in _BEFORE_A_LIST):
+            raise text.refusal("a comma stands between two items of a list", token.start)
+        if token.keyword == "*" and after != ")":
+            raise text.refusal("COUNT(*) is written without anything else in it", token.start)
+        if token.keyword == "AS" and (before[-1] in _BEFORE_A_LIST or not _is_name(words[i + 1 : i + 2])):
+            raise text.refusal("AS stands between a statistic or a key and its name", token.start)
+
+
+_AFTER_A_COLUMN = {"=", "<>", "!=", "<", "<=", ">", ">=", "BETWEEN", "IN", "IS"}
+_BEFORE_A_LITERAL = {"=", "<>", "!=", "<", "<=", ">", ">=", "(", ",", "BETWEEN", "AND", "OR", "NOT", "WHERE"}
+_END = "end of the text"
+_AFTER_A_LIST = {_END, ")", ",", "FROM", "WHERE", "GROUP"}
+_BEFORE_A_LIST = {"(", ",", "SELECT", "BY", "DISTINCT"}
+_NO_NAMES = "SELECT FROM WHERE GROUP BY ORDER AS DISTINCT AND OR NOT IN IS BETWEEN NULL TRUE FALSE"
+KEYWORDS = frozenset(_NO_NAMES.split())
+"""The words that are no names unless quoted."""
+RESERVED = KEYWORDS | _CLAUSES.keys()
+"""The words that are better quoted as names: those, and the ones that begin what is not supported."""
+
+
+def _is_name(words: tuple[Token, ...]) -> bool:
+    return bool(words) and words[0].kind in (TokenKind.WORD, TokenKind.QUOTED) and words[0].keyword not in KEYWORDS
+
+
+def _refuse_depth(text: QuestionText) -> None:
+    """Count parentheses and runs of NOT, the two things in which what passed so far can nest."""
+    open_levels: list[int] = []
+    depth = nots = 0
+    for token in text.tokens:
+        if token.keyword == "NOT":
+            nots += 1
+        else:
+            if token.keyword == "(":
+                open_levels.append(nots + 1)
+                depth += nots + 1
+            elif token.keyword == ")":
+                if not open_levels:
+                    raise text.refusal("a parenthesis is closed that was not opened", token.start)
+                depth -= open_levels.pop()
+            nots = 0
+        if depth + nots > MAX_NESTING:
+            raise text.refusal(f"parentheses and NOT nest at most {MAX_NESTING} deep", token.start)
+    if open_levels:
+        raise text.refusal("a parenthesis is not closed", len(text.source.rstrip()))
+
+
+def _spell(item: list[Token]) -> str:
+    """The tokens with single spaces where the writer had any, none beside parentheses, one after a comma."""
+    spelt = ""
+    for before, token in zip([None, *item], item, strict=False):
+        tight = before is None or before.text == "(" or token.text in (")", ",")
+        spaced = before is not None and (before.text == "," or before.end < token.start)
+        spelt += (" " if spaced and not tight else "") + token.text
+    return spelt

@@ -1,0 +1,193 @@
+"""The normal form of a plan: one text for all questions that would be the same draw of the same noise.
+
+It holds what is released and nothing of how it was asked: no labels, no order of items or keys, no spelling of a
+statistic, of a condition or of a bin. It holds the declarations it rests on too, so that a changed grid or level is
+another question. The version of the data and the total ε are not in it.
+
+Its layout is private to this module, which also reads it back: ``describe_selection`` says in words what a stored
+question selected.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from idios.core.domain import Categories, Kind
+from idios.core.exact import text
+from idios.core.statistics import Statistic
+from idios.query.calendar import format_value
+from idios.query.cells import Cell, partition_selection
+from idios.query.decision_diagram import Diagram
+from idios.query.plan import Aggregate, Group
+from idios.query.schema import Column, Dataset
+
+MAX_DESCRIBED_NODES = 12
+MAX_DESCRIPTION = 240
+LONG_CONDITION = "under a longer condition"
+
+
+def statistic_key(statistic: Statistic, column: str | None, selection: Diagram) -> tuple[str, str]:
+    """One statistic of one selection as text; a count is of the selection, whichever column it was written with.
+
+    The order of these pairs is the order in which statistics are released, so it must never change.
+    """
+    return _to_json(_statistic_form(statistic, column)), selection.quoted_text
+
+
+def normal_form(
+    dataset: Dataset,
+    selection: Diagram,
+    groups: Sequence[Group],
+    cells: Sequence[Cell],
+    statistics: Iterable[tuple[Diagram, Aggregate]],
+) -> str:
+    """The text that is equal for questions that mean the same and are answered with the same ε."""
+    released = list(statistics)
+    selections = sorted({own.text for own, _ in released})
+    places = {diagram: i for i, diagram in enumerate(selections)}
+    # a key with one possible group divides nothing: what it says is in the selection
+    kept = [i for i, group in enumerate(groups) if len(group.values) > 1]
+    columns = {name for own, _ in released for name in own.columns}
+    columns |= {
+        aggregate.column
+        for _, aggregate in released
+        if aggregate.column is not None and not aggregate.statistic.counts_records
+    }
+    columns |= {groups[i].column for i in kept}
+    protection = dataset.protection
+    return _to_json(
+        {
+            "dataset": dataset.name,
+            "neighbours": dataset.neighbours,
+            "protection": [
+                protection.level,
+                protection.group,
+                text(protection.floor),
+                protection.fineness,
+                protection.width,
+            ],
+            "columns": {name: _column_form(dataset.columns[name]) for name in sorted(columns)},
+            "groups": [[groups[i].column, partition_selection(groups[i], selection)] for i in kept],
+            "cells": _cells_form(groups, cells, kept),
+            "selections": [json.loads(diagram) for diagram in selections],
+            "statistics": [
+                [
+                    *_statistic_form(aggregate.statistic, aggregate.column),
+                    places[own.text],
+                    text(aggregate.epsilon),
+                    text(aggregate.delta),
+                ]
+                for own, aggregate in released
+            ],
+        }
+    )
+
+
+def _statistic_form(statistic: Statistic, column: str | None) -> list[object]:
+    """Name, parameter, column."""
+    return [statistic.name, text(statistic.argument), None if statistic.counts_records else column]
+
+
+def _column_form(column: Column) -> list[object]:
+    if isinstance(column.domain, Categories):
+        return [column.kind, column.domain.values, column.nullable]
+    domain = column.domain
+    return [column.kind, text(domain.step), domain.lower, domain.upper, column.nullable]
+
+
+def _cells_form(groups: Sequence[Group], cells: Sequence[Cell], kept: Sequence[int]) -> object:
+    """The cells, unless they are simply all combinations."""
+    every = 1
+    for group in groups:
+        every *= len(group.values)
+    return "all" if len(cells) == every else [[cell[i] for i in kept] for cell in cells]
+
+
+def _to_json(form: object) -> str:
+    return json.dumps(form, sort_keys=True, separators=(",", ":"))
+
+
+def describe_selection(form: str) -> str:
+    """The conditions of a question in words, read back from its normal form; empty if it was about all records.
+
+    >>> describe_selection('{"columns": {"age": ["integer", "1", 0, 120, false]}, "groups": [], "statistics": '
+    ... '[["count", null, null, 0, "1", "0"]], "selections": '
+    ... '[[["age", [[0, 29, false], [30, 40, true], [41, 120, false]], null]]]}')
+    'where age is from 30 to 40'
+    """
+    question = json.loads(form)
+    # a statistic of a column and a key already say that the column is known
+    implied = {column for _, _, column, *_ in question["statistics"]} | {column for column, _ in question["groups"]}
+    conditions: dict[str, None] = {}
+    for diagram in question["selections"]:
+        if isinstance(diagram, bool):
+            continue
+        if len(diagram) > MAX_DESCRIBED_NODES:
+            return LONG_CONDITION
+        if condition := _describe_node(diagram, 0, question["columns"], implied):
+            conditions[condition] = None
+    description = "where " + "; or for some statistics ".join(conditions) if conditions else ""
+    return description if len(description) <= MAX_DESCRIPTION else LONG_CONDITION
+
+
+def _describe_node(diagram: Sequence[Any], at: int, columns: Mapping[str, Any], implied: set[str]) -> str:
+    """What leads from one node to true; empty if everything does.
+
+    A node asks one column and leads, by interval of its grid or for a missing value, to another node, to true or to
+    false.
+    """
+    column, intervals, null_goal = diagram[at]
+    intervals_to: dict[str, list[tuple[int | None, int | None]]] = {}
+    for low, high, goal in intervals:
+        # as JSON text: True is equal to 1 in Python, and 1 is a node
+        intervals_to.setdefault(json.dumps(goal), []).append((low, high))
+    missing_to = json.dumps(null_goal)
+    alternatives = []
+    for goal in dict.fromkeys([*intervals_to, *([missing_to] if null_goal is not None else [])]):
+        if goal == "false":
+            continue
+        leading = intervals_to.get(goal, [])
+        everything = len(leading) == len(intervals)
+        own = _describe_values(column, columns[column], leading, missing_to == goal, everything, column in implied)
+        rest = "" if goal == "true" else _describe_node(diagram, int(goal), columns, implied)
+        alternatives.append(" and ".join(part for part in (own, rest) if part))
+    if len(alternatives) == 1:
+        return alternatives[0]
+    return "(" + " or ".join(condition or "anything" for condition in alternatives) + ")"
+
+
+def _describe_values(
+    column: str,
+    declared: Sequence[Any],
+    intervals: Sequence[tuple[int | None, int | None]],
+    missing: bool,
+    everything: bool,
+    implied: bool,
+) -> str:
+    if everything:
+        return "" if missing or implied else f"{column} is known"
+    if declared[0] == Kind.CATEGORY:
+        names = [declared[1][point] for low, high in intervals for point in range(low or 0, (high or 0) + 1)]
+        parts = [" or ".join(names)] if names else []
+    else:
+        parts = [_describe_interval(declared, low, high) for low, high in intervals]
+    return f"{column} is " + " or ".join([*parts, *(["missing"] if missing else [])])
+
+
+def _describe_interval(declared: Sequence[Any], low: int | None, high: int | None) -> str:
+    kind, step, lower, upper = Kind(declared[0]), Fraction(declared[1]), declared[2], declared[3]
+
+    def format_point(point: int) -> str:
+        value = format_value(step * point, kind)
+        return value if isinstance(value, str) else str(text(value))
+
+    if low == high and low is not None:
+        return format_point(low)
+    if low is None or low == lower:
+        return f"at most {format_point(high)}" if high is not None else "known"
+    if high is None or high == upper:
+        return f"at least {format_point(low)}"
+    return f"from {format_point(low)} to {format_point(high)}"

@@ -1,0 +1,185 @@
+"""The parser: from tokenized text to a syntax tree, and the names in that tree resolved against declared ones.
+
+Rules:
+
+1. sqlglot parses with a dialect of Idios' own, which knows the few keywords of a question and not one function: any
+   other word is a plain name, and every call is an ``Anonymous`` node that carries the name as written.
+2. The reader takes nothing from a node without ``allow_only``, which refuses any argument that the reader does not
+   list. So the reader cannot ignore a clause that it does not know.
+3. Names are case-insensitive unless quoted. Only the letters A to Z have a case: folding others would let two
+   different declared names meet.
+"""
+
+from __future__ import annotations
+
+import difflib
+import string
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import ClassVar
+
+import sqlglot
+from sqlglot import TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError
+from sqlglot.parser import Parser as BaseParser
+from sqlglot.tokens import Tokenizer as BaseTokenizer
+
+from idios.errors import QuestionRefused
+from idios.query.lexer import SHAPE, QuestionText
+
+_FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_RAISE = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
+_MOST_LISTED = 12
+
+
+class QuestionDialect(Dialect):
+    """The SQL of a question: literals, names, comparisons, AND OR NOT, and calls without meaning."""
+
+    NULL_ORDERING = "nulls_are_last"
+
+    class Tokenizer(BaseTokenizer):
+        """The keywords; any other word is a name."""
+
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            "SELECT": TokenType.SELECT,
+            "FROM": TokenType.FROM,
+            "WHERE": TokenType.WHERE,
+            "GROUP BY": TokenType.GROUP_BY,
+            "ORDER BY": TokenType.ORDER_BY,
+            "AS": TokenType.ALIAS,
+            "DISTINCT": TokenType.DISTINCT,
+            "AND": TokenType.AND,
+            "OR": TokenType.OR,
+            "NOT": TokenType.NOT,
+            "IN": TokenType.IN,
+            "IS": TokenType.IS,
+            "BETWEEN": TokenType.BETWEEN,
+            "NULL": TokenType.NULL,
+            "TRUE": TokenType.TRUE,
+            "FALSE": TokenType.FALSE,
+            "DATE": TokenType.DATE,
+            "TIMESTAMP": TokenType.TIMESTAMP,
+            "ASC": TokenType.ASC,
+            "<>": TokenType.NEQ,
+            "!=": TokenType.NEQ,
+            "<=": TokenType.LTE,
+            ">=": TokenType.GTE,
+        }
+
+    class Parser(BaseParser):
+        """No function is known, so none is rewritten, renamed or given a syntax of its own."""
+
+        FUNCTIONS: ClassVar = {}
+        FUNCTION_PARSERS: ClassVar = {}
+        NO_PAREN_FUNCTIONS: ClassVar = {}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar = {}
+
+
+def parse(text: QuestionText) -> exp.Select:
+    """The tree of the one SELECT statement in a text."""
+    try:
+        statements = sqlglot.parse(text.source, dialect=QuestionDialect)
+    except ParseError as error:
+        raise _misread(text, error) from None
+    except Exception:
+        # Hostile text: every error of a parser of so large a language is a refusal, never a failure.
+        raise text.refusal(f"the text cannot be read. {SHAPE}") from None
+    given = [statement for statement in statements if statement is not None]
+    if len(given) != 1 or type(given[0]) is not exp.Select:
+        raise text.refusal(SHAPE, 0)
+    return given[0]
+
+
+def allow_only(text: QuestionText, node: exp.Expression, *allowed: str) -> None:
+    """Refuse any argument of a node that is set and not allowed."""
+    for name, value in node.args.items():
+        if name not in allowed and value:
+            raise text.refusal(_REFUSED.get(name, f"this form is not supported. {SHAPE}"), offset_of(node))
+
+
+def offset_of(node: exp.Expression) -> int | None:
+    """Where a node starts in the text, as far as the parser has kept it: its own place or its first part's."""
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    return min(starts, default=None)
+
+
+_REFUSED = {
+    "joins": "joins are not supported: FROM names one data set",
+    "alias": "the data set is named without an alias",
+    "db": "the data set is named without a prefix",
+    "table": "columns are named without a prefix",
+}
+
+
+def _misread(text: QuestionText, error: ParseError) -> QuestionRefused:
+    """Place the parser's complaint; its own message shows terminal codes, so it is not repeated."""
+    place: int | None = None
+    if error.errors:
+        line, column = error.errors[0].get("line"), error.errors[0].get("col")
+        highlight = error.errors[0].get("highlight") or ""
+        if line and column:
+            # the parser names the last character of the word that it did not expect
+            lines = text.source.split("\n")
+            place = sum(len(before) + 1 for before in lines[: line - 1]) + max(0, column - max(1, len(highlight)))
+    hint = "A name that is also an SQL word is written in double quotes, a string in single quotes"
+    return text.refusal(f"the text cannot be read from here. {SHAPE}. {hint}", place)
+
+
+def fold_case(name: str) -> str:
+    """A name folded for case-insensitive comparison."""
+    return name.translate(_FOLD)
+
+
+def to_upper(name: str) -> str:
+    """A name of the language, such as a function's, in the letters it is listed by.
+
+    >>> to_upper("Median"), to_upper("mın")
+    ('MEDIAN', 'MıN')
+    """
+    return name.translate(_RAISE)
+
+
+def resolve_name(text: QuestionText, node: exp.Expression, declared: Iterable[str], what: str) -> str:
+    """The declared name that an identifier means, or a refusal that says which there are."""
+    if type(node) is not exp.Identifier:
+        raise text.refusal(f"a name of a {what} is expected here", offset_of(node))
+    allow_only(text, node, "this", "quoted")
+    written, names = str(node.this), tuple(declared)
+    matching = _spelt_alike(names).get(fold_case(written), ())
+    if node.args.get("quoted"):
+        matching = tuple(name for name in matching if name == written)
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        listed = ", ".join(f'"{name}"' for name in sorted(matching))
+        raise text.refusal(f"{written!r} could be any of {listed}: write the name in double quotes", offset_of(node))
+    raise text.refusal(f"there is no {what} {written!r}. {_offered(written, names, what)}", offset_of(node))
+
+
+@lru_cache(maxsize=64)
+def _spelt_alike(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The names by their folded form: a long condition names columns thousands of times."""
+    spelt_alike: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        spelt_alike[fold_case(name)] = (*spelt_alike.get(fold_case(name), ()), name)
+    return spelt_alike
+
+
+def column_identifier(text: QuestionText, node: exp.Expression) -> exp.Expression | None:
+    """The identifier of a bare column name; None if the node is anything else."""
+    if type(node) is not exp.Column:
+        return None
+    allow_only(text, node, "this")
+    name: exp.Expression = node.this
+    return name
+
+
+def _offered(written: str, names: Sequence[str], what: str) -> str:
+    close = difflib.get_close_matches(fold_case(written), [fold_case(name) for name in names], n=1)
+    if close:
+        meant = next(name for name in names if fold_case(name) == close[0])
+        return f"Did you mean {meant}?"
+    listed = sorted(names)
+    more = f" and {len(listed) - _MOST_LISTED} more" if len(listed) > _MOST_LISTED else ""
+    return f"Declared: {', '.join(listed[:_MOST_LISTED])}{more}" if listed else f"No {what} is declared"

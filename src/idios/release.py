@@ -1,0 +1,254 @@
+"""From a summary to what is released, and from what is released to an answer.
+
+    summary ─ calibrate ─▶ mechanism ─ draw, clamp to public limits ─▶ ReleasedTable ─ label ─▶ Answer
+
+Margins are told only where the scale of the noise is public. An answer and a quote show public facts, what was released
+and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from idios.backends.base import Backend, CancellationToken
+from idios.core.calibration import Added, Choice, Mechanism, Method, calibrate
+from idios.core.distributions import DiscreteLaplace
+from idios.core.domain import Categories, Domain, Kind
+from idios.core.exact import text
+from idios.core.neighbours import Moves
+from idios.core.sampling import Source
+from idios.core.statistics import Statistic
+from idios.core.summary import Summary
+from idios.model import Answer, Quote, ReleasedTable
+from idios.model.answer import python_value
+from idios.query.calendar import to_datetime
+from idios.query.plan import Aggregate, Plan
+
+UNKNOWN_MARGIN = {
+    Method.LOCAL: "the noise is fitted to the data, so its scale is for the controller alone",
+    Method.INVERSE: "the shape of the noise follows the data, so it is for the controller alone",
+    Method.REFUSING: "the shape of the noise follows the data, so it is for the controller alone",
+    Method.EXPONENTIAL: "a category has no margin",
+}
+
+
+# What is drawn.
+
+
+def draw_table(
+    plan: Plan, backend: Backend, cancellation: CancellationToken | None = None, source: Source | None = None
+) -> ReleasedTable:
+    """Summarise and draw everything that is released of a plan, cell by cell in the plan's own order."""
+    margins: list[Fraction | None] = [None] * len(plan.aggregates)
+    cells = []
+    for summaries in backend.summarise(plan, cancellation):
+        if cancellation is not None:
+            cancellation.check()
+        values: list[str | None] = [None] * len(plan.aggregates)
+        for i, (aggregate, summary) in enumerate(zip(plan.aggregates, summaries, strict=True)):
+            values[i], margins[i] = draw_cell(plan, aggregate, summary, source)
+        cells.append(tuple(values))
+    return ReleasedTable(
+        dataset=plan.dataset.name,
+        version=plan.dataset.version,
+        guarantee=str(plan.guarantee),
+        statistics=tuple(aggregate.label for aggregate in plan.aggregates),
+        groups=tuple(
+            {key.label: str(key.values[i]) for key, i in zip(plan.groups, cell, strict=True)} for cell in plan.cells
+        ),
+        cells=tuple(cells),
+        margins=tuple(margins),
+    )
+
+
+def draw_cell(
+    plan: Plan, aggregate: Aggregate, summary: Summary, source: Source | None
+) -> tuple[str | None, Fraction | None]:
+    """Draw the value of one cell, as text (None is NULL), and its margin where that is public."""
+    protection = plan.dataset.protection
+    mechanism = calibrate(aggregate.choice, aggregate.statistic, summary, protection)
+    margin = _margin(plan, aggregate, mechanism)
+    if isinstance(aggregate.domain, Categories):
+        place = mechanism.draw(source)
+        return None if place is None else aggregate.domain.values[place], margin
+    value = draw_number(mechanism, aggregate.statistic, aggregate.grid, protection.fineness, source)
+    if value is None:
+        return None, margin
+    column = plan.dataset.columns[aggregate.column].kind if aggregate.column is not None else None
+    return write_value(value, kind_of(plan, aggregate), column), margin
+
+
+def draw_number(
+    mechanism: Mechanism, statistic: Statistic, grid: Domain, fineness: int, source: Source | None = None
+) -> Fraction | None:
+    """Draw one number in the column's units, clamped to the statistic's public range; None is NULL."""
+    drawn = mechanism.draw(source)
+    if drawn is None:
+        return None
+    low, high = (statistic.place(end, fineness) for end in statistic.range(grid))
+    return Fraction(min(max(drawn, low), high)) * statistic.answer_step(grid, fineness)
+
+
+# How it is written.
+
+
+def kind_of(plan: Plan, aggregate: Aggregate) -> str:
+    """The type of an aggregate's answers: integer, number, date, timestamp or category."""
+    statistic = aggregate.statistic
+    if statistic.selects:
+        return "category"
+    if aggregate.column is None or statistic.degree == 0:
+        return "integer"
+    column = plan.dataset.columns[aggregate.column]
+    if column.kind is Kind.TIMESTAMP or (column.kind is Kind.DATE and statistic.fractional):
+        return "timestamp"
+    if column.kind is Kind.DATE:
+        return "date"
+    step = statistic.answer_step(column.grid, plan.dataset.protection.fineness)
+    return "integer" if step.denominator == 1 else "number"
+
+
+def write_value(value: Fraction, kind: str, column_kind: Kind | None) -> str:
+    """One released number as it is stored: exact, or a date in ISO form."""
+    if kind not in ("date", "timestamp"):
+        return str(text(value))
+    # What noise carries beyond the calendar is put at its end; that is post-processing.
+    moment = to_datetime(value, Kind.DATE if column_kind is Kind.DATE else Kind.TIMESTAMP)
+    return moment.date().isoformat() if kind == "date" else moment.isoformat()
+
+
+# Margins.
+
+
+def public_margin(plan: Plan, aggregate: Aggregate) -> Fraction | None:
+    """The margin as far as it is known without the data: where the sensitivity does not depend on the size."""
+    choice, statistic = aggregate.choice, aggregate.statistic
+    if not statistic.always_global:
+        return None
+    moves = Moves(plan.dataset.neighbours, 1, None if aggregate.whole else 0)
+    known = statistic.global_sensitivity(aggregate.grid, moves)
+    if known is None:
+        return None
+    scale = Fraction(known) / choice.epsilon if choice.epsilon else Fraction(0)
+    return _margin(plan, aggregate, Added(0, DiscreteLaplace(scale)))
+
+
+def _margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism) -> Fraction | None:
+    """The 95 % half-width of noise whose scale is public."""
+    choice, statistic = aggregate.choice, aggregate.statistic
+    if choice.method not in (Method.EXACT, Method.GLOBAL) or not isinstance(mechanism, Added):
+        return None
+    step = statistic.answer_step(aggregate.grid, plan.dataset.protection.fineness)
+    return mechanism.noise.central_interval(0.95)[1] * step
+
+
+def _margin_reasons(plan: Plan, margins: Mapping[str, Fraction | None]) -> dict[str, str]:
+    return {
+        output.label: _unknown_margin(plan.aggregates[output.aggregate].choice)
+        for output in plan.outputs
+        if output.aggregate is not None and margins[output.label] is None
+    }
+
+
+def _unknown_margin(choice: Choice) -> str:
+    otherwise = "the scale follows from the number of records, which is not read before asking"
+    return UNKNOWN_MARGIN.get(choice.method, otherwise)
+
+
+# What the caller gets.
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a question stands with the account: what it costs the caller, what is left, what is too little for it.
+
+    ``taken`` is what the question would take from what is left.
+    """
+
+    cost: Fraction
+    delta: Fraction
+    remaining: Fraction | None
+    taken: Fraction
+    shortage: str | None
+    stored: bool
+
+
+def make_answer(plan: Plan, table: ReleasedTable, *, id: str, remaining: Fraction | None, stored: bool) -> Answer:
+    """The answer that a released table is to this question, or to another that means the same."""
+    kinds = [kind_of(plan, aggregate) for aggregate in plan.aggregates]
+    rows, exact_rows = [], []
+    for cell, values in zip(plan.cells, table.cells, strict=True):
+        row: dict[str, Any] = {}
+        exact_row: dict[str, str | None] = {}
+        for output in plan.outputs:
+            if output.group is not None:
+                key = plan.groups[output.group].values[cell[output.group]]
+                row[output.label] = key if isinstance(key, str) else _plain_number(key)
+                exact_row[output.label] = key if isinstance(key, str) else str(text(key))
+            elif output.aggregate is not None:
+                value = values[output.aggregate]
+                row[output.label] = python_value(value, kinds[output.aggregate])
+                exact_row[output.label] = value
+        rows.append(row)
+        exact_rows.append(exact_row)
+    margins = _by_label(plan, table.margins)
+    return Answer(
+        id=id,
+        dataset=plan.dataset.name,
+        columns=tuple(output.label for output in plan.outputs),
+        rows=tuple(rows),
+        exact_rows=tuple(exact_rows),
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+        guarantee=plan.guarantee,
+        remaining=remaining,
+        margins=margins,
+        margin_reasons=_margin_reasons(plan, margins),
+        stored=stored,
+        types={
+            output.label: kinds[output.aggregate] if output.aggregate is not None else _key_kind(plan, output.group)
+            for output in plan.outputs
+        },
+    )
+
+
+def make_quote(plan: Plan, standing: Standing) -> Quote:
+    """What a question would cost and promise."""
+    margins = _by_label(plan, [public_margin(plan, aggregate) for aggregate in plan.aggregates])
+    before = standing.remaining
+    return Quote(
+        dataset=plan.dataset.name,
+        columns=tuple(output.label for output in plan.outputs),
+        cost=standing.cost,
+        delta=standing.delta,
+        split=_by_label(plan, [aggregate.epsilon for aggregate in plan.aggregates]),
+        cells=len(plan.cells) * len(plan.aggregates),
+        fitted=plan.fitted,
+        least_epsilon=plan.least_epsilon,
+        guarantee=plan.guarantee,
+        remaining_before=before,
+        remaining_after=None if before is None else before - standing.taken,
+        shortage=standing.shortage,
+        stored=standing.stored,
+        margins=margins,
+        margin_reasons=_margin_reasons(plan, margins),
+    )
+
+
+def _key_kind(plan: Plan, group: int | None) -> str:
+    """The kind of a group's values: text, or the lower ends of bins."""
+    values = () if group is None else plan.groups[group].values
+    if any(isinstance(value, str) for value in values):
+        return "category"
+    return "integer" if all(Fraction(value).denominator == 1 for value in values) else "number"
+
+
+def _by_label(plan: Plan, by_aggregate: Sequence[Any]) -> dict[str, Any]:
+    return {output.label: by_aggregate[output.aggregate] for output in plan.outputs if output.aggregate is not None}
+
+
+def _plain_number(value: Fraction) -> int | float:
+    return int(value) if value.denominator == 1 else float(value)

@@ -1,0 +1,201 @@
+"""The page where questions are asked: free on made-up data, or charged on the real one.
+
+A question that takes longer than a page should is shown on a page of its own, which reloads itself. A field of the
+form splits ε unevenly, with one line for each statistic: its name and a number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import Response
+
+from idios.errors import IdiosError, InvalidInput
+from idios.model import QuestionProgress, QuestionRequest
+from idios.query.sql_functions import list_functions
+from idios.server.catalogue import identifier
+from idios.server.console.access import FormVisit, PageVisit, Visit
+from idios.server.console.charts import draw_budgets
+from idios.server.console.pages import redirect, show
+from idios.server.console.presentation import mark_error, present_answer
+from idios.server.http_errors import Problem, Refused, to_problem
+from idios.server.question_queue import check_affordable
+
+router = APIRouter()
+
+PATIENCE = 4.0
+"""Seconds after which a question gets a page of its own."""
+LONGEST_QUESTION = 20_000
+LONGEST_SPLIT = 4_000
+SPLIT_LINE = "NAME = NUMBER, such as COUNT(*) = 2"
+EPSILON = "0.5"
+CHARGED_PROBLEMS = ("answer_failed",)
+KEYWORDS = (
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "AND",
+    "OR",
+    "NOT",
+    "BETWEEN",
+    "IN",
+    "IS NULL",
+    "IS NOT NULL",
+    "AS",
+    "DISTINCT",
+)
+
+Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+
+
+@router.get("/console/ask")
+def ask_page(
+    visit: PageVisit,
+    sql: Annotated[str, Query(max_length=LONGEST_QUESTION)] = "",
+    epsilon: Annotated[str, Query(max_length=200)] = EPSILON,
+) -> Response:
+    """An empty form, or one with a question filled in, which is not asked yet."""
+    return _page(visit, QuestionRequest(sql, epsilon))
+
+
+@router.post("/console/ask")
+async def ask(visit: FormVisit) -> Response:
+    """Quote, try or ask what the form says, and show the result; or only fill it in, to go on writing."""
+    question = QuestionRequest(visit.field("sql"), visit.field("epsilon"))
+    action = visit.form.get("action", "quote")
+    if action == "write":
+        return await run_sync(lambda: _page(visit, question))
+    values: dict[str, Any] = {}
+    try:
+        if not 0 < len(question.sql) <= LONGEST_QUESTION:
+            raise InvalidInput(f"a question has 1 to {LONGEST_QUESTION} characters, got {len(question.sql)}")
+        question = check_affordable(replace(question, split=read_split(visit.field("split"))))
+        if action == "ask":
+            visit.request.scope["idios.log"] = visit.service.log_fields(question)
+            reply = await visit.service.ask(visit.identity, question, _idempotency_key(visit, question), PATIENCE)
+            if isinstance(reply, QuestionProgress):
+                return redirect(f"/console/questions/{reply.id}")
+            values["answer"] = await run_sync(present_answer, reply)
+        elif action == "sandbox":
+            answer = await visit.service.sandbox(visit.identity, question, present_answer)
+            values |= {"answer": answer, "sandbox": True}
+        else:
+            values["quote"] = (await visit.service.quote(visit.identity, question)).to_dict()
+    except (IdiosError, Refused) as error:
+        problem = to_problem(error)
+        visit.request.scope["idios.counted"] = problem.counted
+        values |= {"problem": problem, "mark": mark_error(question.sql, problem.where)}
+        return await run_sync(lambda: _page(visit, question, status=problem.status, **values))
+    return await run_sync(lambda: _page(visit, question, **values))
+
+
+@router.get("/console/questions/{id}")
+async def question_page(id: Id, visit: PageVisit) -> Response:
+    """A question that takes its time: running, stopped, failed or answered."""
+    progress = await visit.service.find_question(visit.identity, id)
+    question = progress.question or QuestionRequest("", "")
+
+    def page() -> Response:
+        return show(
+            visit,
+            "question.html",
+            progress=progress,
+            question=question,
+            split=write_split(question.split),
+            sandbox=False,
+            answer=None if progress.answer is None else present_answer(progress.answer),
+            budgets=draw_budgets(visit.service.balances(visit.identity)),
+        )
+
+    return await run_sync(page)
+
+
+@router.post("/console/questions/{id}/stop")
+async def stop(id: Id, visit: FormVisit) -> Response:
+    """Stop computing; the question stays charged."""
+    await visit.service.cancel_question(visit.identity, id)
+    return redirect(f"/console/questions/{id}")
+
+
+def _idempotency_key(visit: Visit, question: QuestionRequest) -> str:
+    """The idempotency key of a form and its question: a reload repeats it, and a changed text gets another."""
+    facts = json.dumps([visit.field("once"), question.sql, question.epsilon, question.split])
+    return "console-" + hashlib.sha256(facts.encode()).hexdigest()
+
+
+def _page(visit: Visit, question: QuestionRequest, *, status: int = 200, **values: Any) -> Response:
+    problem: Problem | None = values.get("problem")
+    context = {
+        "answer": None,
+        "sandbox": False,
+        "quote": None,
+        "mark": None,
+        "nothing_charged": problem is not None and problem.code not in CHARGED_PROBLEMS,
+        **values,
+        "question": question,
+        "split": visit.field("split"),
+        "once": secrets.token_hex(16),
+        "words": list_words(visit),
+        "budgets": draw_budgets(visit.service.balances(visit.identity)),
+    }
+    return show(visit, "ask.html", status=status, **context)
+
+
+def read_split(text: str) -> dict[str, str] | None:
+    """Read the split that a field's lines give, None if it is empty; whether they fit the question is not known here.
+
+    >>> read_split("MEDIAN(income) = 2\\n\\nCOUNT(*) = 1/3\\n"), read_split(" ")
+    ({'MEDIAN(income)': '2', 'COUNT(*)': '1/3'}, None)
+    """
+    if len(text) > LONGEST_SPLIT:
+        raise InvalidInput(f"how ε is divided has at most {LONGEST_SPLIT} characters, got {len(text)}")
+    split: dict[str, str] = {}
+    for line in text.split("\n"):
+        if not line.strip():
+            continue
+        name, sign, number = (part.strip() for part in line.rpartition("="))
+        if not sign or not name or not number:
+            raise InvalidInput(f"to divide ε, write lines of the form {SPLIT_LINE}; this one is not: {line.strip()}")
+        if name in split:
+            raise InvalidInput(f"to divide ε, name each statistic once; this one is there twice: {name}")
+        split[name] = number
+    return split or None
+
+
+def write_split(split: Mapping[str, str] | None) -> str:
+    """Write the lines that give these split.
+
+    >>> write_split({"MEDIAN(income)": "2", "COUNT(*)": "1/3"})
+    'MEDIAN(income) = 2\\nCOUNT(*) = 1/3'
+    """
+    return "\n".join(f"{name} = {number}" for name, number in (split or {}).items())
+
+
+def list_words(visit: Visit) -> str:
+    """List the words that a question can be made of, as JSON: what is inserted, what kind of word it is, and a hint."""
+    words: dict[str, list[str]] = {}
+    for name in visit.party.datasets:
+        dataset = visit.service.catalogue[name]
+        words.setdefault(identifier(name), [identifier(name), "data set", dataset.level])
+        for column in dataset.columns:
+            text = identifier(column.name)
+            words.setdefault(text, [text, "column", column.type])
+            for value in column.values or ():
+                quoted = "'" + value.replace("'", "''") + "'"
+                words.setdefault(quoted, [quoted, "value", column.name])
+    functions = [
+        [function.name, "function", function.signature.partition(" or ")[0]]
+        for function in list_functions()
+        if not function.spelling.synonym and not function.spelling.distinct
+    ]
+    return json.dumps(
+        [*words.values(), *functions, *([keyword, "keyword", ""] for keyword in KEYWORDS)], ensure_ascii=False
+    )

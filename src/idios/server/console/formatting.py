@@ -1,0 +1,120 @@
+"""Numbers and times for people to read, levels of protection and neighbours in words."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from typing import Any
+
+from idios.core.exact import text as exact_text
+
+THIN = "\u202f"
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_FRACTION = re.compile(r"-?[0-9]+/[0-9]+")
+
+LEVELS = {
+    "differential": "Holds against any attacker, whatever they know or ask and whatever the data: a change of one "
+    "record hardly changes the probability of any answer.",
+    "group": "Protects groups of up to {group} records of the actual data. How the noise was fitted to the data is not "
+    "covered, so this level is for analysts who are trusted.",
+    "individual": "Protects each single record of the actual data. How the noise was fitted to the data is not "
+    "covered, so this level is for analysts who are trusted.",
+}
+NEIGHBOURS = {
+    "replace": "a change is replacing one record by another; the number of records is public",
+    "add-remove": "a change is adding or removing one record; the number of records is protected too",
+}
+
+
+def format_amount(value: Fraction | str | None) -> str:
+    """Format an amount of ε or δ: exact where that is short, else four digits.
+
+    >>> [format_amount(value) for value in ("0.5", Fraction(1, 3), None, "0.0001", Fraction(97, 10**6))]
+    ['0.5', '≈\u202f0.3333', 'no limit', '1e-4', '9.7e-5']
+    """
+    if value is None:
+        return "no limit"
+    number = Fraction(value)
+    text = str(exact_text(number))
+    tiny = 0 < abs(number) < Fraction(1, 1000)
+    if len(text) <= 6 and "/" not in text and not tiny:
+        return text
+    close = f"{float(number):.3e}" if tiny else f"{float(number):.4g}"
+    close = re.sub(r"\.?0*e([+-])0*", lambda exponent: "e" + exponent[1].replace("+", ""), close)
+    return close if Fraction(close) == number else f"≈{THIN}{close}"
+
+
+def format_quantity(value: Fraction | str | None, letter: str = "ε") -> str:
+    """Format an amount with its letter.
+
+    >>> format_quantity("0.5"), format_quantity(Fraction(1, 3)), format_quantity("0.000001", "δ")
+    ('ε = 0.5', 'ε ≈\u202f0.3333', 'δ = 1e-6')
+    """
+    text = format_amount(value)
+    return text if value is None else f"{letter} {text}" if text[0] == "≈" else f"{letter} = {text}"
+
+
+def format_value(value: str | None) -> str:
+    """Format a released value: thousands apart, few decimals; dates and names as they are.
+
+    >>> [format_value(value) for value in ("41320", "-1234567.250001", "2026-01-31", None, "1/3")]
+    ['41\u202f320', '−1\u202f234\u202f567.25', '2026-01-31', 'NULL', '0.3333']
+    """
+    if value is None:
+        return "NULL"
+    if _FRACTION.fullmatch(value):
+        value = f"{float(Fraction(value)):.4f}"
+    if not _NUMBER.fullmatch(value):
+        return value
+    number = Decimal(value)
+    if "." in value:
+        number = number.quantize(Decimal("0.01" if abs(number) >= 1000 else "0.0001"), ROUND_HALF_UP)
+    whole, _, decimals = f"{number:,}".partition(".")
+    decimals = decimals.rstrip("0")
+    if len(whole.lstrip("-").replace(",", "")) < 5:
+        whole = whole.replace(",", "")
+    return whole.replace(",", THIN).replace("-", "−") + (f".{decimals}" if decimals else "")
+
+
+def parse_number(value: str | None) -> float | None:
+    """Parse a released value as a float; None if it is no number.
+
+    >>> parse_number("41320"), parse_number("1/4"), parse_number("north"), parse_number(None)
+    (41320.0, 0.25, None, None)
+    """
+    if value is None or not (_NUMBER.fullmatch(value) or _FRACTION.fullmatch(value)):
+        return None
+    return float(Fraction(value))
+
+
+def format_rough(value: float | None) -> str:
+    """Format a rough number, such as an expected error: three digits.
+
+    >>> format_rough(1234567.0), format_rough(0.01234), format_rough(None), format_rough(3e15)
+    ('1\u202f230\u202f000', '0.0123', '—', '3e+15')
+    """
+    if value is None:
+        return "—"
+    if value != 0 and not 1e-4 <= abs(value) < 1e12:
+        return f"{value:.3g}"
+    return format_value(f"{Decimal(f'{value:.3g}'):f}")
+
+
+def format_time(iso: str) -> str:
+    """Format a time: to the second, in UTC.
+
+    >>> format_time("2026-11-14T09:30:05.123456+00:00")
+    '2026-11-14 09:30:05'
+    """
+    return iso[:19].replace("T", " ")
+
+
+def describe_level(described: dict[str, Any]) -> str:
+    """Say what a data set's level of protection means."""
+    return LEVELS[str(described["level"])].format(group=described["group"])
+
+
+def describe_neighbours(described: dict[str, Any]) -> str:
+    """Say between which data sets an analyst must not be able to tell."""
+    return NEIGHBOURS[str(described["neighbours"])]

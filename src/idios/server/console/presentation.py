@@ -1,0 +1,139 @@
+"""Answers and ledger entries for people: one large number, or a table with charts; amounts and times as they are read.
+
+And where in a question something is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from markupsafe import Markup
+
+from idios.core.exact import text
+from idios.model import Answer
+from idios.server.console.charts import Bar, draw_bars
+from idios.server.console.formatting import format_amount, format_time, format_value, parse_number
+
+MOST_CHARTS = 4
+AMOUNTS = ("epsilon", "delta", "min_epsilon")
+FOLDED = 72
+"""How long a field of an entry may be before it is folded."""
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing and what it shows."""
+
+    title: str
+    drawing: Markup
+
+
+@dataclass(frozen=True)
+class AnswerView:
+    """What the page shows of an answer."""
+
+    answer: Answer
+    single: str | None
+    margins: dict[str, str]
+    rows: list[list[tuple[str, str, bool]]]
+    charts: list[Chart]
+
+    @property
+    def absent(self) -> bool:
+        """Whether some cell has no value."""
+        return any(row[column] is None for row in self.answer.exact_rows for column in self.answer.margins)
+
+
+def present_answer(answer: Answer) -> AnswerView:
+    """The answer's cells as text (shown, exact, whether it is a number), and a chart of each statistic by group."""
+    groups = [column for column in answer.columns if column not in answer.margins]
+    rows = [
+        [
+            (str(row[column]), str(row[column]), False)
+            if column in groups
+            else (format_value(row[column]), "NULL" if row[column] is None else str(row[column]), True)
+            for column in answer.columns
+        ]
+        for row in answer.exact_rows
+    ]
+    single = (
+        format_value(answer.exact_rows[0][answer.columns[0]]) if len(rows) == 1 and len(answer.columns) == 1 else None
+    )
+    margins = {column: format_value(text(margin)) for column, margin in answer.margins.items() if margin is not None}
+    charts = []
+    if groups and len(rows) > 1:
+        for column in list(answer.margins)[:MOST_CHARTS]:
+            chart = _chart(answer, groups, column)
+            if chart is not None:
+                charts.append(chart)
+    return AnswerView(answer, single, margins, rows, charts)
+
+
+def _chart(answer: Answer, groups: list[str], column: str) -> Chart | None:
+    margin = answer.margins[column]
+    bars = [
+        Bar(
+            " · ".join(str(row[group]) for group in groups),
+            parse_number(row[column]),
+            format_value(row[column]),
+            None if margin is None else float(margin),
+        )
+        for row in answer.exact_rows
+    ]
+    known = any(bar.value is not None for bar in bars)
+    title = f"{column} by {', '.join(groups)}"
+    return Chart(title, draw_bars(title, bars)) if known else None
+
+
+def mark_error(sql: str, where: dict[str, Any] | None) -> tuple[str, str, str] | None:
+    """The line in which something is wrong: before the place, the word there, after it.
+
+    >>> mark_error("SELECT 1\\nFROM a JOIN b", {"in": "sql", "name": None, "line": 2, "column": 8})
+    ('FROM a ', 'JOIN', ' b')
+    """
+    if where is None or where["line"] is None:
+        return None
+    lines = sql.split("\n")
+    if where["line"] > len(lines):
+        return None
+    line, at = lines[where["line"] - 1], where["column"] - 1
+    word = re.compile(r"\w+|.").match(line, at)
+    here = word[0] if word else " "
+    return line[:at], here, line[at + len(here) :]
+
+
+@dataclass(frozen=True)
+class EntryField:
+    """One field of an entry: how it is shown, and what it is exactly."""
+
+    name: str
+    shown: str
+    exact: str
+    folded: bool = False
+
+
+def present_entry(content: dict[str, Any]) -> list[EntryField]:
+    """Present the fields of an entry, the long ones last.
+
+    >>> [field.shown for field in present_entry({"epsilon": "1/2", "analyst": None, "digest": "ab" * 32})]
+    ['0.5', 'none', 'abababababababab…']
+    """
+    fields = [_entry_field(name, value) for name, value in content.items()]
+    return sorted(fields, key=lambda field: field.folded)
+
+
+def _entry_field(name: str, value: Any) -> EntryField:
+    exact = "none" if value is None else str(value)
+    if value is None:
+        return EntryField(name, exact, exact)
+    if name in AMOUNTS:
+        return EntryField(name, format_amount(Fraction(exact)), exact)
+    if name == "expires":
+        return EntryField(name, format_time(exact), exact)
+    if _DIGEST.fullmatch(exact):
+        return EntryField(name, exact[:16] + "…", exact)
+    return EntryField(name, exact, exact, folded=len(exact) > FOLDED)

@@ -1,0 +1,159 @@
+"""From a configuration, or from the demonstration's own, to a running server."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+
+from idios.backends.resources import TemporaryFolder, divide_memory
+from idios.config import PREFIX, Configuration, Settings, read_configuration
+from idios.errors import ConfigurationError, LedgerError
+from idios.ledger import Ledger, Role
+from idios.party import TrustedParty
+from idios.sandbox import write_people
+from idios.server import logs
+from idios.server.app import create_app
+from idios.server.checks import check_levels
+from idios.server.connections import BACKLOG, KEEP_ALIVE_SECONDS, GuardedProtocol
+from idios.server.metrics import FILES
+from idios.server.service import Service
+
+CONFIG = "IDIOS_CONFIG"
+ATTEMPTS = 12
+DEMO = """\
+[ledger]
+url = "sqlite:///ledger.db"
+key_file = "ledger.key"
+
+[datasets.people]
+source = "people.parquet"
+version = "generated"
+protection = "differential"
+delta = 1e-6
+budget = 10
+
+[datasets.people.columns]
+age = { type = "integer", bounds = [0, 120], nullable = false }
+income = { type = "integer", nullable = false }
+region = { type = "category", values = ["north", "south", "east", "west"] }
+"""
+
+log = logging.getLogger("idios.server")
+
+
+def load_configuration(config: Path) -> Configuration:
+    """Read a configuration that may be served: its levels, and a ledger whose end and permissions are what was signed.
+
+    Each process verifies the whole chain while it already answers: every row that it relies on has its proof.
+    """
+    configuration = read_configuration(config)
+    check_levels(configuration.datasets.values())
+    with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
+        ledger.check()
+    return configuration
+
+
+def verify_ledger(ledger: Ledger, wait: float = 5) -> None:
+    """Verify the whole chain, and let the ledger answer nothing more if it is not what was signed."""
+    log.info("verifying the ledger")
+    for _ in range(ATTEMPTS):
+        try:
+            result = ledger.verify()
+        except LedgerError as error:
+            log.warning("the ledger cannot be verified yet", extra={"fields": {"problem": str(error)}})
+            time.sleep(wait)
+            continue
+        if result.ok:
+            log.info("verified the ledger", extra={"fields": {"entries": result.entries, "head": str(result.head)}})
+        else:
+            ledger.health.distrust(str(result))
+        return
+    ledger.health.distrust("the ledger could not be verified")
+
+
+def create_worker_app(config: Path | None = None) -> FastAPI:
+    """Make the application of one process; a worker finds its configuration in the environment."""
+    logs.configure_logging()
+    path = config or Path(os.environ[CONFIG])
+    configuration = read_configuration(path)
+    with divide_memory(configuration.server.workers):
+        party = TrustedParty.from_config(path, retired=False)
+    threading.Thread(target=verify_ledger, args=(party.ledger,), name="verification", daemon=True).start()
+    return create_app(Service.start(party, configuration.datasets, configuration.server))
+
+
+def run(config: Path, settings: Settings) -> None:
+    """Serve until told to stop."""
+    import uvicorn
+
+    if settings.workers > 1 and read_configuration(config).ledger_url == "sqlite://":
+        raise ConfigurationError("several workers need a ledger that they can share, not one in memory")
+    options: dict[str, Any] = {
+        "host": settings.host,
+        "port": settings.port,
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "workers": settings.workers,  # always given: else uvicorn reads an environment variable of its own
+        "proxy_headers": bool(settings.behind_proxy),
+        "forwarded_allow_ips": settings.proxies or None,
+        "http": GuardedProtocol,
+        "ws": "none",
+        "loop": "idios.server.connections:EventLoop",
+        "backlog": BACKLOG,
+        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
+        # The question queue gives running questions their time; a little more lets it finish its own work.
+        "timeout_graceful_shutdown": settings.shutdown_seconds + 10,
+        "h11_max_incomplete_event_size": 32_768,
+    }
+    if settings.tls_cert:
+        options |= {"ssl_certfile": settings.tls_cert, "ssl_keyfile": settings.tls_key}
+    # uvicorn shuts down gracefully and then raises the signal again; this makes it an ordinary exit, with clean-up.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    os.environ |= {CONFIG: str(config.resolve()), **_environment(settings)}
+    if settings.workers == 1:
+        uvicorn.run(create_worker_app(config), **options)
+        return
+    with TemporaryFolder("metrics") as folder:
+        os.environ[FILES] = folder
+        uvicorn.run("idios.server.startup:create_worker_app", factory=True, **options)
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """The settings as a worker reads them."""
+    plain = vars(settings).items()
+    return {PREFIX + key.upper(): str(value).lower() if isinstance(value, bool) else str(value) for key, value in plain}
+
+
+@contextmanager
+def open_demo() -> Iterator[tuple[Path, list[str]]]:
+    """Write a configuration of generated people in a temporary folder, and say what to tell the person who tries it."""
+    with TemporaryFolder("demo") as folder:
+        config = Path(folder) / "idios.toml"
+        config.write_text(DEMO, encoding="utf-8")
+        write_people(Path(folder) / "people.parquet")
+        with TrustedParty.from_config(config) as party:
+            ledger = party.ledger
+            ledger.add_analyst("ada")
+            ledger.grant("ada", "people", epsilon=Fraction(3))
+            analyst = ledger.issue_token("ada")
+            controller = ledger.issue_token("grace", role=Role.CONTROLLER)
+        yield (
+            config,
+            [
+                "Generated data, a budget of ε = 10, of which ada may spend 3. Everything is gone when this ends.",
+                f"  the analyst ada signs in with       {analyst}",
+                f"  the controller grace signs in with  {controller}",
+            ],
+        )

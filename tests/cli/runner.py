@@ -1,0 +1,52 @@
+"""Run commands in this process, as a controller types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from idios.cli.main import app
+
+MEDIAN = "SELECT MEDIAN(income) FROM people"
+MEDIAN_AGE = "SELECT MEDIAN(age) FROM people"
+
+_CONFIGURATION = """
+[ledger]
+url = "sqlite:///ledger.db"
+key_file = "ledger.key"
+
+[datasets.people]
+source = "people.csv"
+budget = "{budget}"
+
+[datasets.people.columns]
+age = {{ type = "integer" }}
+"""
+
+
+def run(*arguments: str) -> Result:
+    """Run a command; its errors are raised as they are, an exit code is left to the caller."""
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=True)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def run_text(*arguments: str, code: int = 0) -> str:
+    """Run a command that ends with this exit code, and give all that it printed."""
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def run_json(*arguments: str) -> Any:
+    """Run a command with ``--json``."""
+    return json.loads(run(*arguments, "--json").stdout)
+
+
+def configure(budget: str = "1") -> None:
+    """Write a configuration for the file people.csv in this folder."""
+    Path("idios.toml").write_text(_CONFIGURATION.format(budget=budget))

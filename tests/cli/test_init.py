@@ -1,0 +1,76 @@
+"""``idios init``: the proposed configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from idios.config import read_configuration
+from idios.errors import (
+    ConfigurationError,
+    InvalidInput,
+    SourceError,
+)
+from tests.cli.runner import run, run_json
+
+
+def test_a_file_without_a_header(folder: Path) -> None:
+    """No record becomes a name, neither in the configuration nor on the way there."""
+    (folder / "bare.csv").write_text("Ada,41,north\nBo,35,south\n" * 50)
+    shown = run("init", "bare.csv", "--yes")
+    written = (folder / "idios.toml").read_text()
+    assert "header = false" in written
+    assert 'column2 = { type = "integer" }' in written
+    assert not any(value in text for value in ("Ada", "41", "north") for text in (written, shown.stdout, shown.stderr))
+    answer = run_json("query", "SELECT MEDIAN(column2) FROM bare", "-e", "1")
+    assert answer["rows"]
+    (folder / "texts.csv").write_text("Ada,north\nBo,south\n")
+    with pytest.raises(SourceError, match="--header or --no-header"):
+        run("init", "texts.csv", "--out", "texts.toml", "--yes")
+    run("init", "texts.csv", "--out", "texts.toml", "--yes", "--no-header", "--values", "column1=Ada,Bo")
+    assert "header = false" in (folder / "texts.toml").read_text()
+
+
+def test_init_writes_what_it_is_told_and_never_overwrites(folder: Path) -> None:
+    run("init", "people.csv", "--yes", "--budget", "7", "--bounds", "age=0..120", "--values", "region=north,south")
+    text = (folder / "idios.toml").read_text()
+    assert 'age = { type = "integer", bounds = [0, 120] }' in text
+    assert 'region = { type = "category", values = ["north", "south"] }' in text
+    answer = run_json("query", "SELECT region, AVG(age) FROM people GROUP BY region", "-e", "1")
+    assert [row["region"] for row in answer["rows"]] == ["north", "south"]
+    with pytest.raises(ConfigurationError, match="never overwritten"):
+        run("init", "people.csv", "--yes")
+    with pytest.raises(InvalidInput, match="no column"):
+        run("init", "people.csv", "--yes", "--out", "b.toml", "--bounds", "nope=1..2")
+    with pytest.raises(InvalidInput, match=r"NAME=LOW\.\.HIGH"):
+        run("init", "people.csv", "--yes", "--out", "b.toml", "--bounds", "age:1")
+    for unreadable in ("age=120..0", "age=zero..ten"):
+        with pytest.raises(InvalidInput):
+            run("init", "people.csv", "--yes", "--out", "b.toml", "--bounds", unreadable)
+    assert not (folder / "b.toml").exists()
+
+
+def test_init_says_what_each_level_means_and_every_choice_can_be_taken(folder: Path) -> None:
+    run("init", "people.csv", "--yes", "--bounds", "age=0..120")
+    text = (folder / "idios.toml").read_text()
+    assert "one MEDIAN of a column of 0s and 1000s" in text
+    assert 'so a server needs analysts = "trusted"' in text
+    assert (
+        "# release_seconds = 0.25  # on a server: answers leave at 0.25, 0.5, 1, 2, … seconds, so that time tells "
+        'nothing; default at "differential"\n'
+    ) in text
+    written = 'protection = "individual"\n'
+    assert read_configuration(folder / "idios.toml").datasets["people"].dataset.protection.level == "individual"
+    for level, lines in (
+        ("group", ['protection = "group" ', "group = 5", 'analysts = "trusted"']),
+        ("differential", ['protection = "differential"', "delta = 1e-6"]),
+    ):
+        chosen = text.replace(written, "")
+        for line in lines:
+            assert f"\n# {line}" in chosen
+            chosen = chosen.replace(f"\n# {line}", f"\n{line}")
+        (folder / "chosen.toml").write_text(chosen)
+        declared = read_configuration(folder / "chosen.toml").datasets["people"]
+        assert declared.dataset.protection.level == level
+        assert declared.analysts_trusted == (level == "group")

@@ -1,0 +1,142 @@
+"""``idios ledger``: balance, verification, backup and upgrade."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from idios.cli.main import app
+from idios.errors import (
+    IdiosError,
+    InvalidInput,
+    LedgerError,
+    LedgerTampered,
+    LedgerUnavailable,
+)
+from tests.cli.runner import MEDIAN, MEDIAN_AGE, configure, run, run_json, run_text
+from tests.ledger.ledger_place import Place
+from tests.ledger.old_ledger import write_old_ledger
+
+
+def move_ledger_away() -> None:
+    for path in Path().glob("ledger.db*"):
+        path.unlink()
+
+
+def test_ledger_commands(folder: Path) -> None:
+    run("query", "people.csv", "--yes", MEDIAN, "-e", "1", "--budget", "2")
+    anchor = run("ledger", "head").stdout.strip()
+    assert run("ledger", "verify", "--anchor", anchor).exit_code == 0
+    exported = json.loads(run("ledger", "export").stdout)
+    assert exported[0]["statistics"] == ["MEDIAN(income)"]
+    assert "individual differential privacy" in exported[0]["guarantee"]
+    run("ledger", "export", "--format", "csv", "--out", "answers.csv")
+    rows = list(csv.DictReader((folder / "answers.csv").read_text().splitlines()))
+    assert rows[0]["value"] == exported[0]["cells"][0][0]
+    with pytest.raises(InvalidInput, match="csv or json"):
+        run("ledger", "export", "--format", "xml")
+    run("ledger", "raise", "people", "--epsilon", "5")
+    assert run_json("ledger", "balance")[0]["epsilon"]["remaining"] == "4"
+    for typed in ("", "people!\n"):
+        assert CliRunner().invoke(app, ["ledger", "retire", "people"], input=typed).exit_code
+    assert run("query", "people.csv", "--yes", MEDIAN, "-e", "1").exit_code == 0
+    run("ledger", "retire", "people", "--yes")
+    with pytest.raises(IdiosError):
+        run("query", "people.csv", "--yes", MEDIAN, "-e", "1")
+
+
+def test_a_tampered_ledger_is_found(folder: Path) -> None:
+    run("query", "people.csv", "--yes", MEDIAN, "-e", "1", "--budget", "2")
+    with sqlite3.connect(folder / "ledger.db") as connection:
+        [table] = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%mac%' AND sql LIKE '%payload%'"
+        ).fetchone()
+        connection.execute(
+            f"UPDATE {table} SET payload = replace(payload, '\"1/1\"', '\"1/9\"') WHERE kind = 'reserved'"
+        )
+    connection.close()
+    assert run("ledger", "verify").exit_code == 1
+
+
+def test_what_was_lost_is_forfeited(declared: Path) -> None:
+    assert "remaining ε = 0.2" in run_text("ledger", "forfeit", "people", "--epsilon", "0.3", "--reason", "old backup")
+    account = run_json("ledger", "balance")[0]["epsilon"]
+    assert (account["spent"], account["remaining"]) == ("0.8", "0.2")
+    assert "old backup" in run_text("ledger", "show")
+    run_text("ledger", "forfeit", "people", "--epsilon", "5", code=2)
+
+
+def test_a_raise_needs_no_edit_and_allows_one(declared: Path) -> None:
+    run_text("ledger", "raise", "people", "--epsilon", "3")
+    assert run_json("query", "SELECT KTH_LARGEST(age, 2) FROM people", "--epsilon", "1")["remaining"] == "1.5"
+    configure("2")
+    with pytest.raises(LedgerError, match="before it was raised: ε = 1"):
+        run_text("query", MEDIAN_AGE, "--epsilon", "0.5")
+    configure("3")
+    assert run_json("query", "SELECT KTH_LARGEST(age, 3) FROM people", "--epsilon", "1")["remaining"] == "0.5"
+
+
+def test_backup_and_restore(declared: Path) -> None:
+    lines = run_text("ledger", "backup", "monday.db").splitlines()
+    assert lines[-1] == run_text("ledger", "head").strip()
+    assert "The key file is not in it" in " ".join(lines)
+    with pytest.raises(InvalidInput, match="a ledger is never overwritten"):
+        run_text("ledger", "restore", "monday.db")
+    run_text("query", "SELECT KTH_LARGEST(age, 2) FROM people", "--epsilon", "0.25")
+    anchor = run_text("ledger", "head").strip()
+    move_ledger_away()
+    lost = " ".join(run_text("ledger", "restore", "monday.db", "--anchor", anchor, code=1).split())
+    assert "The chain ends at entry 3, the anchor is entry 5: 2 are missing. Answers given since" in lost
+    assert "idios ledger forfeit" in lost
+    assert "idios ledger retire" in lost
+    run_text("ledger", "forfeit", "people", "--epsilon", "0.25", "--reason", "restored from monday.db")
+    assert run_json("ledger", "balance")[0]["epsilon"]["remaining"] == "0.25"
+    move_ledger_away()
+    assert "missing" not in run_text("ledger", "restore", "monday.db", "--anchor", lines[-1])
+    move_ledger_away()
+    assert "Nothing tells whether newer entries are missing" in " ".join(
+        run_text("ledger", "restore", "monday.db").split()
+    )
+
+
+def test_tables_that_were_changed_are_made_anew(declared: Path) -> None:
+    with closing(sqlite3.connect("ledger.db")) as base, base:
+        base.execute("UPDATE idios_datasets SET epsilon_spent = '0/1'")
+    with pytest.raises(LedgerTampered, match="run `idios ledger verify`"):
+        run_text("ledger", "balance")
+    assert "epsilon_spent is 0/1, the chain says 1/2" in " ".join(run_text("ledger", "verify", code=1).split())
+    assert "Rebuilt: 3 entries, all as signed" in run_text("ledger", "rebuild")
+    assert run_json("ledger", "balance")[0]["epsilon"]["spent"] == "0.5"
+
+
+def test_a_lost_ledger_is_begun_anew_on_purpose(declared: Path) -> None:
+    move_ledger_away()
+    with pytest.raises(LedgerUnavailable, match="`idios ledger create --reason"):
+        run_text("query", MEDIAN_AGE, "--epsilon", "0.5")
+    assert not Path("ledger.db").exists()
+    run_text("ledger", "create", code=2)
+    printed = " ".join(run_text("ledger", "create", "--reason", "the disk was lost").split())
+    assert "Begun: 1 entries, all as signed" in printed
+    assert "idios ledger forfeit" in printed
+    assert "the disk was lost" in run_text("ledger", "show")
+    assert run_json("query", MEDIAN_AGE, "--epsilon", "0.5")["remaining"] == "0.5"
+    with pytest.raises(InvalidInput, match=r"there is a ledger in .* already"):
+        run_text("ledger", "create", "--reason", "again")
+
+
+def test_an_older_ledger_is_backed_up_and_upgraded(declared: Path) -> None:
+    move_ledger_away()
+    write_old_ledger(Place("sqlite", f"sqlite:///{declared / 'ledger.db'}", declared / "ledger.key"))
+    with pytest.raises(LedgerError, match="run `idios ledger upgrade`; make a backup first"):
+        run_text("ledger", "balance")
+    run_text("ledger", "backup", "before.db")
+    assert "Upgraded: 19 entries, all as signed" in run_text("ledger", "upgrade")
+    assert "Nothing to do: 19 entries, all as signed" in run_text("ledger", "upgrade")
+    move_ledger_away()
+    assert "run `idios ledger upgrade`" in run_text("ledger", "restore", "before.db")

@@ -1,0 +1,77 @@
+"""``idios query``: a file with and without a configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from idios.errors import (
+    ConfigurationError,
+)
+from tests.cli.runner import MEDIAN, run, run_json
+
+
+def test_a_proposal_that_reads_records_is_confirmed_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for command in (
+        ["query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10"],
+        ["quote", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10"],
+        ["init", "people.csv"],
+    ):
+        with pytest.raises(ConfigurationError, match="add --yes"):
+            run(*command)
+        assert not (folder / "idios.toml").exists()
+    monkeypatch.setattr("idios.cli.init.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr("idios.cli.init.Confirm.ask", lambda *args, **options: False)
+    with pytest.raises(ConfigurationError, match="nothing was written"):
+        run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10")
+    assert not (folder / "idios.toml").exists()
+    monkeypatch.setattr("idios.cli.init.Confirm.ask", lambda *args, **options: True)
+    shown = run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10").stderr
+    assert "reading the first records" in " ".join(shown.split())
+    assert "delimiter" in (folder / "idios.toml").read_text()
+
+
+def test_a_file_without_configuration(folder: Path) -> None:
+    with pytest.raises(ConfigurationError, match="--budget 10"):
+        run("query", "people.csv", "--yes", MEDIAN, "--epsilon", "0.5")
+    assert not (folder / "idios.toml").exists()
+    first = run_json("query", "people.csv", "--yes", MEDIAN, "--epsilon", "0.5", "--budget", "10")
+    assert first["remaining"] == "9.5"
+    assert not first["stored"]
+    assert isinstance(first["rows"][0]["MEDIAN(income)"], str)
+    written = (folder / "idios.toml").read_text()
+    assert 'income = { type = "number" }' in written
+    assert "# region" in written
+    assert "bounds = [" not in written.replace("# bounds = [lower", "")
+    again = run_json("query", "people.csv", "--yes", MEDIAN, "--epsilon", "0.5")  # the budget is kept between runs
+    assert again["stored"]
+    assert again["rows"] == first["rows"]
+    assert run_json("ledger", "balance")[0]["epsilon"]["spent"] == "0.5"
+    by_config = run_json("query", MEDIAN, "--epsilon", "0.5")
+    assert by_config["rows"] == first["rows"]
+
+
+def test_tables_for_people(folder: Path) -> None:
+    run("query", "people.csv", "--yes", MEDIAN, "-e", "0.5", "--budget", "10")
+    shown = run("query", "people.csv", "--yes", MEDIAN, "-e", "0.5").stdout
+    assert "MEDIAN(income)" in shown
+    assert "nothing was charged" in shown
+    assert "individual differential privacy" in shown.replace("\n", " ")
+    quoted = run("quote", "people.csv", "--yes", MEDIAN, "-e", "1").stdout
+    assert "remaining after" in quoted
+    assert "0.05 (1 value has noise fitted to the data)" in quoted
+    inspected = run("inspect", "people.csv", "--yes", MEDIAN, "-e", "1").stdout
+    assert "true value" in inspected
+    assert "local sensitivity" in inspected
+    assert "as declared" in run("check").stdout
+    assert "inspected" in run("ledger", "show").stdout
+
+
+def test_two_files_share_a_configuration(folder: Path) -> None:
+    (folder / "other.csv").write_text("x\n" + "\n".join(str(i) for i in range(99)))
+    run("query", "people.csv", "--yes", MEDIAN, "-e", "1", "--budget", "10")
+    other = run_json("query", "other.csv", "--yes", "SELECT MEDIAN(x) FROM other", "-e", "1", "--budget", "5")
+    assert other["remaining"] == "4"
+    assert {one["dataset"] for one in run_json("ledger", "balance")} == {"people", "other"}

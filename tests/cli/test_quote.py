@@ -1,0 +1,44 @@
+"""``idios quote`` and ``idios inspect``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from idios.errors import (
+    InvalidInput,
+)
+from tests.cli.runner import run, run_json
+
+
+def test_quote_and_inspect_json(folder: Path) -> None:
+    quote = run_json(
+        "quote",
+        "people.csv",
+        "--yes",
+        "SELECT COUNT(*), MEDIAN(age) FROM people WHERE age > 30",
+        "-e",
+        "1",
+        "--budget",
+        "5",
+    )
+    assert quote["cost"] == "1"
+    assert quote["split"] == {"COUNT(*)": "0.5", "MEDIAN(age)": "0.5"}
+    assert quote["margin"]["COUNT(*)"] == "6"
+    assert (quote["fitted"], quote["least_epsilon"]) == (1, "0.1")
+    weighted = run_json(
+        "quote", "SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM people WHERE age > 3", "-e", "1", "-s", "n=1", "-s", "m=3"
+    )
+    assert weighted["split"] == {"n": "0.25", "m": "0.75"}
+    cell = run_json("inspect", "people.csv", "--yes", "SELECT KTH_LARGEST(age, 2) FROM people", "-e", "0.5")["cells"][0]
+    assert set(cell) >= {"group", "statistic", "value", "lows", "highs", "local_sensitivity", "noise", "level"}
+    assert int(cell["lows"][1]) <= int(cell["value"]) <= int(cell["highs"][1])
+
+
+def test_a_split_is_named_by_statistic(folder: Path) -> None:
+    run("init", "people.csv", "--yes", "--bounds", "age=0..120")
+    asked = ("quote", "SELECT AVG(age), SUM(age) FROM people", "-e", "1", "-s", "AVG(age)=3", "-s", "SUM(age)=1")
+    assert run_json(*asked)["split"] == {"AVG(age)": "0.75", "SUM(age)": "0.25"}
+    with pytest.raises(InvalidInput, match=r"for each of AVG\(age\), SUM\(age\), by its name"):
+        run(*asked[:-4], "-s", "AVG=3")

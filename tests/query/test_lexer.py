@@ -1,0 +1,147 @@
+"""The text before any parser: caps, characters, words, and the place that a refusal names."""
+
+import pickle
+
+import pytest
+
+from idios.errors import IdiosError, QuestionRefused
+from idios.query.lexer import MAX_LENGTH, MAX_NESTING, tokenize
+
+REFUSED = [
+    ("SELECT COUNT(*) FROM t -- all of it", "comments", (1, 24)),
+    ("SELECT COUNT(*) /* hidden */ FROM t", "comments", (1, 17)),
+    ("SELECT COUNT(*) FROM t # x", "comments", (1, 24)),
+    ("SELECT COUNT(*) FROM t; DROP TABLE t", "one question at a time", (1, 23)),
+    ("SELECT COUNT(*) FROM t;;", "one question at a time", (1, 23)),
+    ("SELECT COUNT(*)\nFROM t\nHAVING COUNT(*) > 1", "HAVING is not supported", (3, 1)),
+    ("SELECT COUNT(*) FROM t ORDER BY 1", "ORDER BY is not supported", (1, 24)),
+    ("SELECT COUNT(*) FROM t LIMIT 1", "LIMIT is not supported", (1, 24)),
+    ("SELECT COUNT(*) FROM t JOIN u", "joins are not supported", (1, 24)),
+    ("SELECT COUNT(*) FROM (SELECT 1)", "subqueries are not supported", (1, 23)),
+    ("SELECT DISTINCT x FROM t", "DISTINCT is supported in COUNT", (1, 8)),
+    ("SELECT MEDIAN(DISTINCT x) FROM t", "DISTINCT is supported in COUNT", (1, 15)),
+    ("SELECT * FROM t", "a star stands in COUNT", (1, 8)),
+    ("SELECT SUM(x * 2) FROM t", "a star stands in COUNT", (1, 14)),
+    ("SELECT SUM(x) + 1 FROM t", "arithmetic is not supported", (1, 15)),
+    ("SELECT SUM(x) - 1 FROM t", "arithmetic is not supported", (1, 15)),
+    ("SELECT SUM(x) / 2 FROM t", "arithmetic is not supported", (1, 15)),
+    ("SELECT COUNT(*) FROM t WHERE x > 1 % 2", "arithmetic is not supported", (1, 36)),
+    ("SELECT COUNT(*) FROM t WHERE x::int > 1", "casts and parameters", (1, 31)),
+    ("SELECT COUNT(*) FROM t WHERE x > :p", "casts and parameters", (1, 34)),
+    ("SELECT COUNT(*) FROM t WHERE x > ?", "parameters are not supported", (1, 34)),
+    ("SELECT COUNT(*) FROM t WHERE x = $1", "parameters are not supported", (1, 34)),
+    ("SELECT COUNT(*) FROM t WHERE x = $$a$$", "parameters are not supported", (1, 34)),
+    ("SELECT CAST(x AS INT) FROM t", "casts are not supported", (1, 8)),
+    ("SELECT CASE WHEN x THEN 1 END FROM t", "CASE is not supported", (1, 8)),
+    ("SELECT SUM(x) OVER () FROM t", "window functions", (1, 15)),
+    ("SELECT SUM(x) FILTER (WHERE x > 1) FROM t", "FILTER is not supported", (1, 15)),
+    ("SELECT COUNT(*) FROM t UNION SELECT 1", "questions cannot be combined", (1, 24)),
+    ("WITH a AS (SELECT 1) SELECT 1 FROM a", "common table expressions", (1, 1)),
+    ("SELECT COUNT(*) FROM t WHERE x LIKE 'a%'", "patterns are not supported", (1, 32)),
+    ("SELECT COUNT(*) FROM t WHERE filter > 3", 'a name of that spelling is written "filter"', (1, 30)),
+    ("SELECT MAX(limit) FROM t", 'a name of that spelling is written "limit"', (1, 12)),
+    ("SELECT COUNT(*) AS limit FROM t", 'a name of that spelling is written "limit"', (1, 20)),
+    ("SELECT t.x FROM t", "without a prefix", (1, 9)),
+    ("SELECT COUNT(*) FROM 'people.csv'", "strings are values", (1, 22)),
+    ("SELECT COUNT(*) AS 'n' FROM t", "AS stands between a statistic", (1, 17)),
+    ("SELECT COUNT(*) 'n' FROM t", "strings are values", (1, 17)),
+    ("SELECT COUNT(*), FROM t", "a comma stands between two items", (1, 16)),
+    ("SELECT COUNT(*) FROM t WHERE x IN (1,)", "a comma stands between two items", (1, 37)),
+    ("SELECT COUNT(*) FROM t GROUP BY a,", "a comma stands between two items", (1, 34)),
+    ("SELECT , COUNT(*) FROM t", "a comma stands between two items", (1, 8)),
+    ("SELECT MAX(, x) FROM t", "a comma stands between two items", (1, 12)),
+    ("SELECT COUNT(*) AS FROM t", "AS stands between", (1, 17)),
+    ("SELECT AS COUNT(*) FROM t", "AS stands between", (1, 8)),
+    ("SELECT COUNT(* EXCLUDE x) FROM t", "COUNT(*) is written without anything else", (1, 14)),
+    ("SELECT COUNT(* FROM t", "COUNT(*) is written without anything else", (1, 14)),
+    ("SELECT COUNT(x FROM t", "a parenthesis is not closed", (1, 22)),
+    ("SELECT COUNT(*) FROM t WHERE x BETWEEN SYMMETRIC 3 AND 1", "BETWEEN is followed by two", (1, 40)),
+    ("SELECT COUNT(*)) FROM t", "a parenthesis is closed", (1, 16)),
+    ("SELECT COUNT(*) FROM t WHERE x = 'a", "a string does not end", (1, 34)),
+    ('SELECT COUNT(*) FROM "t', "a quoted name does not end", (1, 22)),
+    ("SELECT COUNT(*) FROM `t`", "double quotes", (1, 22)),
+    ("SELECT COUNT(*) FROM [t]", "has no meaning", (1, 22)),
+    ("SELECT COUNT(*) FROM t WHERE x = 0x1F", "a space or a sign is missing", (1, 35)),
+    ("SELECT COUNT(*) FROM t WHERE x = 1_000", "a space or a sign is missing", (1, 35)),
+    ("SELECT COUNT(*) FROM t WHERE x = E'a'", "a space or a sign is missing", (1, 35)),
+    ('SELECT COUNT(*) FROM "a""b"', "a space or a sign is missing", (1, 25)),
+    ("SELECT COUNT(*) FROM t WHERE x < 1e999", "an exponent of at most", (1, 34)),
+    ("SELECT COUNT(*) FROM t WHERE x < 1e99999999999", "an exponent of at most", (1, 34)),
+    (f"SELECT COUNT(*) FROM t WHERE x < {'9' * 101}", "at most 100 digits", (1, 34)),
+    (f"SELECT COUNT(*) FROM {'t' * 129}", "at most 128 characters", (1, 22)),
+    ("SELECT COUNT(*) FROM t\0", "invisible character U+0000", (1, 23)),
+    ("SELECT COUNT(*) FROM t WHERE c = '\u202ea'", "invisible character U+202E", (1, 35)),
+    ("SELECT COUNT(*) FROM t\ufeff", "invisible character U+FEFF", (1, 23)),
+    ("SELECT COUNT(*) FROM t WHERE c = '\ud800'", "invisible character U+D800", (1, 35)),
+    ("SELECT\u00a0COUNT(*) FROM t", "has no meaning", (1, 7)),
+    ("SELECT COUNT(*) FROM t WHERE x = ²", "'²' is neither a name nor a number", (1, 34)),
+    ("SELECT COUNT(*) FROM t WHERE x = ٣", "has no meaning", (1, 34)),
+    ("ſELECT COUNT(*) FROM t", "A question reads", (1, 1)),
+    ("COPY t TO 'file'", "A question reads", (1, 1)),
+    ("ATTACH 'a.db'", "A question reads", (1, 1)),
+    ("PRAGMA version", "A question reads", (1, 1)),
+    ("(SELECT COUNT(*) FROM t)", "A question reads", (1, 1)),
+    ("", "A question reads", None),
+    ("   ", "A question reads", None),
+    (";", "A question reads", None),
+]
+
+
+@pytest.mark.parametrize(("sql", "fragment", "position"), REFUSED)
+def test_refusals_name_the_place(sql, fragment, position):
+    with pytest.raises(QuestionRefused) as caught:
+        tokenize(sql)
+    assert fragment in str(caught.value)
+    assert caught.value.position == position
+
+
+@pytest.mark.parametrize("thing", [None, 3, b"SELECT 1", ["SELECT"]])
+def test_only_text_is_a_question(thing):
+    with pytest.raises(QuestionRefused, match="a question is text"):
+        tokenize(thing)
+
+
+def test_length_and_nesting_are_capped():
+    with pytest.raises(QuestionRefused, match="at most 20,000 characters"):
+        tokenize("SELECT " + " " * MAX_LENGTH)
+    for opened in ("(", "NOT ", "NOT (", "NOT NOT ("):
+        weight = opened.count("(") + opened.count("NOT")
+        deepest = MAX_NESTING // weight
+        for times, allowed in ((deepest, True), (deepest + 1, False), (3000, False)):
+            sql = f"SELECT COUNT(*) FROM t WHERE {opened * times} x > 1 {')' * opened.count('(') * times}"
+            if allowed:
+                tokenize(sql)
+            else:
+                with pytest.raises(QuestionRefused, match=r"nest at most|at most 20,000"):
+                    tokenize(sql)
+
+
+def test_depth_is_counted_by_branch_not_in_total():
+    tokenize("SELECT COUNT(*) FROM t WHERE " + " AND ".join(["NOT (x > 1)"] * 500))  # does not raise
+
+
+def test_what_is_quoted_is_not_read():
+    words = tokenize("SELECT MAX(\"limit\") FROM t WHERE c = 'a -- b; SELECT *' AND d = 'it''s'").tokens
+    assert [word.text for word in words[-5:]][::2] == ["'a -- b; SELECT *'", "d", "'it''s'"]
+
+
+def test_a_refusal_shows_a_caret_under_the_place():
+    with pytest.raises(QuestionRefused) as caught:
+        tokenize("SELECT COUNT(*)\n  FROM t\tJOIN u")
+    assert str(caught.value).split("\n")[1:] == ["    FROM t JOIN u", "           ^"]
+    assert isinstance(caught.value, IdiosError)
+
+
+def test_a_long_line_is_shown_in_part():
+    with pytest.raises(QuestionRefused) as caught:
+        tokenize("SELECT COUNT(*) FROM t WHERE x IN (" + ", ".join(["1"] * 200) + ") LIMIT 3" + " " * 300)
+    _, shown, caret = str(caught.value).split("\n")
+    assert len(shown) < 110
+    assert shown[caret.index("^") :].startswith("LIMIT")
+
+
+def test_a_refusal_survives_being_sent_between_processes():
+    with pytest.raises(QuestionRefused) as caught:
+        tokenize("SELECT *")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.position) == (str(caught.value), caught.value.position)

@@ -1,0 +1,367 @@
+"""What a question may say, and what is said to one that may not."""
+
+from fractions import Fraction
+
+import pytest
+
+from idios.core.domain import Domain, Kind
+from idios.core.statistics import (
+    Count,
+    DiscreteQuantile,
+    DistinctCount,
+    InterquartileRange,
+    KthLargest,
+    KthSmallest,
+    Maximum,
+    Mean,
+    Median,
+    Minimum,
+    Mode,
+    Quantile,
+    StandardDeviation,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
+from idios.errors import InvalidInput, QuestionRefused
+from idios.query.predicates import ALWAYS, NEVER, Among, And, Or
+from idios.query.question import Key, Measure, Question
+from idios.query.reader import read
+from idios.query.schema import Column, Dataset
+from tests.query.declared import PEOPLE, dataset
+
+QUARTER = Fraction(1, 4)
+
+
+def question(sql):
+    return read(sql, {"people": PEOPLE})
+
+
+STATISTICS = [
+    ("COUNT(*)", Count(), None),
+    ("COUNT(income)", Count(), "income"),
+    ("COUNT(region)", Count(), "region"),
+    ("COUNT(DISTINCT region)", DistinctCount(), "region"),
+    ("count ( distinct born )", DistinctCount(), "born"),
+    ("SUM(price)", Sum(), "price"),
+    ("AVG(price)", Mean(), "price"),
+    ("MEDIAN(income)", Median(), "income"),
+    ("median(born)", Median(), "born"),
+    ("PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY income)", Quantile(QUARTER), "income"),
+    ("PERCENTILE_CONT(income, 0.25)", Quantile(QUARTER), "income"),
+    ("percentile_disc(.25) within group (order by seen asc)", DiscreteQuantile(QUARTER), "seen"),
+    ("PERCENTILE_DISC(income, 25e-2)", DiscreteQuantile(QUARTER), "income"),
+    ("QUANTILE(income, 0.250)", Quantile(QUARTER), "income"),
+    ("MIN(age)", Minimum(), "age"),
+    ("MAX(seen)", Maximum(), "seen"),
+    ("KTH_LARGEST(income, 2)", KthLargest(2), "income"),
+    ("KTH_SMALLEST(born, 3)", KthSmallest(3), "born"),
+    ("IQR(income)", InterquartileRange(), "income"),
+    ("TRIMMED_MEAN(income, 0.05)", TrimmedMean(Fraction(1, 20)), "income"),
+    ("WINSORIZED_MEAN(income, 0.05)", WinsorizedMean(Fraction(1, 20)), "income"),
+    ("VARIANCE(age)", Variance(), "age"),
+    ("VAR_POP(age)", Variance(), "age"),
+    ("STDDEV(age)", StandardDeviation(), "age"),
+    ("STDDEV_POP(age)", StandardDeviation(), "age"),
+    ("MODE(region)", Mode(), "region"),
+    ('MEDIAN("Größe in cm")', Median(), "Größe in cm"),
+    ('MEDIAN("limit")', Median(), "limit"),
+    ("Median(INCOME)", Median(), "income"),
+]
+
+
+@pytest.mark.parametrize(("call", "statistic", "column"), STATISTICS)
+def test_every_statistic_is_read(call, statistic, column):
+    (measure,) = question(f"SELECT {call} FROM people").measures
+    assert (measure.statistic, measure.column) == (statistic, column)
+    assert type(measure.statistic) is type(statistic)
+
+
+def test_labels_are_what_was_written():
+    asked = question(
+        'SELECT REGION, median( INCOME ) , kth_largest(income,2) AS "second best", count(*) n, '
+        "percentile_cont(0.5)  within group(order by income)\n FROM People GROUP BY region"
+    )
+    assert [item.label for item in asked.items] == [
+        "region",
+        "median(INCOME)",
+        "second best",
+        "n",
+        "percentile_cont(0.5) within group(order by income)",
+    ]
+    assert asked.dataset == "people"
+
+
+def test_keys_are_read():
+    asked = question("SELECT BIN(age, 10) AS decade, COUNT(*) FROM people GROUP BY Region, bin(AGE, 1e1), region")
+    assert asked.keys == (Key("region", "region"), Key("BIN(age, 10)", "age", Fraction(10)))
+    assert asked.items[0] == Key("decade", "age", Fraction(10))
+
+
+CONDITIONS = [
+    ("age < 30", Among("age", ((0, 29),))),
+    ("30 > age", Among("age", ((0, 29),))),
+    ("age <= 29.9", Among("age", ((0, 29),))),
+    ("age > -1", Among("age", ((0, 120),))),
+    ("age >= 119.5", Among("age", ((120, 120),))),
+    ("age > 1e18", Among("age", ())),
+    ("age = 30", Among("age", ((30, 30),))),
+    ("age = 30.5", Among("age", ())),
+    ("age <> 30.5", Among("age", ((0, 120),))),
+    ("age <> 0", Among("age", ((1, 120),))),
+    ("NOT age <> 0", Among("age", ((0, 0),))),
+    ("age BETWEEN 30 AND 40", Among("age", ((30, 40),))),
+    ("age NOT BETWEEN 30 AND 40", Among("age", ((0, 29), (41, 120)))),
+    ("age BETWEEN 40 AND 30", Among("age", ())),
+    ("age IN (3, 1, 2, 7.5, 99, 999)", Among("age", ((1, 3), (99, 99)))),
+    ("age NOT IN (0)", Among("age", ((1, 120),))),
+    ("age IS NULL", Among("age", (), nulls=True)),
+    ("age IS NOT NULL", Among("age", ((0, 120),))),
+    ("NOT income IS NULL", Among("income", ((None, None),))),
+    ("income < -0", Among("income", ((None, -1),))),
+    ("income >= 4611686018427387904", Among("income", ((2**62, None),))),
+    ("price < 9.995", Among("price", ((0, 999),))),
+    ("price = 9.99", Among("price", ((999, 999),))),
+    ("price = 9.995", Among("price", ())),
+    ('"Größe in cm" > 180', Among("Größe in cm", ((361, None),))),
+    ("region = 'south'", Among("region", ((1, 1),))),
+    ("region = 'South'", Among("region", ())),
+    ("region <> 'mars'", Among("region", ((0, 3),))),
+    ("region IN ('north', 'west', 'mars')", Among("region", ((0, 0), (3, 3)))),
+    ("smoker = TRUE", Among("smoker", ((0, 0),))),
+    ("age = TRUE", Among("age", ((1, 1),))),
+    ("born < DATE '1970-01-11'", Among("born", ((0, 9),))),
+    ("born < '1970-01-11'", Among("born", ((0, 9),))),
+    ("born >= DATE '1950-01-01'", Among("born", ((0, 20_000),))),
+    ("seen = TIMESTAMP '1970-01-01 00:00:01'", Among("seen", ((10**6, 10**6),))),
+    ("seen > '1969-12-31'", Among("seen", ((-86_400_000_000 + 1, None),))),
+    ("TRUE", ALWAYS),
+    ("NOT TRUE", NEVER),
+    ("age = 1 AND NOT (sex = 'f' OR age > 2)", None),
+]
+
+
+@pytest.mark.parametrize(("where", "meaning"), CONDITIONS)
+def test_conditions_become_grid_points(where, meaning):
+    found = question(f"SELECT COUNT(*) FROM people WHERE {where}").filter
+    if meaning is None:
+        meaning = And((Among("age", ((1, 1),)), And((Among("sex", ((1, 1),)), Among("age", ((0, 2),))))))
+    assert found == meaning
+
+
+def test_a_question_refuses_to_be_made_of_nothing():
+    with pytest.raises(InvalidInput, match="at least one statistic"):
+        Question("people", ())
+    with pytest.raises(InvalidInput, match="keys that it groups by"):
+        Question("people", (Measure("n", Count()), Key("region", "region")))
+    with pytest.raises(InvalidInput, match="lists the column 'x' as 'y'"):
+        Dataset("t", {"y": Column("x", Kind.INTEGER, Domain())})
+
+
+def test_or_is_any():
+    found = question("SELECT COUNT(*) FROM people WHERE age = 1 OR age = 2 OR NOT (age = 3 AND sex = 'f')").filter
+    inner = Or((Among("age", ((0, 2), (4, 120))), Among("sex", ((1, 1),))))
+    assert found == Or((Among("age", ((1, 1),)), Among("age", ((2, 2),)), inner))
+
+
+REFUSED = [
+    ("SELECT MEDIAN(incom) FROM people", "no column 'incom'. Did you mean income?", (1, 15)),
+    ('SELECT MEDIAN("Income") FROM people', "no column 'Income'", (1, 15)),
+    ("SELECT MEDIAN(qqq) FROM people", "Declared: Größe in cm, age", (1, 15)),
+    ("SELECT COUNT(*) FROM persons", "there is no data set 'persons'", (1, 22)),
+    ('SELECT COUNT(*) FROM "PEOPLE"', "there is no data set 'PEOPLE'", (1, 22)),
+    ("SELECT COUNT(*) FROM people p", "without an alias", (1, 22)),
+    ("SELECT COUNT(*) FROM people, people", "joins are not supported", None),
+    ("SELECT COUNT(*) FROM read_csv('a.csv')", "a name of a data set is expected", None),
+    ("SELECT COUNT(*) FROM (people)", "FROM names one declared data set", None),
+    ("SELECT COUNT(*)", "FROM is missing", None),
+    ("SELECT 1 FROM people", "SELECT lists statistics", (1, 8)),
+    ("SELECT 'a' FROM people", "strings are values", (1, 8)),
+    ("SELECT NULL FROM people", "SELECT lists statistics", (1, 8)),
+    ("SELECT COUNT(*) IN (1) FROM people", "SELECT lists statistics", (1, 8)),
+    ("SELECT COUNT(*) > 3 FROM people", "SELECT lists statistics", (1, 8)),
+    ("SELECT NOT MAX(age) FROM people", "SELECT lists statistics", (1, 8)),
+    ("SELECT (COUNT(*)) FROM people", "SELECT lists statistics", (1, 8)),
+    ("SELECT age FROM people", "age is no category", (1, 8)),
+    ("SELECT region FROM people", "only if it is a key of GROUP BY", (1, 8)),
+    ("SELECT region FROM people GROUP BY region", "SELECT lists no statistic", (1, 1)),
+    ("SELECT getenv('HOME') FROM people", "getenv is not offered. Statistics: COUNT, SUM", (1, 8)),
+    ("SELECT ABS(age) FROM people", "ABS is not offered", (1, 8)),
+    ("SELECT MEAN(age) FROM people", "AVG(column) is offered", (1, 8)),
+    ("SELECT VAR_SAMP(age) FROM people", "VARIANCE(column), which divides by n", (1, 8)),
+    ("SELECT STDDEV_SAMP(age) FROM people", "STDDEV(column), which divides by n", (1, 8)),
+    ("SELECT BIN(age, 10), COUNT(*) FROM people", "only if it is a key of GROUP BY", (1, 8)),
+    ("SELECT SUM(ABS(age)) FROM people", "a column is expected here, nothing computed from one: SUM(column)", (1, 12)),
+    ("SELECT SUM(-age) FROM people", "a column is expected here", None),
+    ("SELECT SUM(1) FROM people", "a column is expected here", (1, 12)),
+    ("SELECT SUM(age, income) FROM people", "SUM is written SUM(column)", (1, 8)),
+    ("SELECT SUM() FROM people", "SUM is written SUM(column)", (1, 8)),
+    ("SELECT COUNT() FROM people", "COUNT is written COUNT(column)", (1, 8)),
+    ("SELECT COUNT(DISTINCT age, sex) FROM people", "COUNT(DISTINCT column)", (1, 8)),
+    ("SELECT MEDIAN(age, 1) FROM people", "MEDIAN is written MEDIAN(column)", (1, 8)),
+    ("SELECT KTH_LARGEST(age) FROM people", "KTH_LARGEST is written KTH_LARGEST(column, k)", (1, 8)),
+    ("SELECT KTH_LARGEST(2, age) FROM people", "a column is expected here", (1, 20)),
+    ("SELECT KTH_LARGEST(age, 1.5) FROM people", "k must be a whole number", (1, 25)),
+    ("SELECT KTH_LARGEST(age, 0) FROM people", "k must be a whole number, at least 1", (1, 25)),
+    ("SELECT KTH_LARGEST(age, -2) FROM people", "k must be a whole number", (1, 26)),
+    ("SELECT KTH_LARGEST(age, sex) FROM people", "k of KTH_LARGEST(column, k) is a number", (1, 25)),
+    ("SELECT KTH_LARGEST(age, '2') FROM people", "is a number", (1, 25)),
+    ("SELECT QUANTILE(age, 1.5) FROM people", "q must be between 0 and 1", (1, 22)),
+    ("SELECT TRIMMED_MEAN(age, 0.5) FROM people", "must be in [0, 0.5)", (1, 26)),
+    ("SELECT PERCENTILE_CONT(0.5) FROM people", "WITHIN GROUP (ORDER BY column)", (1, 8)),
+    ("SELECT PERCENTILE_CONT(age, 0.5) WITHIN GROUP (ORDER BY age) FROM people", "PERCENTILE_CONT is written", (1, 8)),
+    ("SELECT MEDIAN() WITHIN GROUP (ORDER BY age) FROM people", "MEDIAN is written MEDIAN(column)", (1, 8)),
+    ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age, sex) FROM people", "followed by (ORDER BY column)", None),
+    ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age DESC) FROM people", "DESC is not supported", (1, 56)),
+    (
+        "SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age NULLS FIRST) FROM people",
+        "this form is not supported",
+        None,
+    ),
+    ("SELECT MEDIAN(region) FROM people", "MEDIAN is offered for columns of type date, decimal", (1, 8)),
+    (
+        "SELECT SUM(born) FROM people",
+        "SUM is offered for columns of type decimal, integer, number; born is a date",
+        (1, 8),
+    ),
+    ("SELECT AVG(seen) FROM people", "seen is a timestamp", (1, 8)),
+    ("SELECT VARIANCE(born) FROM people", "born is a date", (1, 8)),
+    ("SELECT IQR(born) FROM people", "born is a date", (1, 8)),
+    ("SELECT MODE(age) FROM people", "MODE is offered for columns of type category", (1, 8)),
+    ("SELECT COUNT(*) FROM people WHERE age", "no condition that is offered", (1, 35)),
+    ("SELECT COUNT(*) FROM people WHERE 1", "no condition that is offered", (1, 35)),
+    ("SELECT COUNT(*) FROM people WHERE 1 = 1", "a column is expected here", (1, 39)),
+    ("SELECT COUNT(*) FROM people WHERE age = income", "a literal is expected here", (1, 41)),
+    ("SELECT COUNT(*) FROM people WHERE ABS(age) = 3", "a column is expected here", (1, 35)),
+    ("SELECT COUNT(*) FROM people WHERE age = ABS(3)", "a literal is expected here", (1, 41)),
+    ("SELECT COUNT(*) FROM people WHERE age = - -3", "arithmetic is not supported", (1, 43)),
+    ("SELECT COUNT(*) FROM people WHERE age = (3)", "a literal is expected here", (1, 42)),
+    ("SELECT COUNT(*) FROM people WHERE (age, sex) = (1, 2)", "a column is expected here", (1, 36)),
+    ("SELECT COUNT(*) FROM people WHERE age < 3 < 5", "a column is expected here", (1, 35)),
+    ("SELECT COUNT(*) FROM people WHERE age = NULL", "write IS NULL", None),
+    ("SELECT COUNT(*) FROM people WHERE age IN (1, NULL)", "write IS NULL", None),
+    ("SELECT COUNT(*) FROM people WHERE age IN (income)", "a literal is expected here", (1, 43)),
+    ("SELECT COUNT(*) FROM people WHERE age IN ()", "list of literals", (1, 35)),
+    ("SELECT COUNT(*) FROM people WHERE age IS TRUE", "IS is followed by NULL", (1, 35)),
+    ("SELECT COUNT(*) FROM people WHERE age IS NOT DISTINCT FROM 3", "DISTINCT is supported in", (1, 46)),
+    ("SELECT COUNT(*) FROM people WHERE 3 IS NULL", "a column is expected here", (1, 35)),
+    ("SELECT COUNT(*) FROM people WHERE 3 BETWEEN age AND 5", "a column is expected here", (1, 35)),
+    ("SELECT COUNT(*) FROM people WHERE age BETWEEN 1 AND income", "a literal is expected here", (1, 53)),
+    ("SELECT COUNT(*) FROM people WHERE age = '30'", "written without quotes", (1, 41)),
+    ("SELECT COUNT(*) FROM people WHERE income = TRUE", "income is a number", None),
+    ("SELECT COUNT(*) FROM people WHERE region = 1", "a string in single quotes", (1, 44)),
+    ("SELECT COUNT(*) FROM people WHERE region = TRUE", "a string in single quotes", None),
+    ('SELECT COUNT(*) FROM people WHERE region = "north"', "a literal is expected here", (1, 44)),
+    ("SELECT COUNT(*) FROM people WHERE region < 'north'", "no order: use =, <> or IN", (1, 35)),
+    ("SELECT COUNT(*) FROM people WHERE region BETWEEN 'a' AND 'b'", "no order", (1, 35)),
+    ("SELECT COUNT(*) FROM people WHERE born = 3", "DATE '2026-01-31'", (1, 42)),
+    ("SELECT COUNT(*) FROM people WHERE born = '2020-13-01'", "DATE '2026-01-31'", (1, 42)),
+    ("SELECT COUNT(*) FROM people WHERE born = '2020-01-01 00:00'", "DATE '2026-01-31'", (1, 42)),
+    ("SELECT COUNT(*) FROM people WHERE born = DATE '2020-02-30'", "'2020-02-30' is no date", (1, 47)),
+    ("SELECT COUNT(*) FROM people WHERE born = DATE 'infinity'", "is no date", (1, 47)),
+    ("SELECT COUNT(*) FROM people WHERE born = DATE '2020-02-03 10:00'", "is no date", (1, 47)),
+    ("SELECT COUNT(*) FROM people WHERE seen = TIMESTAMP '2020-01-01 00:00:00+01:00'", "without a time zone", (1, 52)),
+    ("SELECT COUNT(*) FROM people WHERE seen = '2020-01-01 24:00'", "DATE '2026-01-31'", (1, 42)),
+    ("SELECT COUNT(*) FROM people WHERE age = DATE '2020-01-01'", "age is a number", (1, 46)),
+    ("SELECT COUNT(*) FROM people WHERE", "cannot be read from here", None),
+    ("SELECT COUNT(*) FROM people WHERE age >", "cannot be read from here", None),
+    ("SELECT COUNT(*) FROM people WHERE age > 3 age", "cannot be read from here", (1, 43)),
+    ("SELECT COUNT(*) FROM people WHERE COUNT(*) > 3", "a column is expected here", (1, 35)),
+    ("SELECT COUNT(*) FROM people GROUP BY age", "GROUP BY BIN(age, width)", (1, 38)),
+    ("SELECT COUNT(*) FROM people GROUP BY 1", "GROUP BY lists category columns and BIN", (1, 38)),
+    ("SELECT COUNT(*) FROM people GROUP BY ALL", "ALL is not supported", (1, 38)),
+    ("SELECT COUNT(*) FROM people GROUP BY (region)", "GROUP BY lists category columns", (1, 39)),
+    ("SELECT COUNT(*) FROM people GROUP BY ROLLUP (region)", "", None),
+    ("SELECT COUNT(*) FROM people GROUP BY BIN(age)", "BIN(column, width)", (1, 38)),
+    ("SELECT COUNT(*) FROM people GROUP BY BIN(age, 0)", "greater than 0", (1, 38)),
+    ("SELECT COUNT(*) FROM people GROUP BY BIN(age, -5)", "greater than 0", (1, 38)),
+    ("SELECT COUNT(*) FROM people GROUP BY BIN(age, sex)", "the width of a bin is a number", (1, 47)),
+    ("SELECT COUNT(*) FROM people GROUP BY BIN(region, 2)", "region is a category", (1, 38)),
+    ("SELECT COUNT(*) FROM people GROUP BY BIN(age, 5), BIN(age, 10)", "already a key", (1, 51)),
+    ('SELECT COUNT(*) AS "" FROM people', "is no name", None),
+    ("SELECT COUNT(*) NULL FROM people", "NULL is no name", (1, 17)),
+    ("SELECT COUNT(*) group, MAX(age) FROM people", "group is no name", (1, 17)),
+    ("SELECT COUNT(*) FROM people TABLESAMPLE", "without an alias", (1, 22)),
+    ("SELECT COUNT(*) FROM people FOR UPDATE", "", None),
+    ("SELECT TOP 3 COUNT(*) FROM people", "", None),
+    ("SELECT COUNT(*) INTO x FROM people", "", None),
+    ("SELECT " + ", ".join(["COUNT(*)"] * 201) + " FROM people", "at most 200 items", None),
+]
+
+
+@pytest.mark.parametrize(("sql", "fragment", "position"), REFUSED)
+def test_refusals_say_what_is_allowed_and_where(sql, fragment, position):
+    with pytest.raises(QuestionRefused) as caught:
+        question(sql)
+    assert fragment in str(caught.value)
+    if position is not None:
+        assert caught.value.position == position
+
+
+def test_names_that_differ_in_case_only_need_quotes():
+    twins = dataset("twins", Column("x", Kind.INTEGER, Domain()), Column("X", Kind.INTEGER, Domain()))
+    with pytest.raises(QuestionRefused, match="could be any of"):
+        read("SELECT MEDIAN(x) FROM twins", {"twins": twins})
+    assert read('SELECT MEDIAN("X") FROM TWINS', {"twins": twins}).measures[0].column == "X"
+
+
+def test_letters_beyond_ascii_have_no_case():
+    umlaut = dataset("t", Column("größe", Kind.INTEGER, Domain()))
+    assert read("SELECT MEDIAN(größe) FROM t", {"t": umlaut}).measures[0].column == "größe"
+    with pytest.raises(QuestionRefused, match="no column"):
+        read("SELECT MEDIAN(GRÖSSE) FROM t", {"t": umlaut})
+    kelvin = dataset("t", Column("k", Kind.INTEGER, Domain()))
+    with pytest.raises(QuestionRefused, match="no column"):
+        read("SELECT MEDIAN(\u212a) FROM t", {"t": kelvin})
+    with pytest.raises(QuestionRefused, match="m\u0131n is not offered"):
+        read("SELECT m\u0131n(k) FROM t", {"t": kelvin})
+
+
+@pytest.mark.parametrize("name", ["date", "timestamp", "end", "year", "values", "left", "at", "type", "rows", "set"])
+def test_words_that_no_question_needs_are_plain_names(name):
+    odd = dataset("odd", Column(name, Kind.INTEGER, Domain(lower=0, upper=9)))
+    asked = read(f"SELECT MAX({name}) AS {name} FROM odd WHERE {name} > 3", {"odd": odd})
+    assert (asked.measures[0].column, asked.measures[0].label) == (name, name)
+
+
+def test_a_closing_semicolon_and_odd_spaces_are_fine():
+    assert question("\r\n select\tCOUNT ( * ) \n\n FROM people ;\n") == question("SELECT COUNT ( * ) FROM people")
+
+
+SPELT = """
+SELECT FROM WHERE GROUP BY AND OR NOT IN IS NULL BETWEEN AS DISTINCT ORDER WITHIN ASC DATE TIMESTAMP TRUE FALSE COUNT
+people age x ( ) , * = < - ; 1 'a' NULLS FIRST LAST IGNORE RESPECT ALL USING ON LEFT TABLE VALUES UNNEST ONLY FINAL ROW
+SYMMETRIC ESCAPE AT TIME ZONE LOCAL SAMPLE FOR UPDATE INTO TOP VIEW LATERAL SEMI ANTI OUTER CROSS NATURAL INTERVAL MAP
+EXCLUDE REPLACE RENAME RLIKE GLOB DIV XOR ISNULL NOTNULL CONNECT PRIOR PIVOT TABLESAMPLE SETTINGS FORMAT OPTION STRUCT
+COLLATE CLUSTER SORT PREWHERE TOTALS ROLLUP CUBE SEPARATOR OVERFLOW WITHOUT KEY RETURNING DEFAULT ARRAY
+"""
+ADDED = SPELT.split()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT region , COUNT ( * ) AS n FROM people WHERE age > 3 AND region IN ( 'north' , 'south' ) "
+        "OR age BETWEEN 1 AND 2 GROUP BY region , BIN ( age , 50 )",
+        "SELECT PERCENTILE_CONT ( 0.5 ) WITHIN GROUP ( ORDER BY income ) , COUNT ( DISTINCT sex ) , "
+        "KTH_LARGEST ( income , 2 ) x FROM people WHERE NOT ( seen > TIMESTAMP '2020-01-01' ) AND income IS NOT NULL",
+    ],
+)
+def test_no_word_of_a_question_is_ignored(sql):
+    """A word too many is refused, or changes the question: its meaning, or the name of a result."""
+    words, asked, ignored = sql.split(" "), question(sql), set()
+    for i in range(len(words) + 1):
+        for word in ADDED:
+            try:
+                other = question(" ".join([*words[:i], word, *words[i:]]))
+            except QuestionRefused:
+                continue
+            if other == asked:
+                ignored.add((words[i - 1] if i else "", word))
+    assert ignored <= {(words[-1], ";"), (")", "AS")}
+
+
+def test_ascending_is_the_order_of_a_quantile():
+    ordered = [f"SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age{asc}) AS q FROM people" for asc in ("", " ASC")]
+    assert question(ordered[0]) == question(ordered[1])
