@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from idios.core.distributions import DiscreteLaplace
+from idios.core.calibration import Added
 from idios.core.domain import Domain
 from idios.core.joint import Component, calibrate_cells, declare_multiples
 from idios.core.neighbours import Moves, Neighbours
@@ -87,13 +87,13 @@ def errors(
         )
     apart = divided(multiples, len(cells), neighbours)
     before, after = [], []
-    for components, scales in zip(listed, calibrate_cells(listed, EPSILON, multiples), strict=True):
-        for component, scale in zip(components, scales, strict=True):
+    for components, mechanisms in zip(listed, calibrate_cells(listed, EPSILON, multiples), strict=True):
+        for component, jointly in zip(components, mechanisms, strict=True):
             [[alone]] = calibrate_cells([[component]], EPSILON, apart)
-            if scale is not None and alone is not None:
+            if isinstance(jointly, Added) and isinstance(alone, Added):
                 step = float(component.statistic.answer_step(Domain()))
-                before.append(DiscreteLaplace(alone).expected_absolute * step)
-                after.append(DiscreteLaplace(scale).expected_absolute * step)
+                before.append(alone.noise.expected_absolute * step)
+                after.append(jointly.noise.expected_absolute * step)
     return float(np.mean(before)), float(np.mean(after))
 
 

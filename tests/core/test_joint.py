@@ -11,13 +11,13 @@ from random import Random
 import pytest
 
 from idios.core import joint, joint_loss
+from idios.core.calibration import Added
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
 from idios.core.envelope import Envelope
 from idios.core.joint import (
     Component,
     calibrate_cells,
-    calibrate_jointly,
     check_multiples,
     declare_multiples,
     global_scale,
@@ -111,6 +111,16 @@ def components(
     ]
 
 
+def scales(
+    cells: Sequence[Sequence[Component]], epsilon: Fraction, multiples: Sequence[Fraction] = ONE
+) -> list[list[Fraction | None]]:
+    """The scale of each component's noise; None where it is not answered."""
+    return [
+        [part.noise.scale if isinstance(part, Added) else None for part in cell]
+        for cell in calibrate_cells(cells, epsilon, multiples)
+    ]
+
+
 def calibrated(
     world: World,
     records: Records,
@@ -120,14 +130,14 @@ def calibrated(
     multiples: Sequence[Fraction] = ONE,
 ) -> list[list[Fraction | None]]:
     cells = [components(world, records, c, asked, weights, floor, len(multiples)) for c in range(world.cells)]
-    return calibrate_cells(cells, Fraction(1), multiples)
+    return scales(cells, Fraction(1), multiples)
 
 
 def losses(
-    world: World, records: Records, asked: Sequence[Asked], scales: Sequence[Sequence[Fraction | None]], reach: int
+    world: World, records: Records, asked: Sequence[Asked], fitted: Sequence[Sequence[Fraction | None]], reach: int
 ) -> list[Fraction | float]:
     """The greatest Σ|Δ|/b over the tables at distance 1, 2, …; a scale of 0 bears no change at all."""
-    released = [(c, one, b) for c, row in enumerate(scales) for one, b in zip(asked, row, strict=True) if b is not None]
+    released = [(c, one, b) for c, row in enumerate(fitted) for one, b in zip(asked, row, strict=True) if b is not None]
     worst: list[Fraction | float] = []
     for level in world.ball(records, reach):
         worst.append(Fraction(0))
@@ -162,8 +172,8 @@ def excess(
     worst: Fraction | float = Fraction(0)
     for records in tables:
         asked, weights = questions(random)
-        scales = calibrated(world, records, asked, weights, random.choice(floors), multiples)
-        lost = losses(world, records, asked, scales, len(multiples))
+        fitted = calibrated(world, records, asked, weights, random.choice(floors), multiples)
+        lost = losses(world, records, asked, fitted, len(multiples))
         worst = max(worst, *(loss / m for loss, m in zip(lost, multiples, strict=True)))
     return worst
 
@@ -212,17 +222,17 @@ class TestAtDistanceOne:
         for records in some_tables(world, 300, [1, 2, 3, 4, 5, 6, 7], seed=2):
             size = len(world.values(records, 0, 0)) - (world.notion is ADD_REMOVE or not world.whole)
             asked, weights = some_question(random, [one for one in ORDER if one.statistic.least_size <= size] or ORDER)
-            scales = calibrated(world, records, asked, weights)
-            if any(scales[0]) and all(one.statistic.least_size <= size for one in asked):
-                assert losses(world, records, asked, scales, 1) == [1], (records, asked)
+            fitted = calibrated(world, records, asked, weights)
+            if any(fitted[0]) and all(one.statistic.least_size <= size for one in asked):
+                assert losses(world, records, asked, fitted, 1) == [1], (records, asked)
 
     def test_monotone_statistics_of_a_whole_column_are_calibrated_exactly(self) -> None:
         random, world = Random(6), World(REPLACE)
         for records in some_tables(world, 300, [1, 2, 3, 4, 5, 6, 7], seed=3):
             asked, weights = some_question(random, MONOTONE)
-            scales = calibrated(world, records, asked, weights)
-            if any(scales[0]):
-                assert losses(world, records, asked, scales, 1) == [1], (records, asked)
+            fitted = calibrated(world, records, asked, weights)
+            if any(fitted[0]):
+                assert losses(world, records, asked, fitted, 1) == [1], (records, asked)
 
     @pytest.mark.parametrize("world", SINGLE, ids=world_name)
     def test_what_is_rounded_loses_at_most_epsilon_and_little_less(self, world: World) -> None:
@@ -230,8 +240,8 @@ class TestAtDistanceOne:
         random = Random(7)
         for records in some_tables(rough, 200, [2, 3, 4, 5, 6, 7], seed=4):
             asked, weights = some_question(random, ROUNDED)
-            scales = calibrated(rough, records, asked, weights)
-            assert losses(rough, records, asked, scales, 1)[0] <= 1
+            fitted = calibrated(rough, records, asked, weights)
+            assert losses(rough, records, asked, fitted, 1)[0] <= 1
 
     @pytest.mark.parametrize("notion", [REPLACE, ADD_REMOVE])
     @pytest.mark.parametrize("filtered", [False, True])
@@ -275,8 +285,8 @@ class TestGroups:
         world, multiples = World(REPLACE, (0, 9)), declare_multiples({"size": 2, "growth": "flat"})
         records = table((0, (v,)) for v in (0, 1, 2, 4, 7, 9))
         asked = [quantile(QUARTER), MEDIAN, quantile(3 * QUARTER)]
-        scales = calibrated(world, records, asked, [THIRD] * 3, multiples=multiples)
-        assert losses(world, records, asked, scales, 2)[1] == 1
+        fitted = calibrated(world, records, asked, [THIRD] * 3, multiples=multiples)
+        assert losses(world, records, asked, fitted, 2)[1] == 1
 
     def test_many_changes_fall_back_to_the_sum(self) -> None:
         """Both bounds hold; the simple one is never below the other."""
@@ -300,7 +310,7 @@ class TestProposition3:
         for records in some_tables(world, 60, [3, 4, 5, 6]):
             asked, weights = some_question(random, ANY)
             parts = components(world, records, 0, asked, weights, 1, len(multiples))
-            for part, scale in zip(parts, calibrate_jointly(parts, Fraction(1), multiples), strict=True):
+            for part, scale in zip(parts, *scales([parts], Fraction(1), multiples), strict=True):
                 alone = today(part, multiples)
                 assert (scale is None) == (alone is None)
                 if scale is not None and alone is not None:
@@ -312,14 +322,14 @@ class TestProposition3:
         for records in some_tables(world, 30, [1, 2, 3, 4, 5, 6]):
             for one, floor in product(ANY, (0, 1)):
                 [part] = components(world, records, 0, [one], [Fraction(1)], floor, len(multiples))
-                assert calibrate_jointly([part], Fraction(1), multiples) == [today(part, multiples)]
+                assert scales([[part]], Fraction(1), multiples) == [[today(part, multiples)]]
 
     def test_tied_statistics_keep_their_noise_together(self) -> None:
         world = World(REPLACE, cells=2)
         records = table((cell, (1,)) for cell in (0, 1) for _ in range(9))
         asked = [quantile(QUARTER), MEDIAN, quantile(3 * QUARTER)]
-        for scales in calibrated(world, records, asked, [THIRD] * 3, floor=1):
-            assert scales == [Fraction(2 * 3 * world.fineness)] * 3
+        for fitted in calibrated(world, records, asked, [THIRD] * 3, floor=1):
+            assert fitted == [Fraction(2 * 3 * world.fineness)] * 3
         single = World(REPLACE)
         records = table((0, (1,)) for _ in range(9))
         assert calibrated(single, records, asked, [THIRD] * 3, floor=1) == [[Fraction(3 * single.fineness)] * 3]
@@ -331,9 +341,9 @@ class TestProposition3:
         for records in some_tables(world, 60, [4, 6, 9]):
             asked, weights = some_question(random, ANY)
             rows = []
-            for cell, scales in enumerate(calibrated(world, records, asked, weights, floor=1)):
+            for cell, fitted in enumerate(calibrated(world, records, asked, weights, floor=1)):
                 parts = components(world, records, cell, asked, weights, 1, 1)
-                rows.append(sum(p.floor / b for p, b in zip(parts, scales, strict=True) if b is not None))
+                rows.append(sum(p.floor / b for p, b in zip(parts, fitted, strict=True) if b is not None))
             assert sum(sorted(rows)[-touched:]) <= 1
 
 
@@ -355,12 +365,12 @@ class TestCells:
             if min(len(world.values(records, c, 0)) for c in range(cells)) < 3:
                 continue  # a cell whose statistics a neighbour may not have
             asked, weights = some_question(random, ORDER)
-            scales = calibrated(world, records, asked, weights)
-            assert losses(world, records, asked, scales, 1)[0] <= 1
+            fitted = calibrated(world, records, asked, weights)
+            assert losses(world, records, asked, fitted, 1)[0] <= 1
             for c in range(cells):
-                if not any(scales[c]):
+                if not any(fitted[c]):
                     continue
-                less = [[b and b * Fraction(999, 1000) for b in row] if c == i else row for i, row in enumerate(scales)]
+                less = [[b and b * Fraction(999, 1000) for b in row] if c == i else row for i, row in enumerate(fitted)]
                 assert losses(world, records, asked, less, 1)[0] > 1, (records, c)
 
     @pytest.mark.parametrize("world", GROUPED, ids=world_name)
@@ -368,8 +378,8 @@ class TestCells:
         random = Random(8)
         for records in some_tables(world, 60, [4, 6, 9]):
             asked, weights = some_question(random, ANY)
-            for cell, scales in enumerate(calibrated(world, records, asked, weights, floor=1)):
-                for part, scale in zip(components(world, records, cell, asked, weights, 1, 1), scales, strict=True):
+            for cell, fitted in enumerate(calibrated(world, records, asked, weights, floor=1)):
+                for part, scale in zip(components(world, records, cell, asked, weights, 1, 1), fitted, strict=True):
                     alone = today(part, ONE)
                     if scale is not None and alone is not None:
                         assert scale <= (2 if world.notion is REPLACE else 1) * alone / part.weight
@@ -383,7 +393,7 @@ class TestCells:
             moves = Moves(REPLACE, size, 143 - size)
             summary = summarise(values, Median(), domain, moves, 1)
             cells.append([Component(Median(), summary, Fraction(1), Fraction(1), fineness=2)])
-        assert calibrate_cells(cells, HALF) == [[Fraction(40)]] * 3  # one gap, 20 steps, over ½
+        assert scales(cells, HALF) == [[Fraction(40)]] * 3  # one gap, 20 steps, over ½
 
     def test_a_cell_that_is_not_answered_costs_nothing(self) -> None:
         world = World(REPLACE, cells=2, bounded=False)
@@ -400,8 +410,7 @@ class TestCells:
             values = sorted(random.randrange(1000) for _ in range(9))
             kinds.append(summarise(values, Median(), domain, Moves(REPLACE, 9, 10**6), 1))
         cells = [[Component(Median(), kinds[c % 40], Fraction(1), Fraction(1), fineness=2)] for c in range(2000)]
-        scales = calibrate_cells(cells, Fraction(1))
-        assert len(scales) == 2000
+        assert len(calibrate_cells(cells, Fraction(1))) == 2000
 
 
 class TestParallelComposition:
@@ -414,11 +423,11 @@ class TestParallelComposition:
         promised = parallel_multiples([multiples] * cells, notion)
         attained = Fraction(0)
         for records in some_tables(world, 8 if len(multiples) > 2 else 25, [4, 5]):
-            scales: list[list[Fraction | None]] = []
+            fitted: list[list[Fraction | None]] = []
             for cell in range(cells):
                 parts = components(world, records, cell, [MEDIAN], [Fraction(1)], 0, len(multiples))
-                scales.append(calibrate_jointly(parts, Fraction(1), multiples))
-            lost = losses(world, records, [MEDIAN], scales, len(multiples))
+                fitted += scales([parts], Fraction(1), multiples)
+            lost = losses(world, records, [MEDIAN], fitted, len(multiples))
             assert all(loss <= m for loss, m in zip(lost, promised, strict=True))
             attained = max(attained, lost[0] / promised[0])
         assert attained > Fraction(1, 2)
@@ -454,17 +463,17 @@ class TestFromProbabilities:
     def test_every_answer_is_nearly_as_likely(self, world: World, multiples: tuple[Fraction, ...]) -> None:
         asked = [discrete(QUARTER), discrete(HALF), discrete(3 * QUARTER)]
         for records in some_tables(world, 12, [4, 5, 6], seed=6):
-            [scales] = calibrated(world, records, asked, [THIRD] * 3, 1, multiples)
+            [fitted] = calibrated(world, records, asked, [THIRD] * 3, 1, multiples)
             for m, level in zip(multiples, world.ball(records, len(multiples)), strict=True):
-                worst = max(self.log_ratio(world, asked, scales, records, other) for other in level)
+                worst = max(self.log_ratio(world, asked, fitted, records, other) for other in level)
                 assert worst <= float(m) + 1e-9
 
     @staticmethod
     def log_ratio(
-        world: World, asked: Sequence[Asked], scales: Sequence[Fraction | None], here: Records, there: Records
+        world: World, asked: Sequence[Asked], fitted: Sequence[Fraction | None], here: Records, there: Records
     ) -> float:
         total = 0.0
-        for one, scale in zip(asked, scales, strict=True):
+        for one, scale in zip(asked, fitted, strict=True):
             before, after = world.answer(here, 0, one), world.answer(there, 0, one)
             if scale is None or before is None or after is None:
                 continue
@@ -533,11 +542,11 @@ class TestPlantedErrors:
         assert self.worst(World(REPLACE)) > 1
 
     def test_two_cells_forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(joint, "_factors", lambda cells, multiples: [cell.alone() for cell in cells])
+        monkeypatch.setattr(joint, "_factors", lambda cells, *_: [cell.alone() for cell in cells])
         assert self.worst(World(REPLACE, (0, 2), cells=2)) > 1
 
     def test_two_cells_of_a_group_forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(joint, "_factors", lambda cells, multiples: [cell.alone() for cell in cells])
+        monkeypatch.setattr(joint, "_factors", lambda cells, *_: [cell.alone() for cell in cells])
         flat = declare_multiples({"size": 2, "growth": "flat"})
         assert self.worst(World(ADD_REMOVE, (0, 2), cells=2), flat, 40) > 1
 
@@ -583,4 +592,4 @@ class TestDeclaring:
         first = summarise([1, 2, 3], Median(), Domain(), Moves(REPLACE, 3), 1)
         second = summarise([1, 2, 3, 4], Median(), Domain(), Moves(REPLACE, 4), 1)
         with pytest.raises(ValueError, match="one selection"):
-            calibrate_jointly([Component(Median(), s, HALF) for s in (first, second)], Fraction(1))
+            calibrate_cells([[Component(Median(), s, HALF) for s in (first, second)]], Fraction(1))

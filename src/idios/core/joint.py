@@ -43,13 +43,15 @@ record may be in a cell of its own (``parallel_multiples``).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from idios.core.calibration import Added, Silent
+from idios.core.distributions import DiscreteLaplace
 from idios.core.exact import INFINITY, exact, whole
 from idios.core.joint_loss import Component, Moved, Selection
 from idios.core.neighbours import Neighbours
@@ -90,28 +92,42 @@ def check_multiples(multiples: Sequence[Fraction]) -> None:
         raise InvalidInput("the multiples of ε in group must be greater than 0 and must not decrease")
 
 
-def calibrate_jointly(
-    components: Sequence[Component], epsilon: Fraction, multiples: Sequence[Fraction] = (Fraction(1),)
-) -> list[Fraction | None]:
-    """The scale of each component's noise; None where nothing is answered (undefined, or of infinite sensitivity)."""
-    return calibrate_cells([components], epsilon, multiples)[0]
-
-
 def calibrate_cells(
-    cells: Sequence[Sequence[Component]], epsilon: Fraction, multiples: Sequence[Fraction] = (Fraction(1),)
-) -> list[list[Fraction | None]]:
-    """The same for every cell of a question with GROUP BY, where no record is in two cells."""
+    cells: Sequence[Sequence[Component]],
+    epsilon: Fraction,
+    multiples: Sequence[Fraction] = (Fraction(1),),
+    check: Callable[[], None] | None = None,
+) -> list[list[Added | Silent]]:
+    """Calibrate the components of every cell, where no record is in two cells; ``epsilon`` is that of all of them.
+
+    A component is silent where it is undefined or of infinite sensitivity, whatever the others are. ``check`` is called
+    for every cell: it may raise to stop the work.
+
+    >>> from idios.core.domain import Domain
+    >>> from idios.core.neighbours import Moves
+    >>> from idios.core.statistics import Maximum, Minimum
+    >>> from idios.core.summary import Summary, Window
+    >>> five = Summary(Domain(lower=0, upper=9), Moves(Neighbours.REPLACE, 5), (Window(1, (0, 3, 4, 7, 9)),))
+    >>> both = [Component(statistic, five, Fraction(1, 2), fineness=1) for statistic in (Minimum(), Maximum())]
+    >>> # no record that lifts the least value lowers the greatest: each has the noise it would have alone
+    >>> [[str(part.noise.scale) for part in cell] for cell in calibrate_cells([both], Fraction(1))]
+    [['3', '2']]
+    """
     check_multiples(multiples)
     simple = math.comb(len(multiples) + 4, 4) * sum(map(len, cells)) > MOST_WORK
-    parts = [_Cell(components, multiples, simple) for components in cells]
+    parts = []
+    for components in cells:
+        if check is not None:
+            check()
+        parts.append(_Cell(components, multiples, simple))
     active = [part for part in parts if part.moved]
     if len(active) == 1:
         factors = [max(part.alone() for part in active)]
     else:
-        factors = _factors(active, multiples)
+        factors = _factors(active, multiples, check)
     for part, factor in zip(active, factors, strict=True):
         part.factor = factor
-    return [part.scales(epsilon) for part in parts]
+    return [part.calibrate(epsilon) for part in parts]
 
 
 def global_scale(
@@ -172,12 +188,14 @@ class _Cell:
     def __init__(self, components: Sequence[Component], multiples: Sequence[Fraction], simple: bool) -> None:
         self.components, self.multiples = components, multiples
         self.factor = Fraction(1)
+        self.values: list[int | None] = []
         self.sensitivities: list[Fraction | None] = []
         self.moved: list[Moved] = []
         self.weight = sum((component.weight for component in components), Fraction(0))
         self.floor = Fraction(0)  # φ
         for component in components:
             envelope = component.statistic.envelope(component.summary, len(multiples), component.fineness)
+            self.values.append(envelope.value)
             if envelope.sensitivity(len(multiples)) == INFINITY:  # or undefined
                 self.sensitivities.append(None)
                 continue
@@ -215,19 +233,27 @@ class _Cell:
                         costs[d, e] = max(math.ceil(loss * unit), costs.get((d, e), 0))
         return costs
 
-    def scales(self, epsilon: Fraction) -> list[Fraction | None]:
+    def calibrate(self, epsilon: Fraction) -> list[Added | Silent]:
         """b_j = ρ·S_j/(w_j·ε)."""
         return [
-            None if sensitivity is None else self.factor * sensitivity / (component.weight * epsilon)
-            for component, sensitivity in zip(self.components, self.sensitivities, strict=True)
+            Silent()
+            if value is None or sensitivity is None
+            else Added(value, DiscreteLaplace(self.factor * sensitivity / (component.weight * epsilon)))
+            for component, value, sensitivity in zip(self.components, self.values, self.sensitivities, strict=True)
         ]
 
 
-def _factors(cells: Sequence[_Cell], multiples: Sequence[Fraction]) -> list[Fraction]:
+def _factors(
+    cells: Sequence[_Cell], multiples: Sequence[Fraction], check: Callable[[], None] | None = None
+) -> list[Fraction]:
     """ρ_c of every cell, of which there are several."""
     if not cells:
         return []
-    costs = [cell.costs() for cell in cells]
+    costs = []
+    for cell in cells:
+        if check is not None:
+            check()
+        costs.append(cell.costs())
     if cells[0].neighbours is Neighbours.ADD_REMOVE:
         return [Fraction(max(-(-loss // (d + e)) for (d, e), loss in cost.items()), FINEST) for cost in costs]
     tau = _best_tau(costs, multiples)

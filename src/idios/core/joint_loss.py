@@ -55,9 +55,9 @@ from typing import NamedTuple
 
 from idios.core.envelope import Envelope
 from idios.core.neighbours import Moves, Neighbours
+from idios.core.statistics.averages import Sum
 from idios.core.statistics.base import FINENESS, MonotoneStatistic, Statistic
 from idios.core.statistics.order import OrderStatistic
-from idios.core.statistics.averages import Sum
 from idios.core.summary import Summary
 
 DEEPEST = 6

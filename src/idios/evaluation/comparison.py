@@ -17,7 +17,7 @@ import numpy as np
 from idios.audit import GROUP, Expectation, expect_answer, list_levels
 from idios.backends.arrays import NumberColumn, read_numbers, to_grid
 from idios.core import statistics as registry
-from idios.core.calibration import Protection, choose
+from idios.core.calibration import Protection, calibrate, choose
 from idios.core.domain import Domain
 from idios.core.exact import Number, positive, text
 from idios.core.neighbours import Neighbours
@@ -199,7 +199,7 @@ def _compute_level(
         # the reason alone: "needs an upper bound", "cannot be answered at …"
         return {"note": str(refusal).partition(", and the column")[0].removeprefix(f"{statistic.name} ")}
     summary = column.summarise(statistic, notion, choice.distance)
-    return _describe(expect_answer(choice, statistic, summary, protection))
+    return _describe(expect_answer(calibrate(choice, statistic, summary, protection), statistic, summary, protection))
 
 
 def _describe(expected: Expectation) -> dict[str, Any]:
