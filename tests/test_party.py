@@ -32,7 +32,7 @@ from idios.errors import (
 )
 from idios.ledger import Ledger
 from idios.party import TrustedParty
-from idios.release import draw_cell
+from idios.release import calibrate_plan, draw_cell
 
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
@@ -527,8 +527,8 @@ def test_the_noise_is_what_the_inspection_says() -> None:
         sql = "SELECT MEDIAN(age) FROM people WHERE age < 80"
         inspection = party.inspect(sql, 1)
         plan, source = party.plan(sql, 1), SeededSource(5)
-        [[seen]] = party.datasets["people"].backend.summarise(plan)
-        drawn = [float(str(draw_cell(plan, plan.aggregates[0], seen, source)[0])) for _ in range(1000)]
+        [[mechanism]] = calibrate_plan(plan, party.datasets["people"].backend.summarise(plan))
+        drawn = [float(str(draw_cell(plan, plan.aggregates[0], mechanism, source)[0])) for _ in range(1000)]
         scale, value = float(inspection.noise["scale"]), float(inspection.value)
         assert np.mean([abs(d - value) for d in drawn]) == pytest.approx(scale, rel=0.15)
 

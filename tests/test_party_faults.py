@@ -32,7 +32,7 @@ if step == "before reserving":
 elif step == "before reading":
     party.datasets["t"].backend.summarise = die
 elif step == "before calibrating":
-    module.draw_cell = die
+    module.calibrate_plan = die
 elif step == "before releasing":
     party.ledger.release = die
 elif step == "before answering":

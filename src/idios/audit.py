@@ -6,7 +6,7 @@ analysts, and looking at them is recorded as an inspection. ``idios compare`` co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -14,13 +14,11 @@ from typing import Any
 from idios.backends.base import Backend
 from idios.core.calibration import (
     Added,
-    Choice,
     Level,
     Mechanism,
     Method,
     Protection,
     Silent,
-    calibrate,
     expected_error,
 )
 from idios.core.distributions import InverseSensitivity
@@ -33,6 +31,7 @@ from idios.errors import InvalidInput, Unanswerable
 from idios.query.plan import Aggregate, Plan, Question, Split
 from idios.query.planner import make_plan
 from idios.query.schema import Dataset
+from idios.release import calibrate_plan
 
 GROUP: Multiples = linear_multiples(5)
 """The groups that are compared where the data set declares none."""
@@ -58,9 +57,8 @@ class Expectation:
     refusal: float
 
 
-def expect_answer(choice: Choice, statistic: Statistic, summary: Summary, protection: Protection) -> Expectation:
-    """What a chosen mechanism would answer about this summary, without drawing."""
-    mechanism = calibrate(choice, statistic, summary, protection)
+def expect_answer(mechanism: Mechanism, statistic: Statistic, summary: Summary, protection: Protection) -> Expectation:
+    """What a mechanism that is calibrated to this summary would answer, without drawing."""
     point = statistic.envelope(summary, 0, protection.fineness).value
     step = statistic.answer_step(summary.domain, protection.fineness)
     refusal = 1.0 if isinstance(mechanism, Silent) else 0.0
@@ -68,10 +66,6 @@ def expect_answer(choice: Choice, statistic: Statistic, summary: Summary, protec
         refusal = mechanism.refusal_probability
     value = None if point is None else point * step
     return Expectation(mechanism, value, expected_error(mechanism, point, step), refusal)
-
-
-def _expect_cell(plan: Plan, aggregate: Aggregate, summary: Summary) -> Expectation:
-    return expect_answer(aggregate.choice, aggregate.statistic, summary, plan.dataset.protection)
 
 
 # The truth behind a question.
@@ -135,8 +129,14 @@ class Inspection:
 def inspect_plan(plan: Plan, backend: Backend) -> Inspection:
     """Read the data and show what would be answered, with its envelope as far as its group reaches."""
     distance = max(1, plan.dataset.protection.group)
-    cells = _walk_cells(plan, backend.summarise(extend_plan(plan, distance)))
-    return Inspection(tuple(_inspect_cell(plan, number, summary, group, distance) for group, number, summary in cells))
+    summaries = backend.summarise(extend_plan(plan, distance))
+    mechanisms = calibrate_plan(plan, summaries)
+    return Inspection(
+        tuple(
+            _inspect_cell(plan, number, summaries[i][number], mechanisms[i][number], group, distance)
+            for i, number, group in _walk_cells(plan)
+        )
+    )
 
 
 def extend_plan(plan: Plan, distance: int) -> Plan:
@@ -151,24 +151,26 @@ def _extend_aggregate(aggregate: Aggregate, distance: int) -> Aggregate:
     return replace(aggregate, choice=replace(choice, distance=distance))
 
 
-def _walk_cells(plan: Plan, summaries: Sequence[Sequence[Summary]]) -> Iterator[tuple[Mapping[str, Any], int, Summary]]:
-    """The group, the number of the aggregate and the summary of every cell, in the plan's order."""
-    for cell, row in zip(plan.cells, summaries, strict=True):
-        group = {key.label: key.values[i] for key, i in zip(plan.groups, cell, strict=True)}
-        for number, summary in enumerate(row):
-            yield group, number, summary
+def _walk_cells(plan: Plan) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
+    """The number of the cell, that of the aggregate and the group of everything released, in the plan's order."""
+    for i, cell in enumerate(plan.cells):
+        group = {key.label: key.values[value] for key, value in zip(plan.groups, cell, strict=True)}
+        for number in range(len(plan.aggregates)):
+            yield i, number, group
 
 
 def _label(plan: Plan, number: int) -> str:
     return next(output.label for output in plan.outputs if output.aggregate == number)
 
 
-def _inspect_cell(plan: Plan, number: int, summary: Summary, group: Mapping[str, Any], distance: int) -> InspectedCell:
+def _inspect_cell(
+    plan: Plan, number: int, summary: Summary, mechanism: Mechanism, group: Mapping[str, Any], distance: int
+) -> InspectedCell:
     aggregate, protection = plan.aggregates[number], plan.dataset.protection
     statistic, label = aggregate.statistic, _label(plan, number)
     step = statistic.answer_step(summary.domain, protection.fineness)
-    expected = _expect_cell(plan, aggregate, summary)
-    noise = _describe_noise(expected.mechanism, aggregate, step)
+    expected = expect_answer(mechanism, statistic, summary, protection)
+    noise = _describe_noise(mechanism, aggregate, step)
     if isinstance(aggregate.domain, Categories):  # a category has no distance from others
         place = statistic.envelope(summary, 0).value
         category = None if place is None else aggregate.domain.values[place]
@@ -303,26 +305,36 @@ def plan_levels(question: Question, dataset: Dataset, epsilon: Number, split: Sp
 
 def compute_costs(plans: LevelPlans, backend: Backend) -> Costs:
     """Read the data once, and compute the expected errors at every level."""
-    cells = _walk_cells(plans.first, backend.summarise(plans.widest))
-    return Costs(
-        tuple(
-            _compute_cost(level, plan, _label(plans.first, number), number, summary, group)
-            for group, number, summary in cells
-            for level, plan in plans.by_level.items()
-        )
-    )
+    summaries = backend.summarise(plans.widest)
+    mechanisms = {
+        level: calibrate_plan(plan, summaries) for level, plan in plans.by_level.items() if isinstance(plan, Plan)
+    }
+    rows = []
+    for i, number, group in _walk_cells(plans.first):
+        label = _label(plans.first, number)
+        for level, plan in plans.by_level.items():
+            if isinstance(plan, str):
+                rows.append(Cost(label, group, level, None, plan))
+            else:
+                mechanism = mechanisms[level][i][number]
+                rows.append(_compute_cost(level, plan, label, number, summaries[i][number], mechanism, group))
+    return Costs(tuple(rows))
 
 
 def _compute_cost(
-    level: str, plan: Plan | str, label: str, number: int, summary: Summary, group: Mapping[str, Any]
+    level: str,
+    plan: Plan,
+    label: str,
+    number: int,
+    summary: Summary,
+    mechanism: Mechanism,
+    group: Mapping[str, Any],
 ) -> Cost:
-    if isinstance(plan, str):
-        return Cost(label, group, level, None, plan)
     aggregate = plan.aggregates[number]
     if aggregate.statistic.selects:
         note = "a category is named, which is right or wrong but not off by a number"
         return Cost(label, group, level, None, note)
-    expected = _expect_cell(plan, aggregate, summary)
+    expected = expect_answer(mechanism, aggregate.statistic, summary, plan.dataset.protection)
     note = ""
     if isinstance(expected.mechanism, InverseSensitivity) and expected.refusal > 0:
         note = f"NULL with probability {expected.refusal:.3g}; the error is that of an answer"

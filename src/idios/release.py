@@ -1,6 +1,6 @@
 """From a summary to what is released, and from what is released to an answer.
 
-    summary ─ calibrate ─▶ mechanism ─ draw, clamp to public limits ─▶ ReleasedTable ─ label ─▶ Answer
+    summaries ─ calibrate ─▶ mechanisms ─ draw, clamp to public limits ─▶ ReleasedTable ─ label ─▶ Answer
 
 Margins are told only where the scale of the noise is public. An answer and a quote show public facts, what was released
 and nothing else.
@@ -8,16 +8,18 @@ and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from idios.backends.base import Backend, CancellationToken
-from idios.core.calibration import Added, Choice, Mechanism, Method, calibrate
+from idios.core.calibration import Added, Choice, Mechanism, Method, Protection, calibrate, find_floor
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
+from idios.core.joint import calibrate_cells
+from idios.core.joint_loss import Component
 from idios.core.neighbours import Moves
 from idios.core.sampling import Source
 from idios.core.statistics import Statistic
@@ -44,12 +46,13 @@ def draw_table(
     """Summarise and draw everything that is released of a plan, cell by cell in the plan's own order."""
     margins: list[Fraction | None] = [None] * len(plan.aggregates)
     cells = []
-    for summaries in backend.summarise(plan, cancellation):
-        if cancellation is not None:
-            cancellation.check()
+    check = None if cancellation is None else cancellation.check
+    for mechanisms in calibrate_plan(plan, backend.summarise(plan, cancellation), check):
+        if check is not None:
+            check()
         values: list[str | None] = [None] * len(plan.aggregates)
-        for i, (aggregate, summary) in enumerate(zip(plan.aggregates, summaries, strict=True)):
-            values[i], margins[i] = draw_cell(plan, aggregate, summary, source)
+        for i, (aggregate, mechanism) in enumerate(zip(plan.aggregates, mechanisms, strict=True)):
+            values[i], margins[i] = draw_cell(plan, aggregate, mechanism, source)
         cells.append(tuple(values))
     return ReleasedTable(
         dataset=plan.dataset.name,
@@ -64,17 +67,50 @@ def draw_table(
     )
 
 
+def calibrate_plan(
+    plan: Plan, summaries: Sequence[Sequence[Summary]], check: Callable[[], None] | None = None
+) -> list[list[Mechanism]]:
+    """What is drawn in every cell for every aggregate; ``check`` is called now and then, and may raise to stop.
+
+    Noise that is fitted to the data is calibrated for all aggregates and cells together (``core.joint``).
+    """
+    protection = plan.dataset.protection
+    fitted = [i for i, aggregate in enumerate(plan.aggregates) if aggregate.fitted]
+    components = [
+        [_component(plan.aggregates[i], cell[i], protection) for i in fitted] for cell in (summaries if fitted else ())
+    ]
+    jointly = calibrate_cells(components, Fraction(plan.cells_touched), protection.multiples, check)
+    mechanisms: list[list[Mechanism]] = []
+    for number, cell in enumerate(summaries):
+        if check is not None:
+            check()
+        together = iter(jointly[number] if fitted else ())
+        mechanisms.append(
+            [
+                next(together)
+                if aggregate.fitted
+                else calibrate(aggregate.choice, aggregate.statistic, summary, protection)
+                for aggregate, summary in zip(plan.aggregates, cell, strict=True)
+            ]
+        )
+    return mechanisms
+
+
+def _component(aggregate: Aggregate, summary: Summary, protection: Protection) -> Component:
+    statistic = aggregate.statistic
+    floor = find_floor(statistic, protection)
+    return Component(statistic, summary, aggregate.epsilon, floor, aggregate.column, protection.fineness)
+
+
 def draw_cell(
-    plan: Plan, aggregate: Aggregate, summary: Summary, source: Source | None
+    plan: Plan, aggregate: Aggregate, mechanism: Mechanism, source: Source | None
 ) -> tuple[str | None, Fraction | None]:
     """Draw the value of one cell, as text (None is NULL), and its margin where that is public."""
-    protection = plan.dataset.protection
-    mechanism = calibrate(aggregate.choice, aggregate.statistic, summary, protection)
     margin = _margin(plan, aggregate, mechanism)
     if isinstance(aggregate.domain, Categories):
         place = mechanism.draw(source)
         return None if place is None else aggregate.domain.values[place], margin
-    value = draw_number(mechanism, aggregate.statistic, aggregate.grid, protection.fineness, source)
+    value = draw_number(mechanism, aggregate.statistic, aggregate.grid, plan.dataset.protection.fineness, source)
     if value is None:
         return None, margin
     column = plan.dataset.columns[aggregate.column].kind if aggregate.column is not None else None

@@ -32,7 +32,7 @@ from idios.query.plan import Plan
 from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset
-from idios.release import draw_cell
+from idios.release import calibrate_plan, draw_cell
 from tests.conformance import hostile
 from tests.conformance.engines import SPARK, DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
 from tests.conformance.hostile import Hostile, Meaning
@@ -151,9 +151,9 @@ def test_no_value_decides_whether_a_question_is_answered(engine: Engine, place: 
             for one in every:
                 found = backend.summarise(one)
                 assert found == reference(one, table), (column, [aggregate.label for aggregate in one.aggregates])
-                for seen in found:
-                    for aggregate, summary in zip(one.aggregates, seen, strict=True):
-                        draw_cell(one, aggregate, summary, None)
+                for mechanisms in calibrate_plan(one, found):
+                    for aggregate, mechanism in zip(one.aggregates, mechanisms, strict=True):
+                        draw_cell(one, aggregate, mechanism, None)
                 answered += 1
     assert answered or case.type in REFUSED_BY_TYPE
 

@@ -21,7 +21,7 @@ from idios.backends.base import describe_source, open_source
 from idios.backends.csv import propose_format
 from idios.backends.sql_backend import SqlBackend
 from idios.core import statistics as registry
-from idios.core.calibration import Protection, choose
+from idios.core.calibration import Protection, calibrate, choose
 from idios.core.domain import LIMIT, Domain, Kind, default_step
 from idios.core.exact import Number, positive, text
 from idios.core.multiples import declare_multiples, describe_multiples
@@ -208,7 +208,7 @@ def _compute_level(
         # the reason alone: "needs an upper bound", "cannot be answered at …"
         return {"note": str(refusal).partition(", and the column")[0].removeprefix(f"{statistic.name} ")}
     summary = column.summarise(statistic, notion, choice.distance)
-    return _describe(expect_answer(choice, statistic, summary, protection))
+    return _describe(expect_answer(calibrate(choice, statistic, summary, protection), statistic, summary, protection))
 
 
 def _describe(expected: Expectation) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from idios.core.calibration import Choice, Method
 from idios.core.domain import Categories, Domain
 from idios.core.exact import positive
 from idios.core.guarantee import Guarantee
+from idios.core.neighbours import Neighbours
 from idios.core.statistics import Statistic
 from idios.errors import InvalidInput
 from idios.query.predicates import ALWAYS, Predicate
@@ -195,6 +196,11 @@ class Plan:
     guarantee: Guarantee
     normal_form: str
     outputs: tuple[Output, ...] = ()
+
+    @property
+    def cells_touched(self) -> int:
+        """How many cells one changed record can touch: under replace it may leave one cell and enter another."""
+        return 2 if self.dataset.neighbours is Neighbours.REPLACE and len(self.cells) > 1 else 1
 
     @property
     def fitted(self) -> int:
