@@ -146,7 +146,13 @@ def test_python_can_declare_what_the_file_can() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"protection": "group", "group": 5, "delta": None}, dict.fromkeys(set(DECLARED) - {"budget", "columns"})],
+    [
+        {},
+        {"protection": "group", "group": 5, "delta": None},
+        {"protection": "group", "group": [1, 1.5, "1.5"], "delta": None},
+        {"protection": "group", "group": {"size": 5, "growth": "flat"}, "delta": None},
+        dict.fromkeys(set(DECLARED) - {"budget", "columns"}),
+    ],
 )
 def test_both_spellings_declare_the_same(
     people: Path, tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -167,6 +173,8 @@ def test_both_spellings_declare_the_same(
         ("protection", "strong"),
         ("analysts", "all"),
         ("group", 5),
+        ("group", [2, 1]),
+        ("group", {"size": 5, "growth": "none"}),
         ("delta", 2),
         ("delta_budget", "much"),
         ("floor", -1),

@@ -311,3 +311,17 @@ def test_epsilon_is_exact_to_the_last_digit() -> None:
     mechanism = calibrate(choice, Count(), Summary(Domain(), moves), Protection())
     assert isinstance(mechanism, Added)
     assert mechanism.noise.scale == 10
+
+
+@pytest.mark.parametrize("group", [[1] * 40, {"size": 40, "growth": "flat"}])
+def test_flat_groups_are_noisier_and_counts_too(group: object) -> None:
+    values, options = [3] * 500 + [None] * 500, {"epsilon": 20, "protection": "group"}
+    assert idios.count(values, group=40, **options) == 500  # type: ignore[arg-type]
+    assert len({idios.count(values, group=group, **options) for _ in range(20)}) > 1  # type: ignore[arg-type]
+    letters = ["a"] * 500 + ["b"] * 499
+    few = idios.histogram(letters, ["a", "b"], group=40, **options)  # type: ignore[arg-type]
+    assert few == [500, 499]
+    assert len({tuple(idios.histogram(letters, ["a", "b"], group=group, **options)) for _ in range(20)}) > 1  # type: ignore[arg-type]
+    assert {idios.mode(letters, ["a", "b"], group=group, **options) for _ in range(60)} == {"a", "b"}  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="must not decrease"):
+        idios.median(values, group=[2, 1], **options)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ import pytest
 
 import idios
 from idios.backends.base import Backend, CancellationToken
+from idios.core.distributions import DiscreteLaplace
 from idios.core.sampling import SeededSource
 from idios.errors import (
     AnswerFailed,
@@ -565,3 +566,27 @@ def test_a_column_declared_not_nullable_that_misses_values_is_answered_all_the_s
 
 def test_public_names() -> None:
     assert idios.TrustedParty is TrustedParty
+
+
+def test_groups_of_any_growth() -> None:
+    household: dict[str, Any] = {"size": 5, "growth": "flat"}
+    count = "SELECT COUNT(*) FROM people WHERE age > 40"
+    with TrustedParty.open(
+        frame(), name="people", columns=COLUMNS, budget=9, protection="group", group=household
+    ) as party:
+        quote = party.quote(count, "0.5")
+        assert quote.cost == Fraction(1, 2)
+        assert quote.guarantee.notation == "(0.5, 0.5, …, 0.5)-gDP"
+        answer = party.query(count, "0.5")
+        assert answer.guarantee == quote.guarantee
+        assert answer.margins == quote.margins
+        assert answer.margin == DiscreteLaplace(Fraction(10)).central_interval(0.95)[1]
+        assert type(answer).from_dict(answer.to_dict()) == answer
+        assert answer.to_dict()["guarantee"]["epsilons"] == ["0.5"] * 5
+        assert party.ledger.balance("people").epsilon.spent == Fraction(1, 2)
+        assert party.inspect(count, "0.5").cells[0].noise["scale"] == 10
+        levels = [row.level for row in party.costs(count, "0.5").rows]
+        assert levels[:2] == ["individual", "group of 5, flat"]
+    with TrustedParty.open(frame(), name="people", columns=COLUMNS, budget=9, protection="group", group=5) as party:
+        assert party.quote(count, "0.5").guarantee.notation == "0.5-DP"
+        assert party.inspect(count, "0.5").cells[0].noise["scale"] == 2

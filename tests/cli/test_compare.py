@@ -50,6 +50,8 @@ def test_the_commands_refusals(people: str) -> None:
         (("--column", "income", "--bounds", "5"), r"LOW\.\.HIGH"),
         (("--column", "income", "--bounds", "5..2"), "lower ≤ upper"),
         (("--column", "income", "--epsilon", "0"), "epsilon"),
+        (("--column", "income", "--group", "2,1"), "must not decrease"),
+        (("--column", "income", "--group", "flat"), "group must be a finite number"),
     ):
         with pytest.raises(InvalidInput, match=words):
             run_text("compare", people, *arguments)
@@ -67,3 +69,13 @@ def test_the_page(people: str, tmp_path: Path) -> None:
     assert sum(tick.startswith("individual") for tick in ticks) == 6
     assert seen.requests == []
     assert seen.faults == []
+
+
+def test_groups_are_a_size_or_multiples(people: str) -> None:
+    errors = {}
+    for group in ("5", "1,1,1,1,1", "1, 1.5"):
+        printed = run_text("compare", people, "-c", "income", "--statistics", "median", "--group", group, "--json")
+        row = json.loads(printed)["rows"][1]
+        errors[row["mechanism"]] = row["error"]
+    assert list(errors) == ["group of 5", "group of 5, flat", "group of 2, with ε × (1, 1.5)"]
+    assert errors["group of 5"] < errors["group of 5, flat"]

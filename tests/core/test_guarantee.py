@@ -125,6 +125,11 @@ def test_a_vector_that_grows_linearly_is_the_guarantee_of_before() -> None:
     assert [before.protect(size) for size in (1, 2, 3)] == [Fraction(1, 2), 1, Fraction(3, 2)]
 
 
+def test_nothing_is_spent_only_where_no_group_loses() -> None:
+    assert str(gdp(0, 0)) == "No privacy is spent: the answer is publicly known."
+    assert "publicly known" not in str(gdp(0, 1))
+
+
 def test_illegal_vectors_cannot_be_made() -> None:
     with pytest.raises(InvalidInput, match="never protected with a smaller"):
         gdp(2, 1)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import idios
+from idios.codec import from_json, to_json
 from idios.core.calibration import Level
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
@@ -39,7 +40,10 @@ def guarantees(draw: st.DrawFn) -> Guarantee:
     level = draw(st.sampled_from(Level))
     group = draw(st.integers(1, 9)) if level is Level.GROUP else 1
     delta = Fraction(0) if level is Level.GROUP else draw(st.fractions(0, 1))
-    return Guarantee(level, draw(st.fractions(0, 50)), draw(st.sampled_from(Neighbours)), delta, group)
+    notion = draw(st.sampled_from(Neighbours))
+    if level is Level.GROUP and draw(st.booleans()):
+        return Guarantee.for_groups(sorted(draw(st.lists(st.fractions(0, 50), min_size=1, max_size=9))), notion)
+    return Guarantee(level, draw(st.fractions(0, 50)), notion, delta, group)
 
 
 @st.composite
@@ -188,6 +192,9 @@ def test_answers_of_a_party_come_back_as_they_were() -> None:
         ),
         ({"guarantee": some_guarantee(group=0)}, "a group of at least one record"),
         ({"guarantee": some_guarantee(group=True)}, "group must be a whole number, got True"),
+        ({"guarantee": some_guarantee(level="group", group=2, epsilons=["0.5"])}, "one number for each size of group"),
+        ({"guarantee": some_guarantee(level="group", group=2, epsilons=["0.5", 1])}, "must be an exact number written"),
+        ({"guarantee": some_guarantee(level="group", group=2, epsilons="flat")}, "epsilons must be a list"),
         ({"margin": {"n": 7}}, "margin: n must be an exact number"),
     ],
 )
@@ -344,3 +351,13 @@ def test_a_quote_for_people() -> None:
     assert "95 % margin of SUM(x): ±" in said
     assert said.endswith(str(quote.guarantee))
     assert "not affordable: ε = 1 left of the data set's budget" in check_html(quote._repr_html_()).text.split("\n")
+
+
+def test_the_guarantee_of_a_group_carries_its_vector_only_where_it_is_not_linear() -> None:
+    linear = Guarantee(Level.GROUP, Fraction(1, 2), Neighbours.REPLACE, group=3)
+    before = to_json(linear)
+    assert set(before) == {"notation", "sentence", "level", "epsilon", "neighbours", "delta", "group"}
+    assert from_json(Guarantee, before, "a guarantee") == linear
+    flat = Guarantee.for_groups([Fraction(1, 2)] * 3, Neighbours.REPLACE)
+    assert to_json(flat)["epsilons"] == ["0.5", "0.5", "0.5"]
+    assert from_json(Guarantee, to_json(flat), "a guarantee") == flat

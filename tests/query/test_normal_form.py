@@ -94,6 +94,8 @@ def test_questions_that_differ_have_different_normal_forms():
         planned("SELECT MODE(region) FROM people"),
         planned("SELECT MEDIAN(income) FROM people", people=declared(neighbours=Neighbours.ADD_REMOVE)),
         planned("SELECT MEDIAN(income) FROM people", people=protected("group", group=2)),
+        planned("SELECT MEDIAN(income) FROM people", people=protected("group", group=[1, 1])),
+        planned("SELECT MEDIAN(income) FROM people", people=protected("group", group=[1, "1.5"])),
         planned("SELECT MEDIAN(income) FROM people", people=protected("individual", floor=0)),
         planned("SELECT MEDIAN(income) FROM persons", people=replace(PEOPLE, name="persons")),
     ]
@@ -142,3 +144,13 @@ def test_random_rewordings_of_whole_questions():
         assert len(forms) == 1, condition
         equal += "dataset" in forms.pop()
     assert equal > 150
+
+
+def test_groups_that_grow_linearly_are_written_as_they_always_were():
+    sql = "SELECT COUNT(income), MEDIAN(income) FROM people GROUP BY sex"
+    forms = [planned(sql, people=protected("group", group=group)).normal_form for group in (3, [1, 2, 3], {"size": 3})]
+    assert len(set(forms)) == 1
+    assert '"protection":["group",3,"1",1000000,1000000000000]' in forms[0]
+    flat = planned(sql, people=protected("group", group={"size": 3, "growth": "flat"})).normal_form
+    assert '"protection":["group",["1","1","1"],"1",1000000,1000000000000]' in flat
+    assert flat == planned(sql, people=protected("group", group=[1, 1, 1])).normal_form

@@ -7,6 +7,7 @@ import pytest
 from idios.core.calibration import Level, Method, Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
+from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Count, Maximum, Mean, Median, Minimum, Parameters
 from idios.errors import IdiosError, InvalidInput, QuestionRefused, Unanswerable
@@ -184,6 +185,51 @@ def test_a_group_needs_a_greater_k():
         planned("SELECT KTH_LARGEST(income, 2) FROM people", people=people)
     made = planned("SELECT KTH_LARGEST(income, 5) FROM people", people=people)
     assert made.guarantee.notation == "(1, 2, 3, 4)-gDP"
+
+
+FLAT = {"size": 5, "growth": "flat"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(income) FROM people",
+        "SELECT MEDIAN(income), COUNT(income), MODE(region) FROM people",
+        "SELECT SUM(price), MEDIAN(income) FROM people GROUP BY sex",
+        "SELECT COUNT(*) FROM people GROUP BY region",
+    ],
+)
+def test_a_question_promises_and_costs_what_was_declared_of_groups(sql):
+    """Whichever mechanisms answer it, so that what is spent bounds every group."""
+    flat = planned(sql, people=protected("group", group=FLAT))
+    assert flat.guarantee.epsilons == (1, 1, 1, 1, 1)
+    assert flat.epsilon == 1
+    assert flat.guarantee.level is Level.GROUP
+    halved = planned(sql, people=protected("group", group=["0.5", 1, 1]))
+    assert halved.guarantee.epsilons == (F(1, 2), 1, 1)
+    assert halved.epsilon == F(1, 2)
+    before = planned(sql, people=protected("group", group=5)).guarantee
+    assert before.epsilons is None
+    assert before.epsilon == 1
+
+
+def test_a_differentially_private_answer_says_so_where_groups_grow_as_fast():
+    for group in (5, [1, 2, 4], [1, 3]):
+        assert planned(
+            "SELECT COUNT(income) FROM people", people=protected("group", group=group)
+        ).guarantee == Guarantee(Level.DIFFERENTIAL, F(1), Neighbours.REPLACE)
+    public = planned("SELECT COUNT(*) FROM people", people=protected("group", group=FLAT))
+    assert public.epsilon == 0
+
+
+def test_the_least_epsilon_is_that_of_one_record():
+    people = protected("group", group=["0.5", 1])
+    planned("SELECT MEDIAN(income) FROM people", "0.1", people=people)
+    with pytest.raises(InvalidInput, match=r"leaves 0.045 .* ask with epsilon = 0.1 or more"):
+        planned("SELECT MEDIAN(income) FROM people", "0.09", people=people)
+    planned(f"SELECT MEDIAN(income) {BY_AGE}", "1.3", people=people)
+    with pytest.raises(InvalidInput, match=r"13 values .* epsilon = 1\.3 or more"):
+        planned(f"SELECT MEDIAN(income) {BY_AGE}", "1.29", people=people)
 
 
 def test_without_bounds_or_delta_there_is_no_differential_privacy():

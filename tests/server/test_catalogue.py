@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from sqlglot.tokens import Tokenizer
 
+from idios.codec import from_json, to_json
 from idios.datasets import declare
+from idios.model import DatasetFacts
 from idios.party import TrustedParty
 from idios.query.lexer import RESERVED
 from idios.query.sql_functions import function_names
 from idios.server.catalogue import describe_dataset
+from idios.server.console.formatting import describe_level
 
 
 def test_every_column_is_offered_the_same_functions() -> None:
@@ -23,3 +29,26 @@ def test_every_column_is_offered_the_same_functions() -> None:
     assert len(described_columns) > 100
     for column in described_columns:
         assert {function.name for function in column.functions} >= {"MEDIAN", "AVG", "COUNT(DISTINCT)"}, column.name
+
+
+@pytest.mark.parametrize(
+    ("group", "listed", "words"),
+    [
+        (5, None, "groups of up to 5 records of the actual data. How"),
+        ({"size": 5, "growth": "flat"}, ["1"] * 5, "5 records of the actual data, all of them together like one. How"),
+        ([1, "1.5"], ["1", "1.5"], "2 records of the actual data, i of them with the i-th of 1, 1.5 × ε. How"),
+    ],
+)
+def test_groups_are_told_with_their_multiples(group: Any, listed: list[str] | None, words: str) -> None:
+    """To clients as numbers, in the console in words; what grows linearly is told as it always was."""
+    columns = {"x": {"type": "integer", "bounds": [0, 9]}}
+    table = {"budget": 1, "columns": columns, "protection": "group", "group": group}
+    declared = declare("people", {"source": "unused.parquet", **table})
+    with TrustedParty.open({"x": [1, 2, 3]}, name="people", **table) as party:
+        facts = describe_dataset(party, declared)
+    plain = to_json(facts)
+    assert plain.get("multiples") == listed
+    assert ("multiples" in plain) == (listed is not None)
+    assert from_json(DatasetFacts, plain, "a data set") == facts
+    assert words in describe_level(plain)
+    assert f"{facts.group} records" in str(facts)

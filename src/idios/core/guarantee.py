@@ -121,7 +121,7 @@ answer by a factor of at most e^0.5 ≈ 1.65.
             factor += f" ≈ {math.exp(self.epsilon):.3g}"
         if self.delta:
             factor += f", up to a probability of {text(self.delta)}"
-        if not self.epsilon and not self.delta:
+        if not self.protect(self.group) and not self.delta:
             return "No privacy is spent: the answer is publicly known."
         if self.level is Level.DIFFERENTIAL:
             named = f"({epsilon}, {text(self.delta)})" if self.delta else epsilon
