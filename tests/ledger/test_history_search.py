@@ -95,7 +95,7 @@ def test_answers_and_failures_are_found_by_their_numbers(ledger: Ledger) -> None
     ledger.fail(charge, f'{{"dataset":"People","key":"{charge.key}"}}')  # 18: what a detail says does not count
     stored = ledger.reserve(ask("median(100%_income)", analyst="ada"))
     assert isinstance(stored, StoredAnswer)
-    ledger.release(charge, stored.key)  # 19: nor does an answer that is another question's key
+    ledger.release(charge, table(stored.key))  # 19: nor does an answer that is another question's key
     assert numbers(ledger, dataset="people", kinds=("failed", "released")) == [19, 18, 17, 9, 8]
     assert numbers(ledger, dataset="People", kinds=("failed", "released")) == [11]
     assert numbers(ledger, analyst="ada", kinds=("failed", "released")) == [19, 18, 17, 9, 8]

@@ -164,7 +164,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
 
 
 def test_it_says_that_it_is_verifying(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(office.ledger, "verifying", True)
+    monkeypatch.setattr(office.ledger.health, "verifying", True)
     assert readiness(office) == (200, {"status": "verifying"})
     assert office.ask().status_code == 200
 
