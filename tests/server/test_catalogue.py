@@ -11,6 +11,7 @@ from idios.query.text import RESERVED
 from idios.server.catalogue import described
 
 
+@pytest.mark.slow
 def test_every_column_is_offered_the_same_functions() -> None:
     words = {word.lower() for word in [*RESERVED, *FUNCTIONS, *Tokenizer.KEYWORDS] if word.replace("_", "").isalpha()}
     names = ["income", "odd name", *sorted(words)]

@@ -144,6 +144,7 @@ def test_envelope_is_enumeration(case: Case, notion: str, selection: bool, bound
                     assert computed[1] >= enumerated[1], (table, i)
 
 
+@pytest.mark.slow
 def test_at_least_twenty_thousand_tables() -> None:
     """Distinct tables (values, records outside, notion of neighbour, bounds), each for every statistic."""
     total = sum(len(space(*parameters.values).starts) for parameters in SPACES)
