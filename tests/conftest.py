@@ -5,9 +5,14 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.services.marking import needs_service
 from tests.services.postgresql import NotInstalled, PostgresqlServer
+
+# A single example may take as long as a busy machine lets it; where time is the subject, the test measures it itself.
+settings.register_profile("idios", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("idios")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -42,6 +42,7 @@ party.query("SELECT MEDIAN(x) FROM t", 1)
 STEPS = ["before reserving", "before reading", "before calibrating", "before releasing", "before answering"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_at_each_step_of_the_pipeline(step: str, tmp_path: Path) -> None:
     parquet.write_table(pa.table({"x": list(range(1001))}), tmp_path / "t.parquet")

@@ -231,6 +231,7 @@ SIZED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protection", ["individual", "differential"])
 def test_what_is_planned_is_answered_whatever_numbers_it_names(protection: str) -> None:
     """Refused when it is planned, or answered: nothing is charged and then fails, and nothing else is raised."""

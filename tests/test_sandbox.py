@@ -67,6 +67,7 @@ STATISTICS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("protection", ["individual", "group", "differential"])
 def test_whatever_the_party_would_answer_is_answered_without_data_or_account(

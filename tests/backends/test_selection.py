@@ -51,6 +51,7 @@ predicates = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(predicates)
 def test_a_condition_means_what_the_predicate_means(held: DuckDbBackend, predicate: Predicate) -> None:
     asked = plan(DATA, (Median(), "a"), (Median(), "b"), where=predicate)

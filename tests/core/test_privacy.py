@@ -72,6 +72,7 @@ def refused(case: Statistic, bounded: bool, group: int) -> bool:
     return not bounded and case.missing_bound(Domain(), group) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("floor", [0, 1])
 @pytest.mark.parametrize(("notion", "selection"), NOTIONS)
 @pytest.mark.parametrize(
@@ -309,6 +310,7 @@ def test_without_bounds_the_divergence_is_at_most_delta(
     assert max(found) > 0
 
 
+@pytest.mark.slow
 def test_a_refusal_weight_five_times_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = calibration._compute_refusal_weight
     monkeypatch.setattr(calibration, "_compute_refusal_weight", lambda *given: right(*given) // 5)

@@ -51,6 +51,7 @@ def test_the_demo_needs_neither() -> None:
     assert "MEDIAN(income)" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_comparison_as_text_and_as_json_needs_neither(incomes: str) -> None:
     for options in ((), ("--json",)):
         done = idios("compare", incomes, "--column", "income", "--bounds", "0..100000", *options)

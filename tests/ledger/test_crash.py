@@ -21,6 +21,7 @@ STEPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_a_killed_process_leaves_a_right_ledger(place: Place, step: str) -> None:
     charged, answered = STEPS[step]

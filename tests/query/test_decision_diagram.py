@@ -35,6 +35,7 @@ def table(predicate):
     return tuple(holds(predicate, record) for record in RECORDS)
 
 
+@pytest.mark.slow
 def test_rewording_never_changes_the_text():
     rng = random.Random(3)
     for _ in range(1000):
@@ -43,6 +44,7 @@ def test_rewording_never_changes_the_text():
         assert text(condition(first)) == text(condition(other)), f"{first}\n{other}"
 
 
+@pytest.mark.slow
 def test_texts_are_equal_exactly_where_truth_tables_are():
     rng = random.Random(4)
     by_text, by_table = defaultdict(set), defaultdict(set)

@@ -339,6 +339,7 @@ COLLATE CLUSTER SORT PREWHERE TOTALS ROLLUP CUBE SEPARATOR OVERFLOW WITHOUT KEY 
 ADDED = SPELT.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [

@@ -29,6 +29,7 @@ def selected(sql):
     return ids
 
 
+@pytest.mark.slow
 def test_sqlite_selects_the_same_records():
     engine = sqlite3.connect(":memory:")
     engine.execute("CREATE TABLE small (i INTEGER, a INTEGER, b REAL, c TEXT, d INTEGER)")
@@ -41,6 +42,7 @@ def test_sqlite_selects_the_same_records():
     engine.close()
 
 
+@pytest.mark.slow
 def test_duckdb_selects_the_same_records():
     duckdb = pytest.importorskip("duckdb")
     engine = duckdb.connect()

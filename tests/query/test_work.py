@@ -91,6 +91,7 @@ def outcome(question):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_no_text_makes_planning_long(name):
     sql = "SELECT " + QUESTIONS[name]

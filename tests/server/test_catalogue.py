@@ -17,6 +17,7 @@ from idios.server.catalogue import describe_dataset
 from idios.server.console.formatting import describe_level
 
 
+@pytest.mark.slow
 def test_every_column_is_offered_the_same_functions() -> None:
     words = {
         word.lower() for word in [*RESERVED, *function_names(), *Tokenizer.KEYWORDS] if word.replace("_", "").isalpha()
