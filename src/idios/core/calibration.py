@@ -10,6 +10,9 @@ differential   discrete Laplace of scale GS/ε where GS is known and small     �
                without bounds, the same with a private refusal                (ε, δ)-DP
 any            one category drawn by the counts (``Statistic.selects``)       ε-DP
 
+Several numbers of one question whose noise is fitted to the data are calibrated together (``joint``); here is one
+statistic by itself.
+
 The one with a refusal needs a proof. Let B_i = hi_i − lo_i + 1 be the number of grid points within i changes, W, J and
 δ public constants, q = e^{−ε/2}, C ≥ (W/δ)·max(1+q, 1/q), and b = max{j ≤ J : B_j ≤ W}, or −1 if there is none. Draw a
 point t with weight w(t) = q^{u(t)} among S = {t : u(t) ≤ b}, or refuse with weight C·q^b; if b = −1 refuse.
