@@ -102,7 +102,9 @@ class World:
 
     def random_table(self, rng: random.Random) -> Table:
         near = [record for record in self.records if abs(record[0] or 0) < FAR]
-        return tuple(rng.choice(near) for _ in range(rng.randint(1, 6 if self.group == 1 else 4 if self.bounded else 5)))
+        return tuple(
+            rng.choice(near) for _ in range(rng.randint(1, 6 if self.group == 1 else 4 if self.bounded else 5))
+        )
 
     def neighbours(self, table: Table) -> Iterator[Table]:
         rests = [table[:i] + table[i + 1 :] for i in range(len(table))]
