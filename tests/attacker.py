@@ -1,7 +1,7 @@
 """An analyst who attacks a table of secret bits: knows the ids, the declarations and the code, and none of the bits.
 
 The table has the ids 0 … n−1 and x, which is 0 or 1000. The median of an odd number 2m+1 of records is one of four
-draws, and noise of a thousandth of the size tells which, whatever ε is:
+draws, and noise of a thousandth of the size, or a five-hundredth, tells which, whatever ε is:
 
     ones among them    below m      m          m+1         above
     drawn around       0            0          1000        1000
@@ -9,7 +9,9 @@ draws, and noise of a thousandth of the size tells which, whatever ε is:
 
 Ids are taken in windows. For each the analyst keeps the probability of every pattern of bits, asks about the subset
 that promises most information, and learns by Bayes' rule. Where one window is asked about at a time, a record whose bit
-is known already can stand beside the subset, which moves its threshold.
+is known already can stand beside the subset, which moves its threshold. Of several cells in one question a loud one has
+noise of 1000/ε, since a record that leaves or enters moves its median by 500; a quiet one of 2/ε, since a record can
+move two cells by their floors.
 """
 
 from __future__ import annotations
@@ -90,9 +92,9 @@ class Window:
     def ids(self, action: int) -> list[int]:
         return [self.first + i for i in range(self.width) if self.actions.subsets[action] >> i & 1]
 
-    def learn(self, action: int, answer: float, epsilon: float) -> None:
+    def learn(self, action: int, answer: float, epsilon: float, quiet_epsilon: float) -> None:
         draws = self.actions.draws[action]
-        scale = SENSITIVITIES[draws] / epsilon
+        scale = np.where(SENSITIVITIES[draws] == GAP, GAP / epsilon, 1 / quiet_epsilon)
         likelihood = np.log(self.patterns + 1e-300) - np.abs(answer - CENTRES[draws]) / scale - np.log(scale)
         likely = np.exp(likelihood - likelihood.max())
         self.patterns = likely / likely.sum()
@@ -104,14 +106,14 @@ def _entropy(*shares: Floats | float) -> Floats:
 
 
 def ask_together(party: TrustedParty, windows: Sequence[Window], epsilon: float) -> None:
-    """One question with a cell for each window, all of one width: each cell gets half of ε."""
-    key, share = f"BIN(id, {windows[0].width})", epsilon / 2
-    chosen = [window.choose(share) for window in windows]
+    """One question with a cell for each window, all of one width."""
+    key = f"BIN(id, {windows[0].width})"
+    chosen = [window.choose(epsilon) for window in windows]
     ids = [i for window, action in zip(windows, chosen, strict=True) for i in window.ids(action)]
     answer = party.query(f"SELECT {key}, MEDIAN(x) FROM t WHERE id IN ({_listed(ids)}) GROUP BY {key}", str(epsilon))
     values = {row[key]: row["MEDIAN(x)"] for row in answer.rows}
     for window, action in zip(windows, chosen, strict=True):
-        window.learn(action, values[window.first], share)
+        window.learn(action, values[window.first], epsilon, epsilon / 2)
 
 
 def ask_singly(party: TrustedParty, size: int, width: int, epsilon: float) -> list[Window]:
@@ -130,7 +132,7 @@ def ask_singly(party: TrustedParty, size: int, width: int, epsilon: float) -> li
                 answer = party.query(sql, str(epsilon))
             except BudgetExceeded:
                 return windows
-            window.learn(action, answer.value, epsilon)
+            window.learn(action, answer.value, epsilon, epsilon)
             window.asked.add(action)  # asked again, it would be the same answer
         for i, likely in enumerate(window.bits):
             (ones if likely > 0.5 else zeros).append(first + i)

@@ -165,18 +165,21 @@ def honest() -> list[str]:
         columns[f"r{regions}"] = {"type": "category", "values": [f"r{i}" for i in range(regions)]}
     with TrustedParty.open(table, name="t", columns=columns, budget=1, min_epsilon="1e-6") as party:
 
-        def told(regions: int, least: Fraction, share: Fraction) -> str:
-            """At ε = 1, or at the least ε; ``share`` is the part of ε that each group gets."""
+        def told(regions: int, least: Fraction, *, singly: bool = False) -> str:
+            """At ε = 1, or at the least ε; ``singly`` asks a question for each group, all for that ε together."""
             epsilon = max(least, Fraction(1))
-            sql = f"SELECT r{regions}, MEDIAN(income) FROM t GROUP BY r{regions}"
-            cells = party.inspect(sql, 2 * epsilon * share).cells  # groups get half
+            if singly:
+                asked = [f"SELECT MEDIAN(income) FROM t WHERE r{regions} = 'r{i}'" for i in range(regions)]
+            else:
+                asked = [f"SELECT r{regions}, MEDIAN(income) FROM t GROUP BY r{regions}"]
+            cells = [cell for sql in asked for cell in party.inspect(sql, epsilon / len(asked)).cells]
             error = np.mean([cell.expected_error for cell in cells])
             return f"{error:,.0f}" + (f" at its least, ε = {least}" if least > 1 else f", from ε = {float(least):g}")
 
-        half, twice = Fraction(1, 2), 2 * LEAST
-        shared = [told(n, twice, half) for n in REGIONS]
-        in_full = [told(n, n * LEAST, Fraction(1, n)) for n in REGIONS]
-        now = [told(n, max(twice, n * LEAST), half) for n in REGIONS]
+        twice = 2 * LEAST
+        shared = [told(n, twice) for n in REGIONS]
+        in_full = [told(n, n * LEAST, singly=True) for n in REGIONS]
+        now = [told(n, max(twice, n * LEAST)) for n in REGIONS]
     return [
         "| price of a fitted value | 4 regions | 20 regions | 100 regions |",
         f"| before: its share of ε, which groups have side by side | {' | '.join(shared)} |",
@@ -193,6 +196,16 @@ def test_the_tables_of_the_limits_are_what_is_measured(rows: Callable[[], list[s
     rule = "|---" * head.count(" | ") + "|---|"
     expected = "\n".join([head, rule, *body])
     assert expected in LIMITS.read_text(), f"docs/limits.md must have this table:\n{expected}"
+
+
+def test_the_attacker_knows_the_noise() -> None:
+    """Of several cells, loud ones have noise of 1000/ε and quiet ones of 2/ε, whatever the others are."""
+    with holding_bits(10) as party:
+        cells = party.inspect("SELECT BIN(id, 9), MEDIAN(x) FROM t WHERE id < 90 GROUP BY BIN(id, 9)", 1).cells
+    for i, cell in enumerate(cells):
+        loud = BITS[9 * i : 9 * i + 9].sum() in (4, 5)
+        assert abs(cell.noise["scale"] - (GAP if loud else 2)) < Fraction(1, 10**6)
+    assert len({round(cell.noise["scale"]) for cell in cells}) == 2
 
 
 @pytest.mark.parametrize("level", [{}, {"protection": "group", "group": 3}])

@@ -207,13 +207,19 @@ GROUPED = [
 class TestAtDistanceOne:
     @pytest.mark.parametrize("world", [*SINGLE, *COLUMNS, *GROUPED], ids=world_name)
     def test_no_neighbour_loses_more_than_epsilon(self, world: World) -> None:
-        tables = some_tables(world, 250, [1, 2, 3, 4, 5, 6] if world.cells == 1 else [2, 3, 5, 7, 8])
+        tables = some_tables(world, 120, [1, 2, 3, 4, 5, 6] if world.cells == 1 else [2, 3, 5, 7, 8])
+        assert excess(world, tables, lambda r: some_question(r, ANY, world.columns), floors=(0, 0, 1)) <= 1
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("world", [*SINGLE, *COLUMNS, *GROUPED], ids=world_name)
+    def test_no_neighbour_loses_more_than_epsilon_in_many_tables(self, world: World) -> None:
+        tables = some_tables(world, 500, [1, 2, 3, 4, 5, 6] if world.cells == 1 else [2, 3, 5, 7, 8], seed=9)
         assert excess(world, tables, lambda r: some_question(r, ANY, world.columns), floors=(0, 0, 1)) <= 1
 
     @pytest.mark.parametrize("world", SINGLE, ids=world_name)
     def test_order_statistics_of_one_column_are_calibrated_exactly(self, world: World) -> None:
         random = Random(5)
-        for records in some_tables(world, 300, [1, 2, 3, 4, 5, 6, 7], seed=2):
+        for records in some_tables(world, 200, [1, 2, 3, 4, 5, 6, 7], seed=2):
             size = len(world.values(records, 0, 0)) - (world.notion is ADD_REMOVE or not world.whole)
             asked, weights = some_question(random, [one for one in ORDER if one.statistic.least_size <= size] or ORDER)
             fitted = calibrated(world, records, asked, weights)
@@ -232,7 +238,7 @@ class TestAtDistanceOne:
     def test_what_is_rounded_loses_at_most_epsilon_and_little_less(self, world: World) -> None:
         rough = World(world.notion, filtered=world.filtered, nullable=world.nullable, fineness=10)
         random = Random(7)
-        for records in some_tables(rough, 200, [2, 3, 4, 5, 6, 7], seed=4):
+        for records in some_tables(rough, 120, [2, 3, 4, 5, 6, 7], seed=4):
             asked, weights = some_question(random, ROUNDED)
             fitted = calibrated(rough, records, asked, weights)
             assert losses(rough, records, asked, fitted, 1)[0] <= 1
@@ -242,7 +248,7 @@ class TestAtDistanceOne:
     def test_a_column_without_bounds(self, notion: Neighbours, filtered: bool) -> None:
         world = World(notion, filtered=filtered, bounded=False)
         inner = [one for one in ORDER if not isinstance(one.statistic, (Minimum, Maximum))]
-        tables = some_tables(world, 250, [3, 4, 5, 6, 7])
+        tables = some_tables(world, 150, [3, 4, 5, 6, 7])
         assert excess(world, tables, lambda r: some_question(r, inner)) == 1
 
 
@@ -265,13 +271,13 @@ class TestGroups:
         if deep and world.columns > 1:
             tables = some_tables(small, 6, [2, 3])
         else:
-            tables = some_tables(small, 25 if deep else 60 // world.columns**2, [1, 2, 3, 4, 5])
+            tables = some_tables(small, 15 if deep else 40 // world.columns**2, [1, 2, 3, 4, 5])
         assert excess(small, tables, lambda r: some_question(r, ANY, world.columns), multiples, (0, 0, 1)) <= 1
 
     @pytest.mark.parametrize("multiples", GROUPS, ids=lambda m: ",".join(map(str, m)))
     @pytest.mark.parametrize("world", GROUPED, ids=world_name)
     def test_no_group_that_moves_between_cells_loses_more(self, world: World, multiples: tuple[Fraction, ...]) -> None:
-        tables = some_tables(world, 5 if len(multiples) > 2 else 15, [3, 4] if len(multiples) > 2 else [3, 5, 6])
+        tables = some_tables(world, 4 if len(multiples) > 2 else 10, [3, 4] if len(multiples) > 2 else [3, 5, 6])
         assert excess(world, tables, lambda r: some_question(r, ANY), multiples, (0, 0, 1)) <= 1
 
     def test_the_bound_is_attained_at_the_distances_it_is_made_for(self) -> None:
@@ -301,7 +307,7 @@ class TestProposition3:
     @pytest.mark.parametrize("world", SINGLE, ids=world_name)
     def test_between_alone_and_divided(self, world: World, multiples: tuple[Fraction, ...]) -> None:
         random = Random(9)
-        for records in some_tables(world, 60, [3, 4, 5, 6]):
+        for records in some_tables(world, 40, [3, 4, 5, 6]):
             asked, weights = some_question(random, ANY)
             parts = components(world, records, 0, asked, weights, 1, len(multiples))
             for part, scale in zip(parts, *scales([parts], Fraction(1), multiples), strict=True):
@@ -313,7 +319,7 @@ class TestProposition3:
     @pytest.mark.parametrize("multiples", [ONE, *GROUPS], ids=lambda m: ",".join(map(str, m)))
     @pytest.mark.parametrize("world", SINGLE, ids=world_name)
     def test_one_statistic_is_calibrated_as_before(self, world: World, multiples: tuple[Fraction, ...]) -> None:
-        for records in some_tables(world, 30, [1, 2, 3, 4, 5, 6]):
+        for records in some_tables(world, 15, [1, 2, 3, 4, 5, 6]):
             for one, floor in product(ANY, (0, 1)):
                 [part] = components(world, records, 0, [one], [Fraction(1)], floor, len(multiples))
                 assert scales([[part]], Fraction(1), multiples) == [[today(part, multiples)]]
@@ -396,6 +402,30 @@ class TestCells:
         assert (scale, empty) == (Fraction(world.fineness), [None])
         assert losses(world, records, [MEDIAN], [[scale], empty], 1) == [1]
 
+    @pytest.mark.parametrize("world", [World(n, cells=3, bounded=False) for n in (REPLACE, ADD_REMOVE)], ids=world_name)
+    def test_whether_a_cell_is_answered_does_not_depend_on_the_others(self, world: World) -> None:
+        random = Random(2)
+        inner = [one for one in ORDER if not isinstance(one.statistic, (Minimum, Maximum))]
+        for records in some_tables(world, 40, [3, 6, 9]):
+            asked, weights = some_question(random, inner)
+            together = calibrated(world, records, asked, weights)
+            for cell, row in enumerate(together):
+                [alone] = scales([components(world, records, cell, asked, weights, 0, 1)], Fraction(1))
+                assert [scale is None for scale in row] == [scale is None for scale in alone]
+
+    def test_a_check_that_raises_stops_the_work(self) -> None:
+        world, calls = World(REPLACE, cells=3), []
+        records = some_tables(world, 1, [9])[0]
+        cells = [components(world, records, c, [MEDIAN], [Fraction(1)], 0, 1) for c in range(3)]
+
+        def check() -> None:
+            calls.append(None)
+            if len(calls) == 2:
+                raise TimeoutError
+
+        with pytest.raises(TimeoutError):
+            calibrate_cells(cells, Fraction(1), ONE, check)
+
     def test_many_cells(self) -> None:
         random = Random(1)
         domain = Domain()
@@ -403,8 +433,8 @@ class TestCells:
         for _ in range(40):
             values = sorted(random.randrange(1000) for _ in range(9))
             kinds.append(summarise(values, Median(), domain, Moves(REPLACE, 9, 10**6), 1))
-        cells = [[Component(Median(), kinds[c % 40], Fraction(1), Fraction(1), fineness=2)] for c in range(2000)]
-        assert len(calibrate_cells(cells, Fraction(1))) == 2000
+        cells = [[Component(Median(), kinds[c % 40], Fraction(1), Fraction(1), fineness=2)] for c in range(1000)]
+        assert len(calibrate_cells(cells, Fraction(1))) == 1000
 
 
 def parallel_multiples(
@@ -450,7 +480,7 @@ class TestParallelComposition:
         count = Asked(Count(), len)
         share = split_between_parts(Fraction(1), world.notion, world.cells)
         scale = 1 / limit_epsilon(share, part_multiples(multiples))
-        for records in some_tables(world, 8, [4, 5]):
+        for records in some_tables(world, 5, [4, 5]):
             lost = losses(world, records, [count], [[scale]] * world.cells, len(multiples))
             assert all(loss <= m for loss, m in zip(lost, multiples, strict=True))
 
@@ -464,7 +494,7 @@ class TestFromProbabilities:
     @pytest.mark.parametrize("multiples", [ONE, declare_multiples(2)], ids=len)
     def test_every_answer_is_nearly_as_likely(self, world: World, multiples: tuple[Fraction, ...]) -> None:
         asked = [discrete(QUARTER), discrete(HALF), discrete(3 * QUARTER)]
-        for records in some_tables(world, 12, [4, 5, 6], seed=6):
+        for records in some_tables(world, 6, [4, 5, 6], seed=6):
             [fitted] = calibrated(world, records, asked, [THIRD] * 3, 1, multiples)
             for m, level in zip(multiples, world.ball(records, len(multiples)), strict=True):
                 worst = max(self.log_ratio(world, asked, fitted, records, other) for other in level)

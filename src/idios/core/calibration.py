@@ -15,6 +15,9 @@ The multiples m_1 ≤ … ≤ m_g of ε are declared with the group: 1, 2, …, 
 a household that is protected like one record. A mechanism that is ε′-DP protects i records with i·ε′, so it promises
 (m_1·ε, …, m_g·ε) exactly if ε′ ≤ ε/max_i(i/m_i); it is given that much (``Choice.epsilon``). At m_i = i that is ε.
 
+Several numbers of one question whose noise is fitted to the data are calibrated together (``joint``); here is one
+statistic by itself.
+
 The one with a refusal needs a proof. Let B_i = hi_i − lo_i + 1 be the number of grid points within i changes, W, J and
 δ public constants, q = e^{−ε/2}, C ≥ (W/δ)·max(1+q, 1/q), and b = max{j ≤ J : B_j ≤ W}, or −1 if there is none. Draw a
 point t with weight w(t) = q^{u(t)} among S = {t : u(t) ≤ b}, or refuse with weight C·q^b; if b = −1 refuse.

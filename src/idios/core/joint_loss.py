@@ -212,15 +212,17 @@ def _block_losses(block: Sequence[Moved], distance: int) -> tuple[Mapping[tuple[
     if any(_rounds(part) for part in block):
         common *= math.lcm(*(_parts(part) for part in block))
     ordered = [part for part in block if isinstance(part.component.statistic, OrderStatistic)]
+    coefficients = [part.coefficient.numerator * (common // part.coefficient.denominator) for part in block]
+    is_ordered = [isinstance(part.component.statistic, OrderStatistic) for part in block]
     table: dict[tuple[int, int, int], int] = {}
     together: dict[tuple[int, int, int], int] = {}
     for split in splits(moves, distance):
         key = split.dropped, split.placed, sum(split)
         loss = apart = 0
-        for part in block:
-            lost = part.coefficient.numerator * (common // part.coefficient.denominator) * part.step(split)
+        for part, coefficient, orders in zip(block, coefficients, is_ordered, strict=True):
+            lost = coefficient * part.step(split)
             loss += lost
-            apart += lost if isinstance(part.component.statistic, OrderStatistic) else 0
+            apart += lost if orders else 0
         # one replacement is exact already
         if len(ordered) > 1 and max(key[:2]) <= DEEPEST and (split.added or split.removed or key[2] > 1):
             if key not in together:
