@@ -7,8 +7,8 @@ one cell, and under replace can leave it for another, so each of several cells g
 fitted to the data takes these shares as weights, and is calibrated for the whole question (``core.joint``). A statistic
 that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. Groups of records can touch
 several cells at once, so with several cells each promises groups what ``part_multiples`` says. δ goes, in the same
-proportions, to the statistics that need it. Every released cell then has at least the data set's least ε, and the question pays
-this much for each value whose noise is fitted to the data (``Plan.least_epsilon``).
+proportions, to the statistics that need it. Every released cell then has at least the data set's least ε, and the
+question pays this much for each value whose noise is fitted to the data (``Plan.least_epsilon``).
 """
 
 from __future__ import annotations
