@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 house = pytest.importorskip("bench.house", reason="a source distribution has no bench/")
@@ -11,6 +14,16 @@ def test_what_one_question_enters() -> None:
     files = house.files_entered_locally()
     assert {"party.py", "core/envelope.py", "core/sampling.py"} <= files
     assert not any(name.startswith(("server/", "cli/", "client/", "evaluation/")) for name in files)
+
+
+def test_the_walk_through_the_files_names_every_one_and_is_about_as_long() -> None:
+    root = Path(__file__).parent.parent
+    walk = (root / "docs" / "how-it-works.md").read_text().partition("## One question, file by file")[2]
+    told = {name: int(lines) for name, lines in re.findall(r"`([\w/]+\.py)`(?:\*\*)? (\d+)", walk)}
+    assert house.files_entered_locally() <= set(told)
+    for name, lines in told.items():
+        counted = len((root / "src" / "idios" / name).read_text().splitlines())
+        assert abs(counted - lines) <= max(15, counted // 5), f"{name} has {counted} lines by now"
 
 
 def test_the_table_has_a_row_for_every_measure() -> None:

@@ -17,7 +17,7 @@ from idios.core.domain import Domain
 from idios.core.envelope import Envelope
 from idios.core.guarantee import Guarantee, compose_parallel, split_between_parts
 from idios.core.joint import Component, calibrate_cells
-from idios.core.joint_loss import Selection, Split
+from idios.core.joint_loss import JointLoss, Split
 from idios.core.multiples import declare_multiples, limit_epsilon, part_multiples
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import (
@@ -294,7 +294,7 @@ class TestGroups:
         for records in some_tables(world, 50, [4, 5, 6]):
             asked, weights = some_question(Random(1), MONOTONE)
             cell = joint._Cell(components(world, records, 0, asked, weights, 0, group), declare_multiples(group), False)
-            simple = Selection(cell.moved, group, simple=True)
+            simple = JointLoss(cell.moved, group, simple=True)
             for i, d, e in product(range(1, group + 1), range(group + 1), range(group + 1)):
                 if max(d, e) <= i and d + e:
                     assert cell.selection.loss(d, e, i) <= simple.loss(d, e, i)

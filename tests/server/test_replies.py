@@ -11,8 +11,8 @@ from fastapi import Response
 from idios.codec import from_json, to_json
 from idios.model import AnswerPage
 from idios.server import schemas
+from idios.server.messages import STEP
 from idios.server.routes.controller import EntryPage
-from idios.server.schemas import STEP
 from tests.server.office import BY_REGION, MEDIAN, Office
 
 QUESTION = {"sql": BY_REGION, "epsilon": "0.5"}

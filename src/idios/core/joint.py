@@ -52,7 +52,7 @@ from numpy.typing import NDArray
 from idios.core.calibration import Added, Silent
 from idios.core.distributions import DiscreteLaplace
 from idios.core.exact import INFINITY
-from idios.core.joint_loss import Component, Moved, Selection
+from idios.core.joint_loss import Component, JointLoss, Moved
 from idios.core.multiples import check_multiples
 from idios.core.neighbours import Neighbours
 
@@ -128,7 +128,7 @@ class _Cell:
                 moved = Moved(component, envelope, component.weight / sensitivity)
                 self.moved.append(moved)
                 self.floor += moved.coefficient * component.floor
-        self.selection = Selection(self.moved, len(multiples), simple=simple)
+        self.selection = JointLoss(self.moved, len(multiples), simple=simple)
 
     @property
     def neighbours(self) -> Neighbours:

@@ -4,7 +4,7 @@ Notation. D is the data, n changed records drop ``d`` selected values and place 
 
     G(d, e, n) ≥ max over all data sets that n records reach with at most d drops and e places of Σ_j k_j·|Δ_j|,
 
-Δ_j the change of statistic j on its answer's grid. G never falls in d, e or n. ``Selection.loss`` computes it.
+Δ_j the change of statistic j on its answer's grid. G never falls in d, e or n. ``JointLoss.loss`` computes it.
 
 One changed record is one of: an addition (of which there are a in all), a removal (b), a replacement by a greater
 value (p) or by a lesser one (q). So n = a + b + p + q, d = b + p + q, e = a + p + q, and the selection has s + a − b
@@ -167,7 +167,7 @@ class Moved:
         return int(2 * value * statistic.resolution(self.component.fineness) + parts) // (2 * parts)
 
 
-class Selection:
+class JointLoss:
     """The components of one cell, and G for them out to ``distance`` changed records.
 
     ``simple`` asks for the bound Σ_j k_j·A_n alone, which is quick for large groups and many cells.

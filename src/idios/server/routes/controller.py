@@ -15,7 +15,7 @@ from fastapi import APIRouter, Path, Query, Response
 from idios.ledger import Entry, Role, TokenRow
 from idios.model import Balance
 from idios.server.auth import Controller
-from idios.server.schemas import (
+from idios.server.messages import (
     AmountBody,
     AnalystBody,
     QuestionBody,

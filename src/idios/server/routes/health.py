@@ -10,7 +10,7 @@ from fastapi import APIRouter, Response
 from idios.errors import DataChanged, LedgerError
 from idios.server.auth import Controller
 from idios.server.http_errors import Refused, to_problem
-from idios.server.schemas import document, document_errors, encode_reply
+from idios.server.messages import document, document_errors, encode_reply
 from idios.server.service import Served
 
 log = logging.getLogger("idios.server")

@@ -14,7 +14,7 @@ from idios.ledger import StoredAnswer
 from idios.model import Answer, AnswerPage, BalanceList, DatasetList, Holder, QuestionProgress, Quote
 from idios.server.auth import Caller
 from idios.server.http_errors import to_problem
-from idios.server.schemas import (
+from idios.server.messages import (
     QueryBody,
     QuestionBody,
     add_facts,
