@@ -180,7 +180,7 @@ def parse_statistic(written: str) -> Statistic:
     >>> parse_statistic("median").name, parse_statistic("kth_largest 2"), parse_statistic("trimmed_mean 0.05").p
     ('median', KthLargest(k=2), Fraction(1, 20))
     """
-    # Counts and categories are left out: every level protects them with the same noise.
+    # Counts and categories are left out: every level protects them with the same noise, but for groups that are flat.
     offered = {s.function: s for s in registry.STATISTICS if s.function and s.degree and not s.selects}
     name, *arguments = written.replace(":", " ").split() or [""]
     statistic = offered.get(name)
