@@ -14,11 +14,11 @@ import jsonschema_rs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from idios.ledger.values import RECORDS
 
 from idios.codec import Codec, canonical, from_json, json_field, json_schema, read_number, to_json
 from idios.errors import InvalidInput
 from idios.ledger.facts import Retired
+from idios.ledger.values import RECORDS
 
 
 class Colour(StrEnum):
