@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from idios.core import calibration
-from idios.core.envelope import Envelope
+from idios import release
+from idios.core import calibration, joint
 from idios.core.multiples import declare_multiples
 from idios.party import TrustedParty
 from idios.query import planner
@@ -158,8 +158,7 @@ def caught(notion: str = "add-remove", group: Any = FLAT) -> bool:
 
 @pytest.mark.parametrize("notion", ["replace", "add-remove"])
 def test_cells_that_are_flat_each_are_caught(monkeypatch: pytest.MonkeyPatch, notion: str) -> None:
-    monkeypatch.setattr(planner, "part_multiples", lambda multiples: multiples)
-    monkeypatch.setattr(calibration, "limit_epsilon", lambda epsilon, multiples: epsilon / 3)
+    monkeypatch.setattr(joint, "_factors", lambda cells, *_: [cell.alone() for cell in cells])
     assert caught(notion)
 
 
@@ -174,10 +173,10 @@ def test_a_count_with_the_noise_of_one_record_is_caught(monkeypatch: pytest.Monk
 
 
 def test_the_multiple_of_another_size_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Envelope.group_sensitivity
+    right = release.calibrate_cells
 
-    def shifted(envelope: Envelope, multiples: Sequence[Fraction], floor: Fraction) -> Fraction | float:
-        return right(envelope, [*multiples[1:], multiples[-1]], floor)
+    def shifted(cells: Any, epsilon: Fraction, multiples: Sequence[Fraction], check: Any) -> Any:
+        return right(cells, epsilon, [*multiples[1:], multiples[-1]], check)
 
-    monkeypatch.setattr(Envelope, "group_sensitivity", shifted)
+    monkeypatch.setattr(release, "calibrate_cells", shifted)
     assert caught(group=[1, "1.5", 4])
