@@ -165,8 +165,13 @@ class TrustedParty:
         configuration = read_configuration(path)
         ledger = Ledger.open(configuration.ledger_url, configuration.key_file)
         datasets = open_datasets(configuration.datasets.values(), ledger, progress, retired=retired)
-        warn_of_shared_sources(configuration, datasets, ledger)
-        return cls(datasets, ledger)
+        party = cls(datasets, ledger)
+        try:
+            warn_of_shared_sources(configuration, datasets, ledger)
+        except BaseException:
+            party.close()
+            raise
+        return party
 
     def close(self) -> None:
         """Close the data and the ledger."""
