@@ -10,7 +10,7 @@ from fastapi import Response
 
 from idios.codec import from_json, to_json
 from idios.model import AnswerPage
-from idios.server import schemas
+from idios.server import messages
 from idios.server.messages import STEP
 from idios.server.routes.controller import EntryPage
 from tests.server.office import BY_REGION, MEDIAN, Office
@@ -41,7 +41,7 @@ def test_what_can_be_long_is_written_in_a_thread(
             wrote.append(threading.get_ident())
             super().__init__(*given, **options)
 
-    monkeypatch.setattr(schemas, "Response", Noted)
+    monkeypatch.setattr(messages, "Response", Noted)
     loops: list[int] = []
     office.client.portal.call(lambda: loops.append(threading.get_ident()))  # type: ignore[union-attr]
     reply = office.call(method, path, who, json=body)
@@ -57,7 +57,7 @@ def test_a_page_of_long_answers_is_shorter_than_was_asked_for(office: Office, mo
     whole = office.call("GET", "/v1/answers", params={"limit": 500}).json()
     assert len(whole["answers"]) == 2 * STEP + 1
     assert whole["next"] is None
-    monkeypatch.setattr(schemas, "MOST", 10)
+    monkeypatch.setattr(messages, "MOST", 10)
     for path, who, key in (("/v1/answers", "ada", "answers"), ("/v1/ledger", "grace", "entries")):
         listed: list[int] = []
         following, pages = None, 0
