@@ -125,6 +125,7 @@ def _value(cell: Any, rows: Table, holds: Callable[[Record], bool]) -> Any:
     return TEXTBOOK[cell.statistic](sorted(x for x, g in rows if holds((x, g)) and name in (None, g)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", ["replace", "add-remove"])
 @pytest.mark.parametrize("group", GROUPS, ids=str)
 def test_no_group_loses_more_than_its_epsilon(group: Any, notion: str) -> None:

@@ -254,6 +254,7 @@ def _name(world: World) -> str:
     return ", ".join([t for t in told if t] + [f"group {world.group}", f"floor {world.floor}"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", [*WORLDS, *GROUPS], ids=_name)
 def test_no_table_nearby_loses_more_than_epsilon(world: World) -> None:
     tables, questions = (12, 8) if world.group == 1 else (4, 4)

@@ -41,6 +41,8 @@ from tests import oracle
 from tests.records import Asked, Records, World, table
 from tests.summaries import summarise
 
+pytestmark = pytest.mark.slow  # every test enumerates
+
 REPLACE, ADD_REMOVE = Neighbours.REPLACE, Neighbours.ADD_REMOVE
 ONE = (Fraction(1),)
 HALF, THIRD, QUARTER = Fraction(1, 2), Fraction(1, 3), Fraction(1, 4)
@@ -210,7 +212,6 @@ class TestAtDistanceOne:
         tables = some_tables(world, 120, [1, 2, 3, 4, 5, 6] if world.cells == 1 else [2, 3, 5, 7, 8])
         assert excess(world, tables, lambda r: some_question(r, ANY, world.columns), floors=(0, 0, 1)) <= 1
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("world", [*SINGLE, *COLUMNS, *GROUPED], ids=world_name)
     def test_no_neighbour_loses_more_than_epsilon_in_many_tables(self, world: World) -> None:
         tables = some_tables(world, 500, [1, 2, 3, 4, 5, 6] if world.cells == 1 else [2, 3, 5, 7, 8], seed=9)

@@ -11,6 +11,8 @@ from fastapi.routing import APIRoute
 from idios.server.question_queue import QuestionRequest, encode_record
 from tests.server.office import MEDIAN, Office
 
+pytestmark = pytest.mark.slow  # every route, and an office for each
+
 QUESTION = {"sql": MEDIAN, "epsilon": "0.1"}
 SECRET = {"sql": "SELECT MEDIAN(age) FROM patients", "epsilon": "0.1"}
 

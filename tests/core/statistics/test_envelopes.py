@@ -89,6 +89,7 @@ def test_at_least_twenty_thousand_tables() -> None:
     assert total >= 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("notion", "selection", "bounded"), SPACES)
 @pytest.mark.parametrize("statistic", EXAMPLES, ids=str)
 def test_envelopes_of_neighbours_are_nested(statistic: Statistic, notion: str, selection: bool, bounded: bool) -> None:

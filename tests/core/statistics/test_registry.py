@@ -217,6 +217,7 @@ def test_a_made_up_statistic_is_gone_again() -> None:
         party.query("SELECT LOW_MEDIAN(x) FROM numbers", epsilon=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("notion", "selection"), [("replace", False), ("replace", True), ("add-remove", False)])
 def test_a_made_up_statistic_passes_the_contract(notion: str, selection: bool) -> None:
     for bounded in (True, False):
