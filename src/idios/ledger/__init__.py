@@ -6,10 +6,10 @@ from idios.ledger.history import Spending, Step
 from idios.ledger.ledger import Ledger
 from idios.ledger.operational import RunningQuestion, RunningQuestions
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
-from idios.ledger.state import Role, TokenRow
+from idios.ledger.state import TokenRow
 from idios.ledger.tokens import Identity, IssuedToken
 from idios.ledger.verification import Verification
-from idios.model import Account, Balance
+from idios.model import Account, Balance, Role
 
 __all__ = [
     "Account",

@@ -25,10 +25,11 @@ from idios.ledger.chain import BEGINNING, START, Anchor, Entry, is_signed, read_
 from idios.ledger.database import Database
 from idios.ledger.facts import KINDS, Forfeited, Released, Reserved
 from idios.ledger.request import StoredAnswer
-from idios.ledger.state import FailureRow, PaymentRow, QuestionRow, Role, TokenRow
+from idios.ledger.state import FailureRow, PaymentRow, QuestionRow, TokenRow
 from idios.ledger.store import DatabaseRowStore
 from idios.ledger.tables import TABLES, VERIFY, entries, read_row
 from idios.ledger.values import LONGEST_TEXT, check_name, check_number
+from idios.model import Role
 
 LONGEST_PAGE = 1000
 """The most entries that a search lists."""

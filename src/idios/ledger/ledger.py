@@ -26,12 +26,12 @@ from idios.ledger.migrations import upgrade
 from idios.ledger.opening import OpenedLedger, open_existing, open_ledger
 from idios.ledger.operational import EndedSessions, RunningQuestions, check_idempotency_key, remember_key, was_used
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
-from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, Role, SomeRow, TokenRow
+from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, SomeRow, TokenRow
 from idios.ledger.store import Transactions
 from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate_secret, create_token, identify_token
 from idios.ledger.values import Clock, check_amount, check_name, check_optional_amount, check_text, system_clock
 from idios.ledger.verification import LedgerHealth, Verification, rebuild, verify
-from idios.model import Balance, ReleasedTable
+from idios.model import Balance, ReleasedTable, Role
 
 
 class Ledger:

@@ -9,7 +9,6 @@ facts are appended and recomputes them in memory when the chain is verified.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from fractions import Fraction
 from typing import ClassVar, Protocol, TypeVar
 
@@ -32,16 +31,9 @@ from idios.ledger.facts import (
     TokenRevoked,
     Withdrawn,
 )
-from idios.model import Account, Balance
+from idios.model import Account, Balance, Role
 
 ZERO = Fraction(0)
-
-
-class Role(StrEnum):
-    """The role of a token's holder."""
-
-    ANALYST = "analyst"
-    CONTROLLER = "controller"
 
 
 class DerivedRow:

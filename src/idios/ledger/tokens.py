@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 
 from idios.errors import InvalidInput, NotPermitted
 from idios.ledger.facts import ControllerTokenIssued, TokenIssued
-from idios.ledger.state import Role, RowStore, TokenRow
+from idios.ledger.state import RowStore, TokenRow
 from idios.ledger.values import check_name, format_time
+from idios.model import Role
 
 LIFETIME = timedelta(days=90)
 _NAME = 16

@@ -1,7 +1,15 @@
 """What travels: between party, ledger, server, client and command line, each defined once, to JSON and back."""
 
-from idios.model.answer import Answer, AnswerPage, QuestionProgress, QuestionRequest, ReleasedAnswer, ReleasedTable
-from idios.model.budget import Account, Balance, BalanceList, Holder, Quote
+from idios.model.answer import (
+    Answer,
+    AnswerPage,
+    QuestionProgress,
+    QuestionRequest,
+    QuestionState,
+    ReleasedAnswer,
+    ReleasedTable,
+)
+from idios.model.budget import Account, Balance, BalanceList, Holder, Quote, Role
 from idios.model.dataset_facts import ColumnFacts, DatasetFacts, DatasetList, FunctionFacts
 
 __all__ = [
@@ -17,7 +25,9 @@ __all__ = [
     "Holder",
     "QuestionProgress",
     "QuestionRequest",
+    "QuestionState",
     "Quote",
     "ReleasedAnswer",
     "ReleasedTable",
+    "Role",
 ]

@@ -10,6 +10,7 @@ import datetime
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
@@ -240,16 +241,24 @@ class QuestionRequest:
     split: Mapping[str, str] | None = None
 
 
+class QuestionState(StrEnum):
+    """The state of a question that outlasted its request."""
+
+    RUNNING = "running"
+    ANSWERED = "answered"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
 @dataclass(frozen=True, kw_only=True)
 class QuestionProgress:
     """The progress of a question that outlasted its request; step and share only where they may be told.
 
-    ``state`` is running, answered, cancelled or failed; ``answer`` is there once it is answered, ``error`` once it
-    failed.
+    ``answer`` is there once it is answered, ``error`` once it failed.
     """
 
     id: str
-    state: str
+    state: QuestionState
     step: str | None = None
     share: float | None = None
     elapsed: float

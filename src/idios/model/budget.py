@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
@@ -15,12 +16,19 @@ from idios.display import Listing, format_amount, format_cost, format_value
 from idios.errors import BudgetExceeded
 
 
+class Role(StrEnum):
+    """The role of a token's holder."""
+
+    ANALYST = "analyst"
+    CONTROLLER = "controller"
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
     """Who a token stands for: the name, and whether they are an analyst or a controller."""
 
     name: str
-    role: str
+    role: Role
 
 
 @dataclass(frozen=True, slots=True)

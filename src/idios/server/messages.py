@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, Literal, Protocol, TypeVar
@@ -46,11 +47,21 @@ _MEANING = {
 _ALWAYS = (400, 401, 403, 408, 413, 422, 429, 500, 503)
 
 
+class RequestPart(StrEnum):
+    """A part of a request."""
+
+    SQL = "sql"
+    BODY = "body"
+    QUERY = "query"
+    PATH = "path"
+    HEADER = "header"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ErrorPlace:
-    """The place in a request that is wrong; ``in`` is sql, body, query, path or header."""
+    """The place in a request that is wrong."""
 
-    part: str = json_field(key="in")
+    part: RequestPart = json_field(key="in")
     name: str | None
     line: int | None
     column: int | None

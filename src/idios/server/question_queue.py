@@ -35,7 +35,7 @@ from idios.core.exact import exact
 from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError
 from idios.ledger import Identity, RunningQuestion
 from idios.ledger.operational import LIVE
-from idios.model import Answer, QuestionProgress, QuestionRequest, Quote
+from idios.model import Answer, QuestionProgress, QuestionRequest, QuestionState, Quote
 from idios.party import Charged, Drawn, TrustedParty
 from idios.query.plan import Plan
 from idios.server.auth import caller_name, charged_analyst
@@ -288,7 +288,9 @@ class QuestionQueue:
         follower.add_done_callback(self._followers.discard)
         elapsed = round(asyncio.get_running_loop().time() - job.started, 1)
         step, share = (None, None) if job.first_release else (job.step, job.share)
-        return QuestionProgress(id=id, state="running", step=step, share=share, elapsed=elapsed, question=question)
+        return QuestionProgress(
+            id=id, state=QuestionState.RUNNING, step=step, share=share, elapsed=elapsed, question=question
+        )
 
     async def _report(self, id: str, task: asyncio.Task[Answer], job: _Job) -> None:
         """Report a question's progress with every heartbeat, and how it ended."""
@@ -328,7 +330,7 @@ class QuestionQueue:
             lost = (now - datetime.fromisoformat(row.heartbeat)).total_seconds() > LOST
             state = "failed" if lost else "running"
         question, _ = decode_record(row.request)
-        progress = QuestionProgress(id=row.id, state=state, elapsed=elapsed, question=question)
+        progress = QuestionProgress(id=row.id, state=QuestionState(state), elapsed=elapsed, question=question)
         if state == "running" and self._release.get(row.dataset, 0.0) == 0:
             return replace(progress, step=row.step, share=row.share)
         return progress

@@ -83,7 +83,7 @@ class TokenFacts:
 
     token: str
     holder: str
-    role: str
+    role: Role
     expires: str
     revoked: bool
 
@@ -104,7 +104,7 @@ class NewToken:
     token: str
     name: str
     holder: str
-    role: str
+    role: Role
     expires: str
 
 

@@ -44,7 +44,7 @@ Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="As given with th
 @router.get("/me", response_model=document(Holder), responses=document_errors(), summary="Who holds this token")
 def me(identity: Caller) -> Response:
     """The caller's name and role."""
-    return encode_reply(Holder(identity.name, identity.role.value))
+    return encode_reply(Holder(identity.name, identity.role))
 
 
 @router.get(
