@@ -281,6 +281,27 @@ class TestGroups:
         tables = some_tables(world, 4 if len(multiples) > 2 else 10, [3, 4] if len(multiples) > 2 else [3, 5, 6])
         assert excess(world, tables, lambda r: some_question(r, ANY), multiples, (0, 0, 1)) <= 1
 
+    @pytest.mark.parametrize("multiples", [ONE, *GROUPS], ids=lambda m: ",".join(map(str, m)))
+    @pytest.mark.parametrize("world", GROUPED, ids=world_name)
+    def test_no_group_loses_more_by_the_simple_bound(
+        self, world: World, multiples: tuple[Fraction, ...], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(joint, "MOST_CELL_WORK", 0)
+        tables = some_tables(world, 4 if len(multiples) > 2 else 10, [3, 4] if len(multiples) > 2 else [3, 5, 6])
+        assert excess(world, tables, lambda r: some_question(r, ANY), multiples, (0, 0, 1)) <= 1
+
+    @pytest.mark.parametrize("cells", [1, 40])
+    @pytest.mark.parametrize("group", [5, 12, 30, 100])
+    def test_the_work_of_a_large_group_is_bounded(
+        self, group: int, cells: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tried, right = [], joint_loss.Moved.step
+        monkeypatch.setattr(joint_loss.Moved, "step", lambda part, split: tried.append(1) or right(part, split))
+        summary = summarise(list(range(1000)), Median(), Domain(), Moves(REPLACE, 1000, 10**6), group)
+        components = [Component(Median(), summary, Fraction(1), Fraction(1), fineness=2)] * 30
+        calibrate_cells([components] * cells, Fraction(1), declare_multiples(group))
+        assert len(tried) <= 2 * joint.MOST_GROUP_WORK
+
     def test_the_bound_is_attained_at_the_distances_it_is_made_for(self) -> None:
         """Flat groups on a whole column: all i records go the same way, and nothing else does more."""
         world, multiples = World(REPLACE, (0, 9)), declare_multiples({"size": 2, "growth": "flat"})

@@ -1,6 +1,7 @@
 """Planning any text takes a bounded number of steps: counted as calls of functions, so that no clock decides."""
 
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -120,3 +121,12 @@ def test_weights_that_cannot_be_added_up_are_refused():
     awkward = {label: f"1/{10**90 + 2 * i + 1}" for i, label in enumerate(labels)}
     with pytest.raises(InvalidInput, match="short decimals"):
         make_plan(question, WIDE, 1000, awkward)
+
+
+@pytest.mark.parametrize("group", [1000, {"size": 1000, "growth": "flat"}])
+def test_a_large_group_costs_a_question_little(group):
+    """The promise to groups is a vector of a thousand numbers: it is made a few times a question, not per statistic."""
+    grouped = replace(WIDE, protection=Protection.declare("group", group=group))
+    question = read(f"SELECT {', '.join(f'MEDIAN(c{i:02})' for i in range(60))} FROM wide", {"wide": grouped})
+    with Calls(400_000):
+        make_plan(question, grouped, 1000)

@@ -51,6 +51,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 
 from idios.core.distributions import DiscreteLaplace, InverseSensitivity
 from idios.core.domain import Domain
@@ -131,6 +132,11 @@ class Protection:
             raise InvalidInput(f"floor must be at least 0, got {floor!r}")
         multiples = SINGLE if group is None else declare_multiples(group)
         return cls(named, multiples, share, least, whole(fineness, "fineness"), whole(width, "width"))
+
+    @cached_property
+    def differential_share(self) -> Fraction:
+        """The share of ε with which a mechanism that is differentially private keeps the promise to every group."""
+        return limit_epsilon(Fraction(1), self.multiples)
 
     @property
     def group(self) -> int:
@@ -233,7 +239,7 @@ def choose(
 
     ``whole`` says that the selection is the whole table by declaration.
     """
-    differential = limit_epsilon(epsilon, protection.multiples)
+    differential = epsilon * protection.differential_share
     if statistic.selects:
         return Choice(Method.EXPONENTIAL, 0, differential)
     any_size = Moves(neighbours, 1, None if whole else 0)  # only whether a sensitivity is known matters

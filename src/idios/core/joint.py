@@ -60,7 +60,10 @@ TAUS = 64
 FINEST = 1 << 40
 """Where there are several cells, losses and ρ are multiples of 1/FINEST, rounded up: quick, and of few digits."""
 MOST_WORK = 2_000_000
-"""How many splits of changes are tried in all cells together before the simple bound is used."""
+MOST_GROUP_WORK = 20_000
+MOST_CELL_WORK = 2_000
+"""How many splits of changes are tried before the simple bound is used: in all cells together, for single records and
+for groups, whose splits take longer; and in one cell, between two calls of ``check``."""
 
 Cost = dict[tuple[int, int], int]
 
@@ -87,7 +90,7 @@ def calibrate_cells(
     [['3', '2']]
     """
     check_multiples(multiples)
-    simple = math.comb(len(multiples) + 4, 4) * sum(map(len, cells)) > MOST_WORK
+    simple = _is_too_much(len(multiples), [len(components) for components in cells])
     parts = []
     for components in cells:
         if check is not None:
@@ -96,11 +99,20 @@ def calibrate_cells(
     active = [part for part in parts if part.moved]
     if len(active) == 1:
         factors = [max(part.alone() for part in active)]
+    elif simple:
+        factors = [part.divide() for part in active]
     else:
         factors = _factors(active, multiples, check)
     for part, factor in zip(active, factors, strict=True):
         part.factor = factor
     return [part.calibrate(epsilon) for part in parts]
+
+
+def _is_too_much(group: int, sizes: Sequence[int]) -> bool:
+    """Whether all splits are too many to try; public facts alone."""
+    splits = math.comb(group + 4, 4)
+    most = MOST_WORK if group == 1 else MOST_GROUP_WORK
+    return splits * sum(sizes) > most or splits * max(sizes, default=0) > MOST_CELL_WORK
 
 
 class _Cell:
@@ -141,6 +153,18 @@ class _Cell:
     def alone(self) -> Fraction:
         """ρ where no other cell is answered."""
         return min(Fraction(1), max(self.loss(i, i, i) / m for i, m in enumerate(self.multiples, start=1)))
+
+    def divide(self) -> Fraction:
+        """ρ_c at τ = ½ by the simple bound, where G(d, e, i) follows from n = min(i, d + e) alone.
+
+        (τ·d + (1−τ)·e) is then at least n/2, so that the greatest of 2·(i/m_i)·G(n)/(W·n) over n ≤ i will do.
+        """
+        touched = 2 if self.neighbours is Neighbours.REPLACE else 1
+        rate = worst = Fraction(0)
+        for n in range(len(self.multiples), 0, -1):
+            rate = max(rate, n / self.multiples[n - 1])
+            worst = max(worst, rate * self.loss(n, 0, n) / n)
+        return touched * worst
 
     def costs(self) -> Cost:
         """By (d, e) the greatest (i/m_i)·G(d, e, i)/W, in steps of 1/FINEST."""

@@ -163,7 +163,8 @@ def _aggregates(
     for target, whole_epsilon, whole_delta in zip(targets, epsilons, deltas, strict=True):
         epsilon, delta = (split_between_parts(part, dataset.neighbours, cells) for part in (whole_epsilon, whole_delta))
         if epsilon:
-            choice = _choice(target, dataset, replace(protection, delta=delta), epsilon)
+            own = protection if delta == protection.delta else replace(protection, delta=delta)
+            choice = _choice(target, dataset, own, epsilon)
         else:
             choice = Choice(Method.EXACT, 0, epsilon)
         aggregates.append(
@@ -226,17 +227,26 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
 
 def _guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) -> Guarantee:
     """What the whole answer promises: sequential composition over the statistics of a cell, parallel over the cells."""
-    cell = compose_sequential(_promise(aggregate, dataset) for aggregate in aggregates)
+    # what adds up to one promise is added first: the promise to groups is a long vector
+    fitted = [aggregate for aggregate in aggregates if aggregate.fitted]
+    others = [aggregate for aggregate in aggregates if not aggregate.fitted]
+    cell = compose_sequential(_promise(part, dataset) for part in (fitted, others) if part)
     together = cell if cells == 1 else compose_parallel([cell] * cells)
     return round_up(together, dataset.protection.multiples)
 
 
-def _promise(aggregate: Aggregate, dataset: Dataset) -> Guarantee:
-    """Noise at the local sensitivity promises what the level does; every other mechanism is differentially private."""
-    choice, level, neighbours = aggregate.choice, dataset.protection.level, dataset.neighbours
-    if aggregate.fitted and level is Level.GROUP:
-        return Guarantee.for_groups([multiple * choice.epsilon for multiple in choice.multiples], neighbours)
-    return Guarantee(level if aggregate.fitted else Level.DIFFERENTIAL, choice.epsilon, neighbours, aggregate.delta)
+def _promise(aggregates: Sequence[Aggregate], dataset: Dataset) -> Guarantee:
+    """What the aggregates of a cell promise that are all fitted, or all not.
+
+    Noise at the local sensitivity promises what the level does; every other mechanism is differentially private.
+    """
+    level, neighbours = dataset.protection.level, dataset.neighbours
+    epsilon = sum((aggregate.choice.epsilon for aggregate in aggregates), Fraction(0))
+    delta = sum((aggregate.delta for aggregate in aggregates), Fraction(0))
+    first = aggregates[0]
+    if first.fitted and level is Level.GROUP:
+        return Guarantee.for_groups([multiple * epsilon for multiple in first.choice.multiples], neighbours)
+    return Guarantee(level if first.fitted else Level.DIFFERENTIAL, epsilon, neighbours, delta)
 
 
 def _outputs(question: Question, groups: Sequence[Group], same: Sequence[int]) -> tuple[Output, ...]:
