@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from idios.core import sampling
-from idios.core.sampling import SeededSource, Source, discrete_laplace
+from idios.core.sampling import SeededSource, Source, discrete_laplace, geometric
 from idios.errors import InvalidInput
 from tests.randomness import FALSE_ALARM, Scripted, chi_square, more, words
 
@@ -285,3 +285,28 @@ def test_illegal_scales_are_refused(scale: object) -> None:
 def test_illegal_sizes_are_refused(size: object) -> None:
     with pytest.raises(InvalidInput, match="size must be"):
         discrete_laplace(1, size)  # type: ignore[call-overload]
+
+
+# ------------------------------------------------------------------------------------------------- geometric
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(1, 2), Fraction(3)], ids=str)
+def test_geometric_noise_has_its_distribution(rate: Fraction) -> None:
+    a, n = math.exp(-rate), 50_000
+    drawn = geometric(rate, n)
+    cells = math.ceil(10 / rate)
+    observed = np.bincount(np.minimum(drawn, cells), minlength=cells + 1)
+    expected = n * np.append((1 - a) * a ** np.arange(cells), a**cells)
+    assert chi_square(observed, expected) > FALSE_ALARM
+    assert chi_square(np.roll(observed, 1), expected) < FALSE_ALARM
+
+
+def test_one_geometric_number_or_many() -> None:
+    assert geometric("1/3", source=SeededSource(4)) == geometric(Fraction(1, 3), 1, SeededSource(4))[0]
+    assert len(geometric(1, 0)) == 0
+    assert geometric(10**6) == 0
+    assert geometric(Fraction(1, 10**40), source=SeededSource(1)) > 10**30
+    for rate in (0, -1, "wide", math.inf):
+        with pytest.raises(InvalidInput, match="rate must be"):
+            geometric(rate)
