@@ -107,9 +107,8 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
     protection = Protection.declare(
         table.get("protection", "individual"),
         group=table.get("group"),
-        delta=table.get("delta"),
         floor=table.get("floor"),
-        **{key: table[key] for key in ("fineness", "width") if key in table},
+        **{key: table[key] for key in ("fineness",) if key in table},
     )
     dataset = Dataset(
         name=name,
@@ -134,7 +133,7 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
 
 
 def _read_delta_budget(table: Mapping[str, Any], protection: Protection) -> Fraction:
-    default = protection.delta * DELTA_QUESTIONS
+    default = Fraction(0)
     budget = exact(table["delta_budget"], "delta_budget") if "delta_budget" in table else default
     return min(budget, Fraction(1))
 

@@ -97,14 +97,14 @@ class Requirements:
 
     def moves(self, aggregate: Aggregate, size: int) -> Moves:
         """What changed records can do to a selection of that size."""
-        neighbours = self.plan.dataset.neighbours
+        neighbours = aggregate.neighbours
         if aggregate.whole or neighbours is Neighbours.ADD_REMOVE:
             return Moves(neighbours, size)
         return Moves(neighbours, size, max(0, self.rows - size))
 
     def runs(self, aggregate: Aggregate, size: int) -> list[Run]:
         """The ranks that an aggregate reads of ``size`` values, as far as they exist."""
-        runs = aggregate.statistic.ranks(self.moves(aggregate, size), aggregate.choice.distance)
+        runs = aggregate.reading.ranks(self.moves(aggregate, size), aggregate.choice.distance)
         inside = ((max(first, 1), min(last, size)) for first, last in runs)
         return [(first, last) for first, last in inside if first <= last]
 

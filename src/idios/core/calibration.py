@@ -7,8 +7,7 @@ individual     discrete Laplace of scale max(LS, floor)/ε                     �
 group          discrete Laplace of scale max_i max(A_i, floor)/(m_i·ε)        (m_1·ε, …, m_g·ε)-gDP
                where GS is known and small, of scale max_i(i/m_i)·GS/ε        the same, whatever the data
 differential   discrete Laplace of scale GS/ε where GS is known and small     ε-DP
-               the inverse-sensitivity mechanism on a declared range          ε-DP
-               without bounds, the same with a private refusal                (ε, δ)-DP
+               the inverse-sensitivity mechanism elsewhere                    ε-DP
 any            one category drawn by the counts (``Statistic.selects``)       ε-DP
 
 The multiples m_1 ≤ … ≤ m_g of ε are declared with the group: 1, 2, …, g unless said otherwise, and flat (1, …, 1) for
@@ -18,45 +17,28 @@ a household that is protected like one record. A mechanism that is ε′-DP prot
 Several numbers of one question whose noise is fitted to the data are calibrated together (``joint``); here is one
 statistic by itself.
 
-The one with a refusal needs a proof. Let B_i = hi_i − lo_i + 1 be the number of grid points within i changes, W, J and
-δ public constants, q = e^{−ε/2}, C ≥ (W/δ)·max(1+q, 1/q), and b = max{j ≤ J : B_j ≤ W}, or −1 if there is none. Draw a
-point t with weight w(t) = q^{u(t)} among S = {t : u(t) ≤ b}, or refuse with weight C·q^b; if b = −1 refuse.
-
-Theorem. For every ordered pair of neighbours D, D′, each calibrated on itself, Σ_s max(0, P(s) − e^ε·P′(s)) ≤ δ.
-
-Let primes denote D′, and N the sum of all weights at D.
-
-1. Envelopes are nested, so |u − u′| ≤ 1 at every point, B_i(D′) ≤ B_{i+1}(D), and hence |b − b′| ≤ 1. (B grows with i,
-   and is infinite from the distance on at which the statistic can be undefined, as its range is here.)
-2. On outcomes possible at both, w ≤ w′/q: for a point by 1., for the refusal since b ≥ b′ − 1.
-3. N′ = Σ_{S′} q^{u′} + C·q^{b′} ≤ (1/q)·(Σ_{S′} q^u + C·q^b) ≤ (1/q)·(N + Σ_{S′∖S} q^u) =: (N/q)·(1 + X).
-4. So where both are possible P = w/N ≤ (w′/q)/N = P′·N′/(q·N) ≤ e^ε·(1 + X)·P′, which makes P − e^ε·P′ at most
-   P·X/(1+X). With Y the mass that P gives to what D′ cannot answer, the sum in the theorem is at most X + Y.
-5. A point of S′∖S has b < u ≤ u′+1 ≤ b′+1; one of S∖S′ has b′ ≤ u′−1 ≤ u ≤ b. Both sets have at most W points, so
-       b′ = b+1:  X ≤ W·q^{b+1}/N,  Y = 0
-       b′ = b:    X ≤ W·q^{b+1}/N,  Y ≤ W·q^b/N
-       b′ = b−1:  X = 0,            Y ≤ W·q^{b−1}/N
-   and as N ≥ C·q^b, always X + Y ≤ (W/C)·max(1+q, 1/q) ≤ δ.
-6. If b′ = −1 < b then b = 0, and D releases with probability at most W/(W+C) ≤ δ, while its refusal is no likelier
-   than that of D′. If b = −1 < b′ then b′ = 0 and D′ refuses with probability at least 1 − W/C, so that
-   1 − e^ε·P′(refusal) ≤ W/C ≤ δ. ∎
-
-It needs envelopes that are nested *as computed*, which the contract tests of the statistics check, and W, J, C that
-depend on nothing secret.
+The inverse-sensitivity mechanism has its proof in ``distributions/inverse_sensitivity``. Its balls are the envelope of
+the column without its declared bounds, b the last distance (up to a public J) at which that is finite: with the bounds
+it would never be infinite, and a handful of records in a wide range would be answered from nowhere. Envelopes are
+nested, also where the range is infinite from the distance on at which the statistic can be undefined, so |b − b′| ≤ 1.
+A statistic that is never finite without bounds, such as a variance, takes the envelope within them. It needs envelopes
+that are nested *as computed*, which the contract tests of the statistics check, and π, J and R that depend on nothing
+secret.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
+from idios.core.base_measure import BaseMeasure
 from idios.core.distributions import DiscreteLaplace, InverseSensitivity
-from idios.core.domain import Domain
-from idios.core.envelope import Envelope
-from idios.core.exact import INFINITY, exact, exp_minus, minus, whole
+from idios.core.domain import LIMIT, Domain
+from idios.core.exact import exact, text, whole
 from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import Source, weighted_index
@@ -64,11 +46,12 @@ from idios.core.statistics.base import FINENESS, Statistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
 
-WIDTH = 10**12
-"""W of the bounds-free mechanism unless declared: generous, it enters as a logarithm."""
-
-
-LEAST_DELTA = Fraction(1, 10**100)
+REFUSAL = 1000
+"""R of the inverse-sensitivity mechanism, for each cell: an answer out of reach is less likely than 1 in R."""
+NEGLIGIBLE = 14
+"""−ln of what may be cut off at the largest distance: a millionth."""
+HOPELESS = 3
+"""Of a refusal with odds of at least e to this, 20 to 1, a question need not be asked."""
 
 
 class Level(StrEnum):
@@ -85,15 +68,13 @@ class Protection:
 
     ``multiples`` has one number for each size of group: i records are protected with m_i·ε. ``floor`` is in units of
     each statistic's own (``find_floor``), 0 is the paper to the letter. ``fineness`` is how many steps of the fine grid
-    make one of the column, ``width`` the W of the bounds-free mechanism in steps of the column.
+    make one of the column, for averages.
     """
 
     level: Level = Level.INDIVIDUAL
     multiples: Multiples = SINGLE
-    delta: Fraction = Fraction(0)
     floor: Fraction = Fraction(1)
     fineness: int = FINENESS
-    width: int = WIDTH
 
     def __post_init__(self) -> None:
         check_multiples(self.multiples)
@@ -106,10 +87,8 @@ class Protection:
         level: str = "individual",
         *,
         group: object = None,
-        delta: object = None,
         floor: object = None,
         fineness: object = FINENESS,
-        width: object = WIDTH,
     ) -> Protection:
         """Read what was written; what does not belong to the level is refused, not ignored."""
         try:
@@ -122,16 +101,11 @@ class Protection:
                 if group is None
                 else f'group = {group!r} belongs to protection = "group" only'
             )
-        if delta is not None and named is not Level.DIFFERENTIAL:
-            raise InvalidInput(f'delta = {delta!r} belongs to protection = "differential" only')
-        share = Fraction(0) if delta is None else exact(delta, "delta")
-        if delta is not None and not LEAST_DELTA <= share < 1:
-            raise InvalidInput(f"delta must be greater than 0 (at least 1e-100) and less than 1, got {delta!r}")
         least = Fraction(1) if floor is None else exact(floor, "floor")
         if least < 0:
             raise InvalidInput(f"floor must be at least 0, got {floor!r}")
         multiples = SINGLE if group is None else declare_multiples(group)
-        return cls(named, multiples, share, least, whole(fineness, "fineness"), whole(width, "width"))
+        return cls(named, multiples, least, whole(fineness, "fineness"))
 
     @cached_property
     def differential_share(self) -> Fraction:
@@ -151,7 +125,6 @@ class Method(StrEnum):
     GLOBAL = "global sensitivity"
     LOCAL = "local sensitivity"
     INVERSE = "inverse sensitivity"
-    REFUSING = "inverse sensitivity with refusal"
     EXPONENTIAL = "exponential mechanism"
 
 
@@ -160,14 +133,15 @@ class Choice:
     """The mechanism that answers one statistic, and how far its envelope must be known.
 
     ``epsilon`` is that of the mechanism: with LOCAL, i records are protected with ``multiples[i − 1]`` times as much;
-    with every other method it is what one record is protected with, whatever the data.
+    with every other method it is what one record is protected with, whatever the data. ``refusal`` is R, the weight of
+    no answer.
     """
 
     method: Method
     distance: int
     epsilon: Fraction
-    delta: Fraction = Fraction(0)
     multiples: Multiples = SINGLE
+    refusal: int = 0
 
 
 @dataclass(frozen=True)
@@ -234,10 +208,14 @@ def choose(
     whole: bool,
     protection: Protection,
     epsilon: Fraction,
+    *,
+    cells: int = 1,
+    size: int | None = None,
 ) -> Choice:
     """Pick the mechanism from public facts, or say why there is none.
 
-    ``whole`` says that the selection is the whole table by declaration.
+    ``whole`` says that the selection is the whole table by declaration, ``size`` how many records that has if it is
+    public; ``cells`` is how many answers like this one the question releases.
     """
     differential = epsilon * protection.differential_share
     if statistic.selects:
@@ -256,18 +234,7 @@ def choose(
         return Choice(Method.GLOBAL, 1, epsilon)
     if not statistic.nested:
         raise Unanswerable(f'{statistic.name} cannot be answered at protection = "differential"')
-    low, high = statistic.range(domain)
-    if minus(high, low) < INFINITY:
-        points = statistic.place(high, protection.fineness) - statistic.place(low, protection.fineness) + 1
-        return Choice(Method.INVERSE, _find_distance(int(points), epsilon), epsilon)
-    if missing := statistic.missing_bound(domain, 1):
-        raise Unanswerable(_explain_missing(statistic, missing, 1))
-    if not protection.delta:
-        raise Unanswerable(
-            f"{statistic.name} of a column without bounds needs a declared delta at protection = "
-            '"differential"; declare bounds or delta'
-        )
-    return _choose_refusing(statistic, domain, protection, epsilon)
+    return _choose_inverse(statistic, domain, protection, epsilon, REFUSAL * cells, size if whole else None)
 
 
 def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection: Protection) -> Mechanism:
@@ -275,12 +242,9 @@ def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection
     if choice.method is Method.EXPONENTIAL:
         rate = statistic.rate(choice.epsilon, summary.moves.neighbours)
         return ExponentialMechanism(int(summary.domain.low), statistic.behind(summary), rate)
-    envelope = statistic.envelope(summary, choice.distance, protection.fineness)
     if choice.method is Method.INVERSE:
-        low, high = (int(statistic.place(end, protection.fineness)) for end in statistic.range(summary.domain))
-        return InverseSensitivity(envelope, choice.epsilon, low, high)
-    if choice.method is Method.REFUSING:
-        return _calibrate_refusing(envelope, statistic, choice, protection)
+        return _calibrate_inverse(choice, statistic, summary, protection)
+    envelope = statistic.envelope(summary, choice.distance, protection.fineness)
     if envelope.value is None:
         return Silent()
     if choice.method is Method.EXACT:
@@ -321,53 +285,92 @@ def find_floor(statistic: Statistic, protection: Protection) -> Fraction:
     return protection.floor * unit
 
 
-def _find_distance(points: int, epsilon: Fraction) -> int:
-    """K = ⌈(2/ε)·ln(10⁶·points)⌉: all points further away weigh less than 10⁻⁶ of one at distance 0."""
-    return math.ceil(2 / epsilon * Fraction(math.log(10**6 * points)))
+def _choose_inverse(
+    statistic: Statistic, domain: Domain, protection: Protection, epsilon: Fraction, refusal: int, size: int | None
+) -> Choice:
+    """J = ⌈(2/ε)·(ln R + ln 1/π_min + 14)⌉: data that survives so many changes is hardly ever refused."""
+    if statistic.missing_bound(Domain(domain.step), 1) is None:
+        enough = _find_enough(refusal, epsilon)
+        if missing := statistic.missing_bound(Domain(domain.step), enough):
+            raise Unanswerable(_explain_missing(statistic, missing, enough))
+        if size is not None:
+            _refuse_hopeless(statistic, size, refusal, epsilon)
+    elif missing := statistic.missing_bound(domain, 1):
+        raise Unanswerable(_explain_missing(statistic, missing, 1))
+    least = make_measure(statistic, domain, protection.fineness).least
+    distance = math.ceil(2 / epsilon * Fraction(math.log(refusal) - math.log(least) + NEGLIGIBLE))
+    return Choice(Method.INVERSE, distance, epsilon, refusal=refusal)
 
 
-def _choose_refusing(statistic: Statistic, domain: Domain, protection: Protection, epsilon: Fraction) -> Choice:
-    """J = ⌈(2/ε)·ln(10⁶·C)⌉: data that survives so many changes is refused once in a million."""
-    delta = protection.delta
-    weight = _compute_refusal_weight(statistic, protection, epsilon, delta)
-    distance = math.ceil(2 / epsilon * Fraction(math.log(10**6 * weight)))
-    # Within b changes at most W points can be drawn, so a refusal has odds of at least C·q^b/W ≥ q^b/δ.
-    hopeful = math.ceil(2 / epsilon * Fraction(-math.log(delta)))
-    if missing := statistic.missing_bound(domain, hopeful):
-        raise Unanswerable(_explain_missing(statistic, missing, hopeful))
-    return Choice(Method.REFUSING, distance, epsilon, delta)
+def _find_enough(refusal: int, epsilon: Fraction) -> int:
+    """How many changed records data of any usual shape must survive in order to be answered."""
+    return math.ceil(2 / epsilon * Fraction(math.log(refusal) + NEGLIGIBLE))
 
 
-def _compute_refusal_weight(statistic: Statistic, protection: Protection, epsilon: Fraction, delta: Fraction) -> int:
-    """C = ⌈(W/δ)·max(1+q, 1/q)⌉, rounded up with certainty; a greater C is as good."""
-    bits = 64
-    q_low, q_high = exp_minus(epsilon / 2, bits)
-    while q_low == 0:
-        bits *= 2
-        q_low, q_high = exp_minus(epsilon / 2, bits)
-    factor = max(1 + Fraction(q_high, 1 << bits), Fraction(1 << bits, q_low))
-    return math.ceil(_compute_width(statistic, protection) / delta * factor)
+def _refuse_hopeless(statistic: Statistic, size: int, refusal: int, epsilon: Fraction) -> None:
+    """Refuse what would be refused anyway: all answers together have at most the weight 1, a refusal has R·q^b."""
+    survived = _count_survived(statistic, size)
+    if math.log(refusal) - float(epsilon / 2) * survived < HOPELESS:
+        return
+    needed = find_needed_size(statistic, refusal, epsilon)
+    instead = f"ask about at least {needed:,} records"
+    if survived:
+        least = Fraction(math.ceil(20 * (math.log(refusal) + NEGLIGIBLE) / survived), 10)
+        instead += f", or with epsilon = {text(least)} or more"
+    raise Unanswerable(
+        f"{statistic.name} of {size:,} records would be NULL nearly always, as {survived + 1:,} changed records could "
+        f"move it anywhere: {instead}"
+    )
 
 
-def _compute_width(statistic: Statistic, protection: Protection) -> int:
-    """W in steps of the answer's grid."""
-    return protection.width * statistic.resolution(protection.fineness)
+def find_needed_size(statistic: Statistic, refusal: int, epsilon: Fraction) -> int:
+    """About how many records must be selected so that an answer is likely."""
+    enough = _find_enough(refusal, epsilon)
+    size = 1
+    while _count_survived(statistic, size) < enough:
+        size *= 2
+    return bisect_left(range(size), enough, key=lambda n: _count_survived(statistic, n))
 
 
-def _calibrate_refusing(
-    envelope: Envelope, statistic: Statistic, choice: Choice, protection: Protection
-) -> InverseSensitivity | Silent:
-    width = _compute_width(statistic, protection)
-    survived = -1
-    for i, (low, high) in enumerate(zip(envelope.lows, envelope.highs, strict=True)):
-        if not minus(high, low) < width:
+def _count_survived(statistic: Statistic, size: int) -> int:
+    """How many of ``size`` records can be replaced before the statistic without bounds could be anything."""
+
+    def lost(distance: int) -> bool:
+        runs = statistic.ranks(Moves(Neighbours.REPLACE, size), distance)
+        return any(first < 1 or last > size for first, last in runs)
+
+    return max(0, bisect_left(range(size + 1), True, key=lost) - 1)
+
+
+@lru_cache(maxsize=256)
+def make_measure(statistic: Statistic, domain: Domain, fineness: int) -> BaseMeasure:
+    """The base measure on the grid of a statistic's answers."""
+    resolution = statistic.resolution(fineness)
+    centre = domain.centre * resolution if statistic.equivariant else 0
+    low, high = (statistic.place(end, fineness) for end in statistic.range(domain))
+    return BaseMeasure(
+        centre,
+        (2 * LIMIT * resolution).bit_length(),
+        None if isinstance(low, float) else low,
+        None if isinstance(high, float) else high,
+    )
+
+
+def _calibrate_inverse(
+    choice: Choice, statistic: Statistic, summary: Summary, protection: Protection
+) -> InverseSensitivity:
+    unbounded = Domain(summary.domain.step)
+    if statistic.missing_bound(unbounded, 1) is None:
+        envelope = statistic.envelope(replace(summary, domain=unbounded), choice.distance, protection.fineness)
+    else:
+        envelope = statistic.envelope(summary, choice.distance, protection.fineness)
+    balls: list[tuple[int, int]] = []
+    for low, high in zip(envelope.lows, envelope.highs, strict=True):
+        if isinstance(low, float) or isinstance(high, float):
             break
-        survived = i
-    if survived < 0:
-        return Silent()
-    ball = Envelope(envelope.value, envelope.lows[: survived + 1], envelope.highs[: survived + 1])
-    weight = _compute_refusal_weight(statistic, protection, choice.epsilon, choice.delta)
-    return InverseSensitivity(ball, choice.epsilon, refusal=weight)
+        balls.append((low, high))
+    measure = make_measure(statistic, summary.domain, protection.fineness)
+    return InverseSensitivity(tuple(balls), choice.epsilon, measure, choice.refusal)
 
 
 def _explain_missing(statistic: Statistic, missing: str, distance: int) -> str:

@@ -62,6 +62,8 @@ def default_step(kind: Kind, decimals: int = 0) -> Fraction:
 class Domain:
     """A grid and its bounds, both in whole steps; a bound that is None is unknown.
 
+    ``centre`` is a public guess of where the values lie.
+
     >>> cents = Domain.declare(step="0.01", bounds=(0, 100))
     >>> cents.lower, cents.upper, cents.read("12.345")
     (0, 10000, 1235)
@@ -70,6 +72,7 @@ class Domain:
     step: Fraction = Fraction(1)
     lower: int | None = None
     upper: int | None = None
+    centre: int = 0
 
     def __post_init__(self) -> None:
         if self.step <= 0:
@@ -139,7 +142,7 @@ class Domain:
         upper = self.upper if high is None else high if self.upper is None else min(self.upper, high)
         if lower is not None and upper is not None and lower > upper:
             return None
-        return Domain(self.step, lower, upper)
+        return Domain(self.step, lower, upper, self.centre)
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,6 @@ def normal_form(
                 _group_form(protection.multiples),
                 text(protection.floor),
                 protection.fineness,
-                protection.width,
             ],
             "columns": {name: _column_form(dataset.columns[name]) for name in sorted(columns)},
             "groups": [[groups[i].column, partition_selection(groups[i], selection)] for i in kept],
@@ -79,7 +78,6 @@ def normal_form(
                     *_statistic_form(aggregate.statistic, aggregate.column),
                     places[own.text],
                     text(aggregate.epsilon),
-                    text(aggregate.delta),
                 ]
                 for own, aggregate in released
             ],

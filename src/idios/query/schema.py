@@ -45,7 +45,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Everything public about a data set."""
+    """Everything public about a data set; ``size`` is the number of its records where that is public."""
 
     name: str
     columns: Mapping[str, Column]
@@ -55,6 +55,7 @@ class Dataset:
     max_groups: int = 1000
     parameters: Parameters = field(default_factory=Parameters)
     version: str = ""
+    size: int | None = None
 
     def __post_init__(self) -> None:
         if not self.columns:

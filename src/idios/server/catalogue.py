@@ -92,7 +92,7 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
         level=protection.level.value,
         group=protection.group,
         multiples=None if multiples == linear_multiples(len(multiples)) else multiples,
-        delta=protection.delta,
+        delta=Fraction(0),
         analysts_trusted=declared.analysts_trusted,
         min_epsilon=dataset.min_epsilon,
         max_groups=dataset.max_groups,
