@@ -2,8 +2,8 @@
 
 Dyadic shells around a public centre c: the shell {c}, and 2^(k−1) ≤ |t − c| < 2^k for k = 1..K. All shells have the
 same mass, which is spread evenly inside. So a point at a distance of some 2^k has a mass of about 2^(−k)/(K+1): the
-centre is a guess, and a wrong guess costs a logarithm. Between two bounds half of the mass is that of the shells, cut to
-the bounds and not renormalised, and half is even: a bound that is far too wide costs a factor of 2.
+centre is a guess, and a wrong guess costs a logarithm. Between two bounds half of the mass is that of the shells, cut
+to the bounds and not renormalised, and half is even: a bound that is far too wide costs a factor of 2.
 
 Masses are whole numbers over a common denominator.
 """

@@ -16,42 +16,34 @@ a household that is protected like one record. A mechanism that is ε′-DP prot
 
 Several numbers of one question whose noise is fitted to the data are calibrated together (``joint``); here is one
 statistic by itself.
-
-The inverse-sensitivity mechanism has its proof in ``distributions/inverse_sensitivity``. Its balls are the envelope of
-the column without its declared bounds, b the last distance (up to a public J) at which that is finite: with the bounds
-it would never be infinite, and a handful of records in a wide range would be answered from nowhere. Envelopes are
-nested, also where the range is infinite from the distance on at which the statistic can be undefined, so |b − b′| ≤ 1.
-A statistic that is never finite without bounds, such as a variance, takes the envelope within them. It needs envelopes
-that are nested *as computed*, which the contract tests of the statistics check, and π, J and R that depend on nothing
-secret.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 
-from idios.core.base_measure import BaseMeasure
 from idios.core.distributions import DiscreteLaplace, InverseSensitivity
-from idios.core.domain import LIMIT, Domain
-from idios.core.exact import exact, text, whole
+from idios.core.domain import Domain
+from idios.core.exact import exact, whole
+from idios.core.inverse import (
+    REFUSAL,
+    find_balls,
+    find_enough,
+    find_largest_distance,
+    find_missing_bound,
+    make_measure,
+    refuse_hopeless,
+)
 from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import Source, weighted_index
 from idios.core.statistics.base import FINENESS, Statistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
-
-REFUSAL = 1000
-"""R of the inverse-sensitivity mechanism, for each cell: an answer out of reach is less likely than 1 in R."""
-NEGLIGIBLE = 14
-"""−ln of what may be cut off at the largest distance: a millionth."""
-HOPELESS = 3
-"""Of a refusal with odds of at least e to this, 20 to 1, a question need not be asked."""
 
 
 class Level(StrEnum):
@@ -234,7 +226,13 @@ def choose(
         return Choice(Method.GLOBAL, 1, epsilon)
     if not statistic.nested:
         raise Unanswerable(f'{statistic.name} cannot be answered at protection = "differential"')
-    return _choose_inverse(statistic, domain, protection, epsilon, REFUSAL * cells, size if whole else None)
+    refusal = REFUSAL * cells
+    if missing := find_missing_bound(statistic, domain, epsilon, refusal):
+        raise Unanswerable(_explain_missing(statistic, missing, find_enough(epsilon, refusal)))
+    if whole and size is not None:
+        refuse_hopeless(statistic, size, epsilon, refusal)
+    distance = find_largest_distance(make_measure(statistic, domain, protection.fineness), epsilon, refusal)
+    return Choice(Method.INVERSE, distance, epsilon, refusal=refusal)
 
 
 def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection: Protection) -> Mechanism:
@@ -243,7 +241,9 @@ def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection
         rate = statistic.rate(choice.epsilon, summary.moves.neighbours)
         return ExponentialMechanism(int(summary.domain.low), statistic.behind(summary), rate)
     if choice.method is Method.INVERSE:
-        return _calibrate_inverse(choice, statistic, summary, protection)
+        balls = find_balls(statistic, summary, choice.distance, protection.fineness)
+        measure = make_measure(statistic, summary.domain, protection.fineness)
+        return InverseSensitivity(balls, choice.epsilon, measure, choice.refusal)
     envelope = statistic.envelope(summary, choice.distance, protection.fineness)
     if envelope.value is None:
         return Silent()
@@ -283,94 +283,6 @@ def find_floor(statistic: Statistic, protection: Protection) -> Fraction:
     """
     unit = statistic.resolution(protection.fineness) if statistic.coarse_floor else 1
     return protection.floor * unit
-
-
-def _choose_inverse(
-    statistic: Statistic, domain: Domain, protection: Protection, epsilon: Fraction, refusal: int, size: int | None
-) -> Choice:
-    """J = ⌈(2/ε)·(ln R + ln 1/π_min + 14)⌉: data that survives so many changes is hardly ever refused."""
-    if statistic.missing_bound(Domain(domain.step), 1) is None:
-        enough = _find_enough(refusal, epsilon)
-        if missing := statistic.missing_bound(Domain(domain.step), enough):
-            raise Unanswerable(_explain_missing(statistic, missing, enough))
-        if size is not None:
-            _refuse_hopeless(statistic, size, refusal, epsilon)
-    elif missing := statistic.missing_bound(domain, 1):
-        raise Unanswerable(_explain_missing(statistic, missing, 1))
-    least = make_measure(statistic, domain, protection.fineness).least
-    distance = math.ceil(2 / epsilon * Fraction(math.log(refusal) - math.log(least) + NEGLIGIBLE))
-    return Choice(Method.INVERSE, distance, epsilon, refusal=refusal)
-
-
-def _find_enough(refusal: int, epsilon: Fraction) -> int:
-    """How many changed records data of any usual shape must survive in order to be answered."""
-    return math.ceil(2 / epsilon * Fraction(math.log(refusal) + NEGLIGIBLE))
-
-
-def _refuse_hopeless(statistic: Statistic, size: int, refusal: int, epsilon: Fraction) -> None:
-    """Refuse what would be refused anyway: all answers together have at most the weight 1, a refusal has R·q^b."""
-    survived = _count_survived(statistic, size)
-    if math.log(refusal) - float(epsilon / 2) * survived < HOPELESS:
-        return
-    needed = find_needed_size(statistic, refusal, epsilon)
-    instead = f"ask about at least {needed:,} records"
-    if survived:
-        least = Fraction(math.ceil(20 * (math.log(refusal) + NEGLIGIBLE) / survived), 10)
-        instead += f", or with epsilon = {text(least)} or more"
-    raise Unanswerable(
-        f"{statistic.name} of {size:,} records would be NULL nearly always, as {survived + 1:,} changed records could "
-        f"move it anywhere: {instead}"
-    )
-
-
-def find_needed_size(statistic: Statistic, refusal: int, epsilon: Fraction) -> int:
-    """About how many records must be selected so that an answer is likely."""
-    enough = _find_enough(refusal, epsilon)
-    size = 1
-    while _count_survived(statistic, size) < enough:
-        size *= 2
-    return bisect_left(range(size), enough, key=lambda n: _count_survived(statistic, n))
-
-
-def _count_survived(statistic: Statistic, size: int) -> int:
-    """How many of ``size`` records can be replaced before the statistic without bounds could be anything."""
-
-    def lost(distance: int) -> bool:
-        runs = statistic.ranks(Moves(Neighbours.REPLACE, size), distance)
-        return any(first < 1 or last > size for first, last in runs)
-
-    return max(0, bisect_left(range(size + 1), True, key=lost) - 1)
-
-
-@lru_cache(maxsize=256)
-def make_measure(statistic: Statistic, domain: Domain, fineness: int) -> BaseMeasure:
-    """The base measure on the grid of a statistic's answers."""
-    resolution = statistic.resolution(fineness)
-    centre = domain.centre * resolution if statistic.equivariant else 0
-    low, high = (statistic.place(end, fineness) for end in statistic.range(domain))
-    return BaseMeasure(
-        centre,
-        (2 * LIMIT * resolution).bit_length(),
-        None if isinstance(low, float) else low,
-        None if isinstance(high, float) else high,
-    )
-
-
-def _calibrate_inverse(
-    choice: Choice, statistic: Statistic, summary: Summary, protection: Protection
-) -> InverseSensitivity:
-    unbounded = Domain(summary.domain.step)
-    if statistic.missing_bound(unbounded, 1) is None:
-        envelope = statistic.envelope(replace(summary, domain=unbounded), choice.distance, protection.fineness)
-    else:
-        envelope = statistic.envelope(summary, choice.distance, protection.fineness)
-    balls: list[tuple[int, int]] = []
-    for low, high in zip(envelope.lows, envelope.highs, strict=True):
-        if isinstance(low, float) or isinstance(high, float):
-            break
-        balls.append((low, high))
-    measure = make_measure(statistic, summary.domain, protection.fineness)
-    return InverseSensitivity(tuple(balls), choice.epsilon, measure, choice.refusal)
 
 
 def _explain_missing(statistic: Statistic, missing: str, distance: int) -> str:
