@@ -38,7 +38,6 @@ source = "people.parquet"
 shares_source = true
 version = "1"
 protection = "differential"
-delta = 1e-6
 budget = 10
 release_seconds = {release}
 
