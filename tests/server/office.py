@@ -56,7 +56,7 @@ budget = 5
 
 [datasets.patients.columns]
 age = {{ type = "integer", bounds = [0, 120], nullable = false }}
-income = {{ type = "integer" }}
+income = {{ type = "integer", centre = 20000 }}
 """
 
 
