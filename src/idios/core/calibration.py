@@ -60,7 +60,7 @@ from idios.core.exact import INFINITY, exact, exp_minus, minus, whole
 from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import Source, weighted_index
-from idios.core.statistics.base import FINENESS, Statistic
+from idios.core.statistics.base import FINENESS, Reading, Statistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
 
@@ -168,6 +168,8 @@ class Choice:
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     multiples: Multiples = SINGLE
+    reading: Reading | None = None
+    """What it reads of the data, where that is not what the statistic reads."""
 
 
 @dataclass(frozen=True)

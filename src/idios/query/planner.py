@@ -177,6 +177,7 @@ def _aggregates(
                 epsilon,
                 delta,
                 choice,
+                dataset.neighbours,
             )
         )
     return tuple(aggregates)
