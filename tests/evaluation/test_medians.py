@@ -146,7 +146,7 @@ def test_dyadic_shells_point_by_point() -> None:
         ends = np.array([steps * GRID, -steps * GRID])
         found = measure_shells(ends)
         mass += (1 if steps == 1 else measure_density(np.array([(steps - 1) * GRID]))[0] * GRID * sides) / sides
-        moment += (steps - 0.5) * GRID * (1 if steps == 1 else 2**-float(math.floor(math.log2(steps - 1)))) / sides
+        moment += (steps - 0.5) * GRID * (1 if steps == 1 else 2 ** -float(math.floor(math.log2(steps - 1)))) / sides
         assert found[0] == pytest.approx([mass, -mass])
         assert found[1] == pytest.approx([moment, moment])
     assert measure_shells(np.array([GRID * 2.0**SHELLS]))[0] == pytest.approx(0.5), "all shells together have mass 1"
