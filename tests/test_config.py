@@ -10,7 +10,7 @@ import pytest
 from idios.config import SERVER_KEYS, read_configuration, read_settings
 from idios.core.calibration import Level
 from idios.core.domain import Domain
-from idios.datasets import DATASET_KEYS
+from idios.datasets import COLUMN_KEYS, DATASET_KEYS
 from idios.errors import ConfigurationError
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
@@ -31,12 +31,11 @@ min_epsilon = 0.1
 max_groups = 50
 floor = 2
 fineness = 1000
-width = 1000000
 parameters = { quantile = 0.1, k = [2, 4], trim = false }
 
 [datasets.people.columns]
 age    = { type = "integer", bounds = [0, 120], nullable = false }
-income = { type = "number", step = 1 }
+income = { type = "number", step = 1, centre = 30000 }
 born   = { type = "date", bounds = [1900-01-01, 2026-12-31] }
 price  = { type = "decimal", decimals = 2 }
 region = { type = "category", values = ["north", "south"] }
@@ -84,25 +83,18 @@ def test_everything_a_controller_writes(tmp_path: Path) -> None:
     dataset = people.dataset
     assert dataset.protection.level is Level.GROUP
     assert (dataset.protection.group, dataset.protection.floor) == (5, 2)
-    assert (dataset.protection.fineness, dataset.protection.width) == (1000, 10**6)
+    assert dataset.protection.fineness == 1000
     assert dataset.min_epsilon == Fraction(1, 10)
     assert dataset.parameters.k == {2, 4}
     assert dataset.parameters.trim is None
     assert dataset.parameters.quantile == Fraction(1, 10)
     assert dataset.columns["age"].grid == Domain(Fraction(1), 0, 120)
-    assert dataset.columns["income"].domain == Domain(Fraction(1))
+    assert dataset.columns["income"].domain == Domain(Fraction(1), centre=30000)
     assert dataset.columns["born"].grid.lower == -25567
     assert dataset.columns["price"].grid.step == Fraction(1, 100)
     assert dataset.columns["member"].grid == Domain(Fraction(1), 0, 1)
     assert not dataset.columns["age"].nullable
     assert dataset.columns["income"].nullable
-
-
-def test_delta_has_a_budget(tmp_path: Path) -> None:
-    text = WHOLE.replace('protection = "group"', 'protection = "differential"\ndelta = 1e-6').replace("group = 5\n", "")
-    assert read_configuration(write(tmp_path, text)).datasets["people"].delta_budget == Fraction(1, 10**4)
-    text = text.replace("delta = 1e-6", "delta = 1e-6\ndelta_budget = 1e-5")
-    assert read_configuration(write(tmp_path, text)).datasets["people"].delta_budget == Fraction(1, 10**5)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +118,8 @@ def test_delta_has_a_budget(tmp_path: Path) -> None:
         ("decimals = 2", "nullable = true", "declares its step"),
         ("nullable = false", 'nullable = "no"', "nullable must be true or false"),
         ("1900-01-01", '"once"', "a bound must be a date"),
+        ("centre = 30000", 'centre = "high"', "column 'income': centre must be a finite number"),
+        ("floor = 2", "delta = 1e-6", "remove delta, which nothing needs any more"),
         ("k = [2, 4]", "k = 2", "must be a list of whole numbers"),
         ("quantile = 0.1", "median = 1", "'median' is not known"),
         ("[ledger]", "[ledger", "cannot be read"),
@@ -146,7 +140,7 @@ def test_missing_and_empty_files(tmp_path: Path) -> None:
 
 def test_every_key_of_a_data_set_is_documented() -> None:
     page = PAGE.read_text()
-    for key in DATASET_KEYS:
+    for key in (*DATASET_KEYS, *COLUMN_KEYS):
         assert f"`{key}`" in page, key
 
 

@@ -6,6 +6,7 @@ import inspect
 import os
 import shutil
 from collections.abc import Callable
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,17 @@ import pytest
 from idios.backends.duckdb import DuckDbBackend
 from idios.config import read_configuration
 from idios.core.domain import Kind
-from idios.datasets import DATASET_KEYS, DatasetConfig, OpenedFile, read_column, read_parameters
-from idios.errors import AnswerFailed, ConfigurationError, DataChanged, InvalidInput
+from idios.datasets import (
+    DATASET_KEYS,
+    FORMER_KEYS,
+    MIN_EPSILON,
+    DatasetConfig,
+    OpenedFile,
+    read_column,
+    read_parameters,
+)
+from idios.errors import AnswerFailed, ConfigurationError, DataChanged, InvalidInput, LedgerError, SourceError
+from idios.ledger import ChargeRequest, Declaration, Ledger
 from idios.party import TrustedParty
 from idios.query.calendar import since_1970
 
@@ -99,11 +109,8 @@ DECLARED: dict[str, Any] = {
     "neighbours": "add-remove",
     "protection": "differential",
     "analysts": "trusted",
-    "delta": "1e-6",
-    "delta_budget": "1e-5",
     "floor": 2,
     "fineness": 1000,
-    "width": 1000000,
     "budget": "2.5",
     "min_epsilon": "0.1",
     "max_groups": 50,
@@ -148,9 +155,10 @@ def test_python_can_declare_what_the_file_can() -> None:
     "changes",
     [
         {},
-        {"protection": "group", "group": 5, "delta": None},
-        {"protection": "group", "group": [1, 1.5, "1.5"], "delta": None},
-        {"protection": "group", "group": {"size": 5, "growth": "flat"}, "delta": None},
+        {"protection": "group", "group": 5},
+        {"protection": "group", "group": [1, 1.5, "1.5"]},
+        {"protection": "group", "group": {"size": 5, "growth": "flat"}},
+        {"columns": {"age": {"type": "integer", "centre": 40}}},
         dict.fromkeys(set(DECLARED) - {"budget", "columns"}),
     ],
 )
@@ -169,17 +177,15 @@ def test_both_spellings_declare_the_same(
         ("budget", -1),
         ("columns", {}),
         ("columns", {"age": {"type": "integer", "bounds": [5, 2]}}),
+        ("columns", {"age": {"type": "integer", "centre": "middle"}}),
         ("neighbours", "swap"),
         ("protection", "strong"),
         ("analysts", "all"),
         ("group", 5),
         ("group", [2, 1]),
         ("group", {"size": 5, "growth": "none"}),
-        ("delta", 2),
-        ("delta_budget", "much"),
         ("floor", -1),
         ("fineness", 0),
-        ("width", "wide"),
         ("min_epsilon", 0),
         ("max_groups", "many"),
         ("parameters", {"median": 1}),
@@ -218,3 +224,92 @@ def test_bounds_beyond_what_is_told_apart_are_refused() -> None:
     for declared in ({"type": "integer", "bounds": [0, 2**62 + 1]}, {"type": "number", "bounds": [0, "5e12"]}):
         with pytest.raises(InvalidInput, match=r"^column 'x': bounds must lie within 2\^62 steps"):
             read_column("x", declared)
+
+
+# A public guess of where values lie.
+
+
+def test_a_centre_is_a_point_of_the_grid() -> None:
+    assert read_column("x", {"type": "number", "step": "0.01", "centre": 30}).grid.centre == 3000
+    assert read_column("x", {"type": "integer", "bounds": [0, 120], "centre": 40}).grid.centre == 40
+    assert read_column("x", {"type": "integer", "bounds": [18, 120]}).grid.centre == 0, "0 unless declared"
+    for written in ("1970-01-03", date(1970, 1, 3)):
+        assert read_column("x", {"type": "date", "centre": written}).grid.centre == 2
+        assert read_column("x", {"type": "timestamp", "centre": written}).grid.centre == 2 * 86_400_000_000
+    assert read_column("x", {"type": "date", "bounds": ["2020-01-01", None]}).grid.centre == 0
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"type": "category", "values": ["a"], "centre": 1}, "centre belongs to numeric columns"),
+        ({"type": "integer", "centre": "middle"}, "centre must be a finite number"),
+        ({"type": "integer", "bounds": [18, 120], "centre": 0}, "centre must lie within the bounds, got 0"),
+        ({"type": "integer", "bounds": [None, 120], "centre": 121}, "centre must lie within the bounds, got 121"),
+        ({"type": "integer", "centre": 2**62 + 1}, r"centre must lie within 2\^62 steps of 0"),
+        ({"type": "number", "centre": 10**400 + 1}, "centre must be between -1e400 and 1e400"),
+        ({"type": "date", "centre": 5}, "centre must be a date such as 2026-01-31, got 5"),
+    ],
+)
+def test_what_no_centre_can_be(declared: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^column 'x': {message}"):
+        read_column("x", declared)
+
+
+# How many records there are.
+
+
+@pytest.mark.parametrize(("neighbours", "size"), [("replace", 60), ("add-remove", None)])
+def test_the_number_of_records_is_known_where_it_is_public(people: Path, neighbours: str, size: int | None) -> None:
+    with TrustedParty.open(people, columns=COLUMNS, budget=5, neighbours=neighbours) as party:
+        assert party.datasets["people"].dataset.size == size
+
+
+def test_what_cannot_be_counted_is_closed(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[DuckDbBackend] = []
+    original = DuckDbBackend.close
+
+    def rows(_: DuckDbBackend) -> int:
+        raise SourceError("lost")
+
+    def close(backend: DuckDbBackend) -> None:
+        closed.append(backend)
+        original(backend)
+
+    monkeypatch.setattr(DuckDbBackend, "rows", rows)
+    monkeypatch.setattr(DuckDbBackend, "close", close)
+    with pytest.raises(SourceError):
+        TrustedParty.open(people, columns=COLUMNS, budget=5)
+    assert len(closed) == 1
+
+
+# Declarations of earlier versions.
+
+
+@pytest.mark.parametrize("key", FORMER_KEYS)
+def test_a_key_that_nothing_needs_any_more_is_told_apart_from_a_mistake(people: Path, tmp_path: Path, key: str) -> None:
+    message = rf"^\[datasets.people\]: remove {key}, which nothing needs any more: .* without bounds and without δ$"
+    with pytest.raises(ConfigurationError, match=message):
+        from_file(tmp_path, people, DECLARED | {key: "1e-6"})
+
+
+def test_a_ledger_that_knows_a_budget_of_delta_opens_without_one(people: Path, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    options: dict[str, Any] = {"columns": COLUMNS, "budget": 5, "version": "1", "ledger": path}
+    with Ledger.open(f"sqlite:///{path}") as ledger:
+        ledger.declare(Declaration("people", "1", Fraction(5), Fraction("1e-4"), MIN_EPSILON))
+        ledger.reserve(ChargeRequest("people", "1", None, "an earlier question", Fraction(1), Fraction("1e-6")))
+        before = ledger.head()
+    with TrustedParty.open(people, **options) as party:
+        assert party.ledger.head() == before, "nothing has changed"
+        balance = party.ledger.balance("people")
+        assert (balance.delta.budget, balance.delta.spent) == (Fraction("1e-4"), Fraction("1e-6"))
+        assert party.query(SQL, 1).remaining == 3
+        party.ledger.raise_budget("people", epsilon=Fraction(6))
+    for budget, version in ((5, "2"), (6, "3"), (6, "3")):
+        with TrustedParty.open(people, **options | {"budget": budget, "version": version}) as party:
+            assert party.ledger.balance("people").epsilon.budget == 6
+            assert party.ledger.balance("people").delta.budget == Fraction("1e-4")
+            assert party.ledger.verify().ok
+    with pytest.raises(LedgerError, match="idios ledger raise"):
+        TrustedParty.open(people, **options | {"budget": 7})

@@ -245,11 +245,10 @@ def test_what_is_planned_is_answered_whatever_numbers_it_names(protection: str) 
     table = pa.table(
         {"coarse": values["coarse"], "fine": [float(v) for v in values["fine"]], "bounded": values["bounded"]}
     )
-    declared = {} if protection == "individual" else {"delta": "1e-6"}
     free = {"quantile": False, "k": False, "trim": False}
     outcomes: Counter[str] = Counter()
     with TrustedParty.open(
-        table, name="people", columns=columns, budget=10**9, protection=protection, parameters=free, **declared
+        table, name="people", columns=columns, budget=10**9, protection=protection, parameters=free
     ) as party:
         for _ in range(600):
             a, b, c = (rng.choice(SIZES if rng.random() < 0.4 else SIZES[:12]) for _ in range(3))

@@ -73,7 +73,7 @@ STATISTICS = [
 def test_whatever_the_party_would_answer_is_answered_without_data_or_account(
     neighbours: str, protection: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"group": {"group": 2}, "differential": {"delta": "1e-6"}}.get(protection, {})
+    options = {"group": 2} if protection == "group" else {}
     with opened(neighbours=neighbours, protection=protection, **options) as party:
         before = party.ledger.head()
         for name in ("summarise", "rows", "check"):
@@ -220,3 +220,26 @@ def test_a_limited_party_has_no_sandbox_for_the_rest() -> None:
         assert limited.sandbox("SELECT COUNT(*) FROM people", 1).value == ROWS
         with pytest.raises(IdiosError):
             party.limited_to([]).sandbox("SELECT COUNT(*) FROM people", 1)
+
+
+@pytest.mark.parametrize(
+    ("declared", "low", "high"),
+    [
+        ({"type": "integer", "centre": 30_000}, 29_000, 31_000),
+        ({"type": "number", "step": 50, "centre": -30_000}, -80_000, 20_000),
+        ({"type": "integer", "bounds": [29_900, None], "centre": 30_000}, 29_900, 31_000),
+        ({"type": "integer", "bounds": [None, 30_100], "centre": 30_000}, 29_000, 30_100),
+        ({"type": "integer", "bounds": [0, 120], "centre": 40}, 0, 120),
+        ({"type": "date", "centre": "2020-06-01"}, datetime.date(2010, 6, 3), datetime.date(2030, 6, 2)),
+    ],
+)
+def test_without_bounds_values_lie_around_the_centre(declared: dict[str, Any], low: Any, high: Any) -> None:
+    values = [value for value in make_twin(read_columns({"x": declared}))["x"].to_pylist() if value is not None]
+    tenth = (high - low) / 10
+    assert low <= min(values) < low + tenth
+    assert high - tenth < max(values) <= high
+
+
+def test_a_centre_at_the_end_of_the_grid_has_a_twin() -> None:
+    for declared in ({"type": "integer", "centre": 2**62}, {"type": "date", "centre": "9999-12-31"}):
+        assert len(make_twin(read_columns({"x": declared}))) == ROWS

@@ -35,7 +35,6 @@ from idios.release import calibrate_plan
 
 GROUP: Multiples = linear_multiples(5)
 """The groups that are compared where the data set declares none."""
-DELTA = Fraction(1, 10**6)
 MAX_CELLS = 24
 """More than a controller would read, and each is computed at every level."""
 
@@ -193,7 +192,7 @@ def _describe_noise(mechanism: Mechanism, aggregate: Aggregate, step: Fraction) 
     noise: dict[str, Any] = {"distribution": "none", "scale": None, "epsilon": aggregate.epsilon}
     if isinstance(mechanism, Added):
         noise |= {"distribution": "discrete Laplace", "scale": mechanism.noise.scale * step}
-    elif aggregate.choice.method in (Method.INVERSE, Method.REFUSING, Method.EXPONENTIAL):
+    elif aggregate.choice.method in (Method.INVERSE, Method.ABOVE_THRESHOLD, Method.EXPONENTIAL):
         noise |= {"distribution": aggregate.choice.method.value}
     return noise
 
@@ -205,20 +204,19 @@ def _scale(value: Extended, step: Fraction) -> Extended:
 # The cost of protection: one question at every level.
 
 
-def list_levels(protection: Protection, group: Multiples = GROUP, delta: Fraction = DELTA) -> dict[str, Protection]:
+def list_levels(protection: Protection, group: Multiples = GROUP) -> dict[str, Protection]:
     """The levels that are compared, by name; what else is declared of the protection stays.
 
     ``group`` has the multiples of ε for groups.
 
     >>> list(list_levels(Protection()))
-    ['individual', 'group of 5', 'differential', 'differential, δ = 1e-06']
+    ['individual', 'group of 5', 'differential']
     """
-    level = replace(protection, level=Level.INDIVIDUAL, multiples=SINGLE, delta=Fraction(0))
+    level = replace(protection, level=Level.INDIVIDUAL, multiples=SINGLE)
     return {
         "individual": level,
         f"group of {describe_multiples(group)}": replace(level, level=Level.GROUP, multiples=group),
         "differential": replace(level, level=Level.DIFFERENTIAL),
-        f"differential, δ = {float(delta)}": replace(level, level=Level.DIFFERENTIAL, delta=delta),
     }
 
 

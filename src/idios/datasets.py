@@ -24,7 +24,7 @@ from idios.core.calibration import Level, Protection
 from idios.core.domain import Categories, Domain, Kind, default_step
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
-from idios.core.statistics import Parameters
+from idios.core.statistics import FINENESS, Parameters
 from idios.errors import DataChanged, InvalidInput
 from idios.ledger import Declaration, Ledger
 from idios.query.calendar import since_1970
@@ -32,8 +32,6 @@ from idios.query.schema import Column, Dataset
 
 MIN_EPSILON = Fraction(1, 20)
 MAX_GROUPS = 1000
-DELTA_QUESTIONS = 100
-"""How many questions the δ budget allows, unless ``delta_budget`` is declared."""
 RELEASE_SECONDS = Fraction(1, 4)
 """When a server's answers leave at `differential`: after this time, twice, four times it, …"""
 MAX_RELEASE_SECONDS = 60
@@ -47,11 +45,8 @@ DATASET_KEYS = (
     "protection",
     "analysts",
     "group",
-    "delta",
-    "delta_budget",
     "floor",
     "fineness",
-    "width",
     "budget",
     "min_epsilon",
     "max_groups",
@@ -59,7 +54,9 @@ DATASET_KEYS = (
     "release_seconds",
     "columns",
 )
-COLUMN_KEYS = ("type", "step", "bounds", "nullable", "values", "decimals")
+FORMER_KEYS = ("delta", "delta_budget", "width")
+"""What was needed where a column has no bounds, and is no more."""
+COLUMN_KEYS = ("type", "step", "bounds", "centre", "nullable", "values", "decimals")
 PARAMETER_KEYS = ("quantile", "k", "trim")
 
 VERSION_PURPOSE = "version of a file"
@@ -72,7 +69,6 @@ class DatasetConfig:
     dataset: Dataset
     source: Any = field(repr=False)  # an address may hold a password
     budget: Fraction
-    delta_budget: Fraction
     csv_format: CsvFormat = field(default_factory=CsvFormat)
     analysts_trusted: bool = False
     release_seconds: Fraction = Fraction(0)
@@ -82,6 +78,12 @@ class DatasetConfig:
 def declare(name: str, table: Mapping[str, Any], folder: Path | None = None) -> DatasetConfig:
     """Check what is declared of one data set; the path of its source is relative to ``folder``."""
     where = f"[datasets.{name}]"
+    former = [key for key in table if key in FORMER_KEYS]
+    if former:
+        raise InvalidInput(
+            f'{where}: remove {former[0]}, which nothing needs any more: protection = "differential" answers without '
+            "bounds and without δ"
+        )
     unknown = [key for key in table if key not in DATASET_KEYS]
     if unknown:
         raise InvalidInput(f"{where}: {unknown[0]!r} is not known; known are {', '.join(DATASET_KEYS)}")
@@ -107,9 +109,8 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
     protection = Protection.declare(
         table.get("protection", "individual"),
         group=table.get("group"),
-        delta=table.get("delta"),
         floor=table.get("floor"),
-        **{key: table[key] for key in ("fineness", "width") if key in table},
+        fineness=table.get("fineness", FINENESS),
     )
     dataset = Dataset(
         name=name,
@@ -125,18 +126,11 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         dataset=dataset,
         source=source,
         budget=positive(table["budget"], "budget"),
-        delta_budget=_read_delta_budget(table, protection),
         csv_format=read_csv_format(table.get("csv"), source),
         analysts_trusted=_read_trust(table.get("analysts")),
         release_seconds=_read_release_seconds(table, protection),
         shares_source=_read_flag(table.get("shares_source", False), "shares_source"),
     )
-
-
-def _read_delta_budget(table: Mapping[str, Any], protection: Protection) -> Fraction:
-    default = protection.delta * DELTA_QUESTIONS
-    budget = exact(table["delta_budget"], "delta_budget") if "delta_budget" in table else default
-    return min(budget, Fraction(1))
 
 
 def _read_release_seconds(table: Mapping[str, Any], protection: Protection) -> Fraction:
@@ -183,7 +177,7 @@ def read_column(name: str, given: Any) -> Column:
     """Check one column.
 
     >>> read_column("age", {"type": "integer", "bounds": [0, 120], "nullable": False}).grid
-    Domain(step=Fraction(1, 1), lower=0, upper=120)
+    Domain(step=Fraction(1, 1), lower=0, upper=120, centre=0)
     """
     if isinstance(given, Column):
         return given
@@ -214,7 +208,7 @@ def read_column(name: str, given: Any) -> Column:
 
 def _domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
     if kind is Kind.CATEGORY:
-        for key in ("step", "bounds", "decimals"):
+        for key in ("step", "bounds", "centre", "decimals"):
             if key in given:
                 raise InvalidInput(f"{key} belongs to numeric columns; a category declares values")
         values = given.get("values")
@@ -227,20 +221,23 @@ def _domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
     if kind is Kind.DECIMAL and decimals is None and "step" not in given:
         raise InvalidInput("a decimal column declares its step, such as step = 0.01, or its decimals")
     step = given.get("step", default_step(kind, decimals or 0))
-    bounds = given.get("bounds")
-    if bounds is not None and kind in (Kind.DATE, Kind.TIMESTAMP):
-        if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
-            raise InvalidInput(f"bounds must be a pair (lower, upper), got {bounds!r}")
-        bounds = tuple(None if b is None else _read_bound(b, kind) for b in bounds)
-    return Domain.declare(step=step, bounds=bounds)
+    bounds, centre = given.get("bounds"), given.get("centre")
+    if kind in (Kind.DATE, Kind.TIMESTAMP):
+        if bounds is not None:
+            if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
+                raise InvalidInput(f"bounds must be a pair (lower, upper), got {bounds!r}")
+            bounds = tuple(None if b is None else _read_moment(b, kind, "a bound") for b in bounds)
+        if centre is not None:
+            centre = _read_moment(centre, kind, "centre")
+    return Domain.declare(step=step, bounds=bounds, centre=centre)
 
 
-def _read_bound(moment: Any, kind: Kind) -> Fraction:
-    """A bound of a date or timestamp column as a number."""
+def _read_moment(moment: Any, kind: Kind, what: str) -> Fraction:
+    """What is declared of a date or timestamp column as a number."""
     try:
         return since_1970(moment, kind)
     except ValueError:
-        raise InvalidInput(f"a bound must be a date such as 2026-01-31, got {moment!r}") from None
+        raise InvalidInput(f"{what} must be a date such as 2026-01-31, got {moment!r}") from None
 
 
 def read_parameters(given: Any) -> Parameters:
@@ -329,13 +326,13 @@ def open_datasets(
             dataset = replace(config.dataset, version=config.dataset.version or _make_version(file, ledger))
             with divide_memory(len(live)):
                 backend = open_source(config.source, dataset, progress, config.csv_format)
-            datasets[dataset.name] = OpenDataset(dataset, backend, file)
-            ledger.declare(
-                Declaration(dataset.name, dataset.version, config.budget, config.delta_budget, dataset.min_epsilon)
-            )
+            opened = datasets[dataset.name] = OpenDataset(dataset, backend, file)
+            if dataset.neighbours is Neighbours.REPLACE:
+                datasets[dataset.name] = replace(opened, dataset=replace(dataset, size=backend.rows()))
+            ledger.declare(Declaration(dataset.name, dataset.version, config.budget, min_epsilon=dataset.min_epsilon))
     except BaseException:
-        for opened in datasets.values():
-            opened.backend.close()
+        for held in datasets.values():
+            held.backend.close()
         ledger.close()
         raise
     return datasets

@@ -13,7 +13,7 @@ All of them take, beside their own parameter:
     bounds       (lower, upper) as publicly known, either may be None; values outside read as the nearer bound, and
                  without a bound values end at ±10⁴⁰⁰
     neighbours   "replace" (one record changes; the number of records is public) or "add-remove"
-    protection   "individual", "group" (with group) or "differential" (with delta where there are no bounds)
+    protection   "individual", "group" (with group) or "differential"
     group        how many records are protected together, with ε, 2ε, …; or the multiples of ε, such as [1, 1.5, 2]; or
                  {"size": 5, "growth": "flat"}, five records like one
     floor        the least sensitivity, 1 by default; 0 is the paper to the letter
@@ -57,7 +57,6 @@ class Options(TypedDict, total=False):
     neighbours: str
     protection: str
     group: Group | None
-    delta: Number | None
     floor: Number | None
     nullable: bool | None
 
@@ -72,7 +71,6 @@ def _answer(
     neighbours: str = "replace",
     protection: str = "individual",
     group: Group | None = None,
-    delta: Number | None = None,
     floor: Number | None = None,
     nullable: bool | None = None,
 ) -> Plain:
@@ -80,10 +78,10 @@ def _answer(
     statistic = find_statistic(function).make(*argument)
     spent = positive(epsilon, "epsilon")
     notion = Neighbours.named(neighbours)
-    declared = Protection.declare(protection, group=group, delta=delta, floor=floor)
+    declared = Protection.declare(protection, group=group, floor=floor)
     column = read_numbers(values, step=step, bounds=bounds, nullable=nullable)
     choice = choose(statistic, column.domain, notion, column.moves(notion).whole, declared, spent)
-    summary = column.summarise(statistic, notion, choice.distance)
+    summary = column.summarise(choice.reading or statistic, notion, choice.distance)
     mechanism = calibrate(choice, statistic, summary, declared)
     answer = draw_number(mechanism, statistic, column.domain, declared.fineness)
     if answer is None:
@@ -254,8 +252,7 @@ def _category_options(options: Options, *, grid: bool = False) -> tuple[Fraction
     for name in ("step", "bounds"):
         if options.get(name) is not None and not grid:
             raise InvalidInput(f"{name} belongs to columns of numbers; categories are declared by their values")
-    level, group, delta = options.get("protection", "individual"), options.get("group"), options.get("delta")
-    protection = Protection.declare(level, group=group, delta=delta)
+    protection = Protection.declare(options.get("protection", "individual"), group=options.get("group"))
     if "epsilon" not in options:
         raise TypeError("missing a required keyword argument: 'epsilon'")
     epsilon, notion = positive(options["epsilon"], "epsilon"), Neighbours.named(options.get("neighbours", "replace"))

@@ -29,9 +29,9 @@ PARTS = 64
 MISSING = 20
 """In a nullable column, one of this many values is missing."""
 HALF = 1000
-"""Values of a column without bounds lie between −HALF and HALF; in steps, if a step is greater than 1."""
+"""Values of a column without bounds lie at most this far from its centre; in steps, if a step is greater than 1."""
 TEN_YEARS = 3652
-"""Dates lie at most this many days from the beginning of 2000."""
+"""Dates lie at most this many days from the centre, or from the beginning of 2000 where none is declared."""
 FURTHEST = 2**61
 """No value is further from 0, in steps: a column's bounds may be, but what is read may not."""
 
@@ -88,10 +88,13 @@ def _make_values(column: Column) -> pa.Array:
 
 def _range(kind: Kind, domain: Domain) -> tuple[int, int]:
     """The first and the last point: the bounds, and where there is none a made-up one."""
-    half, middle = max(Fraction(HALF), HALF * domain.step), Fraction(0)
+    half, middle = max(Fraction(HALF), HALF * domain.step), domain.centre * domain.step
     if kind in UNITS:
-        half, middle = Fraction(TEN_YEARS * DAY, UNITS[kind]), since_1970(_MIDDLE, kind)
+        half = Fraction(TEN_YEARS * DAY, UNITS[kind])
+        middle = middle or since_1970(_MIDDLE, kind)
     low, high = ((middle - half) // domain.step, (middle + half) // domain.step)
+    if domain.centre and not domain.bounded:
+        return _clamp(domain.clamp(low)), _clamp(domain.clamp(high))
     width = high - low
     if domain.lower is not None:
         low, high = domain.lower, domain.lower + width

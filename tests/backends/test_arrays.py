@@ -31,6 +31,7 @@ from idios.core.statistics import (
     Variance,
     WinsorizedMean,
 )
+from idios.core.summary import Summary
 from idios.errors import InvalidInput
 from tests.summaries import summarise
 
@@ -477,3 +478,29 @@ def test_bins_move_by_no_more_than_the_sensitivity(notion: str, nullable: bool, 
                 greatest = max(greatest, moved)
     if bins in ([0, 2], [0, 1, 2], ["1/2", "3/2", "5/2"]):
         assert greatest == promised
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.one_of(st.none(), st.integers(-9, 9), st.integers(-(2**63), 2**63 - 1)), max_size=12),
+    st.tuples(st.integers(-(2**66), 2**66), st.integers(-(2**66), 2**66)) | st.tuples(st.integers(-9, 9), st.just(9)),
+    st.sampled_from(["replace", "add-remove"]),
+)
+def test_clipped_sums_are_exact(values: list[int | None], ends: tuple[int, int], notion: str) -> None:
+    """Limits within the values, beyond all of them, equal, and too far away for 64 bits."""
+    low, high = sorted(ends)
+    column = read_numbers(pa.array(values, pa.int64()))
+    clipped = [min(max(v, low), high) for v in values if v is not None]
+    moves, domain = column.moves(Neighbours(notion)), Domain(Fraction(1), low, high)
+    assert column.sum_clipped((low, high), Sum(), Neighbours(notion)) == Summary(domain, moves, total=sum(clipped))
+    squares = sum(v * v for v in clipped)
+    with_squares = column.sum_clipped((low, high), Variance(), Neighbours(notion))
+    assert with_squares == Summary(domain, moves, total=sum(clipped), squares=squares)
+
+
+def test_clipped_sums_of_floats_and_of_values_beyond_64_bits() -> None:
+    column = read_numbers(np.array([-1.25, 0.5, 2.0, np.nan, np.inf]), step="0.25")
+    assert column.sum_clipped((-2, 4), Sum(), Neighbours.REPLACE).total == -2 + 2 + 4
+    far = read_numbers([10**30, -(10**30), 5], step=1)
+    found = far.sum_clipped((-(10**25), 10**26), Variance(), Neighbours.REPLACE)
+    assert (found.total, found.squares) == (10**26 - 10**25 + 5, 10**52 + 10**50 + 25)

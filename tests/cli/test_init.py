@@ -64,7 +64,7 @@ def test_init_says_what_each_level_means_and_every_choice_can_be_taken(folder: P
     assert read_configuration(folder / "idios.toml").datasets["people"].dataset.protection.level == "individual"
     for level, lines in (
         ("group", ['protection = "group" ', "group = 5", 'analysts = "trusted"']),
-        ("differential", ['protection = "differential"', "delta = 1e-6"]),
+        ("differential", ['protection = "differential"']),
     ):
         chosen = text.replace(written, "")
         for line in lines:

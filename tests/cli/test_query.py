@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from idios.errors import (
-    ConfigurationError,
-)
+from idios.config import read_configuration
+from idios.core.calibration import Level
+from idios.errors import ConfigurationError, InvalidInput
 from tests.cli.runner import MEDIAN, run, run_json
 
 
@@ -75,3 +75,36 @@ def test_two_files_share_a_configuration(folder: Path) -> None:
     other = run_json("query", "other.csv", "--yes", "SELECT MEDIAN(x) FROM other", "-e", "1", "--budget", "5")
     assert other["remaining"] == "4"
     assert {one["dataset"] for one in run_json("ledger", "balance")} == {"people", "other"}
+
+
+def test_the_level_of_protection_declares_a_file_without_asking(folder: Path) -> None:
+    asked = ["query", "people.csv", "SELECT COUNT(*) FROM people WHERE age > 40", "--epsilon", "1"]
+    result = run(*asked, "--protection", "differential")
+    assert "1-differential privacy" in result.stdout
+    told = " ".join(result.stderr.split())
+    for assumed in ("income: number", "without bounds", 'neighbours = "replace"', "number is public", "budget = 10"):
+        assert assumed in told
+    declared = read_configuration(folder / "idios.toml").datasets["people"]
+    assert declared.dataset.protection.level is Level.DIFFERENTIAL
+    assert declared.budget == 10
+    again = run(*asked, "--protection", "differential")
+    assert "nothing was charged" in again.stdout
+    assert "declares" not in again.stderr
+    with pytest.raises(
+        ConfigurationError, match=r'with protection = "differential", not "individual": change it there'
+    ):
+        run(*asked, "--protection", "individual")
+
+
+def test_a_level_that_cannot_be_declares_nothing(folder: Path) -> None:
+    for level, message in (("strong", '"individual", "group" or "differential"'), ("group", "the number of records")):
+        with pytest.raises(InvalidInput, match=message):
+            run("query", "people.csv", MEDIAN, "-e", "1", "--protection", level)
+    with pytest.raises(InvalidInput, match="--protection declares a file"):
+        run("query", MEDIAN, "-e", "1", "--protection", "differential")
+    assert not (folder / "idios.toml").exists()
+
+
+def test_a_given_budget_comes_before_the_proposed_one(folder: Path) -> None:
+    level = ["--protection", "individual", "--budget", "2"]
+    assert run_json("query", "people.csv", MEDIAN, "-e", "0.5", *level)["remaining"] == "1.5"

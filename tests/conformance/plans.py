@@ -71,6 +71,7 @@ def plan(
                 epsilon=ONE,
                 delta=Fraction(0),
                 choice=Choice(Method.EXPONENTIAL if statistic.selects else Method.LOCAL, distance, ONE),
+                neighbours=data.neighbours,
             )
         )
     guarantee = Guarantee(Level.INDIVIDUAL, ONE, data.neighbours)

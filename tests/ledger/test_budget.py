@@ -246,6 +246,25 @@ def test_a_raise_outlasts_a_restart_with_the_old_configuration(ledger: Ledger) -
     assert ledger.declare(people(1, version="2")).epsilon.budget == 3
 
 
+def test_a_configuration_that_declares_no_delta_leaves_what_is_recorded(ledger: Ledger) -> None:
+    ledger.raise_budget("people", epsilon=Fraction(1), delta=Fraction(1, 10))
+    ledger.declare(people(1, "1/10"))
+    before = ledger.head()
+    assert ledger.declare(people(1)).delta.budget == Fraction(1, 10)
+    assert ledger.head() == before, "nothing has changed"
+    assert ledger.declare(people(1, version="2")).delta.budget == Fraction(1, 10)
+    assert ledger.datasets() == [people(1, "1/10", version="2")]
+    ledger.raise_budget("people", epsilon=Fraction(2))
+    for epsilon in (1, 2, 2):
+        assert ledger.declare(people(epsilon)).delta.budget == Fraction(1, 10)
+    for epsilon, delta in ((1, "0"), (3, "0"), (2, "1/100")):
+        with pytest.raises(LedgerError, match="idios ledger raise"):
+            ledger.declare(people(epsilon, delta))
+    ledger.rebuild()
+    assert ledger.declare(people(2)).delta.budget == Fraction(1, 10)
+    assert ledger.verify().ok
+
+
 def test_a_configuration_that_followed_a_raise_cannot_go_back(ledger: Ledger) -> None:
     ledger.raise_budget("people", epsilon=Fraction(2))
     for _ in range(2):

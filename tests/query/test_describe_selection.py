@@ -28,9 +28,7 @@ def party() -> Iterator[TrustedParty]:
         "born": [date(2000, 1, 1)],
         "seen": [datetime(2000, 1, 1)],
     }
-    with TrustedParty.open(
-        rows, name="people", columns=COLUMNS, protection="differential", delta="1e-6", budget=1
-    ) as opened:
+    with TrustedParty.open(rows, name="people", columns=COLUMNS, min_epsilon="1/1000", budget=1) as opened:
         yield opened
 
 

@@ -38,7 +38,6 @@ source = "people.parquet"
 shares_source = true
 version = "1"
 protection = "differential"
-delta = 1e-6
 budget = 10
 release_seconds = {release}
 
@@ -57,7 +56,7 @@ budget = 5
 
 [datasets.patients.columns]
 age = {{ type = "integer", bounds = [0, 120], nullable = false }}
-income = {{ type = "integer" }}
+income = {{ type = "integer", centre = 20000 }}
 """
 
 

@@ -53,3 +53,30 @@ def test_groups_are_told_with_their_multiples(group: Any, listed: list[str] | No
     assert from_json(DatasetFacts, plain, "a data set") == facts
     assert words in describe_level(plain)
     assert f"{facts.group} records" in str(facts)
+
+
+@pytest.mark.parametrize(("neighbours", "size"), [("replace", 3), ("add-remove", None)])
+def test_the_number_of_records_is_told_where_it_is_public(neighbours: str, size: int | None) -> None:
+    table = {"budget": 1, "columns": {"x": "integer"}, "neighbours": neighbours}
+    declared = declare("people", {"source": "unused.parquet", **table})
+    with TrustedParty.open({"x": [1, 2, 3]}, name="people", **table) as party:
+        facts = describe_dataset(party, declared)
+    plain = to_json(facts)
+    assert plain.get("size") == size
+    assert from_json(DatasetFacts, plain, "a data set") == facts
+    assert ("records: 3\n" in str(facts)) == (size is not None)
+
+
+def test_a_centre_is_told_with_the_bounds() -> None:
+    columns = {
+        "x": {"type": "number", "step": "0.5", "centre": 30},
+        "y": {"type": "integer", "bounds": [0, 9], "centre": 4},
+        "z": "integer",
+    }
+    table = {"budget": 1, "columns": columns}
+    declared = declare("people", {"source": "unused.parquet", **table})
+    with TrustedParty.open({name: [1, 2, 3] for name in columns}, name="people", **table) as party:
+        facts = describe_dataset(party, declared)
+    assert [column.centre for column in facts.columns] == ["30", "4", None]
+    assert [column.domain for column in facts.columns] == ["no bounds, around 30", "0 to 9, around 4", "no bounds"]
+    assert from_json(DatasetFacts, to_json(facts), "a data set") == facts

@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from idios.backends.clip import Clip, Limits
 from idios.backends.columns import read_typed
 from idios.backends.labels import count_labels, read_declared, read_labels, to_list
 from idios.core.domain import Domain, Kind, default_step
 from idios.core.exact import exact
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics import Statistic
+from idios.core.statistics import Reading, Statistic
 from idios.core.summary import Summary, Window
 from idios.errors import InvalidInput
 from idios.query.calendar import Array
@@ -47,31 +48,45 @@ class NumberColumn:
         """What changed records can do to the values."""
         return Moves(neighbours, len(self.raw), self.missing)
 
-    def summarise(self, statistic: Statistic, neighbours: Neighbours, distance: int) -> Summary:
-        """Compute what a statistic needs to know, and no more."""
+    def summarise(self, reading: Reading, neighbours: Neighbours, distance: int) -> Summary:
+        """Compute what is read, and no more."""
         moves = self.moves(neighbours)
         total = squares = None
         distinct: int | None = None
         rarest: tuple[int, ...] = ()
         beside: dict[Fraction, tuple[int, ...]] = {}
-        if statistic.needs_squares or statistic.needs_distinct:
+        if reading.needs_squares or reading.needs_distinct:
             points = self.points(self.raw)
-            if statistic.needs_squares:
+            if reading.needs_squares:
                 total, squares = exact_sum(points), exact_sum_of_squares(points)
-                for threshold in statistic.thresholds(moves, self.domain, total):
+                for threshold in reading.thresholds(moves, self.domain, total):
                     beside[threshold] = _beside(points, threshold)
-            if statistic.needs_distinct:
+            if reading.needs_distinct:
                 counts = np.sort(np.unique(points, return_counts=True)[1])
                 distinct, rarest = len(counts), tuple(int(c) for c in counts[:distance])
-        ordered, runs = self._partitioned(statistic.ranks(moves, distance))
+        ordered, runs = self._partitioned(reading.ranks(moves, distance))
         windows = []
         for first, last in runs:
-            below = exact_sum(self.points(ordered[: first - 1])) if statistic.needs_sums else 0
+            below = exact_sum(self.points(ordered[: first - 1])) if reading.needs_sums else 0
             points = self.points(np.sort(ordered[first - 1 : last]))
             windows.append(Window(first, tuple(int(p) for p in points), below))
-        if statistic.needs_sums and total is None:
+        if reading.needs_sums and total is None:
             total = exact_sum(self.points(self.raw))
         return Summary(self.domain, moves, tuple(windows), total, squares, beside, distinct=distinct, rarest=rarest)
+
+    def sum_clipped(self, limits: Limits, statistic: Statistic, neighbours: Neighbours) -> Summary:
+        """The number and the sum of the values clipped to limits that were drawn, and the sum of squares if needed."""
+        clip, points = Clip.of(self.domain, limits), self.points(self.raw)
+        far = points.dtype == object
+        if far:
+            clipped = np.array([clip.domain.clamp(point) for point in points.tolist()], dtype=object)
+        else:
+            clipped = np.clip(points, clip.low, clip.high)
+        moves, total = self.moves(neighbours), exact_sum(clipped)
+        squares = exact_sum_of_squares(clipped) if statistic.needs_squares else None
+        if far:
+            return Summary(clip.domain, moves, total=total, squares=squares)
+        return clip.summarise(moves, total, squares)
 
     def points(self, values: Array) -> Array:
         """The grid points of some of the values."""

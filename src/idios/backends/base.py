@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from types import TracebackType
@@ -26,6 +27,7 @@ from typing import Protocol, Self, cast
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 
 from idios.backends.cancellation import CancellationToken, Cancelled, Progress
+from idios.backends.clip import Limits
 from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn, make_grid_column
@@ -40,8 +42,10 @@ __all__ = [
     "CancellationToken",
     "Cancelled",
     "CsvFormat",
+    "Limits",
     "Progress",
     "Report",
+    "Snapshot",
     "describe_source",
     "open_source",
 ]
@@ -98,6 +102,21 @@ class Report:
         return not any(column.breaks_nullable or column.too_far for column in self.columns)
 
 
+class Snapshot(ABC):
+    """One state of the data, which a plan reads in rounds: between them something is drawn from what was read."""
+
+    summaries: list[list[Summary]]
+    """For every cell of the plan, what each aggregate reads first: every cell, whether or not the data has it."""
+
+    @abstractmethod
+    def sum_clipped(self, limits: Mapping[int, Sequence[Limits]]) -> dict[int, list[Summary]]:
+        """The number and the sum of the values of some aggregates, clipped to limits that were drawn.
+
+        ``limits`` has, by the index of an aggregate, a pair of grid points for every cell of the plan; they become the
+        domain of each summary. Squares are added up where the statistic needs them.
+        """
+
+
 class Backend(ABC):
     """One data set where it lives. Only what a plan asks for leaves it.
 
@@ -113,11 +132,18 @@ class Backend(ABC):
         """How many records the table has."""
 
     @abstractmethod
-    def summarise(self, plan: Plan, cancellation: CancellationToken | None = None) -> list[list[Summary]]:
-        """For every cell of the plan, what each of its aggregates needs: every cell, whether or not the data has it.
+    def open_snapshot(
+        self, plan: Plan, cancellation: CancellationToken | None = None
+    ) -> AbstractContextManager[Snapshot]:
+        """One state of the data, of which the first round of a plan has been read; inside, more rounds can be.
 
-        ``cancellation`` reports the steps; when it is cancelled, the call ends with ``Cancelled``.
+        ``cancellation`` reports the steps; when it is cancelled, reading ends with ``Cancelled``.
         """
+
+    def summarise(self, plan: Plan, cancellation: CancellationToken | None = None) -> list[list[Summary]]:
+        """For every cell of the plan, what each of its aggregates reads in the first round."""
+        with self.open_snapshot(plan, cancellation) as snapshot:
+            return snapshot.summaries
 
     @abstractmethod
     def check(self) -> Report:

@@ -1,6 +1,6 @@
 """The queries that are put to an engine about one selection: each answers for all cells.
 
-``scan`` is the one that every plan needs: it counts, adds up, and fetches what lies inside some brackets.
+``scan.py`` has the one that every plan needs, ``clipped_sums.py`` that of a second round.
 
 Every result is keyed by the number of a cell; a cell that is absent has no records.
 """
@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from idios.backends.arrays import exact_sum
-from idios.backends.brackets import Bracket, Known, Piece, Sketch
+from idios.backends.brackets import Piece, Sketch
 from idios.backends.connection_pool import Connection
 from idios.backends.dialect import Dialect
 from idios.backends.selection import CELL, ONLY, Constants, Inquiry, Selection, Statement, compile_statement
@@ -35,14 +35,6 @@ Run: TypeAlias = tuple[int, int]
 """Consecutive ranks, or points: the first and the last."""
 HALF = 31
 """Squares are summed in halves of this many bits: for |v| ≤ 2⁶² no product of two halves leaves 64 bits."""
-
-
-@dataclass(frozen=True)
-class Need:
-    """What is asked of one column besides its order statistics."""
-
-    total: bool = False
-    squares: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,142 +133,6 @@ class Queries:
         return multiplicities
 
 
-def scan(
-    queries: Queries, needs: Mapping[str, Need], brackets: Mapping[CellColumn, Sequence[Bracket]]
-) -> tuple[dict[int, int], dict[CellColumn, Known]]:
-    """How many records each cell has, and of each column what it needs and what its brackets hold."""
-    constants = {name: _bracket_ends(name, brackets) for name in needs}
-    columns = {name: queries.selection.grid_column(name) for name in needs}
-    scans = tuple(
-        _ColumnScan(
-            name,
-            need,
-            tuple(constants[name]),
-            flagged=columns[name].readable != columns[name].given,
-            nullable=columns[name].declared.nullable,
-        )
-        for name, need in needs.items()
-    )
-    numbers = {end: numbers for ends in constants.values() for end, numbers in ends.items()}
-    table = queries.fetch(_count_and_add, scans, constants=numbers)
-    records: dict[int, int] = {}
-    known: dict[CellColumn, Known] = {}
-    # lists may be long, and stay as they are
-    lists = [column for column in table.column_names if column.endswith("_inside")]
-    for i, row in enumerate(table.drop_columns(lists).to_pylist()):
-        cell = row.get(CELL, ONLY)
-        records[cell] = row["records"]
-        for name, need in needs.items():
-            pieces = tuple(
-                _piece(bracket, row, table, i, f"{name}_{k}")
-                for k, bracket in enumerate(brackets.get((cell, name), ()))
-            )
-            known[cell, name] = _known(row, name, need, pieces, columns[name].declared.nullable)
-    return records, known
-
-
-@dataclass(frozen=True)
-class _ColumnScan:
-    """One column, what it needs, and the names of its brackets' ends."""
-
-    name: str
-    need: Need
-    ends: tuple[str, ...]
-    flagged: bool
-    """Whether the condition that a value can be read is quicker than reading it."""
-    nullable: bool
-
-
-def _count_and_add(relation: ir.Table, dialect: Dialect, scans: tuple[_ColumnScan, ...]) -> ir.Table:
-    aggregates: dict[str, ir.Value] = {"records": relation.count()}
-    for column in scans:
-        aggregates |= _totals(relation, dialect, column) | _inside(relation, dialect, column)
-    return aggregate_by_cell(relation, aggregates)
-
-
-def _totals(relation: ir.Table, dialect: Dialect, column: _ColumnScan) -> dict[str, ir.Value]:
-    name, need, value = column.name, column.need, relation[column.name]
-    only_counted = need == Need() and not column.ends
-    if column.flagged and (only_counted or not column.nullable):
-        read = relation.count(where=relation[f"has_{name}"])
-    else:
-        # of a column that cannot miss values, those before what cannot be read was replaced
-        read = (value if column.nullable else relation[f"p{name[1:]}"]).count()
-    aggregates: dict[str, ir.Value] = {f"{name}_read": read}
-    if need.total:
-        aggregates[f"{name}_sum"] = sum_exactly(value, dialect).cast(WIDE)
-    if need.squares:
-        high, low = value >> HALF, value & (2**HALF - 1)
-        for part, product in (("hh", high * high), ("hl", high * low), ("ll", low * low)):
-            aggregates[f"{name}_{part}"] = sum_exactly(product, dialect).cast(WIDE)
-    return aggregates
-
-
-def _inside(relation: ir.Table, dialect: Dialect, column: _ColumnScan) -> dict[str, ir.Value]:
-    value, ends = relation[column.name], column.ends
-    aggregates: dict[str, ir.Value] = {}
-    for end in ends:
-        prefix, _, kind = end.rpartition("_")
-        if kind == "low":
-            low = relation[end]
-            aggregates[f"{prefix}_below"] = value.count(where=value < low)
-            if column.need.total:
-                aggregates[f"{prefix}_sum"] = sum_exactly(value, dialect, where=value < low).cast(WIDE)
-            if f"{prefix}_first" in ends:
-                aggregates[f"{prefix}_lows"] = value.count(where=value == low)
-            first = relation[f"{prefix}_first"] if f"{prefix}_first" in ends else low
-            inside = (value >= first) & (value <= relation[f"{prefix}_last"])
-            aggregates[f"{prefix}_inside"] = value.collect(where=inside)
-        elif kind == "high":
-            aggregates[f"{prefix}_highs"] = value.count(where=value == relation[end])
-    return aggregates
-
-
-def _bracket_ends(name: str, brackets: Mapping[CellColumn, Sequence[Bracket]]) -> dict[str, dict[int, int]]:
-    """The ends of each cell's k-th bracket, as constants of the cells; ties only where there are any."""
-    of_cell = {cell: listed for (cell, column), listed in brackets.items() if column == name}
-    ends: dict[str, dict[int, int]] = {}
-    for k in range(max(map(len, of_cell.values()), default=0)):
-        kth = {cell: listed[k] for cell, listed in of_cell.items() if k < len(listed)}
-        ends[f"{name}_{k}_low"] = {cell: bracket.low for cell, bracket in kth.items()}
-        ends[f"{name}_{k}_last"] = {cell: bracket.last for cell, bracket in kth.items()}
-        if any(bracket.tied_low for bracket in kth.values()):
-            ends[f"{name}_{k}_first"] = {cell: bracket.first for cell, bracket in kth.items()}
-        if any(bracket.tied_high for bracket in kth.values()):
-            ends[f"{name}_{k}_high"] = {cell: bracket.high for cell, bracket in kth.items()}
-    return ends
-
-
-def _known(row: Mapping[str, Any], name: str, need: Need, pieces: tuple[Piece, ...], nullable: bool) -> Known:
-    read = row[f"{name}_read"] or 0  # Spark counts by adding, and a sum of nothing is NULL
-    size = read if nullable else row["records"]
-    squares = 0
-    if need.squares:
-        hh, hl, ll = (read_sum(row[f"{name}_{part}"], size) for part in ("hh", "hl", "ll"))
-        squares = (hh << 2 * HALF) + (hl << HALF + 1) + ll
-    return Known(
-        size=size,
-        total=read_sum(row[f"{name}_sum"], size) if need.total else 0,
-        squares=squares,
-        unread=size - read,
-        pieces=pieces,
-    )
-
-
-def _piece(bracket: Bracket, row: Mapping[str, Any], table: pa.Table, i: int, prefix: str) -> Piece:
-    listed = table.column(f"{prefix}_inside")[i]
-    start = row[f"{prefix}_below"]
-    return Piece(
-        start=start,
-        below=read_sum(row[f"{prefix}_sum"], start) if f"{prefix}_sum" in row else 0,
-        low=bracket.low,
-        lows=row[f"{prefix}_lows"] if bracket.tied_low else 0,
-        inside=listed.values.to_numpy(zero_copy_only=False) if listed.is_valid else np.empty(0, np.int64),
-        high=bracket.high,
-        highs=row[f"{prefix}_highs"] if bracket.tied_high and bracket.high > bracket.low else 0,
-    )
-
-
 def rows_by_cell(table: pa.Table) -> Iterator[tuple[int, dict[str, Any]]]:
     """The cell and the values of each record of a result."""
     for row in table.to_pylist():
@@ -291,6 +147,13 @@ def aggregate_by_cell(relation: ir.Table, aggregates: Mapping[str, ir.Value]) ->
 def sum_exactly(value: ir.IntegerValue, dialect: Dialect, where: ir.BooleanValue | None = None) -> ir.NumericValue:
     """A sum that cannot overflow."""
     return (value.cast(dialect.sum_as) if dialect.sum_as else value).sum(where=where)
+
+
+def sum_squares_exactly(prefix: str, value: ir.IntegerValue, dialect: Dialect) -> dict[str, ir.Value]:
+    """The sum of squares in three parts, from which ``read_squares`` makes one number."""
+    high, low = value >> HALF, value & (2**HALF - 1)
+    products = {"hh": high * high, "hl": high * low, "ll": low * low}
+    return {f"{prefix}_{part}": sum_exactly(product, dialect).cast(WIDE) for part, product in products.items()}
 
 
 def _ranked(relation: ir.Table, dialect: Dialect, name: str, runs: int, sums: bool) -> ir.Table:
@@ -354,6 +217,12 @@ def read_sum(total: Decimal | int | None, terms: int) -> int:
     if total is None and terms:
         raise AssertionError("a sum of points did not fit the engine's widest numbers")
     return int(total or 0)
+
+
+def read_squares(row: Mapping[str, Any], prefix: str, terms: int) -> int:
+    """The sum of squares from its parts: (h·2³¹ + l)² = h²·2⁶² + h·l·2³² + l²."""
+    hh, hl, ll = (read_sum(row[f"{prefix}_{part}"], terms) for part in ("hh", "hl", "ll"))
+    return (hh << 2 * HALF) + (hl << HALF + 1) + ll
 
 
 def _numbered(ends: Mapping[str, int], pairs: Mapping[int, Sequence[Run]]) -> dict[str, dict[int, int]]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from idios.backends.base import Backend, ColumnReport, Report
+from idios.backends.base import Backend, ColumnReport, Limits, Report, Snapshot
 from idios.backends.cancellation import CancellationToken, Cancelled, Progress, silent
+from idios.backends.clipped_sums import sum_clipped
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import NEVER, GridColumn
 from idios.backends.queries import Queries
 from idios.backends.selection import Selection, Statement, columns_of
-from idios.backends.summarise import SMALL, Requirements, Sample, summarise
+from idios.backends.summarise import CHANGED, SMALL, Requirements, Sample, summarise
 from idios.core.domain import Kind
 from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError
@@ -29,6 +31,27 @@ SAMPLED = 2**16
 """How many records a sample should have."""
 SAMPLED_A_CELL = 2**12
 """And how many in each cell, on average."""
+
+
+@dataclass(frozen=True)
+class SqlSnapshot(Snapshot):
+    """A plan over one connection, in one transaction where the engine has them."""
+
+    summaries: list[list[Summary]]
+    requirements: Requirements
+    queries: Queries
+    translate_errors: Callable[[], AbstractContextManager[None]]
+
+    def sum_clipped(self, limits: Mapping[int, Sequence[Limits]]) -> dict[int, list[Summary]]:
+        """Read one more round; see ``clipped_sums.py``."""
+        with self.translate_errors():
+            self.queries.connection.cancellation.step("adding up", 0.95)
+            found = sum_clipped(self.requirements, self.queries, limits)
+        for index, of_cells in found.items():
+            for first, clipped in zip(self.summaries, of_cells, strict=True):
+                if first[index].moves != clipped.moves:
+                    raise SourceError(CHANGED)
+        return found
 
 
 class SqlBackend(Backend):
@@ -65,15 +88,25 @@ class SqlBackend(Backend):
         with self._connected() as connection:
             return self._count(connection)
 
-    def summarise(self, plan: Plan, cancellation: CancellationToken | None = None) -> list[list[Summary]]:
-        """Run a plan; see ``summarise.py``."""
-        with self._connected(cancellation) as connection:
-            columns = {name: self.columns[name] for name in columns_of(plan)}
-            selection = Selection(plan, columns, self.dialect)
-            rows = self._count(connection)
-            samples = self._samples(rows, selection.span) if rows > SMALL else []
-            queries = Queries(connection, selection, self.table)
-            summaries = summarise(Requirements(plan, selection, rows), queries, samples, connection.cancellation)
+    @contextmanager
+    def open_snapshot(self, plan: Plan, cancellation: CancellationToken | None = None) -> Iterator[SqlSnapshot]:
+        """Read the first round; see ``summarise.py``. An error of the caller's own passes as it is."""
+        with ExitStack() as stack:
+            with self._translate_errors():
+                connection = stack.enter_context(self._acquire(cancellation))
+                snapshot = self._read_first(plan, connection)
+            yield snapshot
+            with self._translate_errors():
+                stack.close()
+                connection.cancellation.step("summarised", 1.0)
+
+    def _read_first(self, plan: Plan, connection: Connection) -> SqlSnapshot:
+        columns = {name: self.columns[name] for name in columns_of(plan)}
+        selection = Selection(plan, columns, self.dialect)
+        rows = self._count(connection)
+        samples = self._samples(rows, selection.span) if rows > SMALL else []
+        requirements, queries = Requirements(plan, selection, rows), Queries(connection, selection, self.table)
+        summaries = summarise(requirements, queries, samples, connection.cancellation)
         for name, number in summaries.unread.items():
             if number and name not in self._warned:
                 self._warned.add(name)
@@ -84,7 +117,7 @@ class SqlBackend(Backend):
                     self.dataset.name,
                     number,
                 )
-        return summaries.cells
+        return SqlSnapshot(summaries.cells, requirements, queries, self._translate_errors)
 
     def check(self) -> Report:
         """Count what does not fit the declaration."""
@@ -114,14 +147,21 @@ class SqlBackend(Backend):
         self.connections.close()
 
     @contextmanager
-    def _connected(
-        self, cancellation: CancellationToken | None = None, failed: str | None = None
-    ) -> Iterator[Connection]:
+    def _connected(self, failed: str | None = None) -> Iterator[Connection]:
         """A connection for one call: all its queries see one snapshot, and drivers' errors become ours."""
+        with self._translate_errors(failed), self._acquire() as connection:
+            yield connection
+
+    @contextmanager
+    def _acquire(self, cancellation: CancellationToken | None = None) -> Iterator[Connection]:
+        token = cancellation or CancellationToken(self.progress)
+        with self.connections.acquire(token) as connection, connection.snapshot():
+            yield connection
+
+    @contextmanager
+    def _translate_errors(self, failed: str | None = None) -> Iterator[None]:
         try:
-            token = cancellation or CancellationToken(self.progress)
-            with self.connections.acquire(token) as connection, connection.snapshot():
-                yield connection
+            yield
         except (IdiosError, Cancelled):
             raise
         except Exception as error:

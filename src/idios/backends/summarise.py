@@ -22,12 +22,13 @@ from math import ceil, floor
 
 from idios.backends.brackets import Bracket, Known, outermost, shares_near
 from idios.backends.cancellation import CancellationToken, Progress
-from idios.backends.queries import CellColumn, Need, Queries, Run, scan
+from idios.backends.queries import CellColumn, Queries, Run
+from idios.backends.scan import Need, scan
 from idios.backends.selection import ONLY, Selection
 from idios.core.calibration import Method
 from idios.core.domain import Domain
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics import Statistic
+from idios.core.statistics import Reading
 from idios.core.summary import Summary, Window
 from idios.errors import SourceError
 from idios.query.plan import Aggregate, Plan
@@ -41,6 +42,8 @@ SMALL = 50_000
 
 FEW = 5_000
 """Up to this many values at either end are fetched with ORDER BY and LIMIT."""
+
+CHANGED = "the source changed while it was being read: ask again"
 
 
 @dataclass(frozen=True)
@@ -89,22 +92,22 @@ class Requirements:
         for aggregate in self.plan.aggregates:
             if aggregate.column is None:
                 continue
-            name, statistic = self.alias(aggregate), aggregate.statistic
+            name, reading = self.alias(aggregate), aggregate.reading
             need = needs.get(name, Need())
-            total, squares = need.total or statistic.needs_sums, need.squares or statistic.needs_squares
+            total, squares = need.total or reading.needs_sums, need.squares or reading.needs_squares
             needs[name] = replace(need, total=total, squares=squares)
         return needs
 
     def moves(self, aggregate: Aggregate, size: int) -> Moves:
         """What changed records can do to a selection of that size."""
-        neighbours = self.plan.dataset.neighbours
+        neighbours = aggregate.neighbours
         if aggregate.whole or neighbours is Neighbours.ADD_REMOVE:
             return Moves(neighbours, size)
         return Moves(neighbours, size, max(0, self.rows - size))
 
     def runs(self, aggregate: Aggregate, size: int) -> list[Run]:
         """The ranks that an aggregate reads of ``size`` values, as far as they exist."""
-        runs = aggregate.statistic.ranks(self.moves(aggregate, size), aggregate.choice.distance)
+        runs = aggregate.reading.ranks(self.moves(aggregate, size), aggregate.choice.distance)
         inside = ((max(first, 1), min(last, size)) for first, last in runs)
         return [(first, last) for first, last in inside if first <= last]
 
@@ -241,11 +244,10 @@ def summarise(
     search = RankSearch(requirements, queries, requirements.needs(), samples, cancellation.step)
     search.scan()
     if sum(search.records.values()) > requirements.rows:
-        raise SourceError("the source changed while it was being read: ask again")
+        raise SourceError(CHANGED)
     search.complete()
     cancellation.step("summarising", 0.9)
     columns = [_AggregateInCells(aggregate, search).summarise() for aggregate in requirements.plan.aggregates]
-    cancellation.step("summarised", 1.0)
     unread: dict[str, int] = {}
     for (_, name), known in search.known.items():
         column = requirements.selection.column_name(name)
@@ -262,7 +264,7 @@ class _AggregateInCells:
 
     def summarise(self) -> list[Summary]:
         aggregate, search, requirements = self.aggregate, self.search, self.search.requirements
-        statistic, grid = aggregate.statistic, aggregate.grid
+        reading, grid = aggregate.reading, aggregate.grid
         if aggregate.column is None:
             # what is told exactly is the number of records, which is public, and nothing that was counted
             exact = aggregate.choice.method is Method.EXACT
@@ -271,23 +273,23 @@ class _AggregateInCells:
         name = requirements.alias(aggregate)
         known = {cell: search.of(cell, name) for cell in requirements.cells}
         moves = {cell: requirements.moves(aggregate, known[cell].size) for cell in requirements.cells}
-        beside = self._beside(statistic, grid, known, moves)
+        beside = self._beside(reading, grid, known, moves)
         multiplicities: Mapping[int, tuple[int, tuple[int, ...]]] = {}
-        if statistic.needs_distinct:
+        if reading.needs_distinct:
             multiplicities = search.queries.rarest(name, aggregate.choice.distance)
-        counts = self._counts(grid) if statistic.needs_counts else {}
+        counts = self._counts(grid) if reading.needs_counts else {}
         return [
             Summary(
                 grid,
                 moves[cell],
                 windows=tuple(
-                    search.window(cell, name, run, sums=statistic.needs_sums)
+                    search.window(cell, name, run, sums=reading.needs_sums)
                     for run in requirements.runs(aggregate, known[cell].size)
                 ),
-                total=known[cell].total if statistic.needs_sums else None,
-                squares=known[cell].squares if statistic.needs_squares else None,
+                total=known[cell].total if reading.needs_sums else None,
+                squares=known[cell].squares if reading.needs_squares else None,
                 beside=beside.get(cell, {}),
-                distinct=multiplicities.get(cell, (0, ()))[0] if statistic.needs_distinct else None,
+                distinct=multiplicities.get(cell, (0, ()))[0] if reading.needs_distinct else None,
                 rarest=multiplicities.get(cell, (0, ()))[1],
                 counts=counts.get(cell),
             )
@@ -303,9 +305,9 @@ class _AggregateInCells:
         return {cell: tuple(times.get(cell, {}).get(point, 0) for point in points) for cell in requirements.cells}
 
     def _beside(
-        self, statistic: Statistic, grid: Domain, known: Mapping[int, Known], moves: Mapping[int, Moves]
+        self, reading: Reading, grid: Domain, known: Mapping[int, Known], moves: Mapping[int, Moves]
     ) -> dict[int, dict[Fraction, tuple[int, ...]]]:
-        thresholds = {cell: list(statistic.thresholds(moves[cell], grid, known[cell].total)) for cell in known}
+        thresholds = {cell: list(reading.thresholds(moves[cell], grid, known[cell].total)) for cell in known}
         pairs = {cell: [(floor(t), ceil(t)) for t in points] for cell, points in thresholds.items() if points}
         if not pairs:
             return {}

@@ -76,7 +76,6 @@ def compare(
     group: Annotated[
         str, typer.Option(help="The groups at the group level: their size, or the multiples of ε, such as 1,1,1.")
     ] = "5",
-    delta: Annotated[str, typer.Option(help="δ of the mechanism without bounds.")] = "1e-6",
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write a page with the table and a plot.")] = None,
 ) -> None:
@@ -87,7 +86,7 @@ def compare(
 
     names = [name.strip() for name in statistics.split(",")] if statistics else DEFAULT
     values = read_column(source, column, step=step, bounds=_parse_bounds(bounds))
-    comparison = compare_column(values, names, epsilon, group.split(",") if "," in group else group, delta)
+    comparison = compare_column(values, names, epsilon, group.split(",") if "," in group else group)
     if html is not None:
         _write_comparison(comparison, column, html)
     if json:

@@ -22,6 +22,7 @@ from idios.backends.base import CsvFormat, describe_source
 from idios.backends.csv import propose_format
 from idios.cli.output import console, print_json, show_progress, stderr
 from idios.config import read_configuration
+from idios.core.calibration import Level, Protection
 from idios.core.domain import Kind
 from idios.core.exact import positive, text
 from idios.datasets import read_columns
@@ -46,27 +47,27 @@ key_file = "ledger.key"        # signs the chain of entries; keep a copy elsewhe
 """The part of a configuration that says where the ledger is."""
 
 LEVELS = """\
-# The level of protection (docs/limits.md); choose one.
+# The level of protection (docs/promise.md, docs/limits.md); choose one.
+# differential: holds whatever the data, against any attacker, with bounds or without; the level for most.
 # individual, group: noise fitted to the actual data. Whatever ε, one MEDIAN of a column of 0s and 1000s shows on
 #   which side of a threshold the data lies; so a server needs analysts = "trusted" beside them.
-# differential: holds whatever the data, against any attacker. Statistics need bounds; medians and the like can do with
-#   a delta instead, which every question that uses it spends.
-protection = "individual"
+{individual}protection = "individual"
 # protection = "group"         # the same for up to `group` records together, with ε, 2ε, …
-# group = 5                    # or { size = 5, growth = "flat" }: a household of five like one person
-# protection = "differential"
-# delta = 1e-6
+# group = 5                    # or {{ size = 5, growth = "flat" }}: a household of five like one person
+{differential}protection = "differential"
 # analysts = "trusted"         # no analyst will try to find out about single records
 # release_seconds = 0.25  # on a server: answers leave at 0.25, 0.5, 1, 2, … seconds, so that time tells nothing; \
 default at "differential\""""
-"""What a controller chooses between, with its consequences."""
+"""What a controller chooses between, with its consequences; the levels not chosen are comments."""
+BUDGET = "10"
+"""The total ε that is proposed."""
 
 
 def init(
     source: Annotated[str, typer.Argument(help="The data: csv, parquet, file.duckdb::table, postgresql://…")],
     out: Annotated[Path, typer.Option(help="Where to write the configuration.")] = Path("idios.toml"),
     name: Annotated[str | None, typer.Option(help="What analysts call the data set.")] = None,
-    budget: Annotated[str, typer.Option(help="Total ε over all analysts.")] = "10",
+    budget: Annotated[str, typer.Option(help="Total ε over all analysts.")] = BUDGET,
     bounds: Annotated[
         list[str] | None, typer.Option(help="Publicly known bounds, such as --bounds age=0..120; repeatable.")
     ] = None,
@@ -135,25 +136,45 @@ def check(
         raise typer.Exit(1)
 
 
-def declare_file(source: str, config: str | None, budget: str | None, header: bool | None, yes: bool) -> Path:
-    """The configuration beside a file; if it does not declare the file yet, it does once that is confirmed."""
+def declare_file(
+    source: str, config: str | None, budget: str | None, header: bool | None, yes: bool, protection: str | None
+) -> Path:
+    """The configuration beside a file; if it does not declare the file yet, it does once that is confirmed.
+
+    Who names the level of protection declares the file: that confirms the proposal as ``yes`` does, and the budget
+    is the proposed one unless it is given.
+    """
+    level = Protection.declare(protection or Level.INDIVIDUAL).level
     path = Path(source.partition("::")[0])
     file = Path(config) if config else path.parent / "idios.toml"
     name = read_dataset_name(source)
-    if file.exists() and name in read_configuration(file).datasets:
+    if file.exists() and (known := read_configuration(file).datasets.get(name)):
+        declared = known.dataset.protection.level
+        if protection is not None and declared is not level:
+            raise ConfigurationError(
+                f'{file} declares {name!r} with protection = "{declared}", not "{level}": change it there, or ask '
+                "without --protection"
+            )
         return file
     proposal = propose(source, header)
-    total = budget or _ask_budget(name)
+    total = budget or (BUDGET if protection else _ask_budget(name))
     positive(total, "budget")
     relative = (
         source if path.is_absolute() and file.parent.resolve() != path.parent.resolve() else _relative_to_folder(source)
     )
-    table = format_dataset(name, relative, proposal, total)
-    confirm(proposal, name, file, yes=yes)
+    table = format_dataset(name, relative, proposal, total, level=level)
+    confirm(proposal, name, file, yes=yes or protection is not None)
     head = "" if file.exists() else LEDGER
     with file.open("a", encoding="utf-8") as target:
         target.write(head + table)
-    stderr.print(f"{file} now declares the data set {name!r}.", highlight=False)
+    stderr.print(
+        f"{file} now declares the data set {name!r}: the columns above, without bounds, which few statistics need; "
+        f'protection = "{level}"; neighbours = "replace", so that one record may change and their number is public; '
+        f"budget = {total}, the ε of all questions together. Edit it there: bounds or a centre that are publicly known "
+        "make answers more accurate.",
+        highlight=False,
+        markup=False,
+    )
     return file
 
 
@@ -212,8 +233,10 @@ def format_dataset(
     budget: str,
     bounds: Mapping[str, tuple[str, str]] | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
+    level: Level = Level.INDIVIDUAL,
 ) -> str:
     """The table of one data set, with the choices a controller has as comments."""
+    marks = {each.value: "" if each is level else "# " for each in Level}
     lines = [
         "",
         f"[datasets.{_quote_key(name)}]",
@@ -221,12 +244,13 @@ def format_dataset(
         *([f"csv = {_format_csv(proposal.csv_format)}"] if proposal.csv_format else []),
         f"budget = {text(positive(budget, 'budget'))}  # ε over all analysts; to raise it later: idios ledger raise",
         'neighbours = "replace"         # one record changes, n is public; or "add-remove"',
-        LEVELS,
+        LEVELS.format(**marks),
         "min_epsilon = 0.05             # the least ε of every released cell; medians of n groups take n × 0.05",
         "",
         f"[datasets.{_quote_key(name)}.columns]",
-        "# bounds = [lower, upper] make sums, means and extremes answerable: state what is publicly known, never",
-        "# what the data shows. Columns may miss values unless nullable = false is declared.",
+        "# bounds = [lower, upper] make MIN and MAX answerable and the rest more accurate; where none are known,",
+        "# centre = 30000 says about where values lie. State what is publicly known, never what the data shows.",
+        "# Columns may miss values unless nullable = false is declared.",
     ]
     for column, kind, decimals in proposal.columns:
         key = _quote_key(column)

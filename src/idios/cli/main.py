@@ -16,7 +16,7 @@ from idios.errors import IdiosError
 
 app = typer.Typer(
     name="idios",
-    epilog='Start with:  idios query people.csv "SELECT MEDIAN(income) FROM people" --epsilon 0.5 --budget 10',
+    epilog='Start with:  idios query people.csv "SELECT MEDIAN(income) FROM people" --protection differential -e 1',
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -30,6 +30,13 @@ Split = Annotated[
     ),
 ]
 Analyst = Annotated[str | None, typer.Option(help="Ask on behalf of this analyst, charged to their own cap as well.")]
+Protection = Annotated[
+    str | None,
+    typer.Option(
+        help="The level of a file that is not declared yet, individual or differential: declares it as proposed, "
+        "without asking, and with a budget of 10 unless given."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
 
 
@@ -43,14 +50,17 @@ def query(
     analyst: Analyst = None,
     header: Header = None,
     yes: Yes = False,
+    protection: Protection = None,
     json: Json = False,
 ) -> None:
     """Ask a question, spend ε, get a private answer.
 
-    Without a configuration the file's columns are proposed for you to confirm, no bounds are assumed, and an idios.toml
-    and a ledger are written beside it.
+    Without a configuration the types of the file's columns are proposed for you to confirm (--yes or --protection
+    confirm them), no bounds are assumed, and one record may change while their number is public; an idios.toml that
+    says so and a ledger are written beside the file. At --protection differential that is differential privacy without
+    any bounds.
     """
-    question, path = _read_target(source, sql, config, budget, header, yes)
+    question, path = _read_target(source, sql, config, budget, header, yes, protection)
     with output.show_progress() as progress, TrustedParty.from_config(path, progress=progress) as party:
         answer = party.query(question, _require_epsilon(epsilon), split=_read_split(split), analyst=analyst)
     if json:
@@ -69,10 +79,11 @@ def quote(
     analyst: Analyst = None,
     header: Header = None,
     yes: Yes = False,
+    protection: Protection = None,
     json: Json = False,
 ) -> None:
     """Show what a question would cost and promise, before anything is spent; no data is read."""
-    question, path = _read_target(source, sql, config, budget, header, yes)
+    question, path = _read_target(source, sql, config, budget, header, yes, protection)
     with TrustedParty.from_config(path) as party:
         quoted = party.quote(question, _require_epsilon(epsilon), split=_read_split(split), analyst=analyst)
     if json:
@@ -90,10 +101,11 @@ def inspect(
     split: Split = None,
     header: Header = None,
     yes: Yes = False,
+    protection: Protection = None,
     json: Json = False,
 ) -> None:
     """Show the controller the true values, envelopes and noise behind a question; charges nothing, is recorded."""
-    question, path = _read_target(source, sql, config, budget, header, yes)
+    question, path = _read_target(source, sql, config, budget, header, yes, protection)
     with output.show_progress() as progress, TrustedParty.from_config(path, progress=progress) as party:
         inspection = party.inspect(question, _require_epsilon(epsilon), split=_read_split(split))
     if json:
@@ -103,12 +115,22 @@ def inspect(
 
 
 def _read_target(
-    source: str, sql: str | None, config: str | None, budget: str | None, header: bool | None, yes: bool
+    source: str,
+    sql: str | None,
+    config: str | None,
+    budget: str | None,
+    header: bool | None,
+    yes: bool,
+    protection: str | None,
 ) -> tuple[str, Path]:
     """The question and the configuration that declares its data; a file that has none gets one."""
     if sql is None:
+        if protection is not None:
+            raise InvalidInput(
+                "--protection declares a file; name it before the question, or declare the level in the configuration"
+            )
         return source, Path(config or "idios.toml")
-    return sql, declare_file(source, config, budget, header, yes)
+    return sql, declare_file(source, config, budget, header, yes, protection)
 
 
 def _require_epsilon(given: str) -> str:

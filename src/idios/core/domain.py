@@ -8,6 +8,8 @@ Rules:
    which no float reaches. NaN and ±∞ read as missing.
 3. Steps and bounds are declared, or the step follows from the type alone. Neither is ever
    taken from the data.
+4. A centre is a public guess of where the values lie. It moves nothing that is read: answers near it are more accurate,
+   and that is all.
 """
 
 from __future__ import annotations
@@ -60,16 +62,17 @@ def default_step(kind: Kind, decimals: int = 0) -> Fraction:
 
 @dataclass(frozen=True)
 class Domain:
-    """A grid and its bounds, both in whole steps; a bound that is None is unknown.
+    """A grid, its bounds and its centre, all in whole steps; a bound that is None is unknown.
 
-    >>> cents = Domain.declare(step="0.01", bounds=(0, 100))
-    >>> cents.lower, cents.upper, cents.read("12.345")
-    (0, 10000, 1235)
+    >>> cents = Domain.declare(step="0.01", bounds=(0, 100), centre=20)
+    >>> cents.lower, cents.upper, cents.centre, cents.read("12.345")
+    (0, 10000, 2000, 1235)
     """
 
     step: Fraction = Fraction(1)
     lower: int | None = None
     upper: int | None = None
+    centre: int = 0
 
     def __post_init__(self) -> None:
         if self.step <= 0:
@@ -78,13 +81,19 @@ class Domain:
             raise InvalidInput("bounds must be (lower, upper) with lower ≤ upper, got them reversed")
 
     @classmethod
-    def declare(cls, *, step: object = 1, bounds: Sequence[object] | None = None) -> Domain:
-        """Make a domain from what a controller writes; either bound may be None."""
+    def declare(cls, *, step: object = 1, bounds: Sequence[object] | None = None, centre: object = None) -> Domain:
+        """Make a domain from what a controller writes; either bound may be None.
+
+        A centre outside the bounds is refused as a mistake. Without one it is 0, whatever the bounds.
+        """
         grid = positive(step, "step")
         if not LEAST_STEP <= grid <= 1 / LEAST_STEP:
             raise InvalidInput("step must be between 1e-100 and 1e100")
+        middle = Fraction(0) if centre is None else exact(centre, "centre")
+        if abs(middle) > FARTHEST:
+            raise InvalidInput("centre must be between -1e400 and 1e400, where values end")
         if bounds is None:
-            return cls(grid)
+            return cls(grid, centre=int(floor_half_up(middle / grid)))
         if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
             raise InvalidInput(f"bounds must be a pair (lower, upper), got {bounds!r}")
         low, high = (None if b is None else exact(b, "a bound") for b in bounds)
@@ -92,7 +101,10 @@ class Domain:
             raise InvalidInput("bounds must be between -1e400 and 1e400, where values end")
         if low is not None and high is not None and low > high:
             raise InvalidInput(f"bounds must be (lower, upper) with lower ≤ upper, got {bounds[0]!r} > {bounds[1]!r}")
-        return cls(grid, *(None if b is None else int(floor_half_up(b / grid)) for b in (low, high)))
+        if centre is not None and ((low is not None and middle < low) or (high is not None and middle > high)):
+            raise InvalidInput(f"centre must lie within the bounds, got {centre!r}")
+        lower, upper = (None if b is None else int(floor_half_up(b / grid)) for b in (low, high))
+        return cls(grid, lower, upper, int(floor_half_up(middle / grid)))
 
     def read(self, value: object) -> int:
         """The grid point of one value: ⌊v/step + ½⌋, clamped to the bounds."""
@@ -139,7 +151,7 @@ class Domain:
         upper = self.upper if high is None else high if self.upper is None else min(self.upper, high)
         if lower is not None and upper is not None and lower > upper:
             return None
-        return Domain(self.step, lower, upper)
+        return Domain(self.step, lower, upper, self.centre)
 
 
 @dataclass(frozen=True)

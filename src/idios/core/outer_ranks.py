@@ -30,7 +30,7 @@ from fractions import Fraction
 from idios.core.distributions.above_threshold import AboveThreshold, Ladder, find_runs
 from idios.core.domain import Domain
 from idios.core.neighbours import Moves
-from idios.core.statistics.base import Statistic
+from idios.core.statistics.base import Reading, Statistic
 from idios.core.statistics.order import DiscreteQuantile, KthLargest, KthSmallest, Quantile
 from idios.core.summary import Summary
 
@@ -42,7 +42,7 @@ _ASSUMED = 30
 
 
 @dataclass(frozen=True)
-class RankPlan:
+class RankPlan(Reading):
     """What is public of one search for a rank.
 
     A threshold may have ``share``·s + ``target`` values beyond it, s the size. Only deficits within ± ``reach`` records

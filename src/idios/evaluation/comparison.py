@@ -30,11 +30,13 @@ from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, SourceError, Unanswerable
 from idios.evaluation.baselines import list_baselines
 from idios.evaluation.document import Figure, Panel, Section, Series, Table, format_cell, make_jsonable
+from idios.evaluation.rivals import POSITIVE, list_rivals, measure_answers
 from idios.query.schema import Column, Dataset
 
 DEFAULT = ("median", "kth_largest 2", "trimmed_mean 0.05", "iqr", "mean", "maximum")
 """The statistics that are compared unless others are named."""
-DELTA = "1e-6"
+DRAWS = 2_000
+"""How often a mechanism that is simulated is asked."""
 LIKELY = 0.5
 """A mechanism that refuses more often than this has no error worth naming."""
 RARE = 1e-6
@@ -99,7 +101,6 @@ def compare(
     step: Number | None = None,
     bounds: Sequence[Number | None] | None = None,
     group: object = GROUP,
-    delta: Number = DELTA,
     nullable: bool | None = None,
 ) -> Comparison:
     """Expected errors of chosen statistics of a column, at each level and of the DP baselines.
@@ -107,14 +108,13 @@ def compare(
     ``group`` is what a data set declares: a size, the multiples of ε, or a size with its growth.
 
     >>> comparison = compare([20 + i % 50 for i in range(1001)], statistics=["median"], nullable=False)
-    >>> print([row.mechanism for row in comparison if row.note == "needs bounds"][0])
-    differential, with bounds
-    >>> comparison.rows[0].mechanism, round(comparison.rows[0].error, 2)
-    ('individual', 1.0)
+    >>> [row.mechanism for row in comparison][:3]
+    ['individual', 'group of 5', 'differential']
+    >>> round(comparison.rows[0].error, 2)
+    1.0
     """
-    return compare_column(
-        read_numbers(values, step=step, bounds=bounds, nullable=nullable), statistics, epsilon, group, delta
-    )
+    column = read_numbers(values, step=step, bounds=bounds, nullable=nullable)
+    return compare_column(column, statistics, epsilon, group)
 
 
 def compare_frame(values: Any, **options: Any) -> Any:
@@ -123,14 +123,14 @@ def compare_frame(values: Any, **options: Any) -> Any:
 
 
 def compare_column(
-    column: NumberColumn, statistics: Sequence[str], epsilon: Number, group: object = GROUP, delta: Number = DELTA
+    column: NumberColumn, statistics: Sequence[str], epsilon: Number, group: object = GROUP
 ) -> Comparison:
     """``compare`` for a column that is read already."""
     spent = positive(epsilon, "epsilon")
     if not len(column.raw):
         raise InvalidInput("the column has no values to compare on")
     domain = column.domain
-    levels = _list_levels(domain, group, delta)
+    levels = _list_levels(group)
     rows = []
     for written in statistics:
         statistic = parse_statistic(written)
@@ -139,38 +139,31 @@ def compare_column(
         value = _compute_value(statistic, bounded)
         for level in levels:
             row = Row(label, value, level.name, level.promise, None, style=level.style)
-            if level.domain is None:
-                rows.append(replace(row, note="needs bounds"))
-                continue
-            placed = _place_on_grid(column, level.domain)
-            rows.append(replace(row, **_compute_level(statistic, placed, level.protection, spent)))
+            rows.append(replace(row, **_compute_level(statistic, bounded, level.protection, spent)))
         rows += _compute_baselines(statistic, label, value, bounded, float(spent))
+        rows += _compute_rivals(statistic, label, value, bounded, float(spent))
     ends = (_format_bound(domain.lower, domain), _format_bound(domain.upper, domain)) if domain.bounded else None
     return Comparison(tuple(rows), len(column.raw), column.missing or 0, str(text(spent)), ends)
 
 
 @dataclass(frozen=True)
 class _Level:
-    """One of Idios' own levels, and the domain that it may use; None if it needs one with bounds and there is none."""
+    """One of Idios' own levels."""
 
     name: str
     promise: str
     style: str
-    domain: Domain | None
     protection: Protection
 
 
-def _list_levels(domain: Domain, group: object, delta: Number) -> list[_Level]:
+def _list_levels(group: object) -> list[_Level]:
     multiples = declare_multiples(group)
-    share = Protection.declare("differential", delta=delta).delta
-    individual, grouped, differential, bounds_free = list_levels(Protection(), multiples, share).values()
+    individual, grouped, differential = list_levels(Protection(), multiples).values()
     size = describe_multiples(multiples)
-    bounded = domain if domain.bounded else None
     return [
-        _Level("individual", "ε-iDP", "local", domain, individual),
-        _Level(f"group of {size}", f"gDP, g = {size}", "group", domain, grouped),
-        _Level("differential, with bounds", "ε-DP", "inverse", bounded, differential),
-        _Level("differential, without bounds", f"(ε, {delta})-DP", "bounds_free", Domain(domain.step), bounds_free),
+        _Level("individual", "ε-iDP", "local", individual),
+        _Level(f"group of {size}", f"gDP, g = {size}", "group", grouped),
+        _Level("differential", "ε-DP", "differential", differential),
     ]
 
 
@@ -236,6 +229,27 @@ def _compute_baselines(
         if column.domain.bounded:
             row = replace(row, error=baseline.error(values, low, high, epsilon), note="")
         rows.append(row)
+    return rows
+
+
+def _compute_rivals(
+    statistic: Statistic, label: str, value: float | None, column: NumberColumn, epsilon: float
+) -> list[Row]:
+    """Other people's mechanisms without bounds, simulated; the draws are seeded, so the rows are always the same."""
+    rows: list[Row] = []
+    points, step = np.sort(np.asarray(column.raw, dtype=np.float64)), float(column.domain.step)
+    if value is None:
+        return rows
+    for rival in list_rivals(statistic):
+        if rival.name == POSITIVE and points[0] < 0:
+            continue
+        answers = rival.draw(points, epsilon, DRAWS, np.random.default_rng(DRAWS))
+        error, refusal = measure_answers(answers, value / step, points)
+        row = Row(label, value, f"DP without bounds, {rival.name}", "ε-DP", None, refusal, style=rival.style)
+        if refusal > LIKELY:
+            rows.append(replace(row, note=f"refuses with probability {refusal:.3g}: too few values"))
+        else:
+            rows.append(replace(row, error=error * step, note=f"simulated, {DRAWS:,} draws"))
     return rows
 
 

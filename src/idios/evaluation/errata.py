@@ -15,7 +15,7 @@ from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
 from idios.core.guarantee import Guarantee, compose_parallel
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics import FINENESS, Histogram, Median, RangeCount
+from idios.core.statistics import Histogram, Median, RangeCount
 from idios.evaluation.document import Table
 from idios.evaluation.noises import Admissible, paper_pair
 from idios.evaluation.smooth import median_smooth_sensitivity
@@ -116,7 +116,7 @@ def _noise_losses(*scales: str) -> tuple[float, ...]:
 def _local_sensitivity(values: Sequence[int], bounds: tuple[int, int] | None = None) -> float:
     column = read_numbers(list(values), bounds=bounds, nullable=False)
     envelope = Median().envelope(column.summarise(Median(), Neighbours.REPLACE, 1), 1)
-    return float(envelope.local_sensitivity) / FINENESS
+    return float(envelope.local_sensitivity) / Median().resolution()
 
 
 def _pmf_at_0(values: Sequence[int]) -> float:

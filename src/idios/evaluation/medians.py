@@ -9,7 +9,13 @@ or U. With f the median and hi_i, lo_i = (x_{h±i} + x_{h+1±i})/2 its envelope:
     smooth           S_β/α·E|N|                                                                  ε-DP
     exponential      density ∝ e^(−(ε/2)·|rank(t) − n/2|) on [L, U]                              ε-DP
     inverse          density ∝ e^(−(ε/2)·u(t)), u(t) = least i with lo_i ≤ t ≤ hi_i, on [L, U]   ε-DP
-    bounds-free      the same within the last ball, or a refusal                                 (ε, δ)-DP
+    differential     weights π(t)·q^u(t), q = e^(−ε/2), over all t, or a refusal with R·q^b          ε-DP
+
+π is a public measure that no data is needed for. Without bounds it is dyadic shells around 0, {0} and 2^(k−1) ≤ |t| <
+2^k for k = 1 … K in steps of the answer's grid, all of the same mass; with bounds, half of that (cut to them) and half
+even. b = n/2 − 1 changes keep the median within the data, and R = 1000. That is what Idios answers at ``differential``,
+coded here apart from it, in floats. Its error is that of an answer which b changes can reach: others come with
+probability q/R at most, and where they come from, 2^K steps away, they would be all that a mean tells.
 
 No noise is drawn for any of it: for a given data set each expectation is a sum.
 
@@ -29,21 +35,22 @@ from functools import cached_property
 
 import numpy as np
 
-from idios.core.calibration import WIDTH
-from idios.core.statistics import FINENESS
 from idios.evaluation.noises import Admissible, paper_pair, tight_pair
 from idios.evaluation.samples import SHAPES, Shape, draw_sorted_sets, make_generator
 from idios.evaluation.smooth import Floats
 
 SIZES = (10, 100, 1000)
 EPSILONS = tuple(round(0.5 + 0.05 * i, 2) for i in range(11))
-DELTA = 1e-6
 REACH = 300
 """Ranks on each side of the middle that are used: what lies beyond weighs less than e^(−75) at ε = 0.5."""
 PAIRS = 160
 """The furthest pair of ranks the smooth sensitivity looks at: e^(−β·158) < 3·10⁻⁹ for every β used here."""
-GRID = 1e-6 / FINENESS
-"""The answer's grid for a column of floats, which the bounds-free mechanism counts its points on."""
+GRID = 0.5e-6
+"""The answer's grid: medians of floats, whose step is 10⁻⁶, are whole numbers of half steps."""
+SHELLS = 65
+"""K: a column has 2⁶³ steps, from −2⁶² to 2⁶², so that no two answers are more than 2⁶⁴ half steps apart."""
+REFUSAL = 1000.0
+"""R, the weight of a refusal where no record may change."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,8 @@ class Medians:
     n: int
     reach: int
     ranks: Floats
+    width: Floats
+    """U − L of each data set."""
 
     @classmethod
     def cut(cls, data: Floats, bounds: tuple[float, float] | None = None) -> Medians:
@@ -65,7 +74,8 @@ class Medians:
         ranks = np.ascontiguousarray(data[:, wanted].T)
         if bounds is not None and reach > h:  # both ends of the window lie outside the data
             ranks[: reach - h + 1], ranks[h - 1 - reach :] = bounds
-        return cls(n, reach, ranks)
+        width = data[:, -1] - data[:, 0] if bounds is None else np.full(len(data), bounds[1] - bounds[0])
+        return cls(n, reach, ranks, width)
 
     @cached_property
     def value(self) -> Floats:
@@ -132,28 +142,70 @@ class Medians:
 
     def inverse(self, epsilon: float) -> Floats:
         """The inverse-sensitivity mechanism on [L, U]."""
-        length, moment = self._within(epsilon, self.reach)
-        return np.asarray(moment / length)
+        weights = np.exp(-epsilon / 2 * np.concatenate([np.arange(self.reach, 0, -1), np.arange(1, self.reach + 1)]))
+        lengths, moments = self._shells
+        return np.asarray((weights @ moments) / (weights @ lengths))
 
-    def bounds_free(self, epsilon: float, delta: float) -> Floats:
-        """The mechanism without bounds: E|error| of an answer, if there is one."""
-        length, moment = self._within(epsilon, self._refusing(epsilon, delta)[0])
-        return np.asarray(moment / length)
+    def unbounded(self, epsilon: float) -> Floats:
+        """E|error| at ``differential`` without bounds, of an answer within reach."""
+        weight, moment = self._reach(epsilon, self._dyadic)
+        return np.asarray(moment / weight)
 
-    def refusal(self, epsilon: float, delta: float) -> Floats:
-        """The probability that the mechanism without bounds refuses."""
-        survived, weight = self._refusing(epsilon, delta)
-        length, _ = self._within(epsilon, survived)
-        return np.asarray(weight / (1 + length / GRID + weight))
+    def bounded(self, epsilon: float) -> Floats:
+        """E|error| at ``differential`` with bounds, of an answer within reach."""
+        weight, moment = self._reach(epsilon, self._halved)
+        return np.asarray(moment / weight)
 
-    def _refusing(self, epsilon: float, delta: float) -> tuple[int, float]:
-        """b, the changes that every data set of this size survives, and the weight C·q^b of a refusal."""
-        q = math.exp(-epsilon / 2)
-        factor = WIDTH * FINENESS / delta * max(1 + q, 1 / q)
-        survived = min(math.ceil(2 / epsilon * math.log(1e6 * factor)), self.n // 2 - 1)
-        if survived > self.reach:
-            raise ValueError(f"ε = {epsilon} needs {survived} ranks on each side, and {self.reach} are known")
-        return survived, factor * q**survived
+    def refusal(self, epsilon: float, *, bounded: bool = False) -> Floats:
+        """The probability that ``differential`` refuses."""
+        return np.asarray(REFUSAL * math.exp(-epsilon / 2 * self._last) / self._total(epsilon, bounded))
+
+    def astray(self, epsilon: float, *, bounded: bool = False) -> Floats:
+        """The probability that it answers out of reach; at most q/R."""
+        return np.asarray(self._outside(epsilon, bounded) / self._total(epsilon, bounded))
+
+    @property
+    def _last(self) -> int:
+        """b, or as far as the window knows: what lies beyond weighs nothing."""
+        return min(self.reach, self.n // 2 - 1)
+
+    def _total(self, epsilon: float, bounded: bool) -> Floats:
+        inside, _ = self._reach(epsilon, self._halved if bounded else self._dyadic)
+        refusal = REFUSAL * math.exp(-epsilon / 2 * self._last)
+        return np.asarray(inside + self._outside(epsilon, bounded) + refusal)
+
+    def _outside(self, epsilon: float, bounded: bool) -> Floats:
+        """The weight of everything that b changes do not reach."""
+        masses, _ = self._halved if bounded else self._dyadic
+        whole = masses.sum(axis=0) if bounded else 1.0
+        reached = masses[self.reach - self._last : self.reach + self._last + 1].sum(axis=0)
+        return np.asarray((whole - reached) * math.exp(-epsilon / 2 * (self._last + 1)))
+
+    def _reach(self, epsilon: float, measure: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+        """Mass and integral of |t − f| within b changes, each shell of the envelope weighed with q^u."""
+        last = self._last
+        weights = np.exp(-epsilon / 2 * np.abs(np.arange(-last, last + 1)))
+        part = slice(self.reach - last, self.reach + last + 1)
+        masses, moments = measure
+        return np.asarray(weights @ masses[part]), np.asarray(weights @ moments[part])
+
+    @cached_property
+    def _dyadic(self) -> tuple[Floats, Floats]:
+        """Row reach + i: the mass, and the integral of |t − f|, between hi_{i−1} and hi_i (below f likewise)."""
+        mass, moment = measure_shells(self._means)
+        masses, moments = np.diff(mass, axis=0), np.diff(moment, axis=0)
+        away = np.abs(moments - self.value * masses)
+        # the median itself is one point of the grid, in the middle of the row
+        point = GRID * measure_density(self.value)
+        return np.insert(masses, self.reach, point, axis=0), np.insert(away, self.reach, 0.0, axis=0)
+
+    @cached_property
+    def _halved(self) -> tuple[Floats, Floats]:
+        """The same for half of that, cut to the bounds, and half an even measure on them."""
+        masses, moments = self._dyadic
+        lengths, areas = self._shells
+        even = np.insert(lengths, self.reach, GRID, axis=0) / self.width
+        return (masses + even) / 2, (moments + np.insert(areas, self.reach, 0.0, axis=0) / self.width) / 2
 
     @cached_property
     def _shells(self) -> tuple[Floats, Floats]:
@@ -162,12 +214,31 @@ class Medians:
         lengths = np.diff(means, axis=0)
         return lengths, lengths * np.abs((means[:-1] + means[1:]) / 2 - self.value)
 
-    def _within(self, epsilon: float, last: int) -> tuple[Floats, Floats]:
-        """Length and integral of |t − f| within ``last`` changes, each shell weighed with q^u."""
-        weights = np.exp(-epsilon / 2 * np.concatenate([np.arange(last, 0, -1), np.arange(1, last + 1)]))
-        part = slice(self.reach - last, self.reach + last)
-        lengths, moments = self._shells
-        return np.asarray(weights @ lengths[part]), np.asarray(weights @ moments[part])
+
+def measure_shells(t: Floats) -> tuple[Floats, Floats]:
+    """π(0 … t) with the sign of t, and the integral of |s| over it, for dyadic shells around 0.
+
+    In steps of the grid, with 2^e the greatest power of two that is not above s = |t|: each full shell has 1/(K+1), of
+    which one side is half, so the mass up to s ≥ 1 is (e + s/2^e)/(2(K+1)) and the moment is
+    (½ + 3/2·(2^e − 1) + (s² − 4^e)/2^(e+1))/(2(K+1)).
+
+    >>> mass, _ = measure_shells(np.array([GRID, -2 * GRID, 4 * GRID]))  # one side of {0}, then of one more shell each
+    >>> (2 * (SHELLS + 1) * mass).round(6).tolist()
+    [1.0, -2.0, 3.0]
+    """
+    steps = np.abs(t) / GRID
+    power = np.exp2(np.floor(np.log2(np.maximum(steps, 1.0))))
+    mass = np.where(steps < 1, steps, np.log2(power) + steps / power)
+    moment = np.where(steps < 1, steps**2 / 2, 0.5 + 1.5 * (power - 1) + (steps**2 - power**2) / (2 * power))
+    sides = 2 * (SHELLS + 1)
+    return np.sign(t) * mass / sides, moment * GRID / sides
+
+
+def measure_density(t: Floats) -> Floats:
+    """The mass of one point, divided by the grid: 1/((K+1)·2^k) in the k-th shell, 1/(K+1) at 0."""
+    steps = np.abs(t) / GRID
+    points = np.where(steps < 1, 1.0, 2 * np.exp2(np.floor(np.log2(np.maximum(steps, 1.0)))))
+    return np.asarray(1 / ((SHELLS + 1) * points * GRID))
 
 
 Error = Callable[[Medians, float], Floats]
@@ -178,14 +249,17 @@ ERRORS: dict[str, Error] = {
     "tight2": lambda m, e: m.smooth(2, tight_pair(2, e)),
     "exponential": lambda m, e: m.exponential(e),
     "inverse": lambda m, e: m.inverse(e),
-    "bounds_free": lambda m, e: m.bounds_free(e, DELTA),
-    "refusal": lambda m, e: m.refusal(e, DELTA),
+    "bounded": lambda m, e: m.bounded(e),
+    "unbounded": lambda m, e: m.unbounded(e),
+    "bounded_refusal": lambda m, e: m.refusal(e, bounded=True),
+    "unbounded_refusal": lambda m, e: m.refusal(e),
+    "astray": lambda m, e: m.astray(e),
     "staircase": lambda m, e: m.staircase(e),
     "group2": lambda m, e: m.group(2, e),
     "group5": lambda m, e: m.group(5, e),
     "group10": lambda m, e: m.group(10, e),
 }
-"""What is averaged over the data sets: expected errors, and the probability that the bounds-free one refuses."""
+"""What is averaged over the data sets: expected errors, and how often ``differential`` refuses or goes astray."""
 
 NAMES = {
     "local": "iDP, Laplace at LS",
@@ -193,8 +267,9 @@ NAMES = {
     "tight": "DP, smooth sensitivity γ = 3 (tight pair)",
     "tight2": "DP, smooth sensitivity γ = 2 (tight pair)",
     "exponential": "DP, exponential mechanism",
-    "inverse": "DP, inverse sensitivity (differential)",
-    "bounds_free": "(ε, 10⁻⁶)-DP without bounds",
+    "inverse": "DP, inverse sensitivity within the bounds",
+    "bounded": "DP, differential with bounds",
+    "unbounded": "DP, differential without bounds",
     "staircase": "iDP, staircase at LS",
     "group2": "gDP, g = 2",
     "group5": "gDP, g = 5",

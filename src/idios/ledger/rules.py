@@ -91,7 +91,8 @@ def _require_any_grant(store: RowStore, analyst: str, dataset: str) -> GrantRow:
 def declare(store: RowStore, declaration: Declaration) -> Declared | None:
     """Declare a data set: new, as recorded, or with another version; its budget cannot change here.
 
-    After a raise the configuration may go on to say what it said before, until it is edited to the new total.
+    After a raise the configuration may go on to say what it said before, until it is edited to the new total. One that
+    declares no δ leaves what was recorded of it.
     """
     fact = Declared(
         declaration.dataset,
@@ -104,7 +105,8 @@ def declare(store: RowStore, declaration: Declaration) -> Declared | None:
         return fact
     known = require_live_dataset(store, declaration.dataset)
     recorded, before = (known.epsilon, known.delta), (known.declared_epsilon, known.declared_delta)
-    if (declaration.epsilon, declaration.delta) not in (recorded, before):
+    accepted = [delta for epsilon, delta in (before, recorded) if declaration.epsilon == epsilon]
+    if not accepted or declaration.delta not in (0, *accepted):
         formerly = "" if before == recorded else f" (before it was raised: {_format_both(*before)})"
         raise LedgerError(
             f"data set {known.dataset!r} is declared with a budget of "
@@ -112,6 +114,8 @@ def declare(store: RowStore, declaration: Declaration) -> Declared | None:
             f"{formerly}; a recorded budget never shrinks and grows only on the record: "
             "put it back in the configuration, or use `idios ledger raise`"
         )
+    if declaration.delta not in accepted:
+        fact = replace(fact, delta=accepted[0])
     last = Declared(known.dataset, known.version, *before, known.min_epsilon)
     return None if fact == last else fact
 

@@ -34,6 +34,7 @@ class ColumnFacts:
     groups: bool
     step: Fraction | None
     bounds: tuple[str | None, str | None] | None
+    centre: str | None = json_field(optional=True, default=None)
     values: tuple[str, ...] | None
     functions: tuple[FunctionFacts, ...]
 
@@ -44,10 +45,12 @@ class ColumnFacts:
             return ", ".join(self.values)
         lower, upper = self.bounds or (None, None)
         if lower is None and upper is None:
-            return "no bounds"
-        if upper is None:
-            return f"from {lower}"
-        return f"up to {upper}" if lower is None else f"{lower} to {upper}"
+            bounds = "no bounds"
+        elif upper is None:
+            bounds = f"from {lower}"
+        else:
+            bounds = f"up to {upper}" if lower is None else f"{lower} to {upper}"
+        return bounds if self.centre is None else f"{bounds}, around {self.centre}"
 
 
 COLUMN_HEAD = ("column", "type", "values", "NULL", "GROUP BY", "functions")
@@ -68,7 +71,8 @@ def _column_cells(column: ColumnFacts) -> tuple[str, ...]:
 class DatasetFacts:
     """What is public of one data set; ``columns`` prints as a table.
 
-    ``multiples`` are the multiples of ε that groups are protected with, or None where they are 1, 2, …, ``group``.
+    ``size`` is the number of records, None where that is not public. ``multiples`` are the multiples of ε that groups
+    are protected with, or None where they are 1, 2, …, ``group``.
     """
 
     name: str
@@ -77,7 +81,7 @@ class DatasetFacts:
     level: str
     group: int
     multiples: Multiples | None = json_field(optional=True, default=None)
-    delta: Fraction
+    size: int | None = json_field(optional=True, default=None)
     analysts_trusted: bool
     min_epsilon: Fraction
     max_groups: int
@@ -92,7 +96,7 @@ class DatasetFacts:
         level = f"{self.level}, {self.group} records" if self.group > 1 else self.level
         level += f" with ε × ({list_multiples(self.multiples)})" if self.multiples else ""
         pairs = [("data set", self.name), ("version", self.version), ("level", level), ("neighbours", self.neighbours)]
-        pairs += [("delta of a question", str(text(self.delta)))] if self.delta else []
+        pairs += [("records", f"{self.size:,}")] if self.size is not None else []
         return [*pairs, ("least ε of a cell", str(text(self.min_epsilon))), ("most groups", str(self.max_groups))]
 
     def __str__(self) -> str:

@@ -2,7 +2,8 @@
 
 It holds what is released and nothing of how it was asked: no labels, no order of items or keys, no spelling of a
 statistic, of a condition or of a bin. It holds the declarations it rests on too, so that a changed grid or level is
-another question. The version of the data and the total ε are not in it.
+another question. The version of the data and the total ε are not in it. ``FORM`` is: it grows when other
+mechanisms answer the same declarations, so that what earlier ones drew is an answer to another question.
 
 Its layout is private to this module, which also reads it back: ``describe_selection`` says in words what a stored
 question selected.
@@ -25,6 +26,7 @@ from idios.query.decision_diagram import Diagram
 from idios.query.plan import Aggregate, Group
 from idios.query.schema import Column, Dataset
 
+FORM = 2
 MAX_DESCRIBED_NODES = 12
 MAX_DESCRIPTION = 240
 LONG_CONDITION = "under a longer condition"
@@ -61,6 +63,7 @@ def normal_form(
     protection = dataset.protection
     return _to_json(
         {
+            "form": FORM,
             "dataset": dataset.name,
             "neighbours": dataset.neighbours,
             "protection": [
@@ -68,19 +71,13 @@ def normal_form(
                 _group_form(protection.multiples),
                 text(protection.floor),
                 protection.fineness,
-                protection.width,
             ],
             "columns": {name: _column_form(dataset.columns[name]) for name in sorted(columns)},
             "groups": [[groups[i].column, partition_selection(groups[i], selection)] for i in kept],
             "cells": _cells_form(groups, cells, kept),
             "selections": [json.loads(diagram) for diagram in selections],
             "statistics": [
-                [
-                    *_statistic_form(aggregate.statistic, aggregate.column),
-                    places[own.text],
-                    text(aggregate.epsilon),
-                    text(aggregate.delta),
-                ]
+                [*_statistic_form(aggregate.statistic, aggregate.column), places[own.text], text(aggregate.epsilon)]
                 for own, aggregate in released
             ],
         }
@@ -102,7 +99,7 @@ def _column_form(column: Column) -> list[object]:
     if isinstance(column.domain, Categories):
         return [column.kind, column.domain.values, column.nullable]
     domain = column.domain
-    return [column.kind, text(domain.step), domain.lower, domain.upper, column.nullable]
+    return [column.kind, text(domain.step), domain.lower, domain.upper, domain.centre, column.nullable]
 
 
 def _cells_form(groups: Sequence[Group], cells: Sequence[Cell], kept: Sequence[int]) -> object:
@@ -120,8 +117,8 @@ def _to_json(form: object) -> str:
 def describe_selection(form: str) -> str:
     """The conditions of a question in words, read back from its normal form; empty if it was about all records.
 
-    >>> describe_selection('{"columns": {"age": ["integer", "1", 0, 120, false]}, "groups": [], "statistics": '
-    ... '[["count", null, null, 0, "1", "0"]], "selections": '
+    >>> describe_selection('{"columns": {"age": ["integer", "1", 0, 120, 0, false]}, "groups": [], "statistics": '
+    ... '[["count", null, null, 0, "1"]], "selections": '
     ... '[[["age", [[0, 29, false], [30, 40, true], [41, 120, false]], null]]]}')
     'where age is from 30 to 40'
     """

@@ -18,7 +18,7 @@ from idios.core.domain import Categories, Domain
 from idios.core.exact import positive
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
-from idios.core.statistics import Statistic
+from idios.core.statistics import Reading, Statistic
 from idios.errors import InvalidInput
 from idios.query.predicates import ALWAYS, Predicate
 from idios.query.schema import Dataset
@@ -132,6 +132,7 @@ class Aggregate:
 
     ``domain`` is the column's, narrowed by the filter. ``whole`` says that the selected values are all values of the
     table by declaration (no filter, no groups, not nullable), so that under replace their number is public.
+    ``neighbours`` are those that its mechanism is calibrated to.
     """
 
     label: str
@@ -140,8 +141,13 @@ class Aggregate:
     domain: Domain | Categories
     whole: bool
     epsilon: Fraction
-    delta: Fraction
     choice: Choice
+    neighbours: Neighbours
+
+    @property
+    def reading(self) -> Reading:
+        """What is read of the data before anything is drawn."""
+        return self.choice.reading or self.statistic
 
     @property
     def fitted(self) -> bool:

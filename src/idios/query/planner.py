@@ -1,14 +1,19 @@
 """From a question to a plan: what is released, with which ε, by which mechanism. Public facts only.
 
-    filter ─▶ diagram ─▶ groups and cells ─▶ different statistics ─▶ shares of ε and δ ─▶ mechanisms ─▶ Plan
+    filter ─▶ diagram ─▶ groups and cells ─▶ different statistics ─▶ shares of ε ─▶ mechanisms ─▶ Plan
 
 ε is divided among the different statistics (``split``), and each share once more between the cells: a record is in
 one cell, and under replace can leave it for another, so each of several cells gets half (``guarantee``). Noise that is
 fitted to the data takes these shares as weights, and is calibrated for the whole question (``core.joint``). A statistic
 that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. Groups of records can touch
-several cells at once, so with several cells each promises groups what ``part_multiples`` says. δ goes, in the same
-proportions, to the statistics that need it. Every released cell then has at least the data set's least ε, and the
-question pays this much for each value whose noise is fitted to the data (``Plan.least_epsilon``).
+several cells at once, so with several cells each promises groups what ``part_multiples`` says. Every released cell then
+has at least the data set's least ε, and the question pays this much for each value whose noise is fitted to the data
+(``Plan.least_epsilon``).
+
+Under replace a record that moves from one cell to another is a removal and an addition, and one that changes within a
+cell is both. So a mechanism that is ε/2-DP under add-remove keeps ε under replace, either way; with several cells all
+that are not fitted to the data are calibrated to add-remove (``Aggregate.neighbours``). Two additions or removals move
+a median as far as one replacement does, so that this halves its error.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from idios.core.domain import Categories, Domain
 from idios.core.exact import positive, text
 from idios.core.guarantee import Guarantee, compose_parallel, compose_sequential, round_up, split_between_parts
 from idios.core.multiples import part_multiples
+from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
 from idios.query.cells import make_cells, make_groups
@@ -154,17 +160,13 @@ def _aggregates(
     protection = dataset.protection
     if cells > 1:
         protection = replace(protection, multiples=part_multiples(protection.multiples))
-    # Whether a statistic is free or needs δ does not depend on its share, so the largest share tells.
-    first = [_choice(target, dataset, protection, total) for target in targets]
-    epsilons = _divide(total, proportions, [choice.method is not Method.EXACT for choice in first])
-    needy = [choice.method is Method.REFUSING for choice in first]
-    deltas = _divide(protection.delta, proportions, needy)
+    neighbours = Neighbours.ADD_REMOVE if cells > 1 else dataset.neighbours
+    free = [_is_free(target, neighbours) for target in targets]
     aggregates: list[Aggregate] = []
-    for target, whole_epsilon, whole_delta in zip(targets, epsilons, deltas, strict=True):
-        epsilon, delta = (split_between_parts(part, dataset.neighbours, cells) for part in (whole_epsilon, whole_delta))
+    for target, share in zip(targets, _divide(total, proportions, [not known for known in free]), strict=True):
+        epsilon = split_between_parts(share, dataset.neighbours, cells)
         if epsilon:
-            own = protection if delta == protection.delta else replace(protection, delta=delta)
-            choice = _choice(target, dataset, own, epsilon)
+            choice = _choice(target, dataset, protection, epsilon, neighbours, cells)
         else:
             choice = Choice(Method.EXACT, 0, epsilon)
         aggregates.append(
@@ -175,8 +177,8 @@ def _aggregates(
                 target.domain,
                 target.whole,
                 epsilon,
-                delta,
                 choice,
+                dataset.neighbours if choice.method is Method.LOCAL else neighbours,
             )
         )
     return tuple(aggregates)
@@ -188,15 +190,25 @@ def _divide(whole: Fraction, proportions: Sequence[Fraction], takers: Sequence[b
     return [whole * part / taken if takes else Fraction(0) for part, takes in zip(proportions, takers, strict=True)]
 
 
-def _choice(target: Target, dataset: Dataset, protection: Protection, epsilon: Fraction) -> Choice:
+def _is_free(target: Target, neighbours: Neighbours) -> bool:
+    """Whether a statistic is publicly known."""
+    statistic, moves = target.statistic, Moves(neighbours, 1, None if target.whole else 0)
+    return statistic.always_global and statistic.global_sensitivity(target.domain.grid, moves) == 0
+
+
+def _choice(
+    target: Target, dataset: Dataset, protection: Protection, epsilon: Fraction, neighbours: Neighbours, cells: int
+) -> Choice:
     """The mechanism of a statistic."""
     chosen = partial(
         choose,
         domain=target.domain.grid,
-        neighbours=dataset.neighbours,
+        neighbours=neighbours,
         whole=target.whole,
         protection=protection,
         epsilon=epsilon,
+        cells=cells,
+        size=dataset.size,
     )
     try:
         return chosen(target.statistic)
@@ -242,11 +254,10 @@ def _promise(aggregates: Sequence[Aggregate], dataset: Dataset) -> Guarantee:
     """
     level, neighbours = dataset.protection.level, dataset.neighbours
     epsilon = sum((aggregate.choice.epsilon for aggregate in aggregates), Fraction(0))
-    delta = sum((aggregate.delta for aggregate in aggregates), Fraction(0))
     first = aggregates[0]
     if first.fitted and level is Level.GROUP:
         return Guarantee.for_groups([multiple * epsilon for multiple in first.choice.multiples], neighbours)
-    return Guarantee(level if first.fitted else Level.DIFFERENTIAL, epsilon, neighbours, delta)
+    return Guarantee(level if first.fitted else Level.DIFFERENTIAL, epsilon, neighbours)
 
 
 def _outputs(question: Question, groups: Sequence[Group], same: Sequence[int]) -> tuple[Output, ...]:

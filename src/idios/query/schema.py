@@ -30,10 +30,10 @@ class Column:
     def __post_init__(self) -> None:
         if (self.kind is Kind.CATEGORY) != isinstance(self.domain, Categories):
             raise InvalidInput(f"column {self.name!r}: a category column declares values, any other a grid")
-        for bound in (self.grid.lower, self.grid.upper):
-            if bound is not None and abs(bound) > LIMIT:
+        for what, point in (("bounds", self.grid.lower), ("bounds", self.grid.upper), ("centre", self.grid.centre)):
+            if point is not None and abs(point) > LIMIT:
                 raise InvalidInput(
-                    f"column {self.name!r}: bounds must lie within 2^62 steps of 0, which is as far as values are "
+                    f"column {self.name!r}: {what} must lie within 2^62 steps of 0, which is as far as values are "
                     "told apart: declare a larger step"
                 )
 
@@ -45,7 +45,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Everything public about a data set."""
+    """Everything public about a data set.
+
+    ``size`` is the number of records where that is public: under replace, once the data is open.
+    """
 
     name: str
     columns: Mapping[str, Column]
@@ -55,6 +58,7 @@ class Dataset:
     max_groups: int = 1000
     parameters: Parameters = field(default_factory=Parameters)
     version: str = ""
+    size: int | None = None
 
     def __post_init__(self) -> None:
         if not self.columns:

@@ -29,9 +29,9 @@ ATTACK = (
     "the data lies, whatever ε."
 )
 REMEDY = (
-    'Declare protection = "differential", which holds against any attacker: it answers everything whose columns have '
-    "public bounds, and with a declared delta also medians and other robust statistics of columns without bounds. Or, "
-    'if every analyst would be trusted with the data itself, declare analysts = "trusted".'
+    'Declare protection = "differential", which holds against any attacker and answers nearly everything without '
+    "bounds. Or, if every analyst would be trusted with the data itself, declare "
+    'analysts = "trusted".'
 )
 
 
@@ -92,7 +92,7 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
         level=protection.level.value,
         group=protection.group,
         multiples=None if multiples == linear_multiples(len(multiples)) else multiples,
-        delta=protection.delta,
+        size=dataset.size,
         analysts_trusted=declared.analysts_trusted,
         min_epsilon=dataset.min_epsilon,
         max_groups=dataset.max_groups,
@@ -117,6 +117,7 @@ def _describe_column(party: TrustedParty, dataset: Dataset, column: Column) -> C
         groups=column.kind is Kind.CATEGORY or (numeric is not None and numeric.bounded),
         step=None if numeric is None else numeric.step,
         bounds=None if bounds == (None, None) else bounds,
+        centre=None if numeric is None or not numeric.centre else _end(numeric, numeric.centre),
         values=tuple(domain.values) if isinstance(domain, Categories) else None,
         functions=tuple(_offered_functions(party, dataset, column)),
     )

@@ -42,7 +42,6 @@ key_file = "ledger.key"
 source = "people.parquet"
 version = "generated"
 protection = "differential"
-delta = 1e-6
 budget = 10
 
 [datasets.people.columns]

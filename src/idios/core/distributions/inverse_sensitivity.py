@@ -1,15 +1,19 @@
 """The inverse-sensitivity distribution: a point is drawn the likelier, the fewer records reach it.
 
-    Pr(t) ∝ q^{u(t)},   q = e^{−ε/2},   u(t) = least i with lo_i ≤ t ≤ hi_i
+    Pr(t) ∝ π(t)·q^{u(t)},   Pr(no answer) ∝ R·q^b,   q = e^{−ε/2}
 
-on the points of a grid. Neighbouring data sets have nested envelopes, so u moves by at most 1 between
-them, every weight by a factor of at most e^{ε/2} and their sum too: the draw is ε-differentially private,
-each data set calibrated on itself. Two forms:
+π is a public measure on the grid (``base_measure``) and R a public number. The data gives nested balls, ball j being
+the points that j changed records reach. Those up to ball b are used: u(t) is the first ball that t is in, and b + 1
+outside of all.
 
-- on a bounded range, points beyond the last known distance K count as K + 1 (min(u, K+1) moves by at
-  most 1 as well);
-- with a refusal, only the points within the last known distance b can be drawn, and "no answer" is one
-  more outcome, of weight C·q^b (``idios.core.calibration`` chooses b and C, and has the proof).
+Theorem. If the balls of neighbours are nested, ball_j(D′) ⊂ ball_{j+1}(D), and |b − b′| ≤ 1, then the draw is
+ε-differentially private, each data set calibrated on itself.
+Proof. Let v(t) be the first of all balls, used or not, that t is in. The balls are nested, so |v − v′| ≤ 1, and as
+u = min(v, b + 1), |u − u′| ≤ 1 at every point. Every weight, the refusal's included, changes by a factor of at most 1/q
+between neighbours, and so does their sum: Pr/Pr′ ≤ q^{−2} = e^ε. ∎
+
+No support ever changes, so that no δ is needed. A point out of reach has u ≥ b + 1 and all of π is at most 1, so
+Pr(an answer that b changed records do not reach) ≤ q^{b+1}/(R·q^b) = q/R, whatever the data.
 """
 
 from __future__ import annotations
@@ -18,19 +22,19 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
-from idios.core.envelope import Envelope
+from idios.core.base_measure import BaseMeasure
 from idios.core.sampling import Source, uniform_below, weighted_index
 from idios.errors import InvalidInput
 
 
 class Plateau(NamedTuple):
-    """The grid points first..last: all reached by the same number of changed records, so all equally likely."""
+    """The grid points first..last: reached by equally many changed records, each of the same ``weight``."""
 
     first: int
     last: int
+    weight: int
     distance: int
 
     @property
@@ -41,137 +45,100 @@ class Plateau(NamedTuple):
 
 @dataclass(frozen=True)
 class InverseSensitivity:
-    """A draw from the grid points low..high, or from the last ball, by inverse sensitivity.
+    """A draw from all points that the measure knows, or None.
 
-    >>> ends = InverseSensitivity(Envelope(4, (4, 3), (4, 6)), Fraction(2), low=0, high=9)
-    >>> [round(ends.pmf(t) / ends.pmf(4), 3) for t in (4, 3, 6, 0)]
-    [1.0, 0.368, 0.368, 0.135]
+    >>> free = InverseSensitivity(((4, 4), (3, 6)), Fraction(2), BaseMeasure(centre=4, shells=3), refusal=1)
+    >>> [round(free.pmf(t) / free.pmf(4), 3) for t in (4, 5, 3, 6, 0)]
+    [1.0, 0.184, 0.184, 0.092, 0.017]
     """
 
-    envelope: Envelope
+    balls: tuple[tuple[int, int], ...]
     epsilon: Fraction
-    low: int | None = None
-    high: int | None = None
-    refusal: int = 0
+    measure: BaseMeasure
+    refusal: int
 
     def __post_init__(self) -> None:
         if self.epsilon <= 0:
             raise InvalidInput(f"epsilon must be greater than 0, got {self.epsilon}")
-        if (self.low is None) != (self.high is None) or (self.low is None) == (self.refusal == 0):
-            raise InvalidInput("either a range low..high or a weight of refusal must be given")
-
-    @cached_property
-    def balls(self) -> list[tuple[int, int]]:
-        """The first and the last point within each distance; each contains the one before."""
-        lows, highs = self.envelope.lows, self.envelope.highs
-        if self.low is None or self.high is None:
-            return [(int(lo), int(hi)) for lo, hi in zip(lows, highs, strict=True)]
-        low, high = self.low, self.high
-        balls = [(int(max(lo, low)), int(min(hi, high))) for lo, hi in zip(lows, highs, strict=True)]
-        return [*balls, (low, high)]
 
     @cached_property
     def plateaus(self) -> tuple[Plateau, ...]:
-        """The grid in runs of equal distance, in ascending order."""
-        left: list[Plateau] = []
-        right: list[Plateau] = []
+        """The grid in runs of equal weight and distance, in ascending order."""
+        left: list[tuple[int, int]] = []
+        right: list[tuple[int, int]] = []
         inner: tuple[int, int] | None = None
         for distance, (low, high) in enumerate(self.balls):
             if inner is None:
-                left.append(Plateau(low, high, distance))
+                right.append((high, distance))
             else:
                 if low < inner[0]:
-                    left.append(Plateau(low, inner[0] - 1, distance))
+                    left.append((inner[0] - 1, distance))
                 if high > inner[1]:
-                    right.append(Plateau(inner[1] + 1, high, distance))
+                    right.append((high, distance))
             inner = low, high
-        return (*reversed(left), *right)
-
-    @cached_property
-    def weights(self) -> dict[int, int]:
-        """How many outcomes there are of each distance, refusal included: N = Σ weights[i]·q^i."""
-        sizes = [0, *(high - low + 1 for low, high in self.balls)]
-        weights = {i: outer - inner for i, (inner, outer) in enumerate(pairwise(sizes)) if outer > inner}
-        if self.refusal:
-            last = self.envelope.distance
-            weights[last] = weights.get(last, 0) + self.refusal
-        return weights
+        outside = len(self.balls)
+        # the last point of each run, in ascending order; what follows the last of them is outside
+        runs = [*([(inner[0] - 1, outside)] if inner else []), *reversed(left), *right]
+        plateaus: list[Plateau] = []
+        i = 0
+        for first, last, weight in self.measure.stretches:
+            start = first
+            while start <= last:
+                while i < len(runs) and runs[i][0] < start:
+                    i += 1
+                end, distance = runs[i] if i < len(runs) else (last, outside)
+                plateaus.append(Plateau(start, min(end, last), weight, distance))
+                start = plateaus[-1].last + 1
+        return tuple(plateaus)
 
     def draw(self, source: Source | None = None) -> int | None:
-        """One exact draw; None is the refusal. First a distance, then one of its outcomes, all equally likely."""
-        distances = list(self.weights)
-        distance = distances[weighted_index(list(self.weights.values()), distances, self.epsilon / 2, source)]
-        chosen = uniform_below(self.weights[distance], source)
-        low, high = self.balls[distance]
-        inner_low, inner_high = self.balls[distance - 1] if distance else (low, low - 1)
-        left, right = inner_low - low, high - inner_high
-        if chosen < left:
-            return low + chosen
-        return inner_high + 1 + chosen - left if chosen < left + right else None
-
-    def distance_of(self, point: int) -> int | None:
-        """The exponent of a point's weight, None if it cannot be drawn."""
-        for plateau in self.plateaus:
-            if plateau.first <= point <= plateau.last:
-                return plateau.distance
-        return None
+        """One exact draw; None is the refusal. First a plateau, then one of its points, all equally likely."""
+        plateaus = self.plateaus
+        counts = [plateau.points * plateau.weight for plateau in plateaus]
+        counts.append(self.refusal * self.measure.denominator)
+        # one more for each: the refusal's exponent is −1 where there is no ball
+        exponents = [plateau.distance + 1 for plateau in plateaus]
+        exponents.append(len(self.balls))
+        chosen = weighted_index(counts, exponents, self.epsilon / 2, source)
+        if chosen == len(plateaus):
+            return None
+        return plateaus[chosen].first + uniform_below(plateaus[chosen].points, source)
 
     def pmf(self, point: int | None) -> float:
         """The probability of a point, or of the refusal (None)."""
         if point is None:
             return self.refusal_probability
-        distance = self.distance_of(point)
-        return 0.0 if distance is None else self._weight(distance) / self._normaliser
+        for plateau in self.plateaus:
+            if plateau.first <= point <= plateau.last:
+                return plateau.weight / self.measure.denominator * self._power(plateau.distance) / self._normaliser
+        return 0.0
 
     @property
     def refusal_probability(self) -> float:
         """The probability of no answer."""
-        return self.refusal * self._weight(self.envelope.distance) / self._normaliser if self.refusal else 0.0
-
-    def cdf(self, point: int) -> float:
-        """The probability of an answer at or below a point, given that there is one."""
-        below = sum(
-            (min(plateau.last, point) - plateau.first + 1) * self._weight(plateau.distance)
-            for plateau in self.plateaus
-            if plateau.first <= point
-        )
-        return below / self._answered
-
-    def quantile(self, probability: float) -> int:
-        """The least point whose cdf reaches a probability."""
-        if not 0 <= probability <= 1:
-            raise InvalidInput(f"a probability must be between 0 and 1, got {probability}")
-        wanted = probability * self._answered
-        for plateau in self.plateaus:
-            each = self._weight(plateau.distance)
-            if each and wanted <= plateau.points * each:
-                return plateau.first + max(0, math.ceil(wanted / each) - 1)
-            wanted -= plateau.points * each
-        return self.plateaus[-1].last
-
-    def central_interval(self, probability: float) -> tuple[int, int]:
-        """An interval that contains an answer with at least this probability, equal tails outside."""
-        tail = (1 - probability) / 2
-        return self.quantile(tail), self.quantile(1 - tail)
+        return self.refusal * self._power(len(self.balls) - 1) / self._normaliser
 
     def expected_absolute(self, centre: int) -> float:
         """E|t − centre| of an answer, given that there is one."""
-        total = sum(
-            _absolute_sum(plateau.first - centre, plateau.last - centre) * self._weight(plateau.distance)
-            for plateau in self.plateaus
+        distances = (_absolute_sum(p.first - centre, p.last - centre) for p in self.plateaus)
+        total = math.fsum(
+            distance * p.weight / self.measure.denominator * self._power(p.distance)
+            for distance, p in zip(distances, self.plateaus, strict=True)
         )
         return total / self._answered
 
-    def _weight(self, distance: int) -> float:
+    def _power(self, distance: int) -> float:
         return math.exp(-float(self.epsilon) / 2 * distance)
 
     @cached_property
     def _answered(self) -> float:
-        return math.fsum(plateau.points * self._weight(plateau.distance) for plateau in self.plateaus)
+        return math.fsum(
+            p.points * p.weight / self.measure.denominator * self._power(p.distance) for p in self.plateaus
+        )
 
     @cached_property
     def _normaliser(self) -> float:
-        return math.fsum(count * self._weight(distance) for distance, count in self.weights.items())
+        return self._answered + self.refusal * self._power(len(self.balls) - 1)
 
 
 def _absolute_sum(first: int, last: int) -> int:

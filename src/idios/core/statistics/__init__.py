@@ -5,7 +5,7 @@ of levels and the contract tests read it; what they need to know of a statistic 
 """
 
 from idios.core.statistics.averages import Mean, Sum, TrimmedMean, WinsorizedMean
-from idios.core.statistics.base import FINENESS, Parameters, Spelling, Statistic
+from idios.core.statistics.base import FINENESS, Parameters, Reading, Spelling, Statistic
 from idios.core.statistics.categories import Histogram, Mode
 from idios.core.statistics.counts import Count, DistinctCount, RangeCount
 from idios.core.statistics.order import (
@@ -68,6 +68,7 @@ __all__ = [
     "Parameters",
     "Quantile",
     "RangeCount",
+    "Reading",
     "Spelling",
     "StandardDeviation",
     "Statistic",

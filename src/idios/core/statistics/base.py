@@ -147,7 +147,27 @@ FINENESS = 10**6
 """How many steps of the fine grid make one step of the column, unless declared otherwise."""
 
 
-class Statistic(ABC):
+class Reading:
+    """What is read of the selected values of a column, and nothing else of them leaves the source."""
+
+    counts_records: ClassVar[bool] = False
+    """Whether only the number of selected records matters, whichever column they are selected by."""
+    needs_sums: ClassVar[bool] = False
+    needs_squares: ClassVar[bool] = False
+    needs_distinct: ClassVar[bool] = False
+    needs_counts: ClassVar[bool] = False
+    """Whether it reads how often every point of a bounded domain occurs."""
+
+    def ranks(self, moves: Moves, distance: int) -> Iterable[tuple[int, int]]:
+        """The runs of ranks (first, last) that are read; ends beyond the data are cut off."""
+        return ()
+
+    def thresholds(self, moves: Moves, domain: Domain, total: int) -> Iterable[Fraction]:
+        """The points whose nearest selected values on both sides are read."""
+        return ()
+
+
+class Statistic(Reading, ABC):
     """A number, or a category, computed from the selected values of one column."""
 
     name: ClassVar[str]
@@ -180,16 +200,8 @@ class Statistic(ABC):
     """Whether the local sensitivity is never much below the global one, which is then always used."""
     nested: ClassVar[bool] = True
     """Whether computed envelopes of neighbours are nested, as differential privacy needs."""
-
-    # What it needs of the data, besides its ``ranks`` and ``thresholds``.
-
-    counts_records: ClassVar[bool] = False
-    """Whether only the number of selected records matters, whichever column they are selected by."""
-    needs_sums: ClassVar[bool] = False
-    needs_squares: ClassVar[bool] = False
-    needs_distinct: ClassVar[bool] = False
-    needs_counts: ClassVar[bool] = False
-    """Whether it reads how often every point of a bounded domain occurs."""
+    equivariant: ClassVar[bool] = True
+    """Whether it moves along when all values move, so that it lies where the values lie."""
 
     @classmethod
     def make(cls, *argument: Any) -> Self:
@@ -249,14 +261,6 @@ class Statistic(ABC):
     @abstractmethod
     def range(self, domain: Domain) -> tuple[Extended, Extended]:
         """The values the statistic can take at all."""
-
-    def ranks(self, moves: Moves, distance: int) -> Iterable[tuple[int, int]]:
-        """The runs of ranks (first, last) that the envelope reads; ends beyond the data are cut off."""
-        return ()
-
-    def thresholds(self, moves: Moves, domain: Domain, total: int) -> Iterable[Fraction]:
-        """The points whose nearest selected values on both sides the envelope reads."""
-        return ()
 
     def global_sensitivity(self, domain: Domain, moves: Moves) -> Extended | None:
         """The greatest change by one record over all data sets, where it is known and small.

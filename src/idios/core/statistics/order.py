@@ -42,6 +42,9 @@ from idios.core.statistics.base import (
 from idios.core.summary import Summary
 from idios.errors import InvalidInput
 
+MOST_PARTS = 1000
+"""Quantiles are answered on this part of a step at the finest."""
+
 
 class OrderStatistic(MonotoneStatistic):
     """The value at one position of the sorted selection."""
@@ -263,6 +266,8 @@ class _AnyQuantile(OrderStatistic):
         q = exact(self.q, "q")
         if not 0 <= q <= 1:
             raise InvalidInput(f"q must be between 0 and 1, got {self.q!r}")
+        if q.denominator > MOST_PARTS:
+            raise InvalidInput(f"q must be a fraction with a denominator of at most {MOST_PARTS}, got {self.q!r}")
         object.__setattr__(self, "q", q)
 
     def missing_bound(self, domain: Domain, distance: int) -> str | None:
@@ -333,6 +338,10 @@ class Quantile(_AnyQuantile):
     def examples(cls) -> Sequence[Self]:
         """Inner and outer ones."""
         return tuple(cls(Fraction(q)) for q in ("1/3", "1/10", "4/5", "1"))
+
+    def resolution(self, fineness: int = FINENESS) -> int:
+        """The denominator of q: the value is a whole multiple of that part of a step, and never rounded."""
+        return self.q.denominator
 
     def position(self, size: int) -> tuple[int, int]:
         """p(s) = 1 + q·(s − 1)."""

@@ -56,6 +56,7 @@ class InterquartileRange(Statistic):
     spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("IQR"),)
     function: ClassVar[str | None] = "iqr"
     coarse_floor: ClassVar[bool] = True
+    equivariant: ClassVar[bool] = False
 
     def define(self, values: Sequence[int]) -> Fraction | int | None:
         """The difference of the discrete quartiles."""
@@ -100,6 +101,7 @@ class Variance(Statistic):
     function: ClassVar[str | None] = "variance"
     advice: ClassVar[Mapping[str, str]] = {"VAR_SAMP": "VARIANCE(column), which divides by n, is offered"}
     fractional: ClassVar[bool] = True
+    equivariant: ClassVar[bool] = False
     degree: ClassVar[int] = 2
     needs_sums: ClassVar[bool] = True
     needs_squares: ClassVar[bool] = True

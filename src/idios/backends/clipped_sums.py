@@ -1,0 +1,90 @@
+"""The second round of a plan: exact sums of values that are clipped to limits drawn after the first round.
+
+One query answers for all cells and aggregates. The limits are constants of the cells, as the ends of brackets are. What
+reads as missing in the first round is missing here, and what stands in for it there is clipped like any other value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import ibis  # type: ignore[import-untyped]
+import ibis.expr.types as ir  # type: ignore[import-untyped]
+
+from idios.backends.clip import Clip, Limits
+from idios.backends.dialect import Dialect
+from idios.backends.queries import (
+    WIDE,
+    Queries,
+    aggregate_by_cell,
+    read_squares,
+    read_sum,
+    rows_by_cell,
+    sum_exactly,
+    sum_squares_exactly,
+)
+from idios.backends.summarise import Requirements
+from idios.core.summary import Summary
+
+
+@dataclass(frozen=True)
+class _ClippedColumn:
+    """The column of one aggregate, clipped to its own limits, and whether squares are added up too."""
+
+    index: int
+    name: str
+    squares: bool
+
+
+def sum_clipped(
+    requirements: Requirements, queries: Queries, limits: Mapping[int, Sequence[Limits]]
+) -> dict[int, list[Summary]]:
+    """By the index of an aggregate, for every cell of the plan: the number and the sum of its clipped values.
+
+    The domain of each summary is what its values were clipped to. Squares are added up where the statistic needs them.
+    """
+    if not limits:
+        return {}
+    plan, cells = requirements.plan, requirements.cells
+    clips = {
+        index: {cell: Clip.of(plan.aggregates[index].grid, pair) for cell, pair in zip(cells, of_cells, strict=True)}
+        for index, of_cells in limits.items()
+    }
+    columns = tuple(
+        _ClippedColumn(
+            index, requirements.alias(plan.aggregates[index]), plan.aggregates[index].statistic.needs_squares
+        )
+        for index in clips
+    )
+    constants = {
+        f"{end}_{index}": {cell: getattr(clip, end) for cell, clip in of_cells.items()}
+        for index, of_cells in clips.items()
+        for end in ("low", "high")
+    }
+    rows = dict(rows_by_cell(queries.fetch(_add_clipped, columns, constants=constants)))
+    found: dict[int, list[Summary]] = {}
+    for column in columns:
+        found[column.index] = []
+        for cell in cells:
+            row, prefix = rows.get(cell, {}), f"clipped_{column.index}"
+            size = row.get(f"{prefix}_size") or 0  # Spark counts by adding, and a sum of nothing is NULL
+            total = read_sum(row[f"{prefix}_sum"], size) if size else 0
+            squares = (read_squares(row, prefix, size) if size else 0) if column.squares else None
+            moves = requirements.moves(plan.aggregates[column.index], size)
+            found[column.index].append(clips[column.index][cell].summarise(moves, total, squares))
+    return found
+
+
+def _add_clipped(relation: ir.Table, dialect: Dialect, columns: tuple[_ClippedColumn, ...]) -> ir.Table:
+    aggregates: dict[str, ir.Value] = {}
+    for column in columns:
+        value, low, high = (relation[name] for name in (column.name, f"low_{column.index}", f"high_{column.index}"))
+        # never GREATEST and LEAST, which in most engines ignore NULL
+        clipped = ibis.cases((value < low, low), (value > high, high), else_=value)
+        prefix = f"clipped_{column.index}"
+        aggregates[f"{prefix}_size"] = value.count()
+        aggregates[f"{prefix}_sum"] = sum_exactly(clipped, dialect).cast(WIDE)
+        if column.squares:
+            aggregates |= sum_squares_exactly(prefix, clipped, dialect)
+    return aggregate_by_cell(relation, aggregates)

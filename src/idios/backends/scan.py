@@ -1,0 +1,163 @@
+"""The query that every plan needs: one pass that counts, adds up, and fetches what lies inside some brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ibis.expr.types as ir  # type: ignore[import-untyped]
+import numpy as np
+import pyarrow as pa
+
+from idios.backends.brackets import Bracket, Known, Piece
+from idios.backends.dialect import Dialect
+from idios.backends.queries import (
+    WIDE,
+    CellColumn,
+    Queries,
+    aggregate_by_cell,
+    read_squares,
+    read_sum,
+    sum_exactly,
+    sum_squares_exactly,
+)
+from idios.backends.selection import CELL, ONLY
+
+
+@dataclass(frozen=True)
+class Need:
+    """What is asked of one column besides its order statistics."""
+
+    total: bool = False
+    squares: bool = False
+
+
+def scan(
+    queries: Queries, needs: Mapping[str, Need], brackets: Mapping[CellColumn, Sequence[Bracket]]
+) -> tuple[dict[int, int], dict[CellColumn, Known]]:
+    """How many records each cell has, and of each column what it needs and what its brackets hold."""
+    constants = {name: _bracket_ends(name, brackets) for name in needs}
+    columns = {name: queries.selection.grid_column(name) for name in needs}
+    scans = tuple(
+        _ColumnScan(
+            name,
+            need,
+            tuple(constants[name]),
+            flagged=columns[name].readable != columns[name].given,
+            nullable=columns[name].declared.nullable,
+        )
+        for name, need in needs.items()
+    )
+    numbers = {end: numbers for ends in constants.values() for end, numbers in ends.items()}
+    table = queries.fetch(_count_and_add, scans, constants=numbers)
+    records: dict[int, int] = {}
+    known: dict[CellColumn, Known] = {}
+    # lists may be long, and stay as they are
+    lists = [column for column in table.column_names if column.endswith("_inside")]
+    for i, row in enumerate(table.drop_columns(lists).to_pylist()):
+        cell = row.get(CELL, ONLY)
+        records[cell] = row["records"]
+        for name, need in needs.items():
+            pieces = tuple(
+                _piece(bracket, row, table, i, f"{name}_{k}")
+                for k, bracket in enumerate(brackets.get((cell, name), ()))
+            )
+            known[cell, name] = _known(row, name, need, pieces, columns[name].declared.nullable)
+    return records, known
+
+
+@dataclass(frozen=True)
+class _ColumnScan:
+    """One column, what it needs, and the names of its brackets' ends."""
+
+    name: str
+    need: Need
+    ends: tuple[str, ...]
+    flagged: bool
+    """Whether the condition that a value can be read is quicker than reading it."""
+    nullable: bool
+
+
+def _count_and_add(relation: ir.Table, dialect: Dialect, scans: tuple[_ColumnScan, ...]) -> ir.Table:
+    aggregates: dict[str, ir.Value] = {"records": relation.count()}
+    for column in scans:
+        aggregates |= _totals(relation, dialect, column) | _inside(relation, dialect, column)
+    return aggregate_by_cell(relation, aggregates)
+
+
+def _totals(relation: ir.Table, dialect: Dialect, column: _ColumnScan) -> dict[str, ir.Value]:
+    name, need, value = column.name, column.need, relation[column.name]
+    only_counted = need == Need() and not column.ends
+    if column.flagged and (only_counted or not column.nullable):
+        read = relation.count(where=relation[f"has_{name}"])
+    else:
+        # of a column that cannot miss values, those before what cannot be read was replaced
+        read = (value if column.nullable else relation[f"p{name[1:]}"]).count()
+    aggregates: dict[str, ir.Value] = {f"{name}_read": read}
+    if need.total:
+        aggregates[f"{name}_sum"] = sum_exactly(value, dialect).cast(WIDE)
+    if need.squares:
+        aggregates |= sum_squares_exactly(name, value, dialect)
+    return aggregates
+
+
+def _inside(relation: ir.Table, dialect: Dialect, column: _ColumnScan) -> dict[str, ir.Value]:
+    value, ends = relation[column.name], column.ends
+    aggregates: dict[str, ir.Value] = {}
+    for end in ends:
+        prefix, _, kind = end.rpartition("_")
+        if kind == "low":
+            low = relation[end]
+            aggregates[f"{prefix}_below"] = value.count(where=value < low)
+            if column.need.total:
+                aggregates[f"{prefix}_sum"] = sum_exactly(value, dialect, where=value < low).cast(WIDE)
+            if f"{prefix}_first" in ends:
+                aggregates[f"{prefix}_lows"] = value.count(where=value == low)
+            first = relation[f"{prefix}_first"] if f"{prefix}_first" in ends else low
+            inside = (value >= first) & (value <= relation[f"{prefix}_last"])
+            aggregates[f"{prefix}_inside"] = value.collect(where=inside)
+        elif kind == "high":
+            aggregates[f"{prefix}_highs"] = value.count(where=value == relation[end])
+    return aggregates
+
+
+def _bracket_ends(name: str, brackets: Mapping[CellColumn, Sequence[Bracket]]) -> dict[str, dict[int, int]]:
+    """The ends of each cell's k-th bracket, as constants of the cells; ties only where there are any."""
+    of_cell = {cell: listed for (cell, column), listed in brackets.items() if column == name}
+    ends: dict[str, dict[int, int]] = {}
+    for k in range(max(map(len, of_cell.values()), default=0)):
+        kth = {cell: listed[k] for cell, listed in of_cell.items() if k < len(listed)}
+        ends[f"{name}_{k}_low"] = {cell: bracket.low for cell, bracket in kth.items()}
+        ends[f"{name}_{k}_last"] = {cell: bracket.last for cell, bracket in kth.items()}
+        if any(bracket.tied_low for bracket in kth.values()):
+            ends[f"{name}_{k}_first"] = {cell: bracket.first for cell, bracket in kth.items()}
+        if any(bracket.tied_high for bracket in kth.values()):
+            ends[f"{name}_{k}_high"] = {cell: bracket.high for cell, bracket in kth.items()}
+    return ends
+
+
+def _known(row: Mapping[str, Any], name: str, need: Need, pieces: tuple[Piece, ...], nullable: bool) -> Known:
+    read = row[f"{name}_read"] or 0  # Spark counts by adding, and a sum of nothing is NULL
+    size = read if nullable else row["records"]
+    return Known(
+        size=size,
+        total=read_sum(row[f"{name}_sum"], size) if need.total else 0,
+        squares=read_squares(row, name, size) if need.squares else 0,
+        unread=size - read,
+        pieces=pieces,
+    )
+
+
+def _piece(bracket: Bracket, row: Mapping[str, Any], table: pa.Table, i: int, prefix: str) -> Piece:
+    listed = table.column(f"{prefix}_inside")[i]
+    start = row[f"{prefix}_below"]
+    return Piece(
+        start=start,
+        below=read_sum(row[f"{prefix}_sum"], start) if f"{prefix}_sum" in row else 0,
+        low=bracket.low,
+        lows=row[f"{prefix}_lows"] if bracket.tied_low else 0,
+        inside=listed.values.to_numpy(zero_copy_only=False) if listed.is_valid else np.empty(0, np.int64),
+        high=bracket.high,
+        highs=row[f"{prefix}_highs"] if bracket.tied_high and bracket.high > bracket.low else 0,
+    )

@@ -1,0 +1,82 @@
+"""A public measure on the points of a grid, before any data is seen.
+
+Dyadic shells around a public centre c: the shell {c}, and 2^(k−1) ≤ |t − c| < 2^k for k = 1..K. All shells have the
+same mass, which is spread evenly inside. So a point at a distance of some 2^k has a mass of about 2^(−k)/(K+1): the
+centre is a guess, and a wrong guess costs a logarithm. Between two bounds half of the mass is that of the shells, cut
+to the bounds and not renormalised, and half is even: a bound that is far too wide costs a factor of 2.
+
+Masses are whole numbers over a common denominator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+
+class Stretch(NamedTuple):
+    """The points first..last, of which each has the mass ``weight``."""
+
+    first: int
+    last: int
+    weight: int
+
+    @property
+    def points(self) -> int:
+        """How many there are."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True)
+class BaseMeasure:
+    """``shells`` is K; ``low`` and ``high`` are bounds, either may be None.
+
+    >>> free = BaseMeasure(centre=0, shells=2)
+    >>> [(s.first, s.last, s.weight) for s in free.stretches], free.denominator
+    ([(-3, -2, 1), (-1, -1, 2), (0, 0, 4), (1, 1, 2), (2, 3, 1)], 12)
+    """
+
+    centre: int
+    shells: int
+    low: int | None = None
+    high: int | None = None
+
+    @property
+    def _width(self) -> int:
+        """The number of points between two bounds; 0 unless there are both."""
+        return 0 if self.low is None or self.high is None else self.high - self.low + 1
+
+    @cached_property
+    def denominator(self) -> int:
+        """What the weights are divided by; all of them together have at most this much."""
+        return (self.shells + 1 << self.shells) * (2 * self._width or 1)
+
+    @cached_property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The points that have a mass, in ascending order, cut where the mass changes."""
+        width, even = self._width, self.shells + 1 << self.shells if self._width else 0
+        ends = [(1 << k >> 1, (1 << k) - 1, k) for k in range(self.shells + 1)]
+        left = [(self.centre - far, self.centre - near, k) for near, far, k in reversed(ends[1:])]
+        right = [(self.centre + near, self.centre + far, k) for near, far, k in ends]
+        right[0] = (self.centre, self.centre, 0)
+        whole = [Stretch(first, last, ((width or 1) << self.shells - k) + even) for first, last, k in left + right]
+        if even:
+            outer = 1 << self.shells
+            whole = [
+                Stretch(min(self.low or 0, self.centre - outer), self.centre - outer, even),
+                *whole,
+                Stretch(self.centre + outer, max(self.high or 0, self.centre + outer), even),
+            ]
+        return tuple(cut for stretch in whole if (cut := self._cut(stretch)).points > 0)
+
+    @cached_property
+    def least(self) -> Fraction:
+        """The least mass of a point that has one."""
+        return Fraction(min(stretch.weight for stretch in self.stretches), self.denominator)
+
+    def _cut(self, stretch: Stretch) -> Stretch:
+        first = stretch.first if self.low is None else max(stretch.first, self.low)
+        last = stretch.last if self.high is None else min(stretch.last, self.high)
+        return Stretch(first, last, stretch.weight)

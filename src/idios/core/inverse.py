@@ -1,0 +1,133 @@
+"""What the inverse-sensitivity mechanism needs: how far it looks, what it can answer, and its balls at the data.
+
+The mechanism and its proof are in ``distributions/inverse_sensitivity``. Here:
+
+1. Its balls are the envelope of the column *without* its declared bounds, and b is the last distance, up to a public J,
+   at which that is finite: with the bounds it always would be, and a handful of records in a wide range would be
+   answered from nowhere. A statistic that is never finite without bounds, such as a variance, takes them within the
+   bounds.
+2. Envelopes are nested as computed, which the contract tests of the statistics check; also where they are infinite from
+   the distance on at which the statistic can be undefined. So |b − b′| ≤ 1 between neighbours.
+3. R, J and the base measure are public. A refusal has the weight R·q^b and all answers together at most 1, so data must
+   survive some (2/ε)·ln R changed records to be answered at all, and (2/ε)·(ln R + 14) to be answered nearly always.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+
+from idios.core.base_measure import BaseMeasure
+from idios.core.domain import LIMIT, Domain
+from idios.core.exact import text
+from idios.core.neighbours import Moves, Neighbours
+from idios.core.statistics.base import Statistic
+from idios.core.statistics.order import DiscreteQuantile, OrderStatistic, Quantile
+from idios.core.summary import Summary
+from idios.errors import Unanswerable
+
+REFUSAL = 1000
+"""R for each cell of a question: an answer out of reach is less likely than 1 in R."""
+NEGLIGIBLE = 14
+"""−ln of what may be cut off at the largest distance: a millionth."""
+OUTER = Fraction(1, 10)
+HOPELESS = 3
+"""Of a refusal with odds of at least e to this, 20 to 1, a question need not be asked."""
+
+
+@lru_cache(maxsize=256)
+def make_measure(statistic: Statistic, domain: Domain, fineness: int) -> BaseMeasure:
+    """The base measure on the grid of a statistic's answers."""
+    resolution = statistic.resolution(fineness)
+    centre = domain.centre * resolution if statistic.equivariant else 0
+    low, high = (statistic.place(end, fineness) for end in statistic.range(domain))
+    return BaseMeasure(
+        centre,
+        (2 * LIMIT * resolution).bit_length(),
+        None if isinstance(low, float) else low,
+        None if isinstance(high, float) else high,
+    )
+
+
+def find_largest_distance(measure: BaseMeasure, epsilon: Fraction, refusal: int) -> int:
+    """J = ⌈(2/ε)·(ln R + ln 1/π_min + 14)⌉."""
+    return math.ceil(2 / epsilon * Fraction(math.log(refusal) - math.log(measure.least) + NEGLIGIBLE))
+
+
+def find_enough(epsilon: Fraction, refusal: int) -> int:
+    """How many changed records data of any usual shape must survive in order to be answered nearly always."""
+    return math.ceil(2 / epsilon * Fraction(math.log(refusal) + NEGLIGIBLE))
+
+
+def find_missing_bound(statistic: Statistic, domain: Domain) -> str | None:
+    """What must be declared for an answer to be possible on any data at all; None if nothing."""
+    return None if _is_robust(statistic) else statistic.missing_bound(domain, 1)
+
+
+def is_outer(statistic: OrderStatistic, epsilon: Fraction, refusal: int, size: int | None) -> bool:
+    """Whether a rank lies so near an end that enough changed records to be refused would move it out of the data.
+
+    Decided by the rank and by the number of values where that is public; where it is secret, a quantile of the outer
+    tenths is taken for an outer rank.
+    """
+    enough = find_enough(epsilon, refusal)
+    if statistic.missing_bound(Domain(), enough) is not None:
+        return True
+    if not isinstance(statistic, Quantile | DiscreteQuantile) or min(statistic.q, 1 - statistic.q) >= OUTER:
+        return False
+    return size is None or count_survived(statistic, size) < enough
+
+
+def _is_robust(statistic: Statistic) -> bool:
+    """Whether one changed record does not move it without limit where there are no bounds."""
+    return statistic.missing_bound(Domain(), 1) is None
+
+
+def find_balls(statistic: Statistic, summary: Summary, distance: int, fineness: int) -> tuple[tuple[int, int], ...]:
+    """The points that 0, 1, …, b changed records reach."""
+    if _is_robust(statistic):
+        summary = replace(summary, domain=Domain(summary.domain.step))
+    envelope = statistic.envelope(summary, distance, fineness)
+    balls: list[tuple[int, int]] = []
+    for low, high in zip(envelope.lows, envelope.highs, strict=True):
+        if isinstance(low, float) or isinstance(high, float):
+            break
+        balls.append((low, high))
+    return tuple(balls)
+
+
+def refuse_hopeless(statistic: Statistic, size: int, epsilon: Fraction, refusal: int) -> None:
+    """Refuse what would be NULL nearly always; ``size`` is public."""
+    survived = count_survived(statistic, size)
+    if not _is_robust(statistic) or math.log(refusal) - float(epsilon / 2) * survived < HOPELESS:
+        return
+    instead = f"ask about at least {find_needed_size(statistic, epsilon, refusal):,} records"
+    if survived:
+        least = Fraction(math.ceil(20 * (math.log(refusal) + NEGLIGIBLE) / survived), 10)
+        instead += f", or with epsilon = {text(least)} or more"
+    raise Unanswerable(
+        f"{statistic.name} of {size:,} records would be NULL nearly always, as {survived + 1:,} changed records could "
+        f"move it anywhere: {instead}"
+    )
+
+
+def find_needed_size(statistic: Statistic, epsilon: Fraction, refusal: int) -> int:
+    """About how many records must be selected so that an answer is nearly certain."""
+    enough = find_enough(epsilon, refusal)
+    size = 1
+    while count_survived(statistic, size) < enough:
+        size *= 2
+    return bisect_left(range(size), enough, key=lambda n: count_survived(statistic, n))
+
+
+def count_survived(statistic: Statistic, size: int) -> int:
+    """How many of ``size`` records can be replaced before the statistic without bounds could be anything."""
+
+    def lost(distance: int) -> bool:
+        runs = statistic.ranks(Moves(Neighbours.REPLACE, size), distance)
+        return any(first < 1 or last > size for first, last in runs)
+
+    return max(0, bisect_left(range(size + 1), True, key=lost) - 1)
