@@ -192,7 +192,7 @@ def _describe_noise(mechanism: Mechanism, aggregate: Aggregate, step: Fraction) 
     noise: dict[str, Any] = {"distribution": "none", "scale": None, "epsilon": aggregate.epsilon}
     if isinstance(mechanism, Added):
         noise |= {"distribution": "discrete Laplace", "scale": mechanism.noise.scale * step}
-    elif aggregate.choice.method in (Method.INVERSE, Method.EXPONENTIAL):
+    elif aggregate.choice.method in (Method.INVERSE, Method.ABOVE_THRESHOLD, Method.EXPONENTIAL):
         noise |= {"distribution": aggregate.choice.method.value}
     return noise
 

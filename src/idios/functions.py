@@ -81,7 +81,7 @@ def _answer(
     declared = Protection.declare(protection, group=group, floor=floor)
     column = read_numbers(values, step=step, bounds=bounds, nullable=nullable)
     choice = choose(statistic, column.domain, notion, column.moves(notion).whole, declared, spent)
-    summary = column.summarise(statistic, notion, choice.distance)
+    summary = column.summarise(choice.reading or statistic, notion, choice.distance)
     mechanism = calibrate(choice, statistic, summary, declared)
     answer = draw_number(mechanism, statistic, column.domain, declared.fineness)
     if answer is None:

@@ -32,6 +32,7 @@ from idios.query.plan import Aggregate, Plan
 UNKNOWN_MARGIN = {
     Method.LOCAL: "the noise is fitted to the data, so its scale is for the controller alone",
     Method.INVERSE: "the shape of the noise follows the data, so it is for the controller alone",
+    Method.ABOVE_THRESHOLD: "the shape of the noise follows the data, so it is for the controller alone",
     Method.EXPONENTIAL: "a category has no margin",
 }
 

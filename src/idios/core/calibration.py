@@ -7,6 +7,7 @@ individual     discrete Laplace of scale max(LS, floor)/ε                     �
 group          discrete Laplace of scale max_i max(A_i, floor)/(m_i·ε)        (m_1·ε, …, m_g·ε)-gDP
                where GS is known and small, of scale max_i(i/m_i)·GS/ε        the same, whatever the data
 differential   discrete Laplace of scale GS/ε where GS is known and small     ε-DP
+               AboveThreshold for ranks near an end                           ε-DP
                the inverse-sensitivity mechanism elsewhere                    ε-DP
 any            one category drawn by the counts (``Statistic.selects``)       ε-DP
 
@@ -26,22 +27,24 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 
-from idios.core.distributions import DiscreteLaplace, InverseSensitivity
+from idios.core.distributions import AboveThreshold, DiscreteLaplace, InverseSensitivity
 from idios.core.domain import Domain
 from idios.core.exact import exact, whole
 from idios.core.inverse import (
     REFUSAL,
     find_balls,
-    find_enough,
     find_largest_distance,
     find_missing_bound,
+    is_outer,
     make_measure,
     refuse_hopeless,
 )
 from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon
 from idios.core.neighbours import Moves, Neighbours
+from idios.core.outer_ranks import RankPlan, least_order, plan_rank
 from idios.core.sampling import Source, weighted_index
-from idios.core.statistics.base import FINENESS, Statistic
+from idios.core.statistics.base import FINENESS, Reading, Statistic
+from idios.core.statistics.order import OrderStatistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
 
@@ -117,6 +120,7 @@ class Method(StrEnum):
     GLOBAL = "global sensitivity"
     LOCAL = "local sensitivity"
     INVERSE = "inverse sensitivity"
+    ABOVE_THRESHOLD = "above threshold"
     EXPONENTIAL = "exponential mechanism"
 
 
@@ -126,7 +130,7 @@ class Choice:
 
     ``epsilon`` is that of the mechanism: with LOCAL, i records are protected with ``multiples[i − 1]`` times as much;
     with every other method it is what one record is protected with, whatever the data. ``refusal`` is R, the weight of
-    no answer.
+    no answer; ``rank`` is how AboveThreshold looks for a rank.
     """
 
     method: Method
@@ -134,6 +138,12 @@ class Choice:
     epsilon: Fraction
     multiples: Multiples = SINGLE
     refusal: int = 0
+    rank: RankPlan | None = None
+
+    @property
+    def reading(self) -> Reading | None:
+        """What it reads of the data, where that is not what the statistic reads."""
+        return self.rank
 
 
 @dataclass(frozen=True)
@@ -190,7 +200,7 @@ class ExponentialMechanism:
         return weights[point - self.first] / math.fsum(weights)
 
 
-Mechanism = Added | InverseSensitivity | ExponentialMechanism | Silent
+Mechanism = Added | InverseSensitivity | AboveThreshold | ExponentialMechanism | Silent
 
 
 def choose(
@@ -226,11 +236,13 @@ def choose(
         return Choice(Method.GLOBAL, 1, epsilon)
     if not statistic.nested:
         raise Unanswerable(f'{statistic.name} cannot be answered at protection = "differential"')
-    refusal = REFUSAL * cells
-    if missing := find_missing_bound(statistic, domain, epsilon, refusal):
-        raise Unanswerable(_explain_missing(statistic, missing, find_enough(epsilon, refusal)))
-    if whole and size is not None:
-        refuse_hopeless(statistic, size, epsilon, refusal)
+    refusal, public_size = REFUSAL * cells, size if whole else None
+    if isinstance(statistic, OrderStatistic) and is_outer(statistic, epsilon, refusal, public_size):
+        return _choose_rank(statistic, domain, epsilon, public_size, protection)
+    if missing := find_missing_bound(statistic, domain):
+        raise Unanswerable(_explain_missing(statistic, missing, 1))
+    if public_size is not None:
+        refuse_hopeless(statistic, public_size, epsilon, refusal)
     distance = find_largest_distance(make_measure(statistic, domain, protection.fineness), epsilon, refusal)
     return Choice(Method.INVERSE, distance, epsilon, refusal=refusal)
 
@@ -240,6 +252,8 @@ def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection
     if choice.method is Method.EXPONENTIAL:
         rate = statistic.rate(choice.epsilon, summary.moves.neighbours)
         return ExponentialMechanism(int(summary.domain.low), statistic.behind(summary), rate)
+    if choice.rank is not None:
+        return choice.rank.calibrate(summary)
     if choice.method is Method.INVERSE:
         balls = find_balls(statistic, summary, choice.distance, protection.fineness)
         measure = make_measure(statistic, summary.domain, protection.fineness)
@@ -283,6 +297,22 @@ def find_floor(statistic: Statistic, protection: Protection) -> Fraction:
     """
     unit = statistic.resolution(protection.fineness) if statistic.coarse_floor else 1
     return protection.floor * unit
+
+
+def _choose_rank(
+    statistic: OrderStatistic, domain: Domain, epsilon: Fraction, size: int | None, protection: Protection
+) -> Choice:
+    resolution = statistic.resolution(protection.fineness)
+    rank = plan_rank(statistic, domain, epsilon, size=size, resolution=resolution)
+    if rank is None:
+        missing = statistic.missing_bound(domain, least_order(epsilon)) or "bounds"
+        raise Unanswerable(_explain_missing(statistic, missing, least_order(epsilon) - 1))
+    if size is not None and size < rank.least_size:
+        raise Unanswerable(
+            f"{statistic.name} cannot be found among {size:,} records with this epsilon: ask about at least "
+            f"{rank.least_size:,} records, or with a greater epsilon"
+        )
+    return Choice(Method.ABOVE_THRESHOLD, 0, epsilon, rank=rank)
 
 
 def _explain_missing(statistic: Statistic, missing: str, distance: int) -> str:

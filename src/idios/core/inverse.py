@@ -25,6 +25,7 @@ from idios.core.domain import LIMIT, Domain
 from idios.core.exact import text
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics.base import Statistic
+from idios.core.statistics.order import DiscreteQuantile, OrderStatistic, Quantile
 from idios.core.summary import Summary
 from idios.errors import Unanswerable
 
@@ -32,6 +33,7 @@ REFUSAL = 1000
 """R for each cell of a question: an answer out of reach is less likely than 1 in R."""
 NEGLIGIBLE = 14
 """−ln of what may be cut off at the largest distance: a millionth."""
+OUTER = Fraction(1, 10)
 HOPELESS = 3
 """Of a refusal with odds of at least e to this, 20 to 1, a question need not be asked."""
 
@@ -60,11 +62,23 @@ def find_enough(epsilon: Fraction, refusal: int) -> int:
     return math.ceil(2 / epsilon * Fraction(math.log(refusal) + NEGLIGIBLE))
 
 
-def find_missing_bound(statistic: Statistic, domain: Domain, epsilon: Fraction, refusal: int) -> str | None:
-    """What must be declared for an answer to be likely on any data at all; None if nothing."""
-    if _is_robust(statistic):
-        return statistic.missing_bound(Domain(domain.step), find_enough(epsilon, refusal))
-    return statistic.missing_bound(domain, 1)
+def find_missing_bound(statistic: Statistic, domain: Domain) -> str | None:
+    """What must be declared for an answer to be possible on any data at all; None if nothing."""
+    return None if _is_robust(statistic) else statistic.missing_bound(domain, 1)
+
+
+def is_outer(statistic: OrderStatistic, epsilon: Fraction, refusal: int, size: int | None) -> bool:
+    """Whether a rank lies so near an end that enough changed records to be refused would move it out of the data.
+
+    Decided by the rank and by the number of values where that is public; where it is secret, a quantile of the outer
+    tenths is taken for an outer rank.
+    """
+    enough = find_enough(epsilon, refusal)
+    if statistic.missing_bound(Domain(), enough) is not None:
+        return True
+    if not isinstance(statistic, Quantile | DiscreteQuantile) or min(statistic.q, 1 - statistic.q) >= OUTER:
+        return False
+    return size is None or count_survived(statistic, size) < enough
 
 
 def _is_robust(statistic: Statistic) -> bool:

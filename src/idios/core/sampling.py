@@ -16,10 +16,13 @@ compared. So Pr(U < p) is p, not a rounding of p, and nothing is ever rounded on
    probability e^(−2^J/scale), and at each number reached it goes on to the next with the same probability.
    J is chosen so that a rest is rare; one flag says that there is one, which is then counted, coin by coin.
 
-*Weighted index*, Pr(j) proportional to w_j = counts[j]·e^(−rate·exponents[j]). With C_j = w_0 + … + w_j and
+*Geometric*, Pr(G = g) = (1−a)·a^g with a = e^(−rate), is the G of 3. and 4.
+
+*Index*, Pr(j) proportional to weights w_j that can be enclosed to any precision. With C_j = w_0 + … + w_j and
 C the sum of all, j is the index with C_(j−1) ≤ U·C < C_j. The w_j are enclosed between integers, and an index
 is returned only if the inequalities hold for every U that begins with the bits drawn so far and for all
-weights within their enclosures. Otherwise both are refined. U hits a boundary with probability 0.
+weights within their enclosures. Otherwise both are refined. U hits a boundary with probability 0. *Weighted index*
+has w_j = counts[j]·e^(−rate·exponents[j]).
 
 *Uniform below n*: whole numbers of as many bits as n−1 are equally likely; those from n on are thrown away.
 """
@@ -43,7 +46,17 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-from idios.core.exact import Enclosure, Number, exact, exp_minus, exp_minus_multiples, floor_bits, logistic, whole
+from idios.core.exact import (
+    Enclosure,
+    Number,
+    exact,
+    exp_minus,
+    exp_minus_multiples,
+    floor_bits,
+    logistic,
+    positive,
+    whole,
+)
 from idios.errors import InvalidInput
 
 # --------------------------------------------------------------------------------------------------- sources
@@ -275,18 +288,58 @@ def discrete_laplace(scale: Number, size: int | None = None, source: Source | No
     count = 1 if size is None else whole(size, "size", least=0)
     if rational < 0:
         raise InvalidInput(f"scale must be at least 0, got {scale}")
-    source = source or SYSTEM
     if rational == 0:
         values: NDArray[Any] = np.zeros(count, dtype=np.int64)
     else:
         digits = _digits(rational)
-        chunk = max(1, _CHUNK // digits.width)
-        chunks = [digits.draw(min(chunk, count - start), source) for start in range(0, max(count, 1), chunk)]
-        values = np.concatenate(chunks)
+        values = _draw_in_chunks(digits, digits.draw, count, source)
     return int(values[0]) if size is None else values
 
 
-# -------------------------------------------------------------------------------------------- weighted index
+@overload
+def geometric(rate: Number, size: None = None, source: Source | None = None) -> int: ...
+@overload
+def geometric(rate: Number, size: int, source: Source | None = None) -> NDArray[Any]: ...
+def geometric(rate: Number, size: int | None = None, source: Source | None = None) -> int | NDArray[Any]:
+    """Draw from Pr(G = g) = (1−a)·a^g, g ≥ 0, a = e^(−rate), exactly, for any rate > 0; like `discrete_laplace`.
+
+    >>> geometric("1/10", 5, SeededSource(1))
+    array([ 2,  3, 14,  0,  1])
+    """
+    digits = _digits(1 / positive(rate, "rate"))
+    count = 1 if size is None else whole(size, "size", least=0)
+    values = _draw_in_chunks(digits, digits.magnitudes, count, source) - 1
+    return int(values[0]) if size is None else values
+
+
+def _draw_in_chunks(
+    digits: _Digits, draw: Callable[[int, Source], NDArray[Any]], count: int, source: Source | None
+) -> NDArray[Any]:
+    chunk = max(1, _CHUNK // digits.width)
+    starts = range(0, max(count, 1), chunk)
+    return np.concatenate([draw(min(chunk, count - start), source or SYSTEM) for start in starts])
+
+
+# ----------------------------------------------------------------------------------------------------- index
+
+
+def draw_index(enclose: Callable[[int], list[Enclosure]], places: int, source: Source | None = None) -> int:
+    """Draw j with probability proportional to w_j, exactly, where `enclose(places)` encloses all w_j to so many places.
+
+    The enclosures must shrink to the weights, which have a positive sum; `places` is what to begin with.
+
+    >>> draw_index(lambda places: [(1 << places, 1 << places), exp_minus(Fraction(1), places)], 64, SeededSource(1))
+    0
+    """
+    source = source or SYSTEM
+    uniform, known = _random_bits(source, _MORE), _MORE
+    while True:
+        index = _locate(uniform, known, enclose(places))
+        if index is not None:
+            return index
+        uniform = uniform << _MORE | _random_bits(source, _MORE)
+        known += _MORE
+        places += _MORE
 
 
 def weighted_index(
@@ -312,39 +365,31 @@ def weighted_index(
     rate = exact(rate, "rate")
     if rate < 0:
         raise InvalidInput(f"rate must be at least 0, got {rate}")
-    source = source or SYSTEM
 
     # A common factor changes nothing: with the least exponent at 0 the total weight is at least 1, so the
     # enclosures, at most 4·levels·counts wide in all, are 2^(−_MORE) of it from the first round on.
     least = min(exponent for count, exponent in pairs if count)
-    levels = sorted({exponent - least for count, exponent in pairs if count})
+    levels = tuple(sorted({exponent - least for count, exponent in pairs if count}))
+
+    def enclose(places: int) -> list[Enclosure]:
+        powers = dict(zip(levels, _powers(rate, levels, places), strict=True))
+        ends = [(count, powers[exponent - least] if count else (0, 0)) for count, exponent in pairs]
+        return [(count * lo, count * hi) for count, (lo, hi) in ends]
+
     # Rounded up, so that the powers of one question's ε are there for the next.
     places = _MORE * (2 + (sum(count for count, _ in pairs).bit_length() + len(levels).bit_length() + 2) // _MORE)
-    uniform, known = _random_bits(source, _MORE), _MORE
-    while True:
-        powers = dict(zip(levels, _powers(rate, tuple(levels), places), strict=True))
-        enclosures = []
-        for count, exponent in pairs:
-            lo, hi = powers[exponent - least] if count else (0, 0)
-            enclosures.append((count * lo, count * hi))
-        index = _locate(uniform, known, enclosures)
-        if index is not None:
-            return index
-        uniform = uniform << _MORE | _random_bits(source, _MORE)
-        known += _MORE
-        places += _MORE
+    return draw_index(enclose, places, source)
 
 
-@lru_cache(maxsize=16)
-def _powers(rate: Fraction, levels: tuple[int, ...], places: int) -> list[Enclosure]:
-    """e^(−rate·level) for every level; kept, as questions with the same ε ask for the same."""
-    return exp_minus_multiples(rate, levels, places)
+_powers = lru_cache(maxsize=16)(exp_minus_multiples)  # questions with the same ε ask for the same
 
 
 def _locate(uniform: int, known: int, enclosures: list[Enclosure]) -> int | None:
     """Find j with C_(j−1)/C ≤ U < C_j/C for every U of [uniform, uniform+1)/2^known, if that is certain."""
     lows = [0, *accumulate(lo for lo, _ in enclosures)]
     highs = [0, *accumulate(hi for _, hi in enclosures)]
+    if not lows[-1]:  # too few places to tell anything
+        return None
     j = bisect_right(lows, uniform * lows[-1] >> known) - 1  # a guess; what counts is the check
     # C_j/C = A/(A+B), A the weight up to j, B the rest: greatest for the greatest A and the least B.
     most = highs[j], highs[j] + lows[-1] - lows[j]

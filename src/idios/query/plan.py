@@ -146,8 +146,8 @@ class Aggregate:
 
     @property
     def reading(self) -> Reading:
-        """What is read of the data."""
-        return self.statistic
+        """What is read of the data before anything is drawn."""
+        return self.choice.reading or self.statistic
 
     @property
     def fitted(self) -> bool:

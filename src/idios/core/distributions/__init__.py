@@ -1,6 +1,7 @@
 """What mechanisms draw from, one distribution a file."""
 
+from idios.core.distributions.above_threshold import AboveThreshold
 from idios.core.distributions.discrete_laplace import DiscreteLaplace
 from idios.core.distributions.inverse_sensitivity import InverseSensitivity
 
-__all__ = ["DiscreteLaplace", "InverseSensitivity"]
+__all__ = ["AboveThreshold", "DiscreteLaplace", "InverseSensitivity"]

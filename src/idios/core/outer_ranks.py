@@ -1,0 +1,177 @@
+"""Ranks near the ends of a column without bounds, by AboveThreshold.
+
+An exponential mechanism cannot find an extreme: every larger value is a few changes away. Counting can
+(``idios.core.distributions.above_threshold`` has the mechanism and its proof). Rules:
+
+1. The ladder, the target, the division of ε and how many values are read are public: they follow from the
+   statistic, the declared domain, ε and the size where it is public.
+2. A high rank is searched upwards: the k-th largest by d_i = #{x > t_i} − T, a quantile of q ≥ ½ by
+   d_i = #{x > t_i} − (1−q)·s − T. A low rank is the mirror image: every value and the ladder are negated. So the
+   thresholds that are passed before the data is reached have large deficits.
+3. Deficits are clamped to ± ``reach`` records, which only the values near the wanted rank can tell apart; with
+   reach = (ln N + 30)/e₂ the N thresholds before them stop with a chance of e^(−30) together.
+4. T makes up for thresholds being many. Where c values lie beyond, each stops with e^(−e₂(c − T + G_0)), and in a tail
+   of index 2 (the c-th largest value falls like c^(−1/2)) there are 1/(2·c·ln β) thresholds with c values beyond. With
+   G_0 at its median ln 2/e₁, half of all draws pass every threshold with k or more values beyond if
+       Σ_{c≥k} e^(−e₂(c − T + ln 2/e₁))/(2·c·ln β) = ln 2,
+   that is T = ln 2/e₁ + (1/e₂)·ln(2·ln 2·ln β/Σ_{c≥k} e^(−e₂·c)/c). It may be negative. It is a matter of accuracy:
+   any public T is as private.
+5. A selection too small (``least_size``), an empty one included, is answered near the first threshold tried: the
+   lowest of all for a high rank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from idios.core.distributions.above_threshold import AboveThreshold, Ladder, find_runs
+from idios.core.domain import Domain
+from idios.core.neighbours import Moves
+from idios.core.statistics.base import Reading, Statistic
+from idios.core.statistics.order import DiscreteQuantile, KthLargest, KthSmallest, Quantile
+from idios.core.summary import Summary
+
+RATIO = Fraction(10003, 10000)
+"""β of the ladder. A finer one costs memory, not accuracy, as T makes up for it; a coarser one shows in large data."""
+
+_ASSUMED = 30
+"""The k, in units of 1/ε, that T is fitted to where the number of values is secret; it enters as a logarithm."""
+
+
+@dataclass(frozen=True)
+class RankPlan(Reading):
+    """What is public of one search for a rank.
+
+    A threshold may have ``share``·s + ``target`` values beyond it, s the size. Only deficits within ± ``reach`` records
+    are told apart. ``unit`` is that of ``AboveThreshold``, negative where the search leads downwards.
+    """
+
+    ladder: Ladder
+    share: Fraction
+    target: Fraction
+    reach: int
+    threshold_epsilon: Fraction
+    count_epsilon: Fraction
+    unit: int = 1
+
+    @property
+    def parts(self) -> int:
+        """b of the lattice 1/b."""
+        return math.lcm(self.share.denominator, self.target.denominator)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What an answer costs."""
+        return self.threshold_epsilon + self.count_epsilon
+
+    @property
+    def least_size(self) -> int:
+        """The least number of values with which an answer is from among them nearly always, 19 times in 20."""
+        passed = Fraction(math.log(20 * len(self.ladder.thresholds))) / self.count_epsilon
+        return max(1, math.ceil((self.target + passed) / (1 - self.share)))
+
+    def ranks(self, moves: Moves, distance: int = 0) -> Sequence[tuple[int, int]]:
+        """The run of ranks that is read; ends beyond the data are cut off."""
+        first, last = self._places(moves.size)
+        return [(first, last) if self.unit < 0 else (moves.size - last + 1, moves.size - first + 1)]
+
+    def _places(self, size: int) -> tuple[int, int]:
+        """The first and the last that matter, counted from the end that is searched for."""
+        allowed = self.share * size + self.target
+        return max(1, math.floor(allowed - self.reach) + 1), math.ceil(allowed + self.reach)
+
+    def calibrate(self, summary: Summary) -> AboveThreshold:
+        """The mechanism from the values around the rank."""
+        size, parts = summary.size, self.parts
+        ((first, last),) = self.ranks(summary.moves)
+        values = [int(value) for value in summary.run(max(first, 1), min(last, size))]
+        if self.unit < 0:
+            values = [-value for value in reversed(values)]
+        allowed, most = int((self.share * size + self.target) * parts), self.reach * parts
+        fewest = min(self._places(size)[0] - 1, size)
+        deficits = [
+            min(max(parts * beyond - allowed, -most), most) for beyond in range(fewest, fewest + len(values) + 1)
+        ]
+        return AboveThreshold(
+            self.ladder,
+            find_runs(self.ladder, values, deficits),
+            self.threshold_epsilon / parts,
+            self.count_epsilon / parts,
+            self.unit,
+        )
+
+
+def plan_rank(
+    statistic: Statistic,
+    domain: Domain,
+    epsilon: Fraction,
+    *,
+    size: int | None = None,
+    centre: int = 0,
+    resolution: int = 1,
+) -> RankPlan | None:
+    """Plan the search for a k-th value or a quantile; None for other statistics, and for a rank too near an open end.
+
+    ``size`` is the number of values where it is public, ``resolution`` that of the answer's grid.
+
+    >>> plan = plan_rank(KthLargest(10), Domain(lower=0), Fraction(1))
+    >>> plan.target, plan.reach, plan.least_size
+    (Fraction(-1, 1), 84, 29)
+    >>> plan_rank(KthLargest(9), Domain(lower=0), Fraction(1)) is None
+    True
+    """
+    share = Fraction(0)
+    if isinstance(statistic, KthLargest | KthSmallest):
+        downwards, order = isinstance(statistic, KthSmallest), statistic.k
+    elif isinstance(statistic, Quantile | DiscreteQuantile):
+        downwards = statistic.q < Fraction(1, 2)
+        if size is None and 0 < statistic.q < 1:
+            share, order = min(statistic.q, 1 - statistic.q), math.ceil(_ASSUMED / epsilon)
+        else:
+            order = _find_order(statistic, size or 1, downwards)
+    else:
+        return None
+    if (domain.lower if downwards else domain.upper) is None and order < least_order(epsilon):
+        return None
+    ladder = Ladder.within(domain, centre, RATIO)
+    threshold, count = _divide(epsilon, order)
+    allowed = _find_target(order, threshold, count)
+    if share:
+        allowed -= order - 1
+    return RankPlan(
+        ladder.mirrored if downwards else ladder,
+        share,
+        Fraction(round(allowed * share.denominator), share.denominator),
+        math.ceil(Fraction(math.log(len(ladder.thresholds)) + 30) / count),
+        threshold,
+        count,
+        -resolution if downwards else resolution,
+    )
+
+
+def least_order(epsilon: Fraction) -> int:
+    """The least k whose k-th largest value can be told apart from the noise where no bound is declared."""
+    return math.ceil(10 / epsilon)
+
+
+def _find_order(statistic: Quantile | DiscreteQuantile, size: int, downwards: bool) -> int:
+    """The k of a quantile of a public number of values, counted from the nearer end."""
+    numerator, parts = statistic.position(size)
+    return numerator // parts if downwards else size + 1 + -numerator // parts
+
+
+def _divide(epsilon: Fraction, order: int) -> tuple[Fraction, Fraction]:
+    """e₁ and e₂: beyond the last values a draw climbs s thresholds too far with a chance of s^(−e₁/e₂)."""
+    ratio = Fraction(2) if order <= 2 else Fraction(3, 2) if order < 10 else Fraction(1)
+    return epsilon * ratio / (1 + ratio), epsilon / (1 + ratio)
+
+
+def _find_target(order: int, threshold_epsilon: Fraction, count_epsilon: Fraction) -> float:
+    """T of rule 4. The sum is about E₁(e₂·(k − ½)), E₁(x) between ½·e^(−x)·ln(1 + 2/x) and e^(−x)·ln(1 + 1/x)."""
+    threshold, count = float(threshold_epsilon), float(count_epsilon)
+    x = count * (order - 0.5)
+    logarithm = -x + (math.log(math.log1p(1 / x)) + math.log(math.log1p(2 / x) / 2)) / 2
+    return math.log(2) / threshold + (math.log(2 * math.log(2) * math.log(RATIO)) - logarithm) / count
