@@ -85,7 +85,7 @@ def test_more_records_protected_together_cost_more() -> None:
     individual, group, differential = (errors["KTH_LARGEST(income, 20)", name] for name in NAMES)
     assert 0 < individual < group
     assert 0 < individual < differential
-    assert 0 < errors["MAX(age)", "differential"] < 20
+    assert 0 < errors["MAX(age)", "differential"] < 60
 
 
 def test_the_data_sets_own_level_does_not_matter() -> None:
@@ -147,7 +147,7 @@ def test_it_is_recorded_and_charges_nothing() -> None:
         costs = party.costs("SELECT region, AVG(age) FROM people GROUP BY region", 1)
         assert [entry.kind for entry in party.ledger.entries()][-1] == "inspected"
         assert party.ledger.balance("people").epsilon.spent == 0
-    assert len(costs.rows) == 12
+    assert len(costs.rows) == 9
     content = json.loads(json.dumps(costs.to_dict()))["rows"]
     assert set(content[0]) == {"statistic", "group", "level", "expected_error", "note"}
     assert content[0]["group"] == {"region": "north"}
@@ -174,4 +174,4 @@ def test_what_is_refused_is_not_recorded_and_reads_nothing(monkeypatch: pytest.M
 def test_as_many_cells_as_are_allowed() -> None:
     with opened() as party:
         sql = "SELECT BIN(age, 11), COUNT(*), MEDIAN(age) FROM people GROUP BY BIN(age, 11)"
-        assert len(party.costs(sql, 10).rows) == 4 * 22
+        assert len(party.costs(sql, 10).rows) == 3 * 22
