@@ -169,7 +169,10 @@ def _divide(epsilon: Fraction, order: int) -> tuple[Fraction, Fraction]:
 
 
 def _find_target(order: int, threshold_epsilon: Fraction, count_epsilon: Fraction, thresholds: int) -> float:
-    """T of rule 4, ln β being at least 40/N, as a short ladder has few thresholds between two values. The sum is about E₁(e₂·(k − ½)), E₁(x) between ½·e^(−x)·ln(1 + 2/x) and e^(−x)·ln(1 + 1/x)."""
+    """T of rule 4, with 40/N in place of a ln β below it: a short ladder has few thresholds between two values.
+
+    The sum is about E₁(e₂·(k − ½)), E₁(x) between ½·e^(−x)·ln(1 + 2/x) and e^(−x)·ln(1 + 1/x).
+    """
     threshold, count = float(threshold_epsilon), float(count_epsilon)
     spacing = max(math.log(RATIO), min(0.5, 40 / thresholds))
     x = count * (order - 0.5)
