@@ -146,7 +146,7 @@ def read_plainly(plan: Plan, distance: int) -> Plan:
 
 
 def _read_plainly(plan: Plan, aggregate: Aggregate, distance: int) -> Aggregate:
-    choice = replace(aggregate.choice, distance=distance, rank=None)
+    choice = replace(aggregate.choice, distance=distance, reading=None)
     return replace(aggregate, choice=choice, neighbours=plan.dataset.neighbours)
 
 

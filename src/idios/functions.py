@@ -87,6 +87,8 @@ def _answer(
     size = moves.size if moves.whole else None
     choice = choose(statistic, column.domain, notion, moves.whole, declared, spent, size=size)
     summary = column.summarise(choice.reading or statistic, notion, choice.distance)
+    if choice.clipping is not None:
+        summary = column.sum_clipped(choice.clipping.draw_limits(summary), statistic, notion)
     mechanism = calibrate(choice, statistic, summary, declared)
     answer = draw_number(mechanism, statistic, column.domain, declared.fineness)
     if answer is None:
@@ -122,13 +124,13 @@ def count(values: Any, **options: Unpack[Options]) -> Plain:
 
 @_with_options
 def total(values: Any, **options: Unpack[Options]) -> Plain:
-    """Sum a bounded column."""
+    """Add up a column; without bounds, of values clipped to limits that are drawn first."""
     return _answer("total", values, **options)
 
 
 @_with_options
 def mean(values: Any, **options: Unpack[Options]) -> Plain:
-    """Average a bounded column; without bounds ask for a median, a trimmed or a winsorized mean."""
+    """Average a column; without bounds, values clipped to limits that are drawn first."""
     return _answer("mean", values, **options)
 
 
@@ -193,7 +195,7 @@ def winsorized_mean(values: Any, p: Number, **options: Unpack[Options]) -> Plain
 
 @_with_options
 def variance(values: Any, **options: Unpack[Options]) -> Plain:
-    """Find the variance (dividing by n) of a bounded column, in squared units."""
+    """Find the variance (dividing by n) in squared units; without bounds, of values clipped to limits that are drawn."""
     return _answer("variance", values, **options)
 
 
