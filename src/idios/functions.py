@@ -195,7 +195,7 @@ def winsorized_mean(values: Any, p: Number, **options: Unpack[Options]) -> Plain
 
 @_with_options
 def variance(values: Any, **options: Unpack[Options]) -> Plain:
-    """Find the variance (dividing by n) in squared units; without bounds, of values clipped to limits that are drawn."""
+    """Find the variance (dividing by n), in squared units; without bounds, of values clipped to drawn limits."""
     return _answer("variance", values, **options)
 
 
