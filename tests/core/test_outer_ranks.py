@@ -180,8 +180,8 @@ def test_low_ranks_are_the_mirror_image_of_high_ones() -> None:
     values = [i * i for i in range(200)]
     moves = Moves(Neighbours.ADD_REMOVE, 200)
     for high, low in [(KthLargest(20), KthSmallest(20)), (Quantile(Fraction(9, 10)), Quantile(Fraction(1, 10)))]:
-        up = plan_rank(high, Domain(lower=-50), Fraction(1), centre=7)
-        down = plan_rank(low, Domain(upper=50), Fraction(1), centre=-7)
+        up = plan_rank(high, Domain(lower=-50, centre=7), Fraction(1))
+        down = plan_rank(low, Domain(upper=50, centre=-7), Fraction(1))
         assert up is not None
         assert down is not None
         assert replace(down, unit=1) == up

@@ -110,7 +110,6 @@ def plan_rank(
     epsilon: Fraction,
     *,
     size: int | None = None,
-    centre: int = 0,
     resolution: int = 1,
 ) -> RankPlan | None:
     """Plan the search for a k-th value or a quantile; None for other statistics, and for a rank too near an open end.
@@ -136,7 +135,7 @@ def plan_rank(
         return None
     if (domain.lower if downwards else domain.upper) is None and order < least_order(epsilon):
         return None
-    ladder = Ladder.within(domain, centre, RATIO)
+    ladder = Ladder.within(domain, RATIO)
     threshold, count = _divide(epsilon, order)
     allowed = _find_target(order, threshold, count)
     if share:

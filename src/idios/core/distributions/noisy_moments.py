@@ -1,0 +1,211 @@
+"""A mean or a variance of values within limits, of which the number is secret too: noisy sums over a noisy count.
+
+The limits lo ≤ hi are public (declared, or drawn before: ``idios.core.clipping``). With m the grid point in their
+middle, C = hi − m (so that m − lo ≤ C) and y = x − m, every |y| ≤ C. With discrete Laplace noise are released
+
+    for a mean       S = Σy, scale 2C/ε,                                        N = the count, scale 2/ε
+    for a variance   S = Σy, scale 4C/ε,   Z = Σ(2y² − C²), scale 4C²/ε,        N = the count, scale 2/ε
+
+and what is answered follows from these by post-processing, on the answer's grid and within its limits: m + S/N, or
+(Z/N + C²)/2 − (S/N)², or its root; NULL where N < 1.
+
+Theorem. Each is ε-differentially private, under replace and under add-remove.
+Proof. |y| ≤ C and |2y² − C²| ≤ C². An arrival or a departure moves Σy by at most C, Σ(2y² − C²) by at most C² and the
+count by 1: it costs ε/2 + ε/2, or ε/4 + ε/4 + ε/2. A replacement moves the sums by twice as much at most and the count
+not at all: it costs ε, or ε/2 + ε/2. So under replace the count is free. (Where C = 0 all sums are 0.) ∎
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idios.core.distributions.discrete_laplace import DiscreteLaplace
+from idios.core.sampling import Source
+from idios.core.statistics.base import FINENESS
+from idios.core.statistics.spread import Variance
+from idios.errors import InvalidInput
+
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NoisyQuotient:
+    """The mean of ``size`` values within the limits that add up to ``total``, all in steps of the column.
+
+    ``resolution`` is how many steps of the answer's grid make one of the column.
+
+    >>> mean = NoisyQuotient(0, 9, size=1000, total=4200, epsilon=Fraction(1), resolution=100)
+    >>> mean.centre, mean.sum_noise.scale, mean.count_noise.scale
+    (4, Fraction(10, 1), Fraction(2, 1))
+    >>> mean.place(200, 1000), mean.place(200, 0), mean.place(10**6, 1000)
+    (420, None, 900)
+    """
+
+    low: int
+    high: int
+    size: int
+    total: int
+    epsilon: Fraction
+    resolution: int = 1
+
+    def __post_init__(self) -> None:
+        _check(self.low, self.high, self.epsilon)
+
+    @property
+    def centre(self) -> int:
+        """m."""
+        return _find_middle(self.low, self.high)
+
+    @property
+    def radius(self) -> int:
+        """C."""
+        return self.high - self.centre
+
+    @property
+    def sum_noise(self) -> DiscreteLaplace:
+        """The noise of the sum."""
+        return DiscreteLaplace(2 * self.radius / self.epsilon)
+
+    @property
+    def count_noise(self) -> DiscreteLaplace:
+        """The noise of the count."""
+        return DiscreteLaplace(2 / self.epsilon)
+
+    @property
+    def deviation(self) -> int:
+        """Σy."""
+        return self.total - self.size * self.centre
+
+    def place(self, deviation: int, count: int) -> int | None:
+        """The answer to a noisy sum and a noisy count."""
+        if count < 1:
+            return None
+        point = (2 * self.resolution * (deviation + count * self.centre) + count) // (2 * count)
+        return min(max(point, self.low * self.resolution), self.high * self.resolution)
+
+    def draw(self, source: Source | None = None) -> int | None:
+        """One exact draw; None where the noisy count is below 1."""
+        deviation = self.deviation + self.sum_noise.sample(source=source)
+        return self.place(deviation, self.size + self.count_noise.sample(source=source))
+
+    def pmf(self, point: int | None) -> float:
+        """The probability of an answer, as far as floats can tell.
+
+        Given a count c, an answer p strictly inside stands for the sums with c·(2p − 1) ≤ 2·r·(S + c·m) < c·(2p + 1).
+        """
+        if point is None:
+            return float(self.count_noise.cdf(-self.size))
+        low, high = self.low * self.resolution, self.high * self.resolution
+        if not low <= point <= high:
+            return 0.0
+        likely = math.ceil(40 * self.count_noise.scale)
+        probability = 0.0
+        for count in range(max(1, self.size - likely), self.size + likely + 1):
+            shift = count * self.centre + self.deviation
+            first = -(-count * (2 * point - 1) // (2 * self.resolution)) - shift
+            following = -(-count * (2 * point + 1) // (2 * self.resolution)) - shift
+            below = 0.0 if point == low else float(self.sum_noise.cdf(first - 1))
+            upto = 1.0 if point == high else float(self.sum_noise.cdf(following - 1))
+            probability += float(self.count_noise.pmf(count - self.size)) * max(0.0, upto - below)
+        return probability
+
+    def expected_absolute(self, value: int) -> float:
+        """E|answer − value|, given that there is an answer."""
+        sums = float(self.deviation) + _list_strata(self.sum_noise, 201)
+        counts = np.maximum(float(self.size) + _list_strata(self.count_noise, 201), 1)
+        answers = self.centre + sums / counts[:, None]
+        answers = np.clip(answers, self.low, self.high) * self.resolution
+        return float(np.abs(answers - value).mean())
+
+
+@dataclass(frozen=True)
+class NoisyVariance:
+    """The variance, or the standard deviation, of ``size`` values within the limits; ``squares`` is the sum of theirs.
+
+    ``statistic`` places a variance on the answer's grid, ``fineness`` is that of the grid.
+
+    >>> spread = NoisyVariance(Variance(), -5, 5, size=100, total=50, squares=400, epsilon=Fraction(1), fineness=10)
+    >>> spread.deviations, [float(noise.scale) for noise in spread.noises]
+    ((50, -1700, 100), [20.0, 100.0, 2.0])
+    >>> spread.place(50, -1700, 100), spread.place(50, -10**6, 100), spread.place(0, 0, 0)  # 4 − ¼
+    (38, 0, None)
+    """
+
+    statistic: Variance
+    low: int
+    high: int
+    size: int
+    total: int
+    squares: int
+    epsilon: Fraction
+    fineness: int = FINENESS
+
+    def __post_init__(self) -> None:
+        _check(self.low, self.high, self.epsilon)
+
+    @property
+    def centre(self) -> int:
+        """m."""
+        return _find_middle(self.low, self.high)
+
+    @property
+    def radius(self) -> int:
+        """C."""
+        return self.high - self.centre
+
+    @property
+    def noises(self) -> tuple[DiscreteLaplace, DiscreteLaplace, DiscreteLaplace]:
+        """Those of S, Z and N."""
+        scales = 4 * self.radius / self.epsilon, 4 * self.radius**2 / self.epsilon, 2 / self.epsilon
+        return DiscreteLaplace(scales[0]), DiscreteLaplace(scales[1]), DiscreteLaplace(scales[2])
+
+    @property
+    def deviations(self) -> tuple[int, int, int]:
+        """Σy, Σ(2y² − C²) and the count."""
+        squares = self.squares - 2 * self.centre * self.total + self.size * self.centre**2
+        return self.total - self.size * self.centre, 2 * squares - self.size * self.radius**2, self.size
+
+    def place(self, deviation: int, squares: int, count: int) -> int | None:
+        """The answer to noisy S, Z and N."""
+        if count < 1:
+            return None
+        most = Fraction(self.radius**2)
+        variance = (Fraction(squares, count) + most) / 2 - Fraction(deviation, count) ** 2
+        return int(self.statistic.place(min(max(variance, Fraction(0)), most), self.fineness))
+
+    def draw(self, source: Source | None = None) -> int | None:
+        """One exact draw; None where the noisy count is below 1."""
+        exact, noises = self.deviations, self.noises
+        return self.place(*(value + noise.sample(source=source) for value, noise in zip(exact, noises, strict=True)))
+
+    def expected_absolute(self, value: int) -> float:
+        """E|answer − value|, given that there is an answer."""
+        sums, squares, counts = (
+            float(exact) + _list_strata(noise, 31) for exact, noise in zip(self.deviations, self.noises, strict=True)
+        )
+        counts = np.maximum(counts, 1)[:, None, None]
+        most = float(self.radius) ** 2
+        variances = np.clip((squares[:, None] / counts + most) / 2 - (sums / counts) ** 2, 0, most)
+        answers = variances if self.statistic.degree == 2 else np.sqrt(variances)
+        return float(np.abs(answers * self.fineness - value).mean())
+
+
+def _check(low: int, high: int, epsilon: Fraction) -> None:
+    if low > high or epsilon <= 0:
+        raise InvalidInput("noisy sums need limits (low, high) with low ≤ high, and an epsilon above 0")
+
+
+def _find_middle(low: int, high: int) -> int:
+    """m, rounded down, so that C = hi − m is at least m − lo."""
+    return (low + high) // 2
+
+
+def _list_strata(noise: DiscreteLaplace, count: int) -> Reals:
+    """The middle quantiles of equally likely strata, of a continuous noise of the same scale."""
+    upper = (np.arange(count) + 0.5) / count
+    return float(noise.scale) * np.where(upper < 0.5, np.log(2 * upper), -np.log(2 - 2 * upper))
