@@ -135,7 +135,7 @@ def plan_rank(
         return None
     if (domain.lower if downwards else domain.upper) is None and order < least_order(epsilon):
         return None
-    ladder = Ladder.within(domain, domain.centre, RATIO)
+    ladder = Ladder.within(domain, RATIO)
     threshold, count = _divide(epsilon, order)
     allowed = _find_target(order, threshold, count, len(ladder.thresholds))
     if share:

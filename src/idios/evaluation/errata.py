@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from idios.backends.arrays import read_numbers
-from idios.core.calibration import Level, Protection, calibrate, choose
+from idios.core.calibration import Added, Level, Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
 from idios.core.guarantee import Guarantee, compose_parallel

@@ -39,10 +39,10 @@ def test_a_ladder_leads_from_end_to_end_in_small_steps(ends: tuple[int, int], ce
 
 
 def test_bounds_are_the_ends_of_the_ladder() -> None:
-    assert Ladder.within(Domain(lower=-3, upper=9), 0, FINE).thresholds.tolist() == list(range(-3, 10))
-    one_sided = Ladder.within(Domain(lower=-3), 0, FINE)
+    assert Ladder.within(Domain(lower=-3, upper=9), FINE).thresholds.tolist() == list(range(-3, 10))
+    one_sided = Ladder.within(Domain(lower=-3), FINE)
     assert (one_sided.low, one_sided.high) == (-3, LIMIT)
-    beyond = Ladder.within(Domain(lower=-(10**30), upper=10**30), 10**30, FINE)
+    beyond = Ladder.within(Domain(lower=-(10**30), upper=10**30, centre=10**30), FINE)
     assert (beyond.low, beyond.high, beyond.centre) == (-LIMIT, LIMIT, LIMIT)
 
 

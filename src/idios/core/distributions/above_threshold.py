@@ -79,10 +79,10 @@ class Ladder:
             raise InvalidInput("a ladder leads from low up to high, within the limit of the grid, in ratios above 1")
 
     @classmethod
-    def within(cls, domain: Domain, centre: int, ratio: Fraction) -> Ladder:
+    def within(cls, domain: Domain, ratio: Fraction) -> Ladder:
         """From bound to bound, or to the ends of the grid where none is declared."""
         low, high = (min(max(end, -LIMIT), LIMIT) for end in (domain.low, domain.high))
-        return cls(int(low), int(high), min(max(centre, -LIMIT), LIMIT), ratio)
+        return cls(int(low), int(high), min(max(domain.centre, -LIMIT), LIMIT), ratio)
 
     @property
     def mirrored(self) -> Ladder:
