@@ -161,7 +161,7 @@ def test_what_is_refused_is_not_recorded_and_reads_nothing(monkeypatch: pytest.M
 
     with opened() as party:
         before = party.ledger.head()
-        monkeypatch.setattr(party.datasets["people"].backend, "summarise", never)
+        monkeypatch.setattr(party.datasets["people"].backend, "open_snapshot", never)
         with pytest.raises(InvalidInput, match=f"releases 25 cells, and costs are compared for at most {MAX_CELLS}"):
             party.costs("SELECT BIN(age, 5), COUNT(*) FROM people GROUP BY BIN(age, 5)", 10)
         with pytest.raises(Unanswerable, match="no level answers this question"):
