@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -219,31 +221,45 @@ def draw_sets(shape: Shape, n: int) -> list[np.ndarray]:
     return [np.sort(np.rint(shape.draw(rng, n))) for _ in range(SETS[n])]
 
 
-def print_table(measured: Measured, sizes: tuple[int, ...], epsilons: tuple[float, ...], thin: int) -> None:
-    names = [name for name, _, _ in list_mechanisms(measured, SHAPES[0], 0)]
-    print(
-        f"\n### {measured.name}\n\n| column | n | ε | truth | {' | '.join(names)} |\n|---{'|---' * (len(names) + 3)}|"
-    )
+@dataclass(frozen=True)
+class Row:
+    """One row of a table, by the numbers of its statistic and shape, so that it can go to another process."""
+
+    statistic: int
+    shape: int
+    n: int
+    epsilon: float
+    thin: int
+
+    def measure(self) -> tuple[float, dict[str, Cell | None]]:
+        """The truth, and what each mechanism makes of it."""
+        measured, shape = STATISTICS[self.statistic], SHAPES[self.shape]
+        sets = draw_sets(shape, self.n)
+        cells = {
+            name: None if ask is None else measure(ask, sets, measured, self.epsilon, draws // self.thin)
+            for name, ask, draws in list_mechanisms(measured, shape, self.n)
+        }
+        return float(np.mean([measured.truth(values) for values in sets])), cells
+
+
+def print_table(number: int, sizes: tuple[int, ...], epsilons: tuple[float, ...], thin: int, pool: Executor) -> None:
+    rows = [Row(number, shape, n, e, thin) for shape in range(len(SHAPES)) for n in sizes for e in epsilons]
+    names = [name for name, _, _ in list_mechanisms(STATISTICS[number], SHAPES[0], 0)]
     free = [name for name in names if name not in (INDIVIDUAL, EXPERT, WIDE) and "told" not in name]
-    ahead, rows = 0, 0
-    for shape in SHAPES:
-        for n in sizes:
-            sets = draw_sets(shape, n)
-            truth = float(np.mean([measured.truth(values) for values in sets]))
-            for epsilon in epsilons:
-                cells = {
-                    name: None if ask is None else measure(ask, sets, measured, epsilon, draws // thin)
-                    for name, ask, draws in list_mechanisms(measured, shape, n)
-                }
-                answered = {name: cell.error for name in free if (cell := cells[name]) and cell.refused <= 0.5}
-                best = min(answered, key=lambda name: answered[name], default=None)
-                ahead, rows = ahead + (best == IDIOS), rows + 1
-                written = [
-                    "not installed" if cell is None else f"**{cell}**" if name == best else str(cell)
-                    for name, cell in cells.items()
-                ]
-                print(f"| {shape.name} | {n:,} | {epsilon} | {truth:,.0f} | {' | '.join(written)} |", flush=True)
-    print(f"\nBold: the least error without bounds under DP; that is Idios in {ahead} of {rows} rows.")
+    print(f"\n### {STATISTICS[number].name}\n\n| column | n | ε | truth | {' | '.join(names)} |")
+    print(f"|---{'|---' * (len(names) + 3)}|")
+    ahead = 0
+    for row, (truth, cells) in zip(rows, pool.map(Row.measure, rows), strict=True):
+        answered = {name: cell.error for name in free if (cell := cells[name]) and cell.refused <= 0.5}
+        best = min(answered, key=lambda name: answered[name], default=None)
+        ahead += best == IDIOS
+        written = [
+            "not installed" if cell is None else f"**{cell}**" if name == best else str(cell)
+            for name, cell in cells.items()
+        ]
+        head = f"| {SHAPES[row.shape].name} | {row.n:,} | {row.epsilon} | {truth:,.0f} |"
+        print(f"{head} {' | '.join(written)} |", flush=True)
+    print(f"\nBold: the least error without bounds under DP; that is Idios in {ahead} of {len(rows)} rows.")
 
 
 def main() -> int:
@@ -253,12 +269,11 @@ def main() -> int:
     chosen = parser.parse_args()
     wanted = chosen.only.split(",") if chosen.only else [measured.name for measured in STATISTICS]
     start = time.perf_counter()
-    for measured in STATISTICS:
-        if measured.name in wanted:
-            if chosen.quick:
-                print_table(measured, (1000,), (1.0,), 10)
-            else:
-                print_table(measured, tuple(SETS), EPSILONS, 1)
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for number, measured in enumerate(STATISTICS):
+            if measured.name in wanted:
+                sizes, epsilons, thin = ((1000,), (1.0,), 10) if chosen.quick else (tuple(SETS), EPSILONS, 1)
+                print_table(number, sizes, epsilons, thin, pool)
     print(f"\n{time.perf_counter() - start:.0f} s")
     return 0
 
