@@ -37,7 +37,8 @@ Answers = np.ndarray
 Ask = Callable[[np.ndarray, float, int], Answers]
 """Sorted values, ε and a number of draws; NaN is a refusal."""
 
-TYPE_END = 2.0**62
+TYPE_END = 2.0**31
+"""PyDP's quantiles search the range of their type: that of its default one, since 64 bits are too many for n = 200."""
 CANDIDATES = 2000
 EPSILONS = (0.1, 0.5, 1.0)
 SETS = {200: 20, 1000: 20, 100_000: 4}
@@ -114,8 +115,8 @@ def ask_pydp(measured: Measured) -> Ask:
         if measured.name == "sum":
             return laplacian.BoundedSum(epsilon=epsilon, dtype="int64")
         if measured.name == "median":
-            return laplacian.Median(epsilon=epsilon, dtype="int64")
-        # without bounds it does not take a share, and of int64 it answers 0 whatever the data
+            return laplacian.Median(epsilon=epsilon, dtype="int")
+        # without bounds it does not take a share, and of integers it answers 0 whatever the data
         share = 0.99 if measured.name == "0.99 quantile" else (n - 10 + 0.5) / n
         ends = {"lower_bound": -TYPE_END, "upper_bound": TYPE_END}
         return laplacian.Percentile(epsilon=epsilon, percentile=share, dtype="float", **ends)
