@@ -25,16 +25,21 @@ from idios.core.distributions import InverseSensitivity
 from idios.core.domain import Categories
 from idios.core.exact import Extended, Number, text
 from idios.core.multiples import SINGLE, Multiples, describe_multiples, linear_multiples
+from idios.core.sampling import SeededSource
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
 from idios.query.plan import Aggregate, Plan, Question, Split
 from idios.query.planner import make_plan
 from idios.query.schema import Dataset
-from idios.release import calibrate_plan
+from idios.release import calibrate_plan, clip_values
 
+WORSE = "differential would be nearer to the truth here, and promises more"
+"""What the controller is told of a weaker level where it costs more, as on heavily tied data and in small groups."""
 GROUP: Multiples = linear_multiples(5)
 """The groups that are compared where the data set declares none."""
+CLIPPINGS = 20
+"""How often limits are drawn to estimate the error of values that are clipped to them; with a seed, the same always."""
 UNLIKELY = 1e-6
 """A NULL less likely than this is not worth a word."""
 MAX_CELLS = 24
@@ -69,6 +74,10 @@ def expect_answer(mechanism: Mechanism, statistic: Statistic, summary: Summary, 
     return Expectation(mechanism, value, expected_error(mechanism, point, step), refusal)
 
 
+_SHAPED = frozenset({Method.INVERSE, Method.ABOVE_THRESHOLD, Method.MOMENTS, Method.CLIPPED, Method.EXPONENTIAL})
+"""The methods whose noise is not one distribution of one scale."""
+
+
 # The truth behind a question.
 
 
@@ -88,6 +97,7 @@ class InspectedCell:
     noise: Mapping[str, Any]
     level: str
     expected_error: float | None = None
+    note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The cell for JSON; exact numbers are text."""
@@ -104,6 +114,7 @@ class InspectedCell:
             },
             "level": self.level,
             "expected_error": self.expected_error,
+            "note": self.note,
         }
 
 
@@ -127,17 +138,29 @@ class Inspection:
         return {"cells": [cell.to_dict() for cell in self.cells]}
 
 
-def inspect_plan(plan: Plan, backend: Backend) -> Inspection:
-    """Read the data and show what would be answered, with its envelope as far as its group reaches."""
+def inspect_plan(plan: Plan, backend: Backend, strongest: Plan | None = None) -> Inspection:
+    """Read the data and show what would be answered, with its envelope as far as its group reaches.
+
+    ``strongest`` is the same question at the level differential, to say so where that would cost less.
+    """
     distance = max(1, plan.dataset.protection.group)
     truths = backend.summarise(read_plainly(plan, distance))
     expected = expect_answers(plan, backend, truths)
+    stronger = expected if strongest is None else expect_answers(strongest, backend, truths)
     return Inspection(
         tuple(
-            _inspect_cell(plan, number, truths[i][number], expected[i][number], group, distance)
+            replace(
+                _inspect_cell(plan, number, truths[i][number], expected[i][number], group, distance),
+                note=WORSE if _costs_less(stronger[i][number], expected[i][number]) else "",
+            )
             for i, number, group in _walk_cells(plan)
         )
     )
+
+
+def _costs_less(one: Expectation, other: Expectation) -> bool:
+    """Whether an answer is surely less far off by one mechanism than by another."""
+    return one.error is not None and (other.error is None or one.error < other.error) and one.refusal < UNLIKELY
 
 
 def read_plainly(plan: Plan, distance: int) -> Plan:
@@ -152,14 +175,25 @@ def _read_plainly(plan: Plan, aggregate: Aggregate, distance: int) -> Aggregate:
 
 def expect_answers(plan: Plan, backend: Backend, truths: Sequence[Sequence[Summary]]) -> list[list[Expectation]]:
     """What to expect of every cell and aggregate; ``truths`` are what the statistics themselves read."""
-    mechanisms = calibrate_plan(plan, backend.summarise(plan))
+    source, clips = SeededSource(CLIPPINGS), any(aggregate.choice.clipping for aggregate in plan.aggregates)
+    with backend.open_snapshot(plan) as snapshot:
+        drawn = [calibrate_plan(plan, clip_values(plan, snapshot, source)[1]) for _ in range(CLIPPINGS if clips else 1)]
+    protection = plan.dataset.protection
     return [
         [
-            expect_answer(mechanism, aggregate.statistic, summary, plan.dataset.protection)
-            for aggregate, mechanism, summary in zip(plan.aggregates, *cell, strict=True)
+            average_expectations(
+                [expect_answer(mechanisms[i][j], aggregate.statistic, summary, protection) for mechanisms in drawn]
+            )
+            for j, (aggregate, summary) in enumerate(zip(plan.aggregates, cell, strict=True))
         ]
-        for cell in zip(mechanisms, truths, strict=True)
+        for i, cell in enumerate(truths)
     ]
+
+
+def average_expectations(drawn: Sequence[Expectation]) -> Expectation:
+    """The mean over draws of the limits that values are clipped to."""
+    errors = [expected.error for expected in drawn if expected.error is not None]
+    return replace(drawn[0], error=sum(errors) / len(errors) if errors else None)
 
 
 def _walk_cells(plan: Plan) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
@@ -201,10 +235,10 @@ def _inspect_cell(
 
 def _describe_noise(mechanism: Mechanism, aggregate: Aggregate, step: Fraction) -> dict[str, Any]:
     noise: dict[str, Any] = {"distribution": "none", "scale": None, "epsilon": aggregate.epsilon}
-    if isinstance(mechanism, Added):
-        noise |= {"distribution": "discrete Laplace", "scale": mechanism.noise.scale * step}
-    elif aggregate.choice.method in (Method.INVERSE, Method.ABOVE_THRESHOLD, Method.EXPONENTIAL):
+    if aggregate.choice.method in _SHAPED:
         noise |= {"distribution": aggregate.choice.method.value}
+    elif isinstance(mechanism, Added):
+        noise |= {"distribution": "discrete Laplace", "scale": mechanism.noise.scale * step}
     return noise
 
 
@@ -277,8 +311,16 @@ class LevelPlans:
         """The first level's plan that there is: all differ in the noise alone."""
         return next(plan for plan in self.by_level.values() if isinstance(plan, Plan))
 
+    @property
+    def strongest(self) -> Plan | None:
+        """The plan at the level differential, if there is one."""
+        plan = self.by_level[Level.DIFFERENTIAL]
+        return plan if isinstance(plan, Plan) else None
 
-def plan_levels(question: Question, dataset: Dataset, epsilon: Number, split: Split = None) -> LevelPlans:
+
+def plan_levels(
+    question: Question, dataset: Dataset, epsilon: Number, split: Split = None, *, limit: int | None = MAX_CELLS
+) -> LevelPlans:
     """Plan a question at every level; public facts only. Groups are those that the data set declares, if it does."""
     plans: dict[str, Plan | str] = {}
     refusals: list[InvalidInput | Unanswerable] = []
@@ -296,9 +338,9 @@ def plan_levels(question: Question, dataset: Dataset, epsilon: Number, split: Sp
         raise Unanswerable(f"no level answers this question. {next(iter(plans.values()))}")
     levels = LevelPlans(plans)
     cells = len(levels.first.cells) * len(levels.first.aggregates)
-    if cells > MAX_CELLS:
+    if limit is not None and cells > limit:
         raise InvalidInput(
-            f"the question releases {cells:,} cells, and costs are compared for at most {MAX_CELLS}: ask for fewer "
+            f"the question releases {cells:,} cells, and costs are compared for at most {limit}: ask for fewer "
             "groups or statistics"
         )
     return levels
@@ -316,8 +358,12 @@ def compute_costs(plans: LevelPlans, backend: Backend) -> Costs:
         for level, plan in plans.by_level.items():
             if isinstance(plan, str):
                 rows.append(Cost(label, group, level, None, plan))
-            else:
-                rows.append(_compute_cost(level, plan.aggregates[number], label, expected[level][i][number], group))
+                continue
+            row = _compute_cost(level, plan.aggregates[number], label, expected[level][i][number], group)
+            stronger = expected.get(Level.DIFFERENTIAL)
+            if stronger and not row.note and _costs_less(stronger[i][number], expected[level][i][number]):
+                row = replace(row, note=WORSE)
+            rows.append(row)
     return Costs(tuple(rows))
 
 

@@ -299,9 +299,10 @@ class TrustedParty:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
         plan = self.plan(sql, epsilon, split)
         opened = self.datasets[plan.dataset.name]
+        strongest = plan_levels(self._read(sql), opened.dataset, epsilon, split, limit=None).strongest
         opened.check_unchanged()
         self.ledger.record_inspection(_request(plan, None))
-        return inspect_plan(plan, opened.backend)
+        return inspect_plan(plan, opened.backend, strongest)
 
     def costs(self, sql: str, epsilon: Number, *, split: Split = None) -> Costs:
         """Show the controller how far off the answers would be at each level of protection; is recorded.

@@ -69,7 +69,6 @@ def plan(
                 domain=(domains or {}).get(name or "", declared),
                 whole=where == ALWAYS and not groups and not nullable,
                 epsilon=ONE,
-                delta=Fraction(0),
                 choice=Choice(Method.EXPONENTIAL if statistic.selects else Method.LOCAL, distance, ONE),
                 neighbours=data.neighbours,
             )

@@ -111,7 +111,7 @@ def plans(column: Column, protection: Protection) -> Iterator[Plan]:
 
 NUMBERS = count()
 INDIVIDUAL = Protection.declare()
-DIFFERENTIAL = Protection.declare("differential", delta="1e-6")
+DIFFERENTIAL = Protection.declare("differential")
 
 
 def asked(engine: str, case: Hostile) -> Iterator[tuple[Column, list[Plan]]]:

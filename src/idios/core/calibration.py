@@ -303,7 +303,10 @@ def expected_error(mechanism: Mechanism, value: int | None, step: Fraction) -> f
     4.991676
     """
     if isinstance(mechanism, Added):
-        return mechanism.noise.expected_absolute * float(step)
+        # E|X + c| = |c| + E|X|·e^(−|c|/scale), c being what clipping has moved the value by
+        bias, noise = 0 if value is None else abs(mechanism.value - value), mechanism.noise
+        spread = noise.expected_absolute * math.exp(-bias / noise.scale) if noise.scale else 0.0
+        return (bias + spread) * float(step)
     if value is None or isinstance(mechanism, ExponentialMechanism | Silent):
         return None
     return mechanism.expected_absolute(value) * float(step)

@@ -11,10 +11,10 @@ An exponential mechanism cannot find an extreme: every larger value is a few cha
 3. Deficits are clamped to ± ``reach`` records, which only the values near the wanted rank can tell apart; with
    reach = (ln N + 30)/e₂ the N thresholds before them stop with a chance of e^(−30) together.
 4. T makes up for thresholds being many. Where c values lie beyond, each stops with e^(−e₂(c − T + G_0)), and in a tail
-   of index 2 (the c-th largest value falls like c^(−1/2)) there are 1/(2·c·ln β) thresholds with c values beyond. With
+   of index 6 (the c-th largest value falls like c^(−1/6)) there are 1/(6·c·ln β) thresholds with c values beyond. With
    G_0 at its median ln 2/e₁, half of all draws pass every threshold with k or more values beyond if
-       Σ_{c≥k} e^(−e₂(c − T + ln 2/e₁))/(2·c·ln β) = ln 2,
-   that is T = ln 2/e₁ + (1/e₂)·ln(2·ln 2·ln β/Σ_{c≥k} e^(−e₂·c)/c). It may be negative. It is a matter of accuracy:
+       Σ_{c≥k} e^(−e₂(c − T + ln 2/e₁))/(6·c·ln β) = ln 2,
+   that is T = ln 2/e₁ + (1/e₂)·ln(6·ln 2·ln β/Σ_{c≥k} e^(−e₂·c)/c). It may be negative. It is a matter of accuracy:
    any public T is as private.
 5. A selection too small (``least_size``), an empty one included, is answered near the first threshold tried: the
    lowest of all for a high rank.
@@ -37,6 +37,8 @@ from idios.core.summary import Summary
 RATIO = Fraction(10003, 10000)
 """β of the ladder. A finer one costs memory, not accuracy, as T makes up for it; a coarser one shows in large data."""
 
+_TAIL_INDEX = 6
+"""Between incomes (some 2 or 3) and a narrow distribution far from 0 (50 and more); each e of it is 1/e₂ ranks."""
 _ASSUMED = 30
 """The k, in units of 1/ε, that T is fitted to where the number of values is secret; it enters as a logarithm."""
 
@@ -118,7 +120,7 @@ def plan_rank(
 
     >>> plan = plan_rank(KthLargest(10), Domain(lower=0), Fraction(1))
     >>> plan.target, plan.reach, plan.least_size
-    (Fraction(-1, 1), 84, 29)
+    (Fraction(1, 1), 84, 31)
     >>> plan_rank(KthLargest(9), Domain(lower=0), Fraction(1)) is None
     True
     """
@@ -177,4 +179,4 @@ def _find_target(order: int, threshold_epsilon: Fraction, count_epsilon: Fractio
     spacing = max(math.log(RATIO), min(0.5, 40 / thresholds))
     x = count * (order - 0.5)
     logarithm = -x + (math.log(math.log1p(1 / x)) + math.log(math.log1p(2 / x) / 2)) / 2
-    return math.log(2) / threshold + (math.log(2 * math.log(2) * spacing) - logarithm) / count
+    return math.log(2) / threshold + (math.log(_TAIL_INDEX * math.log(2) * spacing) - logarithm) / count

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from idios.audit import GROUP, Expectation, expect_answer, list_levels
+from idios.audit import CLIPPINGS, GROUP, WORSE, Expectation, average_expectations, expect_answer, list_levels
 from idios.backends.arrays import NumberColumn, read_numbers, to_grid
 from idios.backends.base import describe_source, open_source
 from idios.backends.csv import propose_format
@@ -26,6 +26,7 @@ from idios.core.domain import LIMIT, Domain, Kind, default_step
 from idios.core.exact import Number, positive, text
 from idios.core.multiples import declare_multiples, describe_multiples
 from idios.core.neighbours import Neighbours
+from idios.core.sampling import SeededSource
 from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, SourceError, Unanswerable
 from idios.evaluation.baselines import list_baselines
@@ -137,9 +138,14 @@ def compare_column(
         label = " ".join(written.replace(":", " ").split())
         bounded = _place_on_grid(column, domain)
         value = _compute_value(statistic, bounded)
-        for level in levels:
-            row = Row(label, value, level.name, level.promise, None, style=level.style)
-            rows.append(replace(row, **_compute_level(statistic, bounded, level.protection, spent)))
+        own = [
+            replace(
+                Row(label, value, level.name, level.promise, None, style=level.style),
+                **_compute_level(statistic, bounded, level.protection, spent),
+            )
+            for level in levels
+        ]
+        rows += [replace(row, note=WORSE) if _is_worse(row, own[-1]) else row for row in own]
         rows += _compute_baselines(statistic, label, value, bounded, float(spent))
         rows += _compute_rivals(statistic, label, value, bounded, float(spent))
     ends = (_format_bound(domain.lower, domain), _format_bound(domain.upper, domain)) if domain.bounded else None
@@ -165,6 +171,13 @@ def _list_levels(group: object) -> list[_Level]:
         _Level(f"group of {size}", f"gDP, g = {size}", "group", grouped),
         _Level("differential", "ε-DP", "differential", differential),
     ]
+
+
+def _is_worse(row: Row, differential: Row) -> bool:
+    """Whether a weaker level costs more than the strongest."""
+    if row.error is None or differential.error is None or row.note or differential.refusal > RARE:
+        return False
+    return differential.error < row.error
 
 
 def parse_statistic(written: str) -> Statistic:
@@ -195,13 +208,25 @@ def _compute_level(
 ) -> dict[str, Any]:
     """What one of Idios' own levels costs, exactly as it would answer."""
     notion = Neighbours.REPLACE
+    moves = column.moves(notion)
+    size = moves.size if moves.whole else None
     try:
-        choice = choose(statistic, column.domain, notion, column.moves(notion).whole, protection, epsilon)
+        choice = choose(statistic, column.domain, notion, moves.whole, protection, epsilon, size=size)
     except Unanswerable as refusal:
         # the reason alone: "needs an upper bound", "cannot be answered at …"
         return {"note": str(refusal).partition(", and the column")[0].removeprefix(f"{statistic.name} ")}
-    summary = column.summarise(statistic, notion, choice.distance)
-    return _describe(expect_answer(calibrate(choice, statistic, summary, protection), statistic, summary, protection))
+    summary = column.summarise(choice.reading or statistic, notion, choice.distance)
+    truth = column.summarise(statistic, notion, 0)
+    source, clipping = SeededSource(CLIPPINGS), choice.clipping
+    clipped = (
+        [summary]
+        if clipping is None
+        else [column.sum_clipped(clipping.draw_limits(summary, source), statistic, notion) for _ in range(CLIPPINGS)]
+    )
+    drawn = [
+        expect_answer(calibrate(choice, statistic, one, protection), statistic, truth, protection) for one in clipped
+    ]
+    return _describe(average_expectations(drawn))
 
 
 def _describe(expected: Expectation) -> dict[str, Any]:
