@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -79,14 +80,15 @@ def test_a_file_that_is_only_read_has_not_changed(people: Path) -> None:
 
 
 def test_a_file_replaced_meanwhile_gives_no_answer(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = DuckDbBackend.summarise
+    original = DuckDbBackend.open_snapshot
 
-    def summarise(*given: Any) -> Any:
-        found = original(*given)
-        replaced(people)
-        return found
+    @contextmanager
+    def open_snapshot(*given: Any) -> Iterator[Any]:
+        with original(*given) as snapshot:
+            replaced(people)
+            yield snapshot
 
-    monkeypatch.setattr(DuckDbBackend, "summarise", summarise)
+    monkeypatch.setattr(DuckDbBackend, "open_snapshot", open_snapshot)
     with TrustedParty.open(people, columns=COLUMNS, budget=5) as party:
         with pytest.raises(AnswerFailed):
             party.query(SQL, 1)

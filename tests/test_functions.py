@@ -22,7 +22,7 @@ from idios.errors import InvalidInput, Unanswerable
 PLAIN = ["count", "iqr", "maximum", "mean", "median", "minimum", "total", "variance"]
 WITH_PARAMETER = [("quantile", 0.25), ("kth_largest", 2), ("kth_smallest", 3), ("trimmed_mean", 0.1)]
 WITH_PARAMETER += [("winsorized_mean", 0.1)]
-KEYWORDS = ["epsilon", "step", "bounds", "neighbours", "protection", "group", "delta", "floor", "nullable"]
+KEYWORDS = ["epsilon", "step", "bounds", "centre", "neighbours", "protection", "group", "floor", "nullable"]
 
 
 def test_the_public_names_are_these() -> None:
@@ -77,7 +77,7 @@ def test_without_bounds_what_peers_cannot_answer() -> None:
     values = np.random.default_rng(1).lognormal(10, 2, 5001)
     assert idios.median(values, epsilon=1) == pytest.approx(np.median(values), rel=0.05)
     assert idios.kth_largest(values, 2, epsilon=5) > np.median(values)
-    private = idios.median(values, epsilon=1, protection="differential", delta=1e-6)
+    private = idios.median(values, epsilon=1, protection="differential")
     assert private == pytest.approx(np.median(values), rel=0.1)
 
 
@@ -86,8 +86,10 @@ def test_selections_too_small_are_none() -> None:
     assert idios.median([1, 2], epsilon=1) is None
     assert idios.kth_largest([1, 2, 3], 7, epsilon=1) is None
     assert idios.kth_largest([1, 2, 3], 7, epsilon=1, bounds=(0, 5)) is None
-    assert idios.median([1, 2, 3], epsilon=1, protection="differential", delta=1e-6) is None
-    assert idios.median([], epsilon=1, protection="differential", bounds=(0, 5)) is not None
+    assert [idios.median([1, 2, 3], epsilon="0.1", protection="differential") for _ in range(20)].count(None) > 15
+    assert [idios.median([], epsilon="0.1", protection="differential", bounds=(0, 5)) for _ in range(20)].count(
+        None
+    ) > 15
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "much", None, "0", "1_0", "\uff11", "0x1"])
@@ -117,11 +119,14 @@ def test_epsilon_is_asked_for() -> None:
         (lambda: idios.variance([1, 2], epsilon=1), "iqr"),
         (lambda: idios.quantile([1, 2], 1, epsilon=1), "strictly between 0 and 1"),
         (lambda: idios.kth_largest([1, 2], 3, epsilon=1, protection="group", group=5), "k ≥ 6"),
-        (lambda: idios.median([1, 2], epsilon=1, protection="differential"), "declare bounds or delta"),
+        (
+            lambda: idios.median(np.arange(9), epsilon=1, protection="differential"),
+            "at least 85 records, or with epsilon = 10.5 or more",
+        ),
         (lambda: idios.mean([1, 2], epsilon=1, protection="differential"), "Declare bounds, or ask for trimmed"),
         (
-            lambda: idios.kth_largest([1, 2], 3, epsilon=1, protection="differential", delta=1e-6),
-            "k ≥ 29",
+            lambda: idios.kth_largest([1, 2], 3, epsilon=1, protection="differential"),
+            "k ≥ 10",
         ),
     ],
 )
@@ -143,8 +148,7 @@ def test_what_nobody_could_answer_names_what_would_do(call: object, message: str
         ({"protection": "group"}, "needs group"),
         ({"group": 3}, "group = 3 belongs"),
         ({"protection": "group", "group": 0}, "at least 1"),
-        ({"delta": 1e-6}, "delta = 1e-06 belongs"),
-        ({"protection": "differential", "delta": 1}, "less than 1"),
+        ({"centre": "far"}, "centre must be"),
         ({"floor": -1}, "floor must be at least 0"),
     ],
 )
@@ -184,9 +188,8 @@ def test_no_message_contains_a_value(values: list[object], data: st.DataObject) 
 
 def test_far_beyond_floats() -> None:
     assert isinstance(idios.median([1e308, -1e308] * 5, epsilon="0.001"), float)
-    assert idios.quantile(np.array([3, 9]), 1 - Fraction(1, 10**400), bounds=(None, 10), epsilon=1) is None
-    with pytest.raises(InvalidInput, match="at least 1e-100"):
-        idios.median([1], epsilon=1, protection="differential", delta="1e-300")
+    with pytest.raises(InvalidInput, match="denominator of at most 1000"):
+        idios.quantile(np.array([3, 9]), 1 - Fraction(1, 10**400), bounds=(None, 10), epsilon=1)
     with pytest.raises(TypeError, match="neighbors"):
         idios.mode(["a"], ["a"], epsilon=1, neighbors="replace")
 
@@ -264,7 +267,7 @@ def test_values_of_another_type_than_the_categories_are_told() -> None:
 
 
 FAR = [Decimal("1E+500"), -(10**400), Fraction(10**900, 7), Decimal("-1E-500"), 1e308, np.longdouble("-1e4000")]
-PROTECTIONS = [{}, {"protection": "group", "group": 2}, {"protection": "differential", "delta": 1e-6}]
+PROTECTIONS = [{}, {"protection": "group", "group": 2}, {"protection": "differential"}]
 
 
 @pytest.mark.slow
@@ -296,7 +299,7 @@ def test_no_number_in_a_list_is_too_large_for_any_function(
 def test_the_floor_keeps_ties_from_making_answers_exact() -> None:
     ties = [7] * 100
     assert {idios.median(ties, epsilon=1, floor=0) for _ in range(20)} == {7}
-    assert len({idios.median(ties, epsilon=1) for _ in range(20)}) > 10
+    assert len({idios.median(ties, epsilon=1) for _ in range(20)}) > 2
 
 
 def test_epsilon_is_exact_to_the_last_digit() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -146,7 +148,7 @@ def test_public_counts_are_exact_and_free(party: TrustedParty) -> None:
 
 def test_quote_touches_no_data(party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> None:
     for dataset in party.datasets.values():
-        monkeypatch.setattr(dataset.backend, "summarise", _never)
+        monkeypatch.setattr(dataset.backend, "open_snapshot", _never)
     quote = party.quote("SELECT COUNT(*), MEDIAN(income) FROM people WHERE age > 30", 1)
     assert quote.cost == 1
     assert set(quote.split.values()) == {Fraction(1, 2)}
@@ -193,7 +195,7 @@ def _never(*given: object) -> Any:
 
 def test_refusals_come_before_the_charge_and_the_data(party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> None:
     for dataset in party.datasets.values():
-        monkeypatch.setattr(dataset.backend, "summarise", _never)
+        monkeypatch.setattr(dataset.backend, "open_snapshot", _never)
     for sql, epsilon, error in [
         ("SELECT MAX(income) FROM people", 1, Unanswerable),
         ("SELECT SUM(income) FROM people", 1, Unanswerable),
@@ -227,14 +229,14 @@ def test_whatever_fails_after_the_charge_is_one_constant_message(
     party: TrustedParty, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     backend: Backend = party.datasets["people"].backend
-    right = backend.summarise
+    right = backend.open_snapshot
     messages = set()
     for failure in (ValueError("secret 4711"), MemoryError(), OSError("gone")):
 
         def fails(*given: object, failure: Exception = failure) -> Any:
             raise failure
 
-        monkeypatch.setattr(backend, "summarise", fails)
+        monkeypatch.setattr(backend, "open_snapshot", fails)
         with pytest.raises(AnswerFailed) as caught:
             party.query("SELECT MEDIAN(income) FROM people", 1)
         messages.add(str(caught.value))
@@ -247,7 +249,7 @@ def test_whatever_fails_after_the_charge_is_one_constant_message(
     assert "4711" in details[0]  # the ledger has it, for the controller
     assert len(details) == 3
     assert party.ledger.balance("people").epsilon.spent == 1  # charged once, kept
-    monkeypatch.setattr(backend, "summarise", right)
+    monkeypatch.setattr(backend, "open_snapshot", right)
     assert party.query("SELECT MEDIAN(income) FROM people", 1).value is not None  # completed without a new charge
     assert party.ledger.balance("people").epsilon.spent == 1
 
@@ -285,14 +287,15 @@ def test_a_stop_between_the_summaries_and_the_noise_is_in_time(
 ) -> None:
     cancellation = CancellationToken()
     backend = party.datasets["people"].backend
-    right = backend.summarise
+    right = backend.open_snapshot
 
-    def summarise(*given: Any) -> Any:
-        found = right(*given)
-        cancellation.cancel()
-        return found
+    @contextmanager
+    def open_snapshot(*given: Any) -> Iterator[Any]:
+        with right(*given) as snapshot:
+            cancellation.cancel()
+            yield snapshot
 
-    monkeypatch.setattr(backend, "summarise", summarise)
+    monkeypatch.setattr(backend, "open_snapshot", open_snapshot)
     with pytest.raises(AnswerFailed):
         party.query("SELECT MEDIAN(income) FROM people", 1, cancellation=cancellation)
     assert not party.ledger.answers("people")

@@ -76,7 +76,7 @@ def test_whatever_the_party_would_answer_is_answered_without_data_or_account(
     options = {"group": 2} if protection == "group" else {}
     with opened(neighbours=neighbours, protection=protection, **options) as party:
         before = party.ledger.head()
-        for name in ("summarise", "rows", "check"):
+        for name in ("open_snapshot", "rows", "check"):
             monkeypatch.setattr(party.datasets["people"].backend, name, _never)
         answered = 0
         for statistic in STATISTICS:

@@ -6,7 +6,7 @@ analysts, and looking at them is recorded as an inspection. ``idios compare`` co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -35,6 +35,8 @@ from idios.release import calibrate_plan
 
 GROUP: Multiples = linear_multiples(5)
 """The groups that are compared where the data set declares none."""
+UNLIKELY = 1e-6
+"""A NULL less likely than this is not worth a word."""
 MAX_CELLS = 24
 """More than a controller would read, and each is computed at every level."""
 
@@ -128,26 +130,36 @@ class Inspection:
 def inspect_plan(plan: Plan, backend: Backend) -> Inspection:
     """Read the data and show what would be answered, with its envelope as far as its group reaches."""
     distance = max(1, plan.dataset.protection.group)
-    summaries = backend.summarise(extend_plan(plan, distance))
-    mechanisms = calibrate_plan(plan, summaries)
+    truths = backend.summarise(read_plainly(plan, distance))
+    expected = expect_answers(plan, backend, truths)
     return Inspection(
         tuple(
-            _inspect_cell(plan, number, summaries[i][number], mechanisms[i][number], group, distance)
+            _inspect_cell(plan, number, truths[i][number], expected[i][number], group, distance)
             for i, number, group in _walk_cells(plan)
         )
     )
 
 
-def extend_plan(plan: Plan, distance: int) -> Plan:
-    """The plan with every envelope known at least out to ``distance``."""
-    return replace(plan, aggregates=tuple(_extend_aggregate(aggregate, distance) for aggregate in plan.aggregates))
+def read_plainly(plan: Plan, distance: int) -> Plan:
+    """The plan with every envelope known out to ``distance``, whatever its mechanisms need."""
+    return replace(plan, aggregates=tuple(_read_plainly(plan, aggregate, distance) for aggregate in plan.aggregates))
 
 
-def _extend_aggregate(aggregate: Aggregate, distance: int) -> Aggregate:
-    choice = aggregate.choice
-    if choice.distance >= distance:
-        return aggregate
-    return replace(aggregate, choice=replace(choice, distance=distance))
+def _read_plainly(plan: Plan, aggregate: Aggregate, distance: int) -> Aggregate:
+    choice = replace(aggregate.choice, distance=distance, reading=None)
+    return replace(aggregate, choice=choice, neighbours=plan.dataset.neighbours)
+
+
+def expect_answers(plan: Plan, backend: Backend, truths: Sequence[Sequence[Summary]]) -> list[list[Expectation]]:
+    """What to expect of every cell and aggregate; ``truths`` are what the statistics themselves read."""
+    mechanisms = calibrate_plan(plan, backend.summarise(plan))
+    return [
+        [
+            expect_answer(mechanism, aggregate.statistic, summary, plan.dataset.protection)
+            for aggregate, mechanism, summary in zip(plan.aggregates, *cell, strict=True)
+        ]
+        for cell in zip(mechanisms, truths, strict=True)
+    ]
 
 
 def _walk_cells(plan: Plan) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
@@ -163,13 +175,12 @@ def _label(plan: Plan, number: int) -> str:
 
 
 def _inspect_cell(
-    plan: Plan, number: int, summary: Summary, mechanism: Mechanism, group: Mapping[str, Any], distance: int
+    plan: Plan, number: int, summary: Summary, expected: Expectation, group: Mapping[str, Any], distance: int
 ) -> InspectedCell:
     aggregate, protection = plan.aggregates[number], plan.dataset.protection
     statistic, label = aggregate.statistic, _label(plan, number)
     step = statistic.answer_step(summary.domain, protection.fineness)
-    expected = expect_answer(mechanism, statistic, summary, protection)
-    noise = _describe_noise(mechanism, aggregate, step)
+    noise = _describe_noise(expected.mechanism, aggregate, step)
     if isinstance(aggregate.domain, Categories):  # a category has no distance from others
         place = statistic.envelope(summary, 0).value
         category = None if place is None else aggregate.domain.values[place]
@@ -266,14 +277,6 @@ class LevelPlans:
         """The first level's plan that there is: all differ in the noise alone."""
         return next(plan for plan in self.by_level.values() if isinstance(plan, Plan))
 
-    @property
-    def widest(self) -> Plan:
-        """A plan whose summaries serve every level."""
-        plans = [plan for plan in self.by_level.values() if isinstance(plan, Plan)]
-        # each cell is inspected out to the size of the group, whatever its mechanism needs
-        distances = (max(a.choice.distance, plan.dataset.protection.group) for plan in plans for a in plan.aggregates)
-        return extend_plan(self.first, max(distances, default=0))
-
 
 def plan_levels(question: Question, dataset: Dataset, epsilon: Number, split: Split = None) -> LevelPlans:
     """Plan a question at every level; public facts only. Groups are those that the data set declares, if it does."""
@@ -302,10 +305,10 @@ def plan_levels(question: Question, dataset: Dataset, epsilon: Number, split: Sp
 
 
 def compute_costs(plans: LevelPlans, backend: Backend) -> Costs:
-    """Read the data once, and compute the expected errors at every level."""
-    summaries = backend.summarise(plans.widest)
-    mechanisms = {
-        level: calibrate_plan(plan, summaries) for level, plan in plans.by_level.items() if isinstance(plan, Plan)
+    """Read the data and compute the expected errors at every level."""
+    truths = backend.summarise(read_plainly(plans.first, 0))
+    expected = {
+        level: expect_answers(plan, backend, truths) for level, plan in plans.by_level.items() if isinstance(plan, Plan)
     }
     rows = []
     for i, number, group in _walk_cells(plans.first):
@@ -314,27 +317,18 @@ def compute_costs(plans: LevelPlans, backend: Backend) -> Costs:
             if isinstance(plan, str):
                 rows.append(Cost(label, group, level, None, plan))
             else:
-                mechanism = mechanisms[level][i][number]
-                rows.append(_compute_cost(level, plan, label, number, summaries[i][number], mechanism, group))
+                rows.append(_compute_cost(level, plan.aggregates[number], label, expected[level][i][number], group))
     return Costs(tuple(rows))
 
 
 def _compute_cost(
-    level: str,
-    plan: Plan,
-    label: str,
-    number: int,
-    summary: Summary,
-    mechanism: Mechanism,
-    group: Mapping[str, Any],
+    level: str, aggregate: Aggregate, label: str, expected: Expectation, group: Mapping[str, Any]
 ) -> Cost:
-    aggregate = plan.aggregates[number]
     if aggregate.statistic.selects:
         note = "a category is named, which is right or wrong but not off by a number"
         return Cost(label, group, level, None, note)
-    expected = expect_answer(mechanism, aggregate.statistic, summary, plan.dataset.protection)
     note = ""
-    if isinstance(expected.mechanism, InverseSensitivity) and expected.refusal > 0:
+    if isinstance(expected.mechanism, InverseSensitivity) and expected.refusal > UNLIKELY:
         note = f"NULL with probability {expected.refusal:.3g}; the error is that of an answer"
     elif aggregate.choice.method is Method.EXACT:
         note = "publicly known"

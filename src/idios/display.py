@@ -49,6 +49,38 @@ def format_cost(epsilon: Fraction, delta: Fraction) -> str:
     return f"ε = {text(epsilon)}" + (f", δ = {text(delta)}" if delta else "")
 
 
+CLIPPED_BIAS = "What was clipped is a bias that the noise does not show."
+
+
+def format_limits(low: Fraction, high: Fraction) -> str:
+    """The limits that values were clipped to, thousands apart.
+
+    >>> format_limits(Fraction(-1200), Fraction(88000)), format_limits(Fraction(0), Fraction(1, 3))
+    ('[−1,200, 88,000]', '[0, 0.333333]')
+    """
+    return f"[{_format_limit(low)}, {_format_limit(high)}]"
+
+
+def _format_limit(limit: Fraction) -> str:
+    whole = limit.denominator == 1 or abs(limit) >= 10**15
+    written = f"{int(limit):,}" if whole else f"{float(limit):,.2f}" if abs(limit) >= 1000 else f"{float(limit):.6g}"
+    return written.replace("-", "−", 1)
+
+
+def describe_clipping(limits: Mapping[str, str], *, named: bool) -> str:
+    """What was clipped in one row, by statistic; ``named`` says that there are others from which to tell them apart.
+
+    >>> describe_clipping({"AVG(income)": "[0, 9]"}, named=False)
+    'Values outside [0, 9] were clipped to it.'
+    >>> describe_clipping({"AVG(income)": "[0, 9]", "SUM(age)": "[1, 2]"}, named=True)
+    'AVG(income): values outside [0, 9] were clipped to it; SUM(age): values outside [1, 2] were clipped to it.'
+    """
+    if not named:
+        return f"Values outside {next(iter(limits.values()))} were clipped to it."
+    parts = (f"{format_value(name)}: values outside {within} were clipped to it" for name, within in limits.items())
+    return f"{'; '.join(parts)}."
+
+
 def table_text(head: Sequence[str], rows: Sequence[Sequence[Any]], right: Collection[int] = ()) -> str:
     """A table whose columns are aligned; those in ``right`` to the right.
 

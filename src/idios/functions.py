@@ -12,6 +12,7 @@ All of them take, beside their own parameter:
                  its elements, which must be one; an empty one reads as floats
     bounds       (lower, upper) as publicly known, either may be None; values outside read as the nearer bound, and
                  without a bound values end at ±10⁴⁰⁰
+    centre       a public guess of where the values lie, 0 by default; it affects accuracy at "differential" alone
     neighbours   "replace" (one record changes; the number of records is public) or "add-remove"
     protection   "individual", "group" (with group) or "differential"
     group        how many records are protected together, with ε, 2ε, …; or the multiples of ε, such as [1, 1.5, 2]; or
@@ -54,6 +55,7 @@ class Options(TypedDict, total=False):
     epsilon: Required[Number]
     step: Number | None
     bounds: Bounds | None
+    centre: Number | None
     neighbours: str
     protection: str
     group: Group | None
@@ -68,6 +70,7 @@ def _answer(
     epsilon: Number,
     step: Number | None = None,
     bounds: Bounds | None = None,
+    centre: Number | None = None,
     neighbours: str = "replace",
     protection: str = "individual",
     group: Group | None = None,
@@ -79,9 +82,13 @@ def _answer(
     spent = positive(epsilon, "epsilon")
     notion = Neighbours.named(neighbours)
     declared = Protection.declare(protection, group=group, floor=floor)
-    column = read_numbers(values, step=step, bounds=bounds, nullable=nullable)
-    choice = choose(statistic, column.domain, notion, column.moves(notion).whole, declared, spent)
+    column = read_numbers(values, step=step, bounds=bounds, centre=centre, nullable=nullable)
+    moves = column.moves(notion)
+    size = moves.size if moves.whole else None
+    choice = choose(statistic, column.domain, notion, moves.whole, declared, spent, size=size)
     summary = column.summarise(choice.reading or statistic, notion, choice.distance)
+    if choice.clipping is not None:
+        summary = column.sum_clipped(choice.clipping.draw_limits(summary), statistic, notion)
     mechanism = calibrate(choice, statistic, summary, declared)
     answer = draw_number(mechanism, statistic, column.domain, declared.fineness)
     if answer is None:
@@ -117,13 +124,13 @@ def count(values: Any, **options: Unpack[Options]) -> Plain:
 
 @_with_options
 def total(values: Any, **options: Unpack[Options]) -> Plain:
-    """Sum a bounded column."""
+    """Add up a column; without bounds, of values clipped to limits that are drawn first."""
     return _answer("total", values, **options)
 
 
 @_with_options
 def mean(values: Any, **options: Unpack[Options]) -> Plain:
-    """Average a bounded column; without bounds ask for a median, a trimmed or a winsorized mean."""
+    """Average a column; without bounds, values clipped to limits that are drawn first."""
     return _answer("mean", values, **options)
 
 
@@ -188,7 +195,7 @@ def winsorized_mean(values: Any, p: Number, **options: Unpack[Options]) -> Plain
 
 @_with_options
 def variance(values: Any, **options: Unpack[Options]) -> Plain:
-    """Find the variance (dividing by n) of a bounded column, in squared units."""
+    """Find the variance (dividing by n), in squared units; without bounds, of values clipped to drawn limits."""
     return _answer("variance", values, **options)
 
 
@@ -249,7 +256,7 @@ def _category_options(options: Options, *, grid: bool = False) -> tuple[Fraction
     unknown = set(options) - set(Options.__annotations__)
     if unknown:
         raise TypeError(f"got an unexpected keyword argument {min(unknown)!r}")
-    for name in ("step", "bounds"):
+    for name in ("step", "bounds", "centre"):
         if options.get(name) is not None and not grid:
             raise InvalidInput(f"{name} belongs to columns of numbers; categories are declared by their values")
     protection = Protection.declare(options.get("protection", "individual"), group=options.get("group"))

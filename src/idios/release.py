@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from idios.backends.base import Backend, CancellationToken
+from idios.backends.base import Backend, CancellationToken, Limits, Snapshot
 from idios.core.calibration import Added, Choice, Mechanism, Method, Protection, calibrate, find_floor
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Categories, Domain, Kind
@@ -33,6 +33,8 @@ UNKNOWN_MARGIN = {
     Method.LOCAL: "the noise is fitted to the data, so its scale is for the controller alone",
     Method.INVERSE: "the shape of the noise follows the data, so it is for the controller alone",
     Method.ABOVE_THRESHOLD: "the shape of the noise follows the data, so it is for the controller alone",
+    Method.MOMENTS: "the scale follows from the number of records, which is secret",
+    Method.CLIPPED: "values were clipped to limits that were drawn, a bias that no margin of the noise shows",
     Method.EXPONENTIAL: "a category has no margin",
 }
 
@@ -47,7 +49,9 @@ def draw_table(
     margins: list[Fraction | None] = [None] * len(plan.aggregates)
     cells = []
     check = None if cancellation is None else cancellation.check
-    for mechanisms in calibrate_plan(plan, backend.summarise(plan, cancellation), check):
+    with backend.open_snapshot(plan, cancellation) as snapshot:
+        limits, summaries = clip_values(plan, snapshot, source)
+    for mechanisms in calibrate_plan(plan, summaries, check):
         if check is not None:
             check()
         values: list[str | None] = [None] * len(plan.aggregates)
@@ -64,7 +68,43 @@ def draw_table(
         ),
         cells=tuple(cells),
         margins=tuple(margins),
+        clipped=_scale_limits(plan, limits),
     )
+
+
+def clip_values(
+    plan: Plan, snapshot: Snapshot, source: Source | None = None
+) -> tuple[dict[int, list[Limits]], list[list[Summary]]]:
+    """Draw limits where the plan says so, by aggregate and cell, and read what is clipped to them: the second round.
+
+    The other summaries are those of the first round.
+    """
+    limits = {
+        i: [aggregate.choice.clipping.draw_limits(cell[i], source) for cell in snapshot.summaries]
+        for i, aggregate in enumerate(plan.aggregates)
+        if aggregate.choice.clipping is not None
+    }
+    clipped = snapshot.sum_clipped(limits) if limits else {}
+    return limits, [
+        [clipped[i][number] if i in clipped else summary for i, summary in enumerate(cell)]
+        for number, cell in enumerate(snapshot.summaries)
+    ]
+
+
+def _scale_limits(
+    plan: Plan, limits: Mapping[int, Sequence[Limits]]
+) -> tuple[tuple[tuple[Fraction, Fraction] | None, ...], ...]:
+    """The limits of every cell and aggregate in the column's units; nothing if none were drawn."""
+
+    def scale(i: int, cell: int) -> tuple[Fraction, Fraction] | None:
+        if i not in limits:
+            return None
+        (low, high), step = limits[i][cell], plan.aggregates[i].grid.step
+        return low * step, high * step
+
+    if not limits:
+        return ()
+    return tuple(tuple(scale(i, cell) for i in range(len(plan.aggregates))) for cell in range(len(plan.cells)))
 
 
 def calibrate_plan(
@@ -244,11 +284,19 @@ def make_answer(plan: Plan, table: ReleasedTable, *, id: str, remaining: Fractio
         margins=margins,
         margin_reasons=_margin_reasons(plan, margins),
         stored=stored,
+        clipped_rows=tuple(_clipped_row(plan, limits) for limits in table.clipped),
         types={
             output.label: kinds[output.aggregate] if output.aggregate is not None else _key_kind(plan, output.group)
             for output in plan.outputs
         },
     )
+
+
+def _clipped_row(
+    plan: Plan, limits: Sequence[tuple[Fraction, Fraction] | None]
+) -> dict[str, tuple[Fraction, Fraction]]:
+    by_label = _by_label(plan, limits)
+    return {label: pair for label, pair in by_label.items() if pair is not None}
 
 
 def make_quote(plan: Plan, standing: Standing) -> Quote:

@@ -6,6 +6,8 @@ import csv
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from idios.errors import (
     LedgerTampered,
     LedgerUnavailable,
 )
+from idios.release import draw_table
 from tests.cli.runner import MEDIAN, MEDIAN_AGE, configure, run, run_json, run_text
 from tests.ledger.ledger_place import Place
 from tests.ledger.old_ledger import use_next_format, write_old_ledger
@@ -49,6 +52,20 @@ def test_ledger_commands(folder: Path) -> None:
     run("ledger", "retire", "people", "--yes")
     with pytest.raises(IdiosError):
         run("query", "people.csv", "--yes", MEDIAN, "-e", "1")
+
+
+def test_an_export_has_what_was_clipped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = (Fraction(-1200), Fraction(1, 3))
+    monkeypatch.setattr("idios.party.draw_table", lambda *given: replace(draw_table(*given), clipped=((limits,),)))
+    run("query", "people.csv", "--yes", MEDIAN, "-e", "1", "--budget", "2")
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    run("query", "people.csv", "--yes", MEDIAN_AGE, "-e", "1")
+    clipped, plain = json.loads(run("ledger", "export").stdout)
+    assert clipped["clipped"] == [[["-1200", "1/3"]]]
+    assert "clipped" not in plain
+    rows = list(csv.DictReader(run("ledger", "export", "--format", "csv").stdout.splitlines()))
+    assert [(row["clipped_low"], row["clipped_high"]) for row in rows] == [("-1200", "1/3"), ("", "")]
 
 
 def test_a_tampered_ledger_is_found(folder: Path) -> None:

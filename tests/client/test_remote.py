@@ -128,6 +128,18 @@ def test_answers_are_fetched_page_by_page() -> None:
     assert "<td" in rest[0]._repr_html_()
 
 
+def test_what_was_clipped_arrives() -> None:
+    limits = {"clipped": [[["-1200", "1/3"]], [None]]}
+    [found] = Script(ok({"answers": [{**released(1), **limits}], "next": None})).party().answers()
+    assert found.clipped == (((Fraction(-1200), Fraction(1, 3)),), (None,))
+    answer = {**ANSWER.to_dict(), "clipped": [{"MEDIAN(income)": ["-1200", "88000"]}]}
+    asked = Script(ok(answer)).party().query(SQL, epsilon="0.5")
+    assert asked.clipped == {"MEDIAN(income)": (-1200, 88000)}
+    assert "Values outside [−1,200, 88,000] were clipped to it." in str(asked)
+    with pytest.raises(ServerError, match="clipped"):
+        Script(ok({**answer, "clipped": [{"MEDIAN(income)": ["2", "1"]}, {}]})).party().query(SQL, epsilon="0.5")
+
+
 def test_pages_that_never_end_are_noticed() -> None:
     page = {"answers": [released(9)], "next": 9}
     party = Script(ok(page), ok(page)).party()

@@ -5,13 +5,17 @@ from __future__ import annotations
 import html
 import logging
 import re
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from idios.display import CLIPPED_BIAS
 from idios.errors import AnswerFailed, LedgerUnavailable
+from idios.model import ReleasedTable
+from idios.release import draw_table
 from idios.server import work_pool
 from idios.server.http_errors import BUSY, Refused
 from tests.console.console_office import BY_REGION, MEDIAN, Office, break_after_issuing, csrf, sign_in
@@ -181,6 +185,27 @@ def test_no_secret_is_logged(own_office: Office, caplog: pytest.LogCaptureFixtur
     assert "/console/analysts/token" in written
     for secret in (issued[1], own_office.tokens.grace, own_office.tokens.ada, csrf(page), MEDIAN):
         assert secret not in written
+
+
+def test_history_tells_what_was_clipped(own_office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = (Fraction(-1200), Fraction(88000))
+
+    def clipped(*given: Any) -> ReleasedTable:
+        table = draw_table(*given)
+        return replace(table, clipped=((limits, *(None,) * (len(table.statistics) - 1)),) * len(table.cells))
+
+    monkeypatch.setattr("idios.party.draw_table", clipped)
+    party, ada = own_office.service.party, sign_in(own_office, own_office.tokens.ada)
+    party.query("SELECT COUNT(*) FROM people WHERE age > 20", "0.05", analyst="ada")
+    told = ada.get("/console/history").text
+    assert f"Values outside [−1200, 88\u202f000] were clipped to it. {CLIPPED_BIAS}" in told
+    party.query(BY_REGION, "0.5", analyst="ada")
+    told = ada.get("/console/history").text
+    assert told.count(CLIPPED_BIAS) == 2
+    assert told.count("clipped to [−1200, 88\u202f000]") > 1
+    headers = {"Authorization": f"Bearer {own_office.tokens.ada}"}
+    listed = own_office.client.get("/v1/answers", headers=headers).json()["answers"]
+    assert listed[1]["clipped"] == [[["-1200", "88000"]]]
 
 
 def test_history_is_paged_and_ones_own(own_office: Office) -> None:

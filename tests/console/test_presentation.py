@@ -1,10 +1,20 @@
-"""How entries and places are shown in words."""
+"""How answers, entries and places are shown in words."""
 
 from __future__ import annotations
 
+from fractions import Fraction
+from html import unescape
+
 import pytest
 
-from idios.server.console.presentation import mark_error, present_entry
+from idios.core.calibration import Level
+from idios.core.guarantee import Guarantee
+from idios.core.neighbours import Neighbours
+from idios.display import CLIPPED_BIAS
+from idios.model import Answer
+from idios.model.answer import Limits
+from idios.server.console.pages import templates
+from idios.server.console.presentation import mark_error, present_answer, present_entry
 
 
 def test_entries_are_told_exactly_and_briefly() -> None:
@@ -26,3 +36,37 @@ def test_entries_are_told_exactly_and_briefly() -> None:
 )
 def test_places_are_marked(line: int | None, column: int | None, mark: tuple[str, str, str] | None) -> None:
     assert mark_error("ab c\nd(e", {"in": "sql", "name": None, "line": line, "column": column}) == mark
+
+
+def answered(rows: int, clipped: tuple[dict[str, Limits], ...]) -> Answer:
+    exact = {"region": "<b>", "AVG(income)": "41320"}
+    return Answer(
+        id="1",
+        dataset="people",
+        columns=tuple(exact),
+        types={"region": "category", "AVG(income)": "number"},
+        exact_rows=(exact,) * rows,
+        epsilon=Fraction(1),
+        delta=Fraction(0),
+        guarantee=Guarantee(Level.DIFFERENTIAL, Fraction(1), Neighbours.REPLACE),
+        remaining=None,
+        margins={"AVG(income)": None},
+        margin_reasons={"AVG(income)": "not public"},
+        clipped_rows=clipped,
+    )
+
+
+def show(answer: Answer) -> str:
+    return unescape(str(templates.get_template("parts.html").module.answer(present_answer(answer), False)))
+
+
+def test_what_was_clipped_is_told_once() -> None:
+    limits = (Fraction(-12000), Fraction(1, 3))
+    one = show(answered(1, ({"AVG(income)": limits},)))
+    assert f"Values outside [−12\u202f000, 0.3333] were clipped to it. {CLIPPED_BIAS}" in one
+    assert "clipped to</th>" not in one
+    several = show(answered(3, ({"AVG(income)": limits}, {}, {"AVG(income)": limits})))
+    assert several.count(CLIPPED_BIAS) == 1
+    assert several.count("AVG(income) clipped to</th>") == 1
+    assert several.count('title="[-12000, 1/3]">[−12\u202f000, 0.3333]</td>') == 2
+    assert "lipped" not in show(answered(1, ())) + show(answered(3, ()))

@@ -383,7 +383,7 @@ def test_a_draw_follows_its_law() -> None:
     for point, chance in chances.items():
         assert abs(times[point] - 20_000 * chance) < 6 * math.sqrt(20_000 * chance) + 6
     mean = sum(abs(t - 4) * chances[t] for t in points) / (1 - chances[None])
-    assert math.isclose(mechanism.expected_absolute(4), mean)
+    assert 0.98 * mean < mechanism.expected_absolute(4) < mean  # but for the farthest
 
 
 def test_the_choice_of_mechanism_is_public() -> None:

@@ -54,6 +54,8 @@ def answers(draw: st.DrawFn) -> Answer:
     exact_rows = draw(st.lists(cells, max_size=4))
     statistics = draw(st.lists(st.sampled_from(columns), min_size=1, unique=True))
     margins = {column: draw(st.one_of(st.none(), fractions)) for column in statistics}
+    limits = st.tuples(st.fractions(), fractions).map(lambda pair: (pair[0], pair[0] + pair[1]))
+    clipped = st.dictionaries(st.sampled_from(statistics), limits)
     return Answer(
         id=draw(names),
         dataset=draw(names),
@@ -69,6 +71,7 @@ def answers(draw: st.DrawFn) -> Answer:
         stored=draw(st.booleans()),
         types=types if draw(st.booleans()) else {},
         sandbox=draw(st.booleans()),
+        clipped_rows=tuple(draw(clipped) for _ in exact_rows) if draw(st.booleans()) else (),
     )
 
 
@@ -196,6 +199,17 @@ def test_answers_of_a_party_come_back_as_they_were() -> None:
         ({"guarantee": some_guarantee(level="group", group=2, epsilons=["0.5", 1])}, "must be an exact number written"),
         ({"guarantee": some_guarantee(level="group", group=2, epsilons="flat")}, "epsilons must be a list"),
         ({"margin": {"n": 7}}, "margin: n must be an exact number"),
+        ({"clipped": {"m": ["1", "2"]}}, "clipped must be a list, got"),
+        ({"clipped": [{"m": ["1", "2"]}]}, "clipped must be a list of 2"),
+        ({"clipped": [{"m": ["1", "2"]}, []]}, "clipped must be a JSON object"),
+        ({"clipped": [{"m": ["1", "2"]}, {"m": ["1"]}]}, "clipped: m must be a list of 2"),
+        ({"clipped": [{"m": ["1", "2"]}, {"m": [1, "2"]}]}, "clipped: m must be an exact number written as text"),
+        ({"clipped": [{"m": ["1", "1e99"]}, {}]}, "clipped: m must be an exact number written as text"),
+        ({"clipped": [{"m": ["1", "9" * 5000]}, {}]}, "clipped: m must be an exact number written as text"),
+        ({"clipped": [{"m": ["2", "1"]}, {}]}, "low ≤ high"),
+        ({"clipped": [{"region": ["1", "2"]}, {}]}, "clipped must name statistics, which are n, m"),
+        ({"clipped": [{"<b>": ["1", "2"]}, {}]}, "clipped must name statistics"),
+        ({"clipped": [{"m": None}, {}]}, "clipped: m must be a list"),
     ],
 )
 def test_what_is_not_an_answer_is_refused(change: dict[str, Any], message: str) -> None:
@@ -311,9 +325,13 @@ def test_everything_in_a_notebook_is_escaped(answer: Answer) -> None:
     check_html(answer._repr_html_())
     evil = "<script>alert('1')</script>&amp;"
     row = dict.fromkeys(answer.columns, evil)
-    changed = replace(answer, rows=(row, row), margin_reasons={evil: evil}, types={})
+    clipped = ({evil: (Fraction(0), Fraction(1))}, {})
+    changed = replace(
+        answer, rows=(row, row), margins={evil: None}, margin_reasons={evil: evil}, types={}, clipped_rows=clipped
+    )
     tags = check_html(changed._repr_html_())
     assert evil in tags.text
+    assert f"{evil} clipped to" in tags.text
 
 
 def test_text_for_people() -> None:
@@ -328,6 +346,64 @@ def test_text_for_people() -> None:
     assert "cost: stored, free" in str(some_answer(stored=True))
     assert "cost: free, invented data" in str(some_answer(sandbox=True))
     assert "\x1b" not in str(some_answer(rows=(dict.fromkeys(one.rows[0], "\x1b[2J"),)))
+
+
+CLIPPED = (Fraction(-1200), Fraction(88000))
+BIAS = "What was clipped is a bias that the noise does not show."
+
+
+def one_row(**changes: Any) -> Answer:
+    row, exact = some_answer().rows[0], some_answer().exact_rows[0]
+    return some_answer(rows=({"m": row["m"]},), exact_rows=({"m": exact["m"]},), columns=("m",), **changes)
+
+
+def test_what_was_clipped_is_told_in_one_sentence() -> None:
+    answer = one_row(margins={"m": None}, clipped_rows=({"m": CLIPPED},))
+    assert answer.clipped == {"m": (-1200, 88000)}
+    assert str(answer).splitlines() == [
+        "m = 1.5",
+        f"Values outside [−1,200, 88,000] were clipped to it. {BIAS}",
+        "0.5-iDP; cost: ε = 0.5; remaining: ε = 9.5",
+    ]
+    seen = check_html(answer._repr_html_()).text
+    assert seen.count(f"Values outside [−1,200, 88,000] were clipped to it. {BIAS}") == 1
+    assert answer.to_dict()["clipped"] == [{"m": ["-1200", "88000"]}]
+    two = one_row(clipped_rows=({"n": (Fraction(0), Fraction(1, 3)), "m": (Fraction(1, 4), Fraction(5001, 2))},))
+    assert two.clipped == {"n": (0, 1 / 3), "m": (0.25, 2500.5)}
+    assert two.clipped_note == (
+        "n: values outside [0, 0.333333] were clipped to it; m: values outside [0.25, 2,500.50] were clipped to it. "
+        f"{BIAS}"
+    )
+
+
+def test_what_was_clipped_in_groups_stands_in_columns() -> None:
+    answer = some_answer(clipped_rows=({"m": CLIPPED}, {}))
+    assert answer.clipped == ({"m": (-1200, 88000)}, {})
+    assert str(answer).splitlines() == [
+        "region     n     m  d           t                           m clipped to",
+        "north     12   1.5  2026-01-02  2026-01-02 03:04:05.000006  [−1,200, 88,000]",
+        "south   NULL  NULL  NULL        NULL",
+        BIAS,
+        "0.5-iDP; cost: ε = 0.5; remaining: ε = 9.5",
+    ]
+    seen = check_html(answer._repr_html_()).text
+    assert seen.count("[−1,200, 88,000]") == seen.count(BIAS) == 1
+    assert list(answer.to_pandas().columns) == list(answer.columns)
+
+
+def test_an_answer_without_clipping_does_not_mention_it() -> None:
+    for answer in (some_answer(), one_row(), some_answer(clipped_rows=({}, {}))):
+        assert "clipped" not in str(answer)
+        assert "clipped" not in answer._repr_html_()
+    assert "clipped" not in some_answer().to_dict()
+    assert one_row().clipped == {}
+    assert some_answer().clipped == ()
+
+
+def test_limits_of_any_size_can_be_shown() -> None:
+    far = one_row(margins={"m": None}, clipped_rows=({"m": (Fraction(-(10**400), 3), Fraction(10**400))},))
+    assert "Values outside [−3,333," in str(far)
+    assert far.clipped["m"][0] == -(10**400) // 3 + 1
 
 
 def test_a_long_table_is_cut_short_when_shown() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -54,3 +55,51 @@ def test_a_listed_answer_is_the_table_with_its_facts() -> None:
     assert {key: plain[key] for key in to_json(TABLE)} == to_json(TABLE)
     assert from_json(ReleasedAnswer, plain, "an answer") == listed
     assert str(listed).startswith("people, 2026-11-15T08:00:00, ε = 0.5\nregion  COUNT(*)  MODE(region)\n")
+
+
+LIMITS = (Fraction(-1200), Fraction(1, 3))
+CLIPPED = replace(TABLE, clipped=((LIMITS, None), (None, None)))
+
+
+def test_what_was_clipped_is_stored_behind_the_rest() -> None:
+    stored = STORED[:-1] + ',"clipped":[[["-1200","1/3"],null],[null,null]]}'
+    assert CLIPPED.to_text() == stored
+    assert ReleasedTable.from_text(stored) == CLIPPED
+    assert "clipped" not in TABLE.to_text()
+
+
+def test_what_was_clipped_is_shown_beside_the_values() -> None:
+    assert str(CLIPPED).splitlines() == [
+        "people",
+        "region  COUNT(*)  MODE(region)  COUNT(*) clipped to",
+        "north   12        a             [−1,200, 0.333333]",
+        "sööth   NULL      b",
+        "What was clipped is a bias that the noise does not show.",
+        "0.5-iDP …",
+    ]
+    assert CLIPPED._repr_html_().count("What was clipped") == 1
+    assert "[−1,200, 0.333333]" in CLIPPED._repr_html_()
+    assert "clipped" not in str(replace(TABLE, clipped=((None, None), (None, None))))
+
+
+@pytest.mark.parametrize(
+    ("clipped", "message"),
+    [
+        ((), None),
+        (((LIMITS, None),), "clipped must be a list of 2"),
+        (((LIMITS,), (None,)), "a row of clipped must be a list of 2"),
+        (((LIMITS[::-1], None), (None, None)), "low ≤ high"),
+    ],
+)
+def test_limits_that_do_not_fit_are_refused(clipped: Any, message: str | None) -> None:
+    if message is None:
+        assert replace(CLIPPED, clipped=clipped) == TABLE
+    else:
+        with pytest.raises(InvalidInput, match=message):
+            replace(TABLE, clipped=clipped)
+
+
+@pytest.mark.parametrize("hostile", ['"x"', '[["1","2"]]', "[[[1,2],null],[null,null]]", '[[["1"],null],[null,null]]'])
+def test_limits_of_another_kind_are_refused(hostile: str) -> None:
+    with pytest.raises(InvalidInput, match="clipped"):
+        ReleasedTable.from_text(STORED[:-1] + f',"clipped":{hostile}}}')

@@ -232,29 +232,31 @@ def test_the_least_epsilon_is_that_of_one_record():
         planned(f"SELECT MEDIAN(income) {BY_AGE}", "1.29", people=people)
 
 
-def test_without_bounds_or_delta_there_is_no_differential_privacy():
-    with pytest.raises(Unanswerable, match=r"In SQL: a narrower question: WHERE income BETWEEN"):
-        planned("SELECT MEDIAN(income) FROM people", people=protected("differential"))
-
-
-def test_delta_goes_to_the_statistics_that_need_it_and_is_split_like_epsilon():
-    people = protected("differential", delta="1e-6")
+def test_differential_privacy_needs_neither_bounds_nor_delta():
+    people = protected("differential")
     made = planned("SELECT MEDIAN(income), IQR(income), AVG(age), COUNT(income) FROM people", 2, [3, 1, 2, 2], people)
-    by_label = {a.label: a for a in made.aggregates}
-    assert by_label["MEDIAN(income)"].delta == F(3, 4 * 10**6)
-    assert by_label["IQR(income)"].delta == F(1, 4 * 10**6)
-    assert by_label["AVG(age)"].delta == by_label["COUNT(income)"].delta == 0
-    assert by_label["IQR(income)"].choice.delta == F(1, 4 * 10**6)
-    assert by_label["IQR(income)"].choice.method is Method.REFUSING
-    assert (made.epsilon, made.delta) == (2, F(1, 10**6))
-    assert made.guarantee.notation == "(2, 0.000001)-DP"
-    grouped = planned("SELECT MEDIAN(income) FROM people GROUP BY sex", 2, people=people)
-    assert grouped.aggregates[0].delta == F(1, 2 * 10**6)
-    assert grouped.delta == F(1, 10**6)
+    methods = {a.label: a.choice.method for a in made.aggregates}
+    assert methods["MEDIAN(income)"] is methods["IQR(income)"] is Method.INVERSE
+    assert (made.epsilon, made.delta) == (2, 0)
+    assert made.guarantee.notation == "2-DP"
 
 
-def test_no_delta_is_spent_where_none_is_needed():
-    assert planned("SELECT AVG(age) FROM people", people=protected("differential", delta="1e-6")).delta == 0
+def test_a_question_of_many_cells_refuses_more_readily():
+    people = protected("differential")
+    one = planned("SELECT MEDIAN(income) FROM people", 2, people=people).aggregates[0].choice
+    many = planned(f"SELECT MEDIAN(income) {BY_AGE}", 2, people=people)
+    assert many.aggregates[0].choice.refusal == len(many.cells) * one.refusal
+
+
+def test_with_several_cells_what_is_not_fitted_counts_additions_and_removals():
+    people = protected("differential")
+    whole, cells = (planned(f"SELECT MEDIAN(income) FROM people{by}", people=people) for by in ("", " GROUP BY sex"))
+    assert whole.aggregates[0].neighbours is Neighbours.REPLACE
+    assert cells.aggregates[0].neighbours is Neighbours.ADD_REMOVE
+    fitted = planned("SELECT MEDIAN(income), COUNT(*) FROM people GROUP BY sex")
+    by_label = {a.label: a.neighbours for a in fitted.aggregates}
+    assert by_label["MEDIAN(income)"] is Neighbours.REPLACE
+    assert by_label["COUNT(*)"] is Neighbours.ADD_REMOVE
 
 
 @pytest.mark.parametrize(
@@ -322,7 +324,7 @@ def test_the_price_of_fitted_values_is_that_of_every_level_below_differential(pe
         ("COUNT(DISTINCT income)", PEOPLE),
         ("MODE(region)", PEOPLE),
         ("MEDIAN(age)", protected("differential")),
-        ("MEDIAN(income)", protected("differential", delta="1e-6")),
+        ("MEDIAN(income)", protected("differential")),
     ],
 )
 def test_what_is_not_fitted_to_the_data_is_not_priced_singly(select, people):

@@ -27,7 +27,7 @@ WIDE = declared(
         *(Column(f"c{i:02}", Kind.INTEGER, Domain(lower=0, upper=1000)) for i in range(60)),
         *(Column(f"unused{i}", Kind.INTEGER, Domain()) for i in range(1000)),
     ),
-    protection=Protection.declare("differential", delta="1e-6"),
+    protection=Protection.declare("differential"),
     min_epsilon=Fraction(1, 10**9),
     parameters=Parameters(quantile=None, k=None, trim=None),
 )

@@ -96,7 +96,7 @@ def test_metrics_cannot_tell_a_question_that_failed_from_one_that_was_answered(
 
     assert ask(MEDIAN) == 200
     first = counted()
-    monkeypatch.setattr(DuckDbBackend, "summarise", lambda *_: 1 / 0)
+    monkeypatch.setattr(DuckDbBackend, "open_snapshot", lambda *_: 1 / 0)
     assert ask("SELECT MEDIAN(age) FROM people") == 500
     assert len(first) == 2
     assert counted() == [line.replace(" 1.0", " 2.0") for line in first]
@@ -108,7 +108,7 @@ def test_an_inspection_of_data_that_cannot_be_read_says_that_nothing_was_charged
     def unreadable(*_: object) -> None:
         raise SourceError("the income of Mr Smith is 3")
 
-    monkeypatch.setattr(DuckDbBackend, "summarise", unreadable)
+    monkeypatch.setattr(DuckDbBackend, "open_snapshot", unreadable)
     answered = office.call("POST", "/v1/inspect", "grace", json={"sql": MEDIAN, "epsilon": "1"})
     assert (answered.status_code, answered.json()["error"]["code"]) == (500, "source_unreadable")
     assert "nothing was charged" in answered.text

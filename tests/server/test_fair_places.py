@@ -22,13 +22,13 @@ from tests.server.office import BY_REGION, Office, open_office, write_office
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Holds every question at the data until it is set."""
     event = threading.Event()
-    original = DuckDbBackend.summarise
+    original = DuckDbBackend.open_snapshot
 
     def held(*given: Any) -> Any:
         event.wait(20)
         return original(*given)
 
-    monkeypatch.setattr(DuckDbBackend, "summarise", held)
+    monkeypatch.setattr(DuckDbBackend, "open_snapshot", held)
     yield event
     event.set()
 
@@ -46,14 +46,14 @@ def test_one_question_asked_many_times_leaves_places_to_others(tmp_path: Path, o
 def test_many_slow_questions_of_one_caller_leave_a_thread_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    event, original = threading.Event(), DuckDbBackend.summarise
+    event, original = threading.Event(), DuckDbBackend.open_snapshot
 
     def held(backend: Any, plan: Any, *given: Any) -> Any:
         if not plan.groups:
             event.wait(20)
         return original(backend, plan, *given)
 
-    monkeypatch.setattr(DuckDbBackend, "summarise", held)
+    monkeypatch.setattr(DuckDbBackend, "open_snapshot", held)
     office = open_office(write_office(tmp_path), concurrent_questions=2, waiting_questions=6)
     with office.client:
         for number in range(5):

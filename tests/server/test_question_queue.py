@@ -24,7 +24,7 @@ class Gate:
         self.open = threading.Event()
         self.touched = 0
 
-    def summarise(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def hold(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def held(backend: Any, plan: Any, cancellation: Any = None) -> Any:
             self.touched += 1
             while not self.open.wait(0.01):
@@ -38,7 +38,7 @@ class Gate:
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     gate = Gate()
-    monkeypatch.setattr(DuckDbBackend, "summarise", gate.summarise(DuckDbBackend.summarise))
+    monkeypatch.setattr(DuckDbBackend, "open_snapshot", gate.hold(DuckDbBackend.open_snapshot))
     yield gate
     gate.open.set()
 
@@ -204,7 +204,7 @@ def test_a_failure_is_padded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def broken(*_: object) -> None:
         raise RuntimeError("a record overflowed")
 
-    monkeypatch.setattr(DuckDbBackend, "summarise", broken)
+    monkeypatch.setattr(DuckDbBackend, "open_snapshot", broken)
     with office.client:
         began = time.monotonic()
         failed = office.ask()

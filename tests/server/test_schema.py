@@ -79,3 +79,15 @@ def test_the_document_has_examples(office: Office) -> None:
                 reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
                 body = document["components"]["schemas"][reference.rpartition("/")[2]]
                 assert any("examples" in field or "default" in field for field in body["properties"].values()), path
+
+
+def test_the_document_says_that_limits_may_be_told(office: Office) -> None:
+    """Only where values were clipped: pairs of exact numbers, by row and statistic."""
+    schemas = office.client.get("/openapi.json").json()["components"]["schemas"]
+    answer = schemas["Answer"]
+    pair = answer["properties"]["clipped"]["items"]["additionalProperties"]
+    assert (pair["minItems"], pair["maxItems"], pair["items"]["type"]) == (2, 2, "string")
+    assert "clipped" not in answer["required"]
+    listed = schemas["AnswerPage"]["properties"]["answers"]["items"]
+    assert listed["properties"]["clipped"]["items"]["items"]["anyOf"][0]["minItems"] == 2
+    assert "clipped" not in listed["required"]

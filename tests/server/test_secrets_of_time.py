@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,14 +30,15 @@ QUESTION = {"sql": MEDIAN, "epsilon": "0.5"}
 def computed(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Is set when a question has been computed."""
     done = threading.Event()
-    original: Callable[..., Any] = DuckDbBackend.summarise
+    original: Callable[..., Any] = DuckDbBackend.open_snapshot
 
-    def summarise(*given: Any) -> Any:
-        found = original(*given)
-        done.set()
-        return found
+    @contextmanager
+    def open_snapshot(*given: Any) -> Iterator[Any]:
+        with original(*given) as snapshot:
+            done.set()
+            yield snapshot
 
-    monkeypatch.setattr(DuckDbBackend, "summarise", summarise)
+    monkeypatch.setattr(DuckDbBackend, "open_snapshot", open_snapshot)
     return done
 
 

@@ -56,7 +56,7 @@ def held(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> tuple[threa
 
 def test_stopped_elsewhere_it_gives_no_answer(offices: tuple[Office, Office], monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = offices
-    _, go_on = held(monkeypatch, DuckDbBackend, "summarise")
+    _, go_on = held(monkeypatch, DuckDbBackend, "open_snapshot")
     href = here.ask(wait=0).headers["Location"]
     until(lambda: row(here, href).step)  # its one sign of life: it hears nothing more
     assert there.call("DELETE", href).json()["state"] == "cancelled"
@@ -71,7 +71,7 @@ def test_stopped_elsewhere_it_gives_no_answer(offices: tuple[Office, Office], mo
 
 def test_what_leaves_is_not_said_to_be_stopped(offices: tuple[Office, Office], monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = offices
-    _, compute = held(monkeypatch, DuckDbBackend, "summarise")
+    _, compute = held(monkeypatch, DuckDbBackend, "open_snapshot")
     called, go_on = held(monkeypatch, Ledger, "release")
     href = here.ask(wait=0).headers["Location"]
     compute.set()
@@ -93,8 +93,8 @@ def test_a_failure_that_was_stopped_elsewhere_is_stopped(
     def broken(*_: object) -> None:
         raise RuntimeError("a record overflowed")
 
-    monkeypatch.setattr(DuckDbBackend, "summarise", broken)
-    _, go_on = held(monkeypatch, DuckDbBackend, "summarise")
+    monkeypatch.setattr(DuckDbBackend, "open_snapshot", broken)
+    _, go_on = held(monkeypatch, DuckDbBackend, "open_snapshot")
     for stopped, state in ((True, "cancelled"), (False, "failed")):
         go_on.clear()
         href = here.ask(wait=0, epsilon="0.5" if stopped else "0.6").headers["Location"]
@@ -159,7 +159,7 @@ def test_a_question_that_cannot_leave_has_failed(office: Office, monkeypatch: py
         raise LedgerUnavailable("the ledger is locked")
 
     monkeypatch.setattr(RunningQuestions, "leave", broken)
-    _, go_on = held(monkeypatch, DuckDbBackend, "summarise")
+    _, go_on = held(monkeypatch, DuckDbBackend, "open_snapshot")
     href = office.ask(wait=0).headers["Location"]
     go_on.set()
     until(lambda: office.call("GET", href).json()["state"] == "failed")

@@ -69,13 +69,13 @@ def test_a_file_replaced_while_the_server_runs_is_noticed(tmp_path: Path) -> Non
 def test_what_was_answered_before_the_file_was_replaced_is_still_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, original = threading.Event(), DuckDbBackend.summarise
+    opened, original = threading.Event(), DuckDbBackend.open_snapshot
 
     def held(*given: Any) -> Any:
         opened.wait(20)
         return original(*given)
 
-    monkeypatch.setattr(DuckDbBackend, "summarise", held)
+    monkeypatch.setattr(DuckDbBackend, "open_snapshot", held)
     office = open_office(write_office(tmp_path))
     with office.client:
         href = office.ask(wait=0).json()["href"]

@@ -125,7 +125,12 @@ class CategoryColumn:
 
 
 def read_numbers(
-    values: Any, *, step: object = None, bounds: Sequence[object] | None = None, nullable: bool | None = None
+    values: Any,
+    *,
+    step: object = None,
+    bounds: Sequence[object] | None = None,
+    centre: object = None,
+    nullable: bool | None = None,
 ) -> NumberColumn:
     """Read any one-dimensional column of numbers, dates or timestamps.
 
@@ -135,7 +140,8 @@ def read_numbers(
     typed = read_typed(values, mixed=step is not None)
     if step is None and typed.kind is Kind.DECIMAL and typed.decimals is None:
         raise InvalidInput("decimal numbers in a list have no common scale: declare a step, such as step='0.01'")
-    domain = Domain.declare(step=default_step(typed.kind, typed.decimals or 0) if step is None else step, bounds=bounds)
+    grid = default_step(typed.kind, typed.decimals or 0) if step is None else step
+    domain = Domain.declare(step=grid, bounds=bounds, centre=centre)
     raw, missing = typed.values, 0
     if typed.present is not None:
         missing = len(raw) - int(typed.present.sum())

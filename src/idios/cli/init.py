@@ -206,8 +206,8 @@ def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
         return
     stderr.print(f"  csv: {_format_csv(proposal.csv_format)}", highlight=False, markup=False)
     stderr.print(
-        "It was made by reading the first records of the file. What you confirm is declared as public knowledge of the "
-        "file, and is kept from now on.",
+        "It was made by reading the first records of the file. "
+        f"{'It is' if yes else 'What you confirm is'} declared as public knowledge of the file, and kept from now on.",
         highlight=False,
     )
     if yes:

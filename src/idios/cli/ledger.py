@@ -293,11 +293,14 @@ def _format_csv(answers: list[StoredAnswer]) -> str:
     """One line for every released cell."""
     target = io.StringIO()
     lines = csv.writer(target, lineterminator="\n")
-    lines.writerow(["id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "guarantee"])
+    head = ["id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "guarantee"]
+    lines.writerow([*head, "clipped_low", "clipped_high"])
     for answer in answers:
-        for group, values in zip(answer.table.groups, answer.table.cells, strict=True):
+        table = answer.table
+        clipped = table.clipped or ((None,) * len(table.statistics),) * len(table.cells)
+        for group, values, limits in zip(table.groups, table.cells, clipped, strict=True):
             group_text = "; ".join(f"{key} = {value}" for key, value in group.items())
-            for statistic, value in zip(answer.table.statistics, values, strict=True):
+            for statistic, value, pair in zip(table.statistics, values, limits, strict=True):
                 lines.writerow(
                     [
                         answer.key[:16],
@@ -309,7 +312,8 @@ def _format_csv(answers: list[StoredAnswer]) -> str:
                         "" if value is None else value,
                         text(answer.epsilon),
                         text(answer.delta),
-                        answer.table.guarantee,
+                        table.guarantee,
+                        *(("", "") if pair is None else map(text, pair)),
                     ]
                 )
     return target.getvalue().rstrip("\n")

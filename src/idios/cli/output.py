@@ -15,6 +15,7 @@ from rich.table import Table
 
 from idios.audit import Inspection
 from idios.core.exact import Extended, text
+from idios.display import format_limits
 from idios.model import Answer, Quote
 
 console = Console()
@@ -82,9 +83,18 @@ def print_answer(result: Answer) -> None:
     table = Table()
     for column in result.columns:
         table.add_column(column, justify="left" if column not in result.margins else "right")
-    for row in result.rows:
-        table.add_row(*(format_cell(row[column]) for column in result.columns))
+    clipped = result.clipped_columns if len(result.rows) > 1 else ()
+    for column in clipped:
+        table.add_column(f"{column} clipped to", justify="right")
+    for i, row in enumerate(result.rows):
+        limits = (result.clipped_rows[i].get(column) for column in clipped)
+        table.add_row(
+            *(format_cell(row[column]) for column in result.columns),
+            *("" if pair is None else format_limits(*pair) for pair in limits),
+        )
     console.print(table)
+    if result.clipped_note:
+        console.print(result.clipped_note, highlight=False, markup=False)
     margins = [f"{c} ± {format_number(m)}" for c, m in result.margins.items() if m is not None]
     if margins:
         console.print(f"95 % of the noise lies within: {', '.join(margins)}", highlight=False)

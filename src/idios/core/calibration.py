@@ -8,8 +8,11 @@ group          discrete Laplace of scale max_i max(A_i, floor)/(m_i·ε)        
                where GS is known and small, of scale max_i(i/m_i)·GS/ε        the same, whatever the data
 differential   discrete Laplace of scale GS/ε where GS is known and small     ε-DP
                AboveThreshold for ranks near an end                           ε-DP
+               noisy sums over a noisy count, of averages and variances       ε-DP
                the inverse-sensitivity mechanism elsewhere                    ε-DP
-any            one category drawn by the counts (``Statistic.selects``)       ε-DP
+any            where bounds are missing, sums and averages of values clipped
+               to limits that are drawn first                                 ε-DP
+               one category drawn by the counts (``Statistic.selects``)       ε-DP
 
 The multiples m_1 ≤ … ≤ m_g of ε are declared with the group: 1, 2, …, g unless said otherwise, and flat (1, …, 1) for
 a household that is protected like one record. A mechanism that is ε′-DP protects i records with i·ε′, so it promises
@@ -27,14 +30,15 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 
+from idios.core.clipping import ClippingPlan, calibrate_clipped, plan_clipping
 from idios.core.distributions import AboveThreshold, DiscreteLaplace, InverseSensitivity
+from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.domain import Domain
 from idios.core.exact import exact, whole
 from idios.core.inverse import (
     REFUSAL,
     find_balls,
     find_largest_distance,
-    find_missing_bound,
     is_outer,
     make_measure,
     refuse_hopeless,
@@ -43,8 +47,10 @@ from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_mul
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.outer_ranks import RankPlan, least_order, plan_rank
 from idios.core.sampling import Source, weighted_index
-from idios.core.statistics.base import FINENESS, Reading, Statistic
+from idios.core.statistics.averages import Mean
+from idios.core.statistics.base import FINENESS, Reading, Statistic, Sums, SumsOfSquares
 from idios.core.statistics.order import OrderStatistic
+from idios.core.statistics.spread import Variance
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
 
@@ -121,6 +127,8 @@ class Method(StrEnum):
     LOCAL = "local sensitivity"
     INVERSE = "inverse sensitivity"
     ABOVE_THRESHOLD = "above threshold"
+    MOMENTS = "noisy sums and count"
+    CLIPPED = "clipped to drawn limits"
     EXPONENTIAL = "exponential mechanism"
 
 
@@ -130,7 +138,7 @@ class Choice:
 
     ``epsilon`` is that of the mechanism: with LOCAL, i records are protected with ``multiples[i − 1]`` times as much;
     with every other method it is what one record is protected with, whatever the data. ``refusal`` is R, the weight of
-    no answer; ``rank`` is how AboveThreshold looks for a rank.
+    no answer. ``reading`` is what is read of the data, where that is not what the statistic reads.
     """
 
     method: Method
@@ -138,12 +146,12 @@ class Choice:
     epsilon: Fraction
     multiples: Multiples = SINGLE
     refusal: int = 0
-    rank: RankPlan | None = None
+    reading: Reading | None = None
 
     @property
-    def reading(self) -> Reading | None:
-        """What it reads of the data, where that is not what the statistic reads."""
-        return self.rank
+    def clipping(self) -> ClippingPlan | None:
+        """How limits are drawn, where they are."""
+        return self.reading if isinstance(self.reading, ClippingPlan) else None
 
 
 @dataclass(frozen=True)
@@ -200,7 +208,7 @@ class ExponentialMechanism:
         return weights[point - self.first] / math.fsum(weights)
 
 
-Mechanism = Added | InverseSensitivity | AboveThreshold | ExponentialMechanism | Silent
+Mechanism = Added | InverseSensitivity | AboveThreshold | NoisyQuotient | NoisyVariance | ExponentialMechanism | Silent
 
 
 def choose(
@@ -226,20 +234,27 @@ def choose(
     known = statistic.global_sensitivity(domain, any_size)
     if known == 0 and statistic.always_global:
         return Choice(Method.EXACT, 0, epsilon)
-    if protection.level is not Level.DIFFERENTIAL:
-        if missing := statistic.missing_bound(domain, protection.group):
+    refusal, public_size = REFUSAL * cells, size if whole else None
+    fitted = protection.level is not Level.DIFFERENTIAL
+    missing = statistic.missing_bound(domain, protection.group if fitted else 1)
+    if missing and (clipping := plan_clipping(statistic, domain, neighbours, whole, differential, public_size)):
+        return Choice(Method.CLIPPED, 0, differential, reading=clipping)
+    if fitted:
+        if missing:
             raise Unanswerable(_explain_missing(statistic, missing, protection.group))
         if statistic.always_global and protection.floor > 0 and known is not None:
-            return Choice(Method.GLOBAL, 1, differential)
+            return Choice(Method.GLOBAL, 0, differential)
         return Choice(Method.LOCAL, protection.group, epsilon, multiples=protection.multiples)
     if known is not None:
-        return Choice(Method.GLOBAL, 1, epsilon)
+        return Choice(Method.GLOBAL, 0, epsilon)
+    if isinstance(statistic, Mean | Variance):
+        reading = SumsOfSquares() if isinstance(statistic, Variance) else Sums()
+        return Choice(Method.MOMENTS, 0, epsilon, reading=reading)
     if not statistic.nested:
         raise Unanswerable(f'{statistic.name} cannot be answered at protection = "differential"')
-    refusal, public_size = REFUSAL * cells, size if whole else None
     if isinstance(statistic, OrderStatistic) and is_outer(statistic, epsilon, refusal, public_size):
         return _choose_rank(statistic, domain, epsilon, public_size, protection)
-    if missing := find_missing_bound(statistic, domain):
+    if missing:
         raise Unanswerable(_explain_missing(statistic, missing, 1))
     if public_size is not None:
         refuse_hopeless(statistic, public_size, epsilon, refusal)
@@ -248,22 +263,27 @@ def choose(
 
 
 def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection: Protection) -> Mechanism:
-    """Turn a summary of the data into what is drawn."""
+    """Turn a summary of the data into what is drawn; of a choice that clips, the summary of what was clipped."""
     if choice.method is Method.EXPONENTIAL:
         rate = statistic.rate(choice.epsilon, summary.moves.neighbours)
         return ExponentialMechanism(int(summary.domain.low), statistic.behind(summary), rate)
-    if choice.rank is not None:
-        return choice.rank.calibrate(summary)
+    if isinstance(choice.reading, RankPlan):
+        return choice.reading.calibrate(summary)
     if choice.method is Method.INVERSE:
         balls = find_balls(statistic, summary, choice.distance, protection.fineness)
         measure = make_measure(statistic, summary.domain, protection.fineness)
         return InverseSensitivity(balls, choice.epsilon, measure, choice.refusal)
+    epsilon = choice.epsilon if choice.clipping is None else choice.clipping.noise_epsilon
+    if choice.method in (Method.MOMENTS, Method.CLIPPED) and (
+        moments := calibrate_clipped(statistic, summary, epsilon, protection.fineness)
+    ):
+        return moments
     envelope = statistic.envelope(summary, choice.distance, protection.fineness)
     if envelope.value is None:
         return Silent()
     if choice.method is Method.EXACT:
         return Added(envelope.value, DiscreteLaplace(Fraction(0)))
-    if choice.method is Method.GLOBAL:
+    if choice.method in (Method.GLOBAL, Method.CLIPPED):
         known = statistic.global_sensitivity(summary.domain, summary.moves)
         if known is None:
             raise AssertionError("a statistic chose its global sensitivity and then does not know it")
@@ -273,7 +293,7 @@ def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection
         sensitivity = envelope.group_sensitivity(choice.multiples, find_floor(statistic, protection))
     if isinstance(sensitivity, float):
         return Silent()
-    return Added(envelope.value, DiscreteLaplace(sensitivity / choice.epsilon))
+    return Added(envelope.value, DiscreteLaplace(sensitivity / epsilon))
 
 
 def expected_error(mechanism: Mechanism, value: int | None, step: Fraction) -> float | None:
@@ -312,7 +332,7 @@ def _choose_rank(
             f"{statistic.name} cannot be found among {size:,} records with this epsilon: ask about at least "
             f"{rank.least_size:,} records, or with a greater epsilon"
         )
-    return Choice(Method.ABOVE_THRESHOLD, 0, epsilon, rank=rank)
+    return Choice(Method.ABOVE_THRESHOLD, 0, epsilon, reading=rank)
 
 
 def _explain_missing(statistic: Statistic, missing: str, distance: int) -> str:

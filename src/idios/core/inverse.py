@@ -4,8 +4,7 @@ The mechanism and its proof are in ``distributions/inverse_sensitivity``. Here:
 
 1. Its balls are the envelope of the column *without* its declared bounds, and b is the last distance, up to a public J,
    at which that is finite: with the bounds it always would be, and a handful of records in a wide range would be
-   answered from nowhere. A statistic that is never finite without bounds, such as a variance, takes them within the
-   bounds.
+   answered from nowhere.
 2. Envelopes are nested as computed, which the contract tests of the statistics check; also where they are infinite from
    the distance on at which the statistic can be undefined. So |b − b′| ≤ 1 between neighbours.
 3. R, J and the base measure are public. A refusal has the weight R·q^b and all answers together at most 1, so data must
@@ -62,11 +61,6 @@ def find_enough(epsilon: Fraction, refusal: int) -> int:
     return math.ceil(2 / epsilon * Fraction(math.log(refusal) + NEGLIGIBLE))
 
 
-def find_missing_bound(statistic: Statistic, domain: Domain) -> str | None:
-    """What must be declared for an answer to be possible on any data at all; None if nothing."""
-    return None if _is_robust(statistic) else statistic.missing_bound(domain, 1)
-
-
 def is_outer(statistic: OrderStatistic, epsilon: Fraction, refusal: int, size: int | None) -> bool:
     """Whether a rank lies so near an end that enough changed records to be refused would move it out of the data.
 
@@ -81,16 +75,9 @@ def is_outer(statistic: OrderStatistic, epsilon: Fraction, refusal: int, size: i
     return size is None or count_survived(statistic, size) < enough
 
 
-def _is_robust(statistic: Statistic) -> bool:
-    """Whether one changed record does not move it without limit where there are no bounds."""
-    return statistic.missing_bound(Domain(), 1) is None
-
-
 def find_balls(statistic: Statistic, summary: Summary, distance: int, fineness: int) -> tuple[tuple[int, int], ...]:
     """The points that 0, 1, …, b changed records reach."""
-    if _is_robust(statistic):
-        summary = replace(summary, domain=Domain(summary.domain.step))
-    envelope = statistic.envelope(summary, distance, fineness)
+    envelope = statistic.envelope(replace(summary, domain=Domain(summary.domain.step)), distance, fineness)
     balls: list[tuple[int, int]] = []
     for low, high in zip(envelope.lows, envelope.highs, strict=True):
         if isinstance(low, float) or isinstance(high, float):
@@ -102,7 +89,7 @@ def find_balls(statistic: Statistic, summary: Summary, distance: int, fineness: 
 def refuse_hopeless(statistic: Statistic, size: int, epsilon: Fraction, refusal: int) -> None:
     """Refuse what would be NULL nearly always; ``size`` is public."""
     survived = count_survived(statistic, size)
-    if not _is_robust(statistic) or math.log(refusal) - float(epsilon / 2) * survived < HOPELESS:
+    if math.log(refusal) - float(epsilon / 2) * survived < HOPELESS:
         return
     instead = f"ask about at least {find_needed_size(statistic, epsilon, refusal):,} records"
     if survived:

@@ -137,7 +137,7 @@ def plan_rank(
         return None
     ladder = Ladder.within(domain, RATIO)
     threshold, count = _divide(epsilon, order)
-    allowed = _find_target(order, threshold, count)
+    allowed = _find_target(order, threshold, count, len(ladder.thresholds))
     if share:
         allowed -= order - 1
     return RankPlan(
@@ -168,9 +168,13 @@ def _divide(epsilon: Fraction, order: int) -> tuple[Fraction, Fraction]:
     return epsilon * ratio / (1 + ratio), epsilon / (1 + ratio)
 
 
-def _find_target(order: int, threshold_epsilon: Fraction, count_epsilon: Fraction) -> float:
-    """T of rule 4. The sum is about E₁(e₂·(k − ½)), E₁(x) between ½·e^(−x)·ln(1 + 2/x) and e^(−x)·ln(1 + 1/x)."""
+def _find_target(order: int, threshold_epsilon: Fraction, count_epsilon: Fraction, thresholds: int) -> float:
+    """T of rule 4, with 40/N in place of a ln β below it: a short ladder has few thresholds between two values.
+
+    The sum is about E₁(e₂·(k − ½)), E₁(x) between ½·e^(−x)·ln(1 + 2/x) and e^(−x)·ln(1 + 1/x).
+    """
     threshold, count = float(threshold_epsilon), float(count_epsilon)
+    spacing = max(math.log(RATIO), min(0.5, 40 / thresholds))
     x = count * (order - 0.5)
     logarithm = -x + (math.log(math.log1p(1 / x)) + math.log(math.log1p(2 / x) / 2)) / 2
-    return math.log(2) / threshold + (math.log(2 * math.log(2) * math.log(RATIO)) - logarithm) / count
+    return math.log(2) / threshold + (math.log(2 * math.log(2) * spacing) - logarithm) / count

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from idios.backends.arrays import read_numbers
-from idios.core.calibration import Level, Protection, calibrate, choose
+from idios.core.calibration import Added, Level, Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
 from idios.core.guarantee import Guarantee, compose_parallel
@@ -122,7 +122,8 @@ def _local_sensitivity(values: Sequence[int], bounds: tuple[int, int] | None = N
 def _pmf_at_0(values: Sequence[int]) -> float:
     column, protection = read_numbers(list(values), nullable=False), Protection.declare(floor=0)
     choice = choose(Median(), column.domain, Neighbours.REPLACE, True, protection, Fraction(1))
-    return calibrate(choice, Median(), column.summarise(Median(), Neighbours.REPLACE, 1), protection).pmf(0)
+    mechanism = calibrate(choice, Median(), column.summarise(Median(), Neighbours.REPLACE, 1), protection)
+    return mechanism.pmf(0) if isinstance(mechanism, Added) else 0.0
 
 
 def _stretch_loss(beta: float, alpha: float) -> float:

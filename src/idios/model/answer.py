@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from idios import display
 from idios.codec import from_json, json_field, read_number, refuse, to_json
@@ -31,6 +31,10 @@ PYTHON_TYPES = {
 """What ``python_value`` makes of each kind of value."""
 
 
+Limits: TypeAlias = tuple[Fraction, Fraction]
+"""What values were clipped to, in the column's units."""
+
+
 def _write_margins(margins: tuple[Fraction | None, ...]) -> list[str | None]:
     # Always as a fraction, never as a decimal: tables that are signed have it so.
     return [None if margin is None else str(margin) for margin in margins]
@@ -41,7 +45,8 @@ class ReleasedTable:
     """What was drawn for a question, as it is stored and signed.
 
     ``cells`` holds exact text, or None for NULL: a row for each group, a value for each statistic. ``margins`` are the
-    95 % half-widths of the noise of each statistic, where they are public.
+    95 % half-widths of the noise of each statistic, where they are public. ``clipped`` is empty, or has for each value
+    the limits that were drawn for it and to which the records' values were clipped, None where there are none.
     """
 
     dataset: str
@@ -51,6 +56,7 @@ class ReleasedTable:
     groups: tuple[Mapping[str, str], ...]
     cells: tuple[tuple[str | None, ...], ...]
     margins: tuple[Fraction | None, ...] = json_field(write=_write_margins)
+    clipped: tuple[tuple[Limits | None, ...], ...] = json_field(optional=True, default=())
 
     def __post_init__(self) -> None:
         if len(self.cells) != len(self.groups):
@@ -59,6 +65,12 @@ class ReleasedTable:
             raise InvalidInput(f"a row of cells must be a list of {len(self.statistics)}")
         if len(self.margins) != len(self.statistics):
             raise refuse("margins", f"a list of {len(self.statistics)}", self.margins)
+        if self.clipped and len(self.clipped) != len(self.groups):
+            raise refuse("clipped", f"a list of {len(self.groups)}", self.clipped)
+        for row in self.clipped:
+            if len(row) != len(self.statistics):
+                raise InvalidInput(f"a row of clipped must be a list of {len(self.statistics)}")
+            _check_limits(limits for limits in row if limits is not None)
 
     def to_text(self) -> str:
         """The table as it is stored; this layout never changes."""
@@ -77,14 +89,24 @@ class ReleasedTable:
         rows = [
             [*(group.get(key) for key in keys), *values] for group, values in zip(self.groups, self.cells, strict=True)
         ]
-        return [*keys, *self.statistics], rows
+        head = [*keys, *self.statistics]
+        for i, statistic in enumerate(self.statistics):
+            if any(limits[i] for limits in self.clipped):
+                head.append(f"{statistic} clipped to")
+                for row, limits in zip(rows, self.clipped, strict=True):
+                    row.append(_format_limits(limits[i]))
+        return head, rows
+
+    def _sentences(self) -> list[str]:
+        clipped = any(limits for row in self.clipped for limits in row)
+        return [*[display.CLIPPED_BIAS] * clipped, self.guarantee]
 
     def __str__(self) -> str:
-        return "\n".join([self._caption(), display.table_text(*self._table()), self.guarantee])
+        return "\n".join([self._caption(), display.table_text(*self._table()), *self._sentences()])
 
     def _repr_html_(self) -> str:
-        caption, guarantee = display.paragraph_html(self._caption()), display.paragraph_html(self.guarantee)
-        return caption + display.table_html(*self._table()) + guarantee
+        sentences = "".join(map(display.paragraph_html, self._sentences()))
+        return display.paragraph_html(self._caption()) + display.table_html(*self._table()) + sentences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +145,7 @@ class Answer:
     ``rows`` holds plain Python values, ``exact_rows`` the same as exact text. ``remaining`` is the ε that is left to
     the analyst: of their own cap, or of the data set's budget where they have none. ``margin`` is the 95 % half-width
     of the noise where its scale is public, else None, and ``margin_reason`` says why; with several statistics it is a
-    table.
+    table. ``clipped_rows`` is empty, or has for each row the limits to which the values of a statistic were clipped.
     ``types`` is the kind of each column: integer, number, date, timestamp or category; what it does not name is read
     off the values, and a column of NULL alone stays without. ``sandbox`` says that the data behind it was invented.
     """
@@ -140,6 +162,7 @@ class Answer:
     remaining: Fraction | None
     margins: Mapping[str, Fraction | None] = json_field(key="margin")
     margin_reasons: Mapping[str, str] = json_field(key="margin_reason")
+    clipped_rows: tuple[Mapping[str, Limits], ...] = json_field(key="clipped", optional=True, default=())
     stored: bool = False
     sandbox: bool = json_field(optional=True, default=False)
 
@@ -150,6 +173,12 @@ class Answer:
             column: self.types.get(column) or _kind_of([row[column] for row in self.rows]) for column in self.columns
         }
         object.__setattr__(self, "types", {column: kind for column, kind in kinds.items() if kind is not None})
+        if self.clipped_rows and len(self.clipped_rows) != len(self.rows):
+            raise refuse("an answer: clipped", f"a list of {len(self.rows)}", self.clipped_rows)
+        for limits in self.clipped_rows:
+            if not limits.keys() <= self.margins.keys():
+                raise InvalidInput(f"an answer: clipped must name statistics, which are {', '.join(self.margins)}")
+            _check_limits(limits.values())
 
     def _python_row(self, exact_row: Any) -> dict[str, Any]:
         if not isinstance(exact_row, Mapping) or set(exact_row) != set(self.columns):
@@ -163,8 +192,9 @@ class Answer:
                 f"{format_value(column)} = {format_value(self.rows[0][column])}" for column in self.columns
             )
         else:
-            values = display.table_text(self.columns, self._cells(), self._numeric())
-        return f"{values}\n{self.guarantee.notation}; cost: {self._cost()}; remaining: {self._left()}"
+            values = display.table_text(*self._table())
+        note = [self.clipped_note] if self.clipped_columns else []
+        return "\n".join([values, *note, f"{self.guarantee.notation}; cost: {self._cost()}; remaining: {self._left()}"])
 
     def _repr_html_(self) -> str:
         """The same for a notebook, with the guarantee in words."""
@@ -172,15 +202,21 @@ class Answer:
         pairs = [("cost", self._cost()), ("remaining", self._left())]
         pairs += [("95 % of the noise", ", ".join(margins))] if margins else []
         pairs += [("no margin", self.margin_reason)] if self.margin_reason else []
+        pairs += [("clipped", self.clipped_note)] if self.clipped_columns else []
         pairs += [("guarantee", self.guarantee.notation)]
-        table = display.table_html(self.columns, self._cells(), self._numeric())
-        return table + display.pairs_html(pairs) + display.paragraph_html(str(self.guarantee))
+        return (
+            display.table_html(*self._table()) + display.pairs_html(pairs) + display.paragraph_html(str(self.guarantee))
+        )
 
-    def _cells(self) -> list[list[Any]]:
-        return [[row[column] for column in self.columns] for row in self.rows]
-
-    def _numeric(self) -> list[int]:
-        return [i for i, column in enumerate(self.columns) if self.types.get(column) in ("integer", "number")]
+    def _table(self) -> tuple[list[str], list[list[Any]], list[int]]:
+        """The head and the rows; the limits of several rows stand in columns of their own, those of one in a note."""
+        right = [i for i, column in enumerate(self.columns) if self.types.get(column) in ("integer", "number")]
+        clipped = self.clipped_columns if len(self.rows) > 1 else ()
+        rows = [
+            [*(row[column] for column in self.columns), *(_format_limits(limits.get(column)) for column in clipped)]
+            for row, limits in zip(self.rows, self.clipped_rows or ({},) * len(self.rows), strict=True)
+        ]
+        return [*self.columns, *(f"{column} clipped to" for column in clipped)], rows, right
 
     def _cost(self) -> str:
         if self.sandbox:
@@ -208,6 +244,30 @@ class Answer:
     def margin_reason(self) -> str:
         """Why there is no margin; empty if there is."""
         return "; ".join(dict.fromkeys(self.margin_reasons.values()))
+
+    @property
+    def clipped(self) -> Any:
+        """By statistic, the limits to which values were clipped; with several rows a tuple of such mappings."""
+        rows = tuple(
+            {column: (_plain_number(low), _plain_number(high)) for column, (low, high) in limits.items()}
+            for limits in self.clipped_rows
+        )
+        return rows if len(self.rows) > 1 else rows[0] if rows else {}
+
+    @property
+    def clipped_columns(self) -> tuple[str, ...]:
+        """The statistics whose values were clipped in any row."""
+        return tuple(column for column in self.margins if any(column in limits for limits in self.clipped_rows))
+
+    @property
+    def clipped_note(self) -> str:
+        """What clipping means, and in a single row to what; empty if nothing was clipped."""
+        if not self.clipped_columns:
+            return ""
+        if len(self.rows) > 1:
+            return display.CLIPPED_BIAS
+        limits = {column: display.format_limits(*pair) for column, pair in self.clipped_rows[0].items()}
+        return f"{display.describe_clipping(limits, named=len(self.margins) > 1)} {display.CLIPPED_BIAS}"
 
     def to_dict(self) -> dict[str, Any]:
         """The answer for JSON; exact numbers are text."""
@@ -310,7 +370,18 @@ def _read_value(stored: Any, kind: str | None, column: str) -> Any:
         raise InvalidInput(f"an answer: a value of column {column!r} is not of the type {kind}") from None
 
 
+def _check_limits(pairs: Iterable[Limits]) -> None:
+    for low, high in pairs:
+        if low > high:
+            raise InvalidInput("the limits that values were clipped to must be (low, high) with low ≤ high")
+
+
+def _format_limits(limits: Limits | None) -> str:
+    return "" if limits is None else display.format_limits(*limits)
+
+
 def _plain_number(margin: Fraction | None) -> int | float | None:
     if margin is None:
         return None
-    return int(margin) if margin.denominator == 1 else float(margin)
+    # a float ends before 2¹⁰²⁴
+    return int(margin) if margin.denominator == 1 or abs(margin) >= 2**1023 else float(margin)

@@ -46,6 +46,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from idios.core.distributions.nearest import average_nearest
 from idios.core.domain import LIMIT, Domain
 from idios.core.exact import Enclosure, exp_minus_multiples
 from idios.core.sampling import Source, draw_index, geometric
@@ -57,7 +58,6 @@ Wholes = NDArray[np.int64]
 _FARTHEST = 2**63 - 1  # of all offsets: twice the limit of the grid, as near as 64 bits come
 _PLACES = 128  # of a probability: its enclosure is 2^(−100) wide, whatever the ladder
 _STRATA = 512  # of G_0, at most, where floats for people are computed
-_FARTHEST_SHARE = 0.01  # of the answers, which an expected error leaves out
 
 
 @dataclass(frozen=True)
@@ -173,18 +173,10 @@ class AboveThreshold:
         return float(self._masses[piece] / lengths[piece])
 
     def expected_absolute(self, value: int) -> float:
-        """E|answer − value| of the nearest 99 % of the answers.
-
-        Of all answers it says nothing: where no bound is declared, it is the limit of the grid times the chance, some
-        10⁻⁵, of climbing up to it.
-        """
+        """E|answer − value|, but for the farthest answers (``nearest``)."""
         firsts, lengths, _ = self._pieces
         away = np.abs(self.unit * self.ladder.thresholds.astype(np.float64) - float(value))
-        distances = np.add.reduceat(away, firsts) / lengths
-        order = np.argsort(distances)
-        reached = np.cumsum(self._masses[order])
-        kept = np.clip(1 - _FARTHEST_SHARE - (reached - self._masses[order]), 0, self._masses[order])
-        return float(kept @ distances[order] / kept.sum())
+        return average_nearest(self._masses, np.add.reduceat(away, firsts) / lengths)
 
     @cached_property
     def _pieces(self) -> tuple[Wholes, Wholes, Reals]:

@@ -25,6 +25,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from idios.core.base_measure import BaseMeasure
+from idios.core.distributions.nearest import average_nearest
 from idios.core.sampling import Source, uniform_below, weighted_index
 from idios.errors import InvalidInput
 
@@ -119,13 +120,14 @@ class InverseSensitivity:
         return self.refusal * self._power(len(self.balls) - 1) / self._normaliser
 
     def expected_absolute(self, centre: int) -> float:
-        """E|t − centre| of an answer, given that there is one."""
-        distances = (_absolute_sum(p.first - centre, p.last - centre) for p in self.plateaus)
-        total = math.fsum(
-            distance * p.weight / self.measure.denominator * self._power(p.distance)
-            for distance, p in zip(distances, self.plateaus, strict=True)
+        """E|t − centre| of an answer, given that there is one, but for the farthest answers (``nearest``)."""
+        return average_nearest(
+            [self._mass(p) for p in self.plateaus],
+            [_absolute_sum(p.first - centre, p.last - centre) / p.points for p in self.plateaus],
         )
-        return total / self._answered
+
+    def _mass(self, plateau: Plateau) -> float:
+        return plateau.points * plateau.weight / self.measure.denominator * self._power(plateau.distance)
 
     def _power(self, distance: int) -> float:
         return math.exp(-float(self.epsilon) / 2 * distance)

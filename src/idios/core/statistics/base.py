@@ -167,6 +167,18 @@ class Reading:
         return ()
 
 
+class Sums(Reading):
+    """The sum of the values."""
+
+    needs_sums = True
+
+
+class SumsOfSquares(Sums):
+    """The sum of the values and that of their squares."""
+
+    needs_squares = True
+
+
 class Statistic(Reading, ABC):
     """A number, or a category, computed from the selected values of one column."""
 

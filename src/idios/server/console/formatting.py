@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any
@@ -75,6 +76,15 @@ def format_value(value: str | None) -> str:
     if len(whole.lstrip("-").replace(",", "")) < 5:
         whole = whole.replace(",", "")
     return whole.replace(",", THIN).replace("-", "−") + (f".{decimals}" if decimals else "")
+
+
+def format_limits(limits: Sequence[str]) -> str:
+    """Format the limits that values were clipped to.
+
+    >>> format_limits(["-1200", "88000"])
+    '[−1200, 88\u202f000]'
+    """
+    return f"[{', '.join(map(format_value, limits))}]"
 
 
 def parse_number(value: str | None) -> float | None:

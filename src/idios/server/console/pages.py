@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from idios.display import CLIPPED_BIAS
 from idios.server.auth import drop_session, read_cookie
 from idios.server.console import formatting
 from idios.server.http_errors import NO_SUCH_PAGE, Problem, Refused
@@ -82,6 +83,7 @@ templates = Environment(
 )
 templates.globals |= {
     "assets": {name: asset.address for name, asset in ASSETS.items()},
+    "clipped_bias": CLIPPED_BIAS,
     "describe_level": formatting.describe_level,
     "describe_neighbours": formatting.describe_neighbours,
 }
@@ -89,6 +91,7 @@ templates.filters |= {
     "amount": formatting.format_amount,
     "quantity": formatting.format_quantity,
     "figure": formatting.format_value,
+    "limits": formatting.format_limits,
     "moment": formatting.format_time,
     "approximate": formatting.format_rough,
 }

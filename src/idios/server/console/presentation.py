@@ -12,10 +12,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from idios.codec import to_json
 from idios.core.exact import text
+from idios.display import CLIPPED_BIAS, describe_clipping
 from idios.model import Answer
 from idios.server.console.charts import Bar, draw_bars
-from idios.server.console.formatting import format_amount, format_time, format_value, parse_number
+from idios.server.console.formatting import format_amount, format_limits, format_time, format_value, parse_number
 
 MOST_CHARTS = 4
 AMOUNTS = ("epsilon", "delta", "min_epsilon")
@@ -39,8 +41,12 @@ class AnswerView:
     answer: Answer
     single: str | None
     margins: dict[str, str]
+    head: list[tuple[str, bool]]
+    """The names of the table's columns, and whether each holds numbers."""
     rows: list[list[tuple[str, str, bool]]]
     charts: list[Chart]
+    clipped: str
+    """What was clipped in a single row, and what clipping means; empty if nothing was."""
 
     @property
     def absent(self) -> bool:
@@ -49,7 +55,10 @@ class AnswerView:
 
 
 def present_answer(answer: Answer) -> AnswerView:
-    """The answer's cells as text (shown, exact, whether it is a number), and a chart of each statistic by group."""
+    """The answer's cells as text (shown, exact, whether it is a number), and a chart of each statistic by group.
+
+    The limits that values were clipped to stand in columns of their own, or with a single row in a sentence.
+    """
     groups = [column for column in answer.columns if column not in answer.margins]
     rows = [
         [
@@ -60,6 +69,17 @@ def present_answer(answer: Answer) -> AnswerView:
         ]
         for row in answer.exact_rows
     ]
+    head = [(column, column in answer.margins) for column in answer.columns]
+    clipped = CLIPPED_BIAS if answer.clipped_columns else ""
+    if clipped and len(rows) == 1:
+        limits = {column: format_limits(to_json(pair)) for column, pair in answer.clipped_rows[0].items()}
+        clipped = f"{describe_clipping(limits, named=len(answer.margins) > 1)} {clipped}"
+    elif clipped:
+        for column in answer.clipped_columns:
+            head.append((f"{column} clipped to", True))
+            for row, limited in zip(rows, answer.clipped_rows, strict=True):
+                pair = to_json(limited.get(column, ()))
+                row.append((format_limits(pair), f"[{', '.join(pair)}]", True) if pair else ("", "", True))
     single = (
         format_value(answer.exact_rows[0][answer.columns[0]]) if len(rows) == 1 and len(answer.columns) == 1 else None
     )
@@ -70,7 +90,7 @@ def present_answer(answer: Answer) -> AnswerView:
             chart = _chart(answer, groups, column)
             if chart is not None:
                 charts.append(chart)
-    return AnswerView(answer, single, margins, rows, charts)
+    return AnswerView(answer, single, margins, head, rows, charts, clipped)
 
 
 def _chart(answer: Answer, groups: list[str], column: str) -> Chart | None:
