@@ -27,8 +27,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import ClassVar
 
 from idios.core.base_measure import BaseMeasure
 from idios.core.distributions import InverseSensitivity
@@ -86,9 +84,7 @@ class ClippingPlan(Reading):
     count_epsilon: Fraction
     noise_epsilon: Fraction
 
-    needs_sums: ClassVar[bool] = False
-
-    @cached_property
+    @property
     def epsilon(self) -> Fraction:
         """What limits and answer cost together."""
         centre = self.centre.epsilon if self.centre else Fraction(0)
