@@ -27,15 +27,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import ClassVar
 
 from idios.core.base_measure import BaseMeasure
 from idios.core.distributions import InverseSensitivity
 from idios.core.distributions.above_threshold import AboveThreshold, Ladder, find_runs
 from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.domain import LIMIT, Domain
-from idios.core.inverse import REFUSAL, find_balls, find_largest_distance, make_measure
+from idios.core.inverse import find_balls, find_largest_distance, make_measure
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import Source
 from idios.core.statistics.averages import Mean, Sum
@@ -49,6 +47,8 @@ RATIO = Fraction(11, 10)
 """β of the radius: clipping needs no fine threshold."""
 ENOUGH_FOR_CENTRE = 200
 """ε·n from which on a centre is worth a quarter of ε."""
+REFUSAL = 10
+"""R of the centre: a refusal costs little here, a centre from nowhere much, and a greater R takes more records."""
 _MEDIAN = Median()
 
 
@@ -84,9 +84,7 @@ class ClippingPlan(Reading):
     count_epsilon: Fraction
     noise_epsilon: Fraction
 
-    needs_sums: ClassVar[bool] = False
-
-    @cached_property
+    @property
     def epsilon(self) -> Fraction:
         """What limits and answer cost together."""
         centre = self.centre.epsilon if self.centre else Fraction(0)
@@ -111,8 +109,10 @@ class ClippingPlan(Reading):
         return self.find_limits(middle, self.calibrate_radius(summary, middle).draw(source))
 
     def find_middle(self, drawn: int | None) -> int:
-        """m: a drawn median, half steps rounded down, or the public point."""
-        return self.fallback if drawn is None else self.domain.clamp(drawn // _MEDIAN.resolution())
+        """m: a drawn median, half steps rounded down and within the grid, or the public point."""
+        if drawn is None:
+            return self.fallback
+        return self.domain.clamp(min(max(drawn // _MEDIAN.resolution(), -LIMIT), LIMIT))
 
     def calibrate_radius(self, summary: Summary, middle: int) -> AboveThreshold:
         """The search for C from the values at both ends."""

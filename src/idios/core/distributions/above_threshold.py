@@ -6,9 +6,8 @@ records: the number of values beyond t_i, less the number allowed. With one-side
 
     G_0 ~ geometric(e₁/b),   G_1, G_2, … ~ geometric(e₂/b),   Pr(g) ∝ e^(−rate·g), g ≥ 0,
 
-the answer is the first t_i with G_i ≥ d_i + G_0, or the last one. (Dwork, Naor, Reingold, Rothblum, Vadhan 2009; with
-one-sided noise Ding, Wang, Xiao, Zhang, Kifer 2018 and later. Noise that cannot be negative suffices, as only its
-differences count.)
+the answer is the first t_i with G_i ≥ d_i + G_0, or the last one (Dwork, Naor, Reingold, Rothblum, Vadhan 2009; for
+quantiles without bounds Durfee 2023). Noise that is never negative suffices, as only its differences count.
 
 Theorem. Let one changed record move all deficits by amounts that lie in one interval of length ≤ 1 record that
 contains 0. Then the answer is (e₁+e₂)-differentially private.
