@@ -238,6 +238,7 @@ def choose(
     fitted = protection.level is not Level.DIFFERENTIAL
     missing = statistic.missing_bound(domain, protection.group if fitted else 1)
     if missing and (clipping := plan_clipping(statistic, domain, neighbours, whole, differential, public_size)):
+        _refuse_too_few(statistic, public_size, clipping.least_size)
         return Choice(Method.CLIPPED, 0, differential, reading=clipping)
     if fitted:
         if missing:
@@ -330,12 +331,17 @@ def _choose_rank(
     if rank is None:
         missing = statistic.missing_bound(domain, least_order(epsilon)) or "bounds"
         raise Unanswerable(_explain_missing(statistic, missing, least_order(epsilon) - 1))
-    if size is not None and size < rank.least_size:
-        raise Unanswerable(
-            f"{statistic.name} cannot be found among {size:,} records with this epsilon: ask about at least "
-            f"{rank.least_size:,} records, or with a greater epsilon"
-        )
+    _refuse_too_few(statistic, size, rank.least_size)
     return Choice(Method.ABOVE_THRESHOLD, 0, epsilon, reading=rank)
+
+
+def _refuse_too_few(statistic: Statistic, size: int | None, least: int) -> None:
+    """Refuse what would be far off nearly always, where the number of records is public."""
+    if size is not None and size < least:
+        raise Unanswerable(
+            f"{statistic.name} of {size:,} records would be far off with this epsilon: ask about at least {least:,} "
+            "records, or with a greater epsilon"
+        )
 
 
 def _explain_missing(statistic: Statistic, missing: str, distance: int) -> str:
