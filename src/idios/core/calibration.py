@@ -45,7 +45,7 @@ from idios.core.inverse import (
 )
 from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.outer_ranks import RankPlan, least_order, plan_rank
+from idios.core.outer_ranks import CentredSearch, RankPlan, least_order, plan_rank
 from idios.core.sampling import Source, weighted_index
 from idios.core.statistics.averages import Mean
 from idios.core.statistics.base import FINENESS, Reading, Statistic, Sums, SumsOfSquares
@@ -208,7 +208,16 @@ class ExponentialMechanism:
         return weights[point - self.first] / math.fsum(weights)
 
 
-Mechanism = Added | InverseSensitivity | AboveThreshold | NoisyQuotient | NoisyVariance | ExponentialMechanism | Silent
+Mechanism = (
+    Added
+    | InverseSensitivity
+    | AboveThreshold
+    | CentredSearch
+    | NoisyQuotient
+    | NoisyVariance
+    | ExponentialMechanism
+    | Silent
+)
 
 
 def choose(
