@@ -1,7 +1,8 @@
 """From a level of protection, an envelope and ε to what is drawn.
 
-Which mechanism answers is decided by public facts alone (``choose``): the level, the declared bounds and δ,
-the statistic. What the data decides, the scale and the shape of the noise, is for the controller.
+Which mechanism answers is decided by public facts alone (``choose``): the level, the declared bounds, the statistic,
+the number of records where it is public. What the data decides, the scale and the shape of the noise, is for the
+controller.
 
 individual     discrete Laplace of scale max(LS, floor)/ε                     ε-iDP
 group          discrete Laplace of scale max_i max(A_i, floor)/(m_i·ε)        (m_1·ε, …, m_g·ε)-gDP
