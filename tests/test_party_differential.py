@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from idios.backends.base import Limits, Snapshot, open_source
-from idios.core import calibration
+from idios.core import calibration, clipping
 from idios.core.calibration import Mechanism
 from idios.core.clipping import ClippingPlan
 from idios.core.distributions import InverseSensitivity
@@ -237,6 +237,15 @@ def test_the_loss_of_an_answer_is_at_most_epsilon(sql: str, notion: str) -> None
     assert 0.45 < worst <= 1 + ROUNDING
     if notion == "add-remove" and sql in ATTAINED:
         assert worst > 0.999
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sql", ["SELECT SUM(x) FROM t", "SELECT AVG(x) FROM t"])
+def test_a_centre_of_a_whole_table_is_within_epsilon(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of public size have one from some hundred records on."""
+    monkeypatch.setattr(clipping, "ENOUGH_FOR_CENTRE", 0)
+    assert make_plan(sql, "replace", 2).aggregates[0].choice.clipping.centre
+    assert 0.45 < worst_loss(sql, "replace", 2) <= 1 + ROUNDING
 
 
 def lose_between_cells(change: Callable[[Plan], Plan] = lambda plan: plan) -> float:
