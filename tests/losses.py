@@ -15,10 +15,12 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from idios.core.calibration import Added, ExponentialMechanism, Mechanism, Silent
+from idios.core.centre import place_centre
 from idios.core.distributions import AboveThreshold, InverseSensitivity
 from idios.core.distributions.above_threshold import Reals
 from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.exact import exp_minus
+from idios.core.outer_ranks import CentredSearch
 
 BITS = 400
 ROUNDING = 1e-9
@@ -32,8 +34,9 @@ def find_loss(one: Mechanism, two: Mechanism) -> float:
     if isinstance(one, InverseSensitivity) and isinstance(two, InverseSensitivity):
         return _compare_laws(law(one), law(two))
     if isinstance(one, AboveThreshold) and isinstance(two, AboveThreshold):
-        places = list_places(one, two)
-        return float((stopping_logarithms(one, places) - stopping_logarithms(two, places)).max())
+        return _compare_searches(one, two)
+    if isinstance(one, CentredSearch) and isinstance(two, CentredSearch):
+        return _compare_centred(one, two)
     if isinstance(one, ExponentialMechanism) and isinstance(two, ExponentialMechanism):
         points = range(one.first, one.first + len(one.behind))
         return max(math.log(one.pmf(point) / two.pmf(point)) for point in points)
@@ -142,6 +145,24 @@ def _find_exponent(law: Law, point: int | None) -> int:
 
 
 # -------------------------------------------------------------------------------------------- AboveThreshold
+
+
+@cache
+def _compare_searches(one: AboveThreshold, two: AboveThreshold) -> float:
+    places = list_places(one, two)
+    return float((stopping_logarithms(one, places) - stopping_logarithms(two, places)).max())
+
+
+def _compare_centred(one: CentredSearch, two: CentredSearch) -> float:
+    """The greatest sum over the centre and the search from there, as if the centre were told too."""
+    assert one.plan.centre is not None
+    here, there = (one.plan.centre.calibrate(search.summary) for search in (one, two))
+    worst = -math.inf
+    for drawn in {None, *(first for first, *_ in law(here).runs)}:
+        centre = one.plan.fallback if drawn is None else place_centre(drawn)
+        searches = (one.plan.search(one.summary, centre), one.plan.search(two.summary, centre))
+        worst = max(worst, find_loss_at(here, there, drawn) + _compare_searches(*searches))
+    return worst
 
 
 def list_places(*mechanisms: AboveThreshold) -> list[int]:

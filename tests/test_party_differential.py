@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from idios.backends.base import Limits, Snapshot, open_source
-from idios.core import calibration, clipping
+from idios.core import calibration, centre
 from idios.core.calibration import Mechanism
 from idios.core.clipping import ClippingPlan
 from idios.core.distributions import InverseSensitivity
@@ -169,13 +169,10 @@ def lose(one: Drawing, two: Drawing) -> float:
     return sum(
         _lose_clipped(one, two, cell, i, aggregate.choice.clipping)
         if aggregate.choice.clipping
-        else lose_drawn(*(next(iter(drawing.mechanisms.values()))[cell][i] for drawing in (one, two)))
+        else find_loss(*(next(iter(drawing.mechanisms.values()))[cell][i] for drawing in (one, two)))
         for cell in range(len(one.summaries))
         for i, aggregate in enumerate(one.plan.aggregates)
     )
-
-
-lose_drawn = cache(find_loss)
 
 
 def _lose_clipped(one: Drawing, two: Drawing, cell: int, i: int, clipping: ClippingPlan) -> float:
@@ -183,14 +180,14 @@ def _lose_clipped(one: Drawing, two: Drawing, cell: int, i: int, clipping: Clipp
     worst = -math.inf
     summaries = one.summaries[cell][i], two.summaries[cell][i]
     for drawn in DRAWN_CENTRES if clipping.centre else (None,):
-        centre = 0.0
+        loss = 0.0
         if clipping.centre:
-            centre = find_loss_at(*(_calibrate_centre(clipping, summary) for summary in summaries), drawn)
+            loss = find_loss_at(*(_calibrate_centre(clipping, summary) for summary in summaries), drawn)
         middle = clipping.find_middle(drawn)
         here, there = (_find_radii(clipping, summary, middle) for summary in summaries)
         for place, radius in zip(DRAWN_RADII, here - there, strict=True):
             noisy = [list_noisy(drawing.mechanisms[drawn, place][cell][i]) for drawing in (one, two)]
-            worst = max(worst, centre + float(radius) + float(compare_noise(*noisy)))
+            worst = max(worst, loss + float(radius) + float(compare_noise(*noisy)))
     return worst
 
 
@@ -243,7 +240,7 @@ def test_the_loss_of_an_answer_is_at_most_epsilon(sql: str, notion: str) -> None
 @pytest.mark.parametrize("sql", ["SELECT SUM(x) FROM t", "SELECT AVG(x) FROM t"])
 def test_a_centre_of_a_whole_table_is_within_epsilon(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of public size have one from some hundred records on."""
-    monkeypatch.setattr(clipping, "ENOUGH_FOR_CENTRE", 0)
+    monkeypatch.setattr(centre, "ENOUGH", 0)
     assert make_plan(sql, "replace", 2).aggregates[0].choice.clipping.centre
     assert 0.45 < worst_loss(sql, "replace", 2) <= 1 + ROUNDING
 
