@@ -12,8 +12,8 @@ has at least the data set's least ε, and the question pays this much for each v
 
 Under replace a record that moves from one cell to another is a removal and an addition, and one that changes within a
 cell is both. So a mechanism that is ε/2-DP under add-remove keeps ε under replace, either way; with several cells all
-that are not fitted to the data are calibrated to add-remove (``Aggregate.neighbours``). Two additions or removals move
-a median as far as one replacement does, so that this halves its error.
+that are not fitted to the data are calibrated to add-remove (``Aggregate.neighbours``), but for those whose envelope
+takes long then. Two additions or removals move a median as far as one replacement does, so that this halves its error.
 """
 
 from __future__ import annotations
@@ -163,11 +163,12 @@ def _aggregates(
     protection = dataset.protection
     if cells > 1:
         protection = replace(protection, multiples=part_multiples(protection.multiples))
-    neighbours = Neighbours.ADD_REMOVE if cells > 1 else dataset.neighbours
-    free = [_is_free(target, neighbours) for target in targets]
+    paying = [not _is_free(target, dataset.neighbours) for target in targets]
     aggregates: list[Aggregate] = []
-    for target, share in zip(targets, _divide(total, proportions, [not known for known in free]), strict=True):
+    for target, share in zip(targets, _divide(total, proportions, paying), strict=True):
         epsilon = split_between_parts(share, dataset.neighbours, cells)
+        in_cells = cells > 1 and not target.statistic.tries_splits
+        neighbours = Neighbours.ADD_REMOVE if in_cells else dataset.neighbours
         if epsilon:
             choice = _choice(target, dataset, protection, epsilon, neighbours, cells)
         else:

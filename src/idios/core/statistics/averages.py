@@ -40,6 +40,7 @@ class _Trimming(MonotoneStatistic):
     parameter: ClassVar[Parameter | None] = TRIMMED_SHARE
     fractional: ClassVar[bool] = True
     needs_sums: ClassVar[bool] = True
+    tries_splits: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         p = exact(self.p, "p")
@@ -139,6 +140,7 @@ class Mean(TrimmedMean):
     spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("AVG"),)
     function: ClassVar[str | None] = "mean"
     parameter: ClassVar[Parameter | None] = None
+    tries_splits: ClassVar[bool] = False  # its answers need no envelope
     advice: ClassVar[Mapping[str, str]] = {"MEAN": "AVG(column) is offered"}
 
     @classmethod

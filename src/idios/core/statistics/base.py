@@ -214,6 +214,8 @@ class Statistic(Reading, ABC):
     """Whether the local sensitivity is never much below the global one, which is then always used."""
     nested: ClassVar[bool] = True
     """Whether computed envelopes of neighbours are nested, as differential privacy needs."""
+    tries_splits: ClassVar[bool] = False
+    """Whether under add-remove all splits into additions and removals are tried, which takes long far out."""
     equivariant: ClassVar[bool] = True
     """Whether it moves along when all values move, so that it lies where the values lie."""
 
