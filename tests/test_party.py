@@ -198,8 +198,7 @@ def test_refusals_come_before_the_charge_and_the_data(party: TrustedParty, monke
         monkeypatch.setattr(dataset.backend, "open_snapshot", _never)
     for sql, epsilon, error in [
         ("SELECT MAX(income) FROM people", 1, Unanswerable),
-        ("SELECT SUM(income) FROM people", 1, Unanswerable),
-        ("SELECT AVG(income) FROM people", 1, Unanswerable),
+        ("SELECT MIN(income) FROM people", 1, Unanswerable),
         ("SELECT MEDIAN(wealth) FROM people", 1, QuestionRefused),
         ("SELECT MEDIAN(income) FROM animals", 1, IdiosError),
         ("DROP TABLE people", 1, QuestionRefused),
@@ -212,8 +211,6 @@ def test_refusals_come_before_the_charge_and_the_data(party: TrustedParty, monke
     assert party.ledger.balance("people").epsilon.spent == 0
     with pytest.raises(Unanswerable, match="KTH_LARGEST"):
         party.query("SELECT MAX(income) FROM people", 1)
-    with pytest.raises(Unanswerable, match="TRIMMED_MEAN"):
-        party.query("SELECT AVG(income) FROM people", 1)
 
 
 def test_the_budget_ends(party: TrustedParty) -> None:

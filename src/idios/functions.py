@@ -78,7 +78,7 @@ def _answer(
     nullable: bool | None = None,
 ) -> Plain:
     """Read, choose, summarise, calibrate, draw: the way of every numeric answer."""
-    statistic = find_statistic(function).make(*argument)
+    statistic = find_statistic(function).make(*argument).normalise()
     spent = positive(epsilon, "epsilon")
     notion = Neighbours.named(neighbours)
     declared = Protection.declare(protection, group=group, floor=floor)

@@ -30,7 +30,7 @@ from idios.core.exact import exp_minus
 from idios.core.multiples import linear_multiples
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import SeededSource
-from idios.core.statistics import STATISTICS, Count, Maximum, Mean, Median, Mode, Quantile, Statistic, Sum
+from idios.core.statistics import STATISTICS, Count, KthLargest, Maximum, Mean, Median, Mode, Quantile, Statistic, Sum
 from idios.errors import Unanswerable
 from tests.oracle import Space, Table, small_tables
 from tests.summaries import summarise
@@ -399,7 +399,10 @@ def test_the_choice_of_mechanism_is_public() -> None:
     to_the_letter = Protection(floor=Fraction(0))
     assert choose(Sum(), bounded, replace_, True, to_the_letter, one).method is Method.LOCAL
     assert choose(Mean(), bounded, replace_, True, differential, one).method is Method.GLOBAL
-    assert choose(Mean(), bounded, replace_, False, differential, one).method is Method.INVERSE
+    assert choose(Mean(), bounded, replace_, False, differential, one).method is Method.MOMENTS
+    assert choose(Mean(), unbounded, replace_, False, differential, one).method is Method.CLIPPED
+    assert choose(Sum(), unbounded, replace_, True, Protection(), one).method is Method.CLIPPED
+    assert choose(KthLargest(10), unbounded, replace_, False, differential, one).method is Method.ABOVE_THRESHOLD
     choice = choose(Median(), unbounded, replace_, False, differential, one)
     assert choice.method is Method.INVERSE
     assert 100 < choice.distance < 200

@@ -23,8 +23,9 @@ def test_the_declared_schema_and_what_can_be_asked(office: Office) -> None:
     assert columns["region"]["values"] == ["north", "south"]
     offers = {offer["name"]: offer for offer in columns["income"]["functions"]}
     assert offers["MEDIAN"] == {"name": "MEDIAN", "call": "MEDIAN(income)", "answerable": True, "why": None}
-    assert not offers["SUM"]["answerable"]
-    assert "bounds" in offers["SUM"]["why"]
+    assert offers["SUM"]["answerable"]
+    assert not offers["MAX"]["answerable"]
+    assert "bound" in offers["MAX"]["why"]
     assert {name["name"] for name in office.call("GET", "/v1/datasets", "grace").json()["datasets"]} == {
         "people",
         "patients",

@@ -19,7 +19,7 @@ SHAPE = {"code", "message", "where", "fix", "request"}
         ("POST", "/v1/query", "ada", {"sql": MEDIAN, "epsilon": "much"}, 422, "invalid_request"),
         ("POST", "/v1/query", "ada", {"sql": MEDIAN, "epsilon": "0.5", "wiat": 3}, 422, "invalid_request"),
         ("POST", "/v1/query", "ada", {"sql": MEDIAN}, 422, "invalid_request"),
-        ("POST", "/v1/query", "ada", {"sql": "SELECT SUM(income) FROM people", "epsilon": "1"}, 422, "unanswerable"),
+        ("POST", "/v1/query", "ada", {"sql": "SELECT MAX(income) FROM people", "epsilon": "1"}, 422, "unanswerable"),
         ("POST", "/v1/query", "ada", {"sql": MEDIAN, "epsilon": "5"}, 409, "budget_exceeded"),
         ("POST", "/v1/query", None, {"sql": MEDIAN, "epsilon": "1"}, 401, "not_authenticated"),
         ("GET", "/v1/ledger", "ada", None, 403, "not_permitted"),

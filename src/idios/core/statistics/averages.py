@@ -8,7 +8,7 @@ size by at most one, so the averaged run of ranks never moves up).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
@@ -25,7 +25,6 @@ from idios.core.statistics.base import (
     TRIMMED_SHARE,
     MonotoneStatistic,
     Parameter,
-    Parameters,
     Spelling,
     Statistic,
 )
@@ -142,10 +141,6 @@ class Mean(TrimmedMean):
     parameter: ClassVar[Parameter | None] = None
     advice: ClassVar[Mapping[str, str]] = {"MEAN": "AVG(column) is offered"}
 
-    def alternatives(self, parameters: Parameters) -> Iterator[Statistic]:
-        """The averages that need no bounds."""
-        return _robust_averages(parameters)
-
     @classmethod
     def examples(cls) -> Sequence[Self]:
         """The mean."""
@@ -179,12 +174,6 @@ class WinsorizedMean(_Trimming):
         return plus(kept, ends), size
 
 
-def _robust_averages(parameters: Parameters) -> Iterator[Statistic]:
-    for share in parameters.trims:
-        yield TrimmedMean(share)
-        yield WinsorizedMean(share)
-
-
 @dataclass(frozen=True)
 class Sum(Statistic):
     """Σx; the sum of nothing is 0.
@@ -204,10 +193,6 @@ class Sum(Statistic):
     def define(self, values: Sequence[int]) -> Fraction | int | None:
         """Their sum."""
         return sum(values)
-
-    def alternatives(self, parameters: Parameters) -> Iterator[Statistic]:
-        """The averages that need no bounds."""
-        return _robust_averages(parameters)
 
     @property
     def least_size(self) -> int:

@@ -167,12 +167,14 @@ class Reading:
         return ()
 
 
+@dataclass(frozen=True)
 class Sums(Reading):
     """The sum of the values."""
 
     needs_sums = True
 
 
+@dataclass(frozen=True)
 class SumsOfSquares(Sums):
     """The sum of the values and that of their squares."""
 

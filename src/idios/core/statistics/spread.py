@@ -29,7 +29,7 @@ from typing import ClassVar
 from idios.core.domain import Domain
 from idios.core.exact import INFINITY, Extended, minus
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics.base import FINENESS, Parameters, Spelling, Statistic
+from idios.core.statistics.base import FINENESS, Spelling, Statistic
 from idios.core.statistics.order import DiscreteQuantile
 from idios.core.summary import Summary
 
@@ -116,14 +116,6 @@ class Variance(Statistic):
     def exact_reach(self, neighbours: Neighbours) -> float:
         """One change."""
         return 1
-
-    def alternatives(self, parameters: Parameters) -> Iterator[Statistic]:
-        """The spread that needs no bounds."""
-        yield InterquartileRange()
-
-    def advise(self, distance: int) -> str:
-        """The spread that needs no bounds."""
-        return "iqr"
 
     def limits(self, summary: Summary, distance: int) -> tuple[Extended, Extended]:
         """Exact at one change, the safe bound of the module's text beyond."""
