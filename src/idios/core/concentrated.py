@@ -232,11 +232,12 @@ def find_largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     def find_rho_lost(log_order: float) -> float:
         return (_offset_float(log_order, log_delta) - size) / (1 + math.exp(log_order))
 
-    guess = (size / (math.sqrt(size - log_delta) + math.sqrt(-log_delta))) ** 2  # of ρ + 2·√(ρ·ln 1/δ) = ε
-    order = _minimise(find_rho_lost, math.log(-log_delta / guess) / 2)
-    rho = -_round_up((_bound_offset(order, delta) - epsilon) / order)
+    root = size / (math.sqrt(size - log_delta) + math.sqrt(-log_delta))  # of ρ in ρ + 2·√(ρ·ln 1/δ) = ε
+    order = _minimise(find_rho_lost, math.log(-log_delta) / 2 - math.log(root))
+    rho, less = -_round_up((_bound_offset(order, delta) - epsilon) / order), Fraction(1, 10**_DIGITS)
     while rho > 0 and convert_to_epsilon(rho, delta) > epsilon:
-        rho = -_round_up(-rho * (1 - Fraction(1, 10 ** (_DIGITS - 1))))
+        less *= 2
+        rho = -_round_up(-rho * (1 - less))
     return max(rho, Fraction(0))
 
 
@@ -255,16 +256,17 @@ def _bound_offset(order: Fraction, delta: Fraction) -> Fraction:
 
 def _offset_float(log_order: float, log_delta: float) -> float:
     """c(α) from ln(α − 1)."""
-    log_whole = math.log1p(math.exp(log_order))
-    return (-log_delta - log_whole) / math.exp(log_order) + log_order - log_whole
+    above = math.exp(log_order)
+    return (-log_delta - math.log1p(above)) / above - math.log1p(1 / above)
 
 
 def _minimise(function: Callable[[float], float], start: float) -> Fraction:
     """An α for which a function of ln(α − 1) is about least: the best of a net, then by thirds."""
-    net = [start + step / 8 for step in range(-80, 81)]
-    best = min(net, key=function)
-    low, high = best - 1 / 8, best + 1 / 8
-    for _ in range(40):
+    first, last = min(start, 0) - 10, max(start, 0) + 10
+    step = (last - first) / 160
+    best = min((first + step * i for i in range(161)), key=function)
+    low, high = best - step, best + step
+    for _ in range(60):
         third = (high - low) / 3
         if function(low + third) <= function(high - third):
             high -= third
