@@ -82,7 +82,7 @@ def lose_inverse(one: InverseSensitivity, two: InverseSensitivity) -> Losses:
     classes = [(refusal, len(one.balls), len(two.balls)), *((w, u + 1, v + 1) for (u, v), w in masses.items())]
     rate = one.epsilon / 2
     total, other = (sum(w * _power(rate * c[place]) for w, *c in classes) for place in (0, 1))
-    shift = math.log(other / total) if other < total << 1000 else math.inf
+    shift = math.log(other / total)
     return [(w * _power(rate * u) / total, shift + float(rate * (v - u))) for w, u, v in classes]
 
 

@@ -147,7 +147,7 @@ def test_the_rho_of_every_method() -> None:
     assert chosen(Count(), ADD_REMOVE, True) == Rho(half, 4 * half)
     assert chosen(Sum(), REPLACE, True, lower=0, upper=9) == Rho(Fraction(0), half)
     assert chosen(Median(), REPLACE, False) == Rho(eighth, eighth)
-    assert chosen(Mode(), REPLACE, False, lower=0, upper=3) == Rho(eighth, eighth)
+    assert chosen(Mode(), REPLACE, False, lower=0, upper=3) == Rho(eighth / 4, eighth)
     assert chosen(Mode(), ADD_REMOVE, True, lower=0, upper=3) == Rho(eighth, 4 * eighth)
     assert chosen(KthLargest(10), REPLACE, False) == Rho(Fraction(9, 32), Fraction(9, 32))  # (½ + 2·½)²/8
     assert chosen(Mean(), REPLACE, False, lower=0, upper=9) == Rho(half / 2, half)

@@ -19,8 +19,8 @@ What follows for each mechanism that is called ε-private elsewhere:
 - *anything ε-private*, discrete Laplace noise: L in [−ε, ε], ρ = ε²/2. Several numbers calibrated together likewise.
 - *inverse sensitivity*: weights π·q^u, R·q^b, q = e^(−ε/2). L is a constant and (ε/2)·(u′ − u), |u′ − u| ≤ 1, refusal
   included: an interval of length ε, ρ = ε²/8 (Cesar, Rogers 2021).
-- *exponential mechanism* of counts: under replace the rate is ε/2 and counts move by −1, 0 or 1; under add-remove it is
-  ε and they move by 0 or 1, all the same way. Both ways the length is ε, ρ = ε²/8.
+- *exponential mechanism* of counts: entering moves one count by 1, a length of one rate, and changing two counts apart,
+  two rates. The rate is ε/2 under replace, so ρ = ε²/32 and ε²/8; under add-remove it is ε: ε²/8, and ε²/2 to change.
 - *AboveThreshold*: a change moves the deficits by s_i, −σ′ ≤ s_i ≤ σ, σ and σ′ ≥ 0, σ + σ′ ≤ 1. By the proof there, and
   with the tables exchanged, −(e₁+e₂)·σ′ − e₂·s_i ≤ L_i ≤ (e₁+e₂)·σ − e₂·s_i. So all L_i lie between
   −(e₁+e₂)·σ′ − e₂·σ and (e₁+e₂)·σ + e₂·σ′: a length of (e₁+2e₂)·(σ+σ′), ρ = (e₁+2e₂)²/8.
@@ -163,8 +163,11 @@ def _list_rounds(choice: Choice, statistic: Statistic, neighbours: Neighbours, f
             return []
         case Method.GLOBAL:
             return [alike(pure_rho(choice.epsilon))]
-        case Method.INVERSE | Method.EXPONENTIAL:
+        case Method.INVERSE:
             return [alike(range_rho(choice.epsilon))]
+        case Method.EXPONENTIAL:
+            rate = statistic.rate(choice.epsilon, neighbours)
+            return [Rho(range_rho(rate), range_rho(2 * rate))]
         case Method.MOMENTS:
             return [_add_moments(statistic, choice.epsilon)]
     plan = choice.reading
