@@ -218,7 +218,10 @@ def clipping_rho(rounds: test_clipping.Rounds, notion: str, selection: bool) -> 
     plan, neighbours = rounds.plan, Neighbours(notion)
     choice = choose(rounds.statistic, Domain(), neighbours, not selection, DIFFERENTIAL, Fraction(1))
     choice = replace(choice, reading=plan)
-    return float(find_rho(choice, rounds.statistic, neighbours, not selection).worst(neighbours)) * natural(1) ** 2
+    return (
+        float(find_rho(choice, rounds.statistic, neighbours, not selection).worst(neighbours))
+        * natural(Fraction(1)) ** 2
+    )
 
 
 @pytest.mark.slow
@@ -358,6 +361,17 @@ def test_epsilon_of_above_threshold_taken_for_a_range_is_caught() -> None:
     pairs = [(known[table], known[other]) for table in tables.starts for other in tables.neighbours(table)]
     assert max(find_share([lose(one, two)], (2 * each) ** 2 / 8) for one, two in pairs) > 1.3
     assert max(find_share([lose(one, two)], (3 * each) ** 2 / 8) for one, two in pairs) <= WITHIN
+
+
+@pytest.mark.parametrize(("statistic", "counted"), [(Sum(), 0), (Sum(), Fraction(1, 8)), (Mean(), 0), (Variance(), 0)])
+def test_a_last_round_of_clipping_that_is_not_counted_is_caught(statistic: Statistic, counted: Fraction) -> None:
+    """Left out, or taken for an exponential mechanism."""
+    tables = test_clipping.space("add-remove", False)
+    plan = test_clipping.tiny_plan(2, 1, None, fallback=1)
+    rounds = test_clipping.Rounds(plan, statistic)
+    planted = range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon) + counted * plan.noise_epsilon**2
+    assert share_of_rounds(rounds, tables, float(planted) * natural(Fraction(1)) ** 2) > 1.1
+    assert share_of_rounds(rounds, tables, clipping_rho(rounds, "add-remove", False)) <= WITHIN
 
 
 def test_several_gaussian_numbers_share_their_rho() -> None:
