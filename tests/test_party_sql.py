@@ -273,3 +273,14 @@ def test_what_is_planned_is_answered_whatever_numbers_it_names(protection: str) 
 def test_a_literal_beyond_the_grid_is_refused_before_anything_is_charged(party: TrustedParty, condition: str) -> None:
     with pytest.raises(QuestionRefused, match=r"up to 2\^62 of them|is no number"):
         party.query(f"SELECT MEDIAN(age) FROM people WHERE {condition}", 1)
+
+
+@pytest.mark.parametrize("protection", ["individual", "differential"])
+def test_what_lies_beyond_the_grid_is_answered_where_a_filter_selects_nothing_else(protection: str) -> None:
+    table = pa.table({"x": [1, 2, 2**63 - 1, -(2**63)] * 30})
+    columns = {"x": {"type": "integer"}}
+    with TrustedParty.open(table, name="t", columns=columns, budget=100, protection=protection) as party:
+        for condition, end in ((f"x > {2**62}", 2**62), (f"x < {-(2**62)}", -(2**62))):
+            answer = party.query(f"SELECT COUNT(x), MEDIAN(x), AVG(x) FROM t WHERE {condition}", 30)
+            assert answer.rows[0]["MEDIAN(x)"] in (end, None)
+            assert answer.rows[0]["AVG(x)"] == end

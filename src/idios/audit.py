@@ -12,24 +12,16 @@ from fractions import Fraction
 from typing import Any
 
 from idios.backends.base import Backend
-from idios.core.calibration import (
-    Added,
-    Level,
-    Mechanism,
-    Method,
-    Protection,
-    Silent,
-    expected_error,
-)
+from idios.core.calibration import Added, Level, Mechanism, Method, Protection, Silent, expected_error
 from idios.core.distributions import InverseSensitivity
-from idios.core.domain import Categories
+from idios.core.domain import Categories, Kind
 from idios.core.exact import Extended, Number, text
 from idios.core.multiples import SINGLE, Multiples, describe_multiples, linear_multiples
 from idios.core.sampling import SeededSource
-from idios.core.statistics import Statistic
+from idios.core.statistics import Median, Statistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
-from idios.query.plan import Aggregate, Plan, Question, Split
+from idios.query.plan import Aggregate, Measure, Plan, Question, Split
 from idios.query.planner import make_plan
 from idios.query.schema import Dataset
 from idios.release import calibrate_plan, clip_values
@@ -156,6 +148,28 @@ def inspect_plan(plan: Plan, backend: Backend, strongest: Plan | None = None) ->
             for i, number, group in _walk_cells(plan)
         )
     )
+
+
+def find_worse_columns(dataset: Dataset, backend: Backend) -> tuple[str, ...]:
+    """The columns whose median would be nearer to the truth at the level differential, with an ε of 1 or the least.
+
+    It is one bit of each column that follows from the data: for the controller.
+    """
+    epsilon, worse = max(Fraction(1), dataset.min_epsilon), []
+    if dataset.protection.level is Level.DIFFERENTIAL:
+        return ()
+    strongest = replace(dataset, protection=list_levels(dataset.protection)["differential"])
+    for column in dataset.columns.values():
+        if column.kind is Kind.CATEGORY:
+            continue
+        question = Question(dataset.name, (Measure(column.name, Median(), column.name),))
+        try:
+            plans = [make_plan(question, declared, epsilon) for declared in (dataset, strongest)]
+        except Unanswerable:
+            continue
+        if inspect_plan(plans[0], backend, plans[1]).cells[0].note:
+            worse.append(column.name)
+    return tuple(worse)
 
 
 def _costs_less(one: Expectation, other: Expectation) -> bool:

@@ -18,7 +18,7 @@ import math
 import re
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache
@@ -84,7 +84,14 @@ def _describe(record: Any) -> tuple[_Field, ...]:
     # plain metadata, so that the core can shape a field without this module
     described = ((each, FieldShape(**each.metadata.get("json", {}))) for each in fields(record))
     return tuple(
-        _Field(each.name, shape.key or each.name, hints[each.name], not each.init, shape, each.default)
+        _Field(
+            each.name,
+            shape.key or each.name,
+            hints[each.name],
+            not each.init,
+            shape,
+            each.default if each.default_factory is MISSING else each.default_factory(),
+        )
         for each, shape in described
         if not shape.hidden
     )

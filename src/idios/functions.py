@@ -12,7 +12,7 @@ All of them take, beside their own parameter:
                  its elements, which must be one; an empty one reads as floats
     bounds       (lower, upper) as publicly known, either may be None; values outside read as the nearer bound, and
                  without a bound values end at ±10⁴⁰⁰
-    centre       a public guess of where the values lie, 0 by default; it affects accuracy at "differential" alone
+    centre       a public guess of where the values lie, 0 by default; it affects accuracy and nothing else
     neighbours   "replace" (one record changes; the number of records is public) or "add-remove"
     protection   "individual", "group" (with group) or "differential"
     group        how many records are protected together, with ε, 2ε, …; or the multiples of ε, such as [1, 1.5, 2]; or

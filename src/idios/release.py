@@ -15,12 +15,15 @@ from typing import Any
 
 from idios.backends.base import Backend, CancellationToken, Limits, Snapshot
 from idios.core.calibration import Added, Choice, Mechanism, Method, Protection, calibrate, find_floor
+from idios.core.clipping import ClippingPlan
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
+from idios.core.inverse import describe_null_risk
 from idios.core.joint import calibrate_cells
 from idios.core.joint_loss import Component
 from idios.core.neighbours import Moves
+from idios.core.outer_ranks import RankPlan
 from idios.core.sampling import Source
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
@@ -319,7 +322,24 @@ def make_quote(plan: Plan, standing: Standing) -> Quote:
         stored=standing.stored,
         margins=margins,
         margin_reasons=_margin_reasons(plan, margins),
+        null_risks=_null_risks(plan),
     )
+
+
+def _null_risks(plan: Plan) -> dict[str, str]:
+    """By column, on how few values an answer is to be expected NULL or far off, where they may be so few."""
+    risks = _by_label(plan, [_describe_risk(aggregate, plan.dataset.size) for aggregate in plan.aggregates])
+    return {label: risk for label, risk in risks.items() if risk}
+
+
+def _describe_risk(aggregate: Aggregate, records: int | None) -> str:
+    choice, whole = aggregate.choice, aggregate.whole
+    if choice.method is Method.INVERSE:
+        neighbours, epsilon, refusal = aggregate.neighbours, choice.epsilon, choice.refusal
+        return describe_null_risk(aggregate.statistic, neighbours, records, whole, epsilon, refusal)
+    if (records is None or not whole) and isinstance(choice.reading, RankPlan | ClippingPlan):
+        return f"far off where fewer than about {choice.reading.least_size:,} values are selected"
+    return ""
 
 
 def _key_kind(plan: Plan, group: int | None) -> str:

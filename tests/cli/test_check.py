@@ -19,3 +19,23 @@ def test_check_finds_what_is_not_as_declared(folder: Path) -> None:
     report = run_json("check")["datasets"]["people"]
     assert not report["sound"]
     assert report["rows"] == 500
+
+
+def test_check_tells_where_differential_would_cost_less(folder: Path) -> None:
+    """With a floor of one step, noise fitted to ties is wider than what differential privacy takes."""
+    lines = [f"{37 if i % 2 else 20 + i % 40},{i},{i * i}" for i in range(1, 1201)]
+    (folder / "work.csv").write_text("\n".join(["hours,number,square", *lines]) + "\n")
+    run("init", "work.csv", "--yes", "--no-ask")
+    told = run("check").stdout
+    assert "MEDIAN(hours): differential would be nearer to the truth here, and promises more" in " ".join(told.split())
+    assert run_json("check")["datasets"]["work"]["worse_than_differential"] == ["hours"]
+    inspected = run("inspect", "SELECT MEDIAN(hours) FROM work", "-e", "1").stdout
+    assert "differential would be nearer" in " ".join(inspected.split())
+    path = folder / "idios.toml"
+    path.write_text(
+        path.read_text()
+        .replace('\nprotection = "individual"', '\n# protection = "individual"')
+        .replace('# protection = "differential"', 'protection = "differential"')
+    )
+    assert run_json("check")["datasets"]["work"]["worse_than_differential"] == []
+    assert "nearer to the truth" not in run("check").stdout

@@ -36,6 +36,13 @@ def test_quote_and_inspect_json(folder: Path) -> None:
     assert int(cell["lows"][1]) <= int(cell["value"]) <= int(cell["highs"][1])
 
 
+def test_a_quote_warns_of_null(folder: Path) -> None:
+    asked = ("people.csv", "SELECT MEDIAN(income) FROM people WHERE age > 30", "-e", "1")
+    risk = "NULL is possible where fewer than about 85 values are selected"
+    assert run_json("quote", *asked, "--protection", "differential")["null_risks"] == {"MEDIAN(income)": risk}
+    assert "risk of MEDIAN(income)" in run("quote", *asked).stdout
+
+
 def test_a_split_is_named_by_statistic(folder: Path) -> None:
     run("init", "people.csv", "--yes", "--bounds", "age=0..120")
     asked = ("quote", "SELECT AVG(age), SUM(age) FROM people", "-e", "1", "-s", "AVG(age)=3", "-s", "SUM(age)=1")

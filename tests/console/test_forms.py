@@ -261,6 +261,13 @@ def test_a_quote_tells_the_least_epsilon(own_office: Office) -> None:
     assert "13 cells, for ε = 0.1 or more" in _ask(ada, by_age.replace("patients", "people"), action="quote").text
 
 
+def test_a_quote_warns_of_null(own_office: Office) -> None:
+    ada = sign_in(own_office, own_office.tokens.ada)
+    shown = _ask(ada, "SELECT MEDIAN(income) FROM people WHERE age > 40", action="quote", epsilon="1").text
+    assert "MEDIAN(income): NULL is possible where fewer than about 85 values are selected" in shown
+    assert "NULL is" not in _ask(ada, "SELECT COUNT(*) FROM people WHERE age > 40", action="quote").text
+
+
 def test_weights_divide_what_is_asked(own_office: Office) -> None:
     ada = sign_in(own_office, own_office.tokens.ada)
     split = "n = 1" + "\r\n" * 2500 + " middle=4 "  # a browser counts the end of a line as one

@@ -276,12 +276,12 @@ def test_other_questions_need_no_limits() -> None:
         assert plan_clipping(statistic, domain, Neighbours.REPLACE, True, Fraction(1)) is None
 
 
-def test_epsilon_is_divided_in_thirds_or_quarters() -> None:
+def test_epsilon_is_divided_among_the_rounds() -> None:
     without = planned(Sum(), whole=False)
-    assert without.threshold_epsilon + without.count_epsilon == Fraction(1, 3)
-    assert without.noise_epsilon == Fraction(2, 3)
+    assert without.threshold_epsilon + without.count_epsilon == Fraction(2, 5)
+    assert without.noise_epsilon == Fraction(3, 5)
     assert without.threshold_epsilon == 2 * without.count_epsilon
-    assert (without.target, planned(Sum(), "add-remove").target) == (3, 2)
+    assert (without.target, planned(Sum(), "add-remove").target) == (4, 2)
 
 
 def draw_limits(plan: ClippingPlan, values: list[int], moves: Moves, seed: int) -> tuple[int, int]:

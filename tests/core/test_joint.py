@@ -350,11 +350,12 @@ class TestProposition3:
         world = World(REPLACE, cells=2)
         records = table((cell, (1,)) for cell in (0, 1) for _ in range(9))
         asked = [quantile(QUARTER), MEDIAN, quantile(3 * QUARTER)]
+        natural = [one.statistic.resolution() for one in asked]
         for fitted in calibrated(world, records, asked, [THIRD] * 3, floor=1):
-            assert fitted == [Fraction(2 * 3 * world.fineness)] * 3
+            assert fitted == [Fraction(2 * 3 * step) for step in natural]
         single = World(REPLACE)
         records = table((0, (1,)) for _ in range(9))
-        assert calibrated(single, records, asked, [THIRD] * 3, floor=1) == [[Fraction(3 * single.fineness)] * 3]
+        assert calibrated(single, records, asked, [THIRD] * 3, floor=1) == [[Fraction(3 * step) for step in natural]]
 
     @pytest.mark.parametrize("world", [*SINGLE, *GROUPED], ids=world_name)
     def test_the_floors_together_cost_at_most_epsilon(self, world: World) -> None:
@@ -421,7 +422,7 @@ class TestCells:
         world = World(REPLACE, cells=2, bounded=False)
         records = table((0, (v,)) for v in (0, 1, 2, 3, 3))
         [[scale], empty] = calibrated(world, records, [MEDIAN], [Fraction(1)])
-        assert (scale, empty) == (Fraction(world.fineness), [None])
+        assert (scale, empty) == (Fraction(MEDIAN.statistic.resolution()), [None])
         assert losses(world, records, [MEDIAN], [[scale], empty], 1) == [1]
 
     @pytest.mark.parametrize("world", [World(n, cells=3, bounded=False) for n in (REPLACE, ADD_REMOVE)], ids=world_name)

@@ -110,6 +110,7 @@ def test_a_quote_comes_back_as_it_was(data: st.DataObject, guarantee: Guarantee)
         stored=data.draw(st.booleans()),
         margins=margins,
         margin_reasons={column: "because" for column, margin in margins.items() if margin is None},
+        null_risks={column: "NULL is possible" for column in columns if data.draw(st.booleans())},
     )
     back = Quote.from_dict(json.loads(json.dumps(quote.to_dict())))
     assert back == quote

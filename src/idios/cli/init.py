@@ -18,6 +18,7 @@ import typer
 from rich.prompt import Confirm, Prompt
 from rich.table import Table
 
+from idios.audit import WORSE, find_worse_columns
 from idios.backends.base import CsvFormat, describe_source
 from idios.backends.csv import propose_format
 from idios.cli.output import console, print_json, show_progress, stderr
@@ -116,10 +117,16 @@ def check(
     """Compare the data with its declaration, and the ledger with its signatures; for the controller."""
     with show_progress() as progress, TrustedParty.from_config(config, progress=progress) as party:
         reports = {name: dataset.backend.check() for name, dataset in party.datasets.items()}
+        worse = {name: find_worse_columns(held.dataset, held.backend) for name, held in party.datasets.items()}
         verified = party.ledger.verify()
     if json:
         content = {
-            name: {"rows": report.rows, "sound": report.sound, "columns": [asdict(column) for column in report.columns]}
+            name: {
+                "rows": report.rows,
+                "sound": report.sound,
+                "columns": [asdict(column) for column in report.columns],
+                "worse_than_differential": list(worse[name]),
+            }
             for name, report in reports.items()
         }
         print_json({"datasets": content, "ledger": str(verified)})
@@ -131,6 +138,9 @@ def check(
             for column in report.columns:
                 table.add_row(column.name, f"{column.missing:,}", "; ".join(column.problems()) or "as declared")
             console.print(table)
+            if worse[name]:
+                listed = ", ".join(f"MEDIAN({column})" for column in worse[name])
+                console.print(f"{listed}: {WORSE}; `idios compare` tells by how much", highlight=False, markup=False)
         console.print(f"Ledger: {verified}", highlight=False)
     if not (verified.ok and all(report.sound for report in reports.values())):
         raise typer.Exit(1)

@@ -133,6 +133,7 @@ def print_quote(result: Quote) -> None:
             f"± {format_number(margin)}" if margin is not None else f"not public: {result.margin_reasons[column]}"
         )
         rows.append((f"95 % margin of {column}", margin_text))
+    rows += [(f"risk of {column}", risk) for column, risk in result.null_risks.items()]
     rows.append(("promise", str(result.guarantee)))
     for name, value in rows:
         table.add_row(name, value)
@@ -163,4 +164,6 @@ def print_inspection(result: Inspection) -> None:
         table.add_row("noise", f"{cell.noise['distribution']}{scale_text}, ε = {format_number(cell.noise['epsilon'])}")
         if cell.expected_error is not None:
             table.add_row("expected error", f"{cell.expected_error:.6g}")
+        if cell.note:
+            table.add_row("note", cell.note)
         console.print(table)

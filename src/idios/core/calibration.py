@@ -1,7 +1,8 @@
 """From a level of protection, an envelope and ε to what is drawn.
 
-Which mechanism answers is decided by public facts alone (``choose``): the level, the declared bounds and δ,
-the statistic. What the data decides, the scale and the shape of the noise, is for the controller.
+Which mechanism answers is decided by public facts alone (``choose``): the level, the declared bounds, the statistic,
+the number of records where it is public. What the data decides, the scale and the shape of the noise, is for the
+controller.
 
 individual     discrete Laplace of scale max(LS, floor)/ε                     ε-iDP
 group          discrete Laplace of scale max_i max(A_i, floor)/(m_i·ε)        (m_1·ε, …, m_g·ε)-gDP
@@ -45,7 +46,7 @@ from idios.core.inverse import (
 )
 from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.outer_ranks import RankPlan, least_order, plan_rank
+from idios.core.outer_ranks import CentredSearch, RankPlan, least_order, plan_rank
 from idios.core.sampling import Source, weighted_index
 from idios.core.statistics.averages import Mean
 from idios.core.statistics.base import FINENESS, Reading, Statistic, Sums, SumsOfSquares
@@ -208,7 +209,16 @@ class ExponentialMechanism:
         return weights[point - self.first] / math.fsum(weights)
 
 
-Mechanism = Added | InverseSensitivity | AboveThreshold | NoisyQuotient | NoisyVariance | ExponentialMechanism | Silent
+Mechanism = (
+    Added
+    | InverseSensitivity
+    | AboveThreshold
+    | CentredSearch
+    | NoisyQuotient
+    | NoisyVariance
+    | ExponentialMechanism
+    | Silent
+)
 
 
 def choose(

@@ -28,43 +28,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from idios.core.base_measure import BaseMeasure
-from idios.core.distributions import InverseSensitivity
+from idios.core.centre import Centre, plan_centre
 from idios.core.distributions.above_threshold import AboveThreshold, Ladder, find_runs
 from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.domain import LIMIT, Domain
-from idios.core.inverse import find_balls, find_largest_distance, make_measure
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import Source
 from idios.core.statistics.averages import Mean, Sum
 from idios.core.statistics.base import FINENESS, Reading, Statistic
-from idios.core.statistics.order import Median
 from idios.core.statistics.spread import Variance
 from idios.core.summary import Summary
 from idios.errors import InvalidInput
 
 RATIO = Fraction(11, 10)
 """β of the radius: clipping needs no fine threshold."""
-ENOUGH_FOR_CENTRE = 200
-"""ε·n from which on a centre is worth a quarter of ε."""
-REFUSAL = 10
-"""R of the centre: a refusal costs little here, a centre from nowhere much, and a greater R takes more records."""
-_MEDIAN = Median()
-
-
-@dataclass(frozen=True)
-class Centre:
-    """How a centre is drawn: a median on half steps."""
-
-    epsilon: Fraction
-    measure: BaseMeasure
-    distance: int
-    refusal: int = REFUSAL
-
-    def calibrate(self, summary: Summary) -> InverseSensitivity:
-        """The mechanism from the values around the middle."""
-        balls = find_balls(_MEDIAN, summary, self.distance, FINENESS)
-        return InverseSensitivity(balls, self.epsilon, self.measure, self.refusal)
+RADIUS = Fraction(2, 5)
+"""The radius's share of what a centre leaves: heavy tails would like more of it, light ones less."""
 
 
 @dataclass(frozen=True)
@@ -98,21 +77,18 @@ class ClippingPlan(Reading):
     def ranks(self, moves: Moves, distance: int = 0) -> Iterable[tuple[int, int]]:
         """The run around the median, the M least and the M greatest."""
         if self.centre:
-            yield from _MEDIAN.ranks(moves, self.centre.distance)
+            yield from self.centre.ranks(moves)
         yield 1, self.reach
         yield moves.size - self.reach + 1, moves.size
 
     def draw_limits(self, summary: Summary, source: Source | None = None) -> tuple[int, int]:
         """Draw the centre and the radius: the least and the greatest grid point to clip to."""
-        drawn = self.centre.calibrate(summary).draw(source) if self.centre else None
-        middle = self.find_middle(drawn)
+        middle = self.find_middle(self.centre.draw(summary, source) if self.centre else None)
         return self.find_limits(middle, self.calibrate_radius(summary, middle).draw(source))
 
     def find_middle(self, drawn: int | None) -> int:
-        """m: a drawn median, half steps rounded down and within the grid, or the public point."""
-        if drawn is None:
-            return self.fallback
-        return self.domain.clamp(min(max(drawn // _MEDIAN.resolution(), -LIMIT), LIMIT))
+        """m: the drawn centre, or the public point where there is none."""
+        return self.fallback if drawn is None else self.domain.clamp(drawn)
 
     def calibrate_radius(self, summary: Summary, middle: int) -> AboveThreshold:
         """The search for C from the values at both ends."""
@@ -145,18 +121,15 @@ def plan_clipping(
 
     >>> plan = plan_clipping(Mean(), Domain(), Neighbours.REPLACE, True, Fraction(1), size=1000)
     >>> plan.centre.epsilon, plan.threshold_epsilon, plan.count_epsilon, plan.noise_epsilon
-    (Fraction(1, 4), Fraction(1, 6), Fraction(1, 12), Fraction(1, 2))
+    (Fraction(3, 20), Fraction(17, 75), Fraction(17, 150), Fraction(51, 100))
     """
     if domain.bounded or not isinstance(statistic, Mean | Sum | Variance):
         return None
     adds_up = isinstance(statistic, Sum)
     served = not adds_up or (whole and size is not None and domain.low < 0 < domain.high)
-    centre, rest = None, epsilon
-    if served and (size is None or epsilon * size >= ENOUGH_FOR_CENTRE):
-        measure = make_measure(_MEDIAN, domain, FINENESS)
-        centre = Centre(epsilon / 4, measure, find_largest_distance(measure, epsilon / 4, REFUSAL))
-        rest = epsilon * Fraction(3, 4)
-    radius, noise = rest / 3, rest * 2 / 3
+    centre = plan_centre(domain, epsilon, size) if served else None
+    rest = epsilon - (centre.epsilon if centre else 0)
+    radius, noise = rest * RADIUS, rest * (1 - RADIUS)
     ladder = Ladder(0, LIMIT, 0, RATIO)
     count = radius / 3
     target = math.ceil((2 if neighbours is Neighbours.REPLACE else 1) / noise)

@@ -101,20 +101,49 @@ def refuse_hopeless(statistic: Statistic, size: int, epsilon: Fraction, refusal:
     )
 
 
-def find_needed_size(statistic: Statistic, epsilon: Fraction, refusal: int) -> int:
+def describe_null_risk(
+    statistic: Statistic, neighbours: Neighbours, size: int | None, whole: bool, epsilon: Fraction, refusal: int
+) -> str:
+    """Where NULL is to be expected, in a few words; nothing where an answer is nearly certain.
+
+    ``size`` is the number of records where it is public, and ``whole`` says that all of them have a value that counts.
+    All answers together weigh at most 1: while R·q^b ≥ 1, NULL is as likely as an answer at least, whatever the data.
+
+    >>> from idios.core.statistics.order import Median
+    >>> describe_null_risk(Median(), Neighbours.REPLACE, 500, False, Fraction(1), 1000)
+    'NULL is possible where fewer than about 85 values are selected'
+    >>> describe_null_risk(Median(), Neighbours.REPLACE, 21, True, Fraction(1), 1000)
+    'NULL is likely: an answer is nearly certain from about 85 values on, and there are 21'
+    """
+    needed = find_needed_size(statistic, epsilon, refusal, neighbours)
+    if size is None or (size >= needed and not whole):
+        return f"NULL is possible where fewer than about {needed:,} values are selected"
+    if size >= needed:
+        return ""
+    likely = math.log(refusal) >= epsilon / 2 * count_survived(statistic, size, neighbours)
+    return (
+        f"NULL is {'likely' if likely else 'possible'}: an answer is nearly certain from about {needed:,} values on, "
+        f"and there are {'' if whole else 'at most '}{size:,}"
+    )
+
+
+@lru_cache(maxsize=256)
+def find_needed_size(
+    statistic: Statistic, epsilon: Fraction, refusal: int, neighbours: Neighbours = Neighbours.REPLACE
+) -> int:
     """About how many records must be selected so that an answer is nearly certain."""
     enough = find_enough(epsilon, refusal)
     size = 1
-    while count_survived(statistic, size) < enough:
+    while count_survived(statistic, size, neighbours) < enough:
         size *= 2
-    return bisect_left(range(size), enough, key=lambda n: count_survived(statistic, n))
+    return bisect_left(range(size), enough, key=lambda n: count_survived(statistic, n, neighbours))
 
 
-def count_survived(statistic: Statistic, size: int) -> int:
-    """How many of ``size`` records can be replaced before the statistic without bounds could be anything."""
+def count_survived(statistic: Statistic, size: int, neighbours: Neighbours = Neighbours.REPLACE) -> int:
+    """How many changes ``size`` records survive before the statistic without bounds could be anything."""
 
     def lost(distance: int) -> bool:
-        runs = statistic.ranks(Moves(Neighbours.REPLACE, size), distance)
+        runs = statistic.ranks(Moves(neighbours, size), distance)
         return any(first < 1 or last > size for first, last in runs)
 
     return max(0, bisect_left(range(size + 1), True, key=lost) - 1)

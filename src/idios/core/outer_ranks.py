@@ -11,13 +11,15 @@ An exponential mechanism cannot find an extreme: every larger value is a few cha
 3. Deficits are clamped to ± ``reach`` records, which only the values near the wanted rank can tell apart; with
    reach = (ln N + 30)/e₂ the N thresholds before them stop with a chance of e^(−30) together.
 4. T makes up for thresholds being many. Where c values lie beyond, each stops with e^(−e₂(c − T + G_0)), and in a tail
-   of index 6 (the c-th largest value falls like c^(−1/6)) there are 1/(6·c·ln β) thresholds with c values beyond. With
+   of index 4 (the c-th largest value falls like c^(−1/4)) there are 1/(4·c·ln β) thresholds with c values beyond. With
    G_0 at its median ln 2/e₁, half of all draws pass every threshold with k or more values beyond if
-       Σ_{c≥k} e^(−e₂(c − T + ln 2/e₁))/(6·c·ln β) = ln 2,
-   that is T = ln 2/e₁ + (1/e₂)·ln(6·ln 2·ln β/Σ_{c≥k} e^(−e₂·c)/c). It may be negative. It is a matter of accuracy:
+       Σ_{c≥k} e^(−e₂(c − T + ln 2/e₁))/(4·c·ln β) = ln 2,
+   that is T = ln 2/e₁ + (1/e₂)·ln(4·ln 2·ln β/Σ_{c≥k} e^(−e₂·c)/c). It may be negative. It is a matter of accuracy:
    any public T is as private.
 5. A selection too small (``least_size``), an empty one included, is answered near the first threshold tried: the
    lowest of all for a high rank.
+6. Where an end is open and no centre is declared, the ladder leads away from a drawn one (``centre``), which is a
+   release of its own: values are then counted from there, and the answer is put back.
 """
 
 from __future__ import annotations
@@ -27,9 +29,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from idios.core.centre import Centre, place_centre, plan_centre
 from idios.core.distributions.above_threshold import AboveThreshold, Ladder, find_runs
-from idios.core.domain import Domain
+from idios.core.domain import LIMIT, Domain
 from idios.core.neighbours import Moves
+from idios.core.sampling import Source
 from idios.core.statistics.base import Reading, Statistic
 from idios.core.statistics.order import DiscreteQuantile, KthLargest, KthSmallest, Quantile
 from idios.core.summary import Summary
@@ -37,8 +41,8 @@ from idios.core.summary import Summary
 RATIO = Fraction(10003, 10000)
 """β of the ladder. A finer one costs memory, not accuracy, as T makes up for it; a coarser one shows in large data."""
 
-_TAIL_INDEX = 6
-"""Between incomes (some 2 or 3) and a narrow distribution far from 0 (50 and more); each e of it is 1/e₂ ranks."""
+_TAIL_INDEX = 4
+"""Of distances from the centre: between incomes (some 2) and a normal distribution (some 10); each e is 1/e₂ ranks."""
 _ASSUMED = 30
 """The k, in units of 1/ε, that T is fitted to where the number of values is secret; it enters as a logarithm."""
 
@@ -48,7 +52,8 @@ class RankPlan(Reading):
     """What is public of one search for a rank.
 
     A threshold may have ``share``·s + ``target`` values beyond it, s the size. Only deficits within ± ``reach`` records
-    are told apart. ``unit`` is that of ``AboveThreshold``, negative where the search leads downwards.
+    are told apart. ``unit`` is that of ``AboveThreshold``, negative where the search leads downwards. The ladder leads
+    away from a drawn ``centre``, from ``fallback`` where that is refused.
     """
 
     ladder: Ladder
@@ -58,6 +63,8 @@ class RankPlan(Reading):
     threshold_epsilon: Fraction
     count_epsilon: Fraction
     unit: int = 1
+    centre: Centre | None = None
+    fallback: int = 0
 
     @property
     def parts(self) -> int:
@@ -67,7 +74,7 @@ class RankPlan(Reading):
     @property
     def epsilon(self) -> Fraction:
         """What an answer costs."""
-        return self.threshold_epsilon + self.count_epsilon
+        return self.threshold_epsilon + self.count_epsilon + (self.centre.epsilon if self.centre else 0)
 
     @property
     def least_size(self) -> int:
@@ -76,20 +83,27 @@ class RankPlan(Reading):
         return max(1, math.ceil((self.target + passed) / (1 - self.share)))
 
     def ranks(self, moves: Moves, distance: int = 0) -> Sequence[tuple[int, int]]:
-        """The run of ranks that is read; ends beyond the data are cut off."""
-        first, last = self._places(moves.size)
-        return [(first, last) if self.unit < 0 else (moves.size - last + 1, moves.size - first + 1)]
+        """The runs of ranks that are read; ends beyond the data are cut off."""
+        return [self._find_run(moves.size), *(self.centre.ranks(moves) if self.centre else ())]
+
+    def _find_run(self, size: int) -> tuple[int, int]:
+        first, last = self._places(size)
+        return (first, last) if self.unit < 0 else (size - last + 1, size - first + 1)
 
     def _places(self, size: int) -> tuple[int, int]:
         """The first and the last that matter, counted from the end that is searched for."""
         allowed = self.share * size + self.target
         return max(1, math.floor(allowed - self.reach) + 1), math.ceil(allowed + self.reach)
 
-    def calibrate(self, summary: Summary) -> AboveThreshold:
-        """The mechanism from the values around the rank."""
+    def calibrate(self, summary: Summary) -> AboveThreshold | CentredSearch:
+        """The mechanism from the values around the rank, and around the median if a centre is drawn."""
+        return self.search(summary, 0) if self.centre is None else CentredSearch(self, summary)
+
+    def search(self, summary: Summary, centre: int) -> AboveThreshold:
+        """The search for the rank among the distances from a centre."""
         size, parts = summary.size, self.parts
-        ((first, last),) = self.ranks(summary.moves)
-        values = [int(value) for value in summary.run(max(first, 1), min(last, size))]
+        first, last = self._find_run(size)
+        values = [int(value) - centre for value in summary.run(max(first, 1), min(last, size))]
         if self.unit < 0:
             values = [-value for value in reversed(values)]
         allowed, most = int((self.share * size + self.target) * parts), self.reach * parts
@@ -106,6 +120,30 @@ class RankPlan(Reading):
         )
 
 
+@dataclass(frozen=True)
+class CentredSearch:
+    """A centre, and a rank searched for from there."""
+
+    plan: RankPlan
+    summary: Summary
+
+    def draw(self, source: Source | None = None) -> int:
+        """One exact draw of both."""
+        drawn = self.plan.centre.draw(self.summary, source) if self.plan.centre else None
+        centre = self.plan.fallback if drawn is None else drawn
+        step = abs(self.plan.unit)
+        found = self.plan.search(self.summary, centre).draw(source) + step * centre
+        return min(max(found, -LIMIT * step), LIMIT * step)
+
+    def expected_absolute(self, value: int) -> float:
+        """E|answer − value| with the centre where it is drawn most often, the median."""
+        if self.plan.centre is None or not (balls := self.plan.centre.calibrate(self.summary).balls):
+            centre = self.plan.fallback
+        else:
+            centre = place_centre(balls[0][0])
+        return self.plan.search(self.summary, centre).expected_absolute(value - abs(self.plan.unit) * centre)
+
+
 def plan_rank(
     statistic: Statistic,
     domain: Domain,
@@ -118,9 +156,9 @@ def plan_rank(
 
     ``size`` is the number of values where it is public, ``resolution`` that of the answer's grid.
 
-    >>> plan = plan_rank(KthLargest(10), Domain(lower=0), Fraction(1))
-    >>> plan.target, plan.reach, plan.least_size
-    (Fraction(1, 1), 84, 31)
+    >>> plan = plan_rank(KthLargest(10), Domain(), Fraction(1))
+    >>> plan.centre.epsilon, plan.threshold_epsilon, plan.target, plan.reach
+    (Fraction(1, 4), Fraction(3, 8), Fraction(-4, 1), 114)
     >>> plan_rank(KthLargest(9), Domain(lower=0), Fraction(1)) is None
     True
     """
@@ -135,10 +173,11 @@ def plan_rank(
             order = _find_order(statistic, size or 1, downwards)
     else:
         return None
-    if (domain.lower if downwards else domain.upper) is None and order < least_order(epsilon):
+    if (domain.lower if downwards else domain.upper) is None and order < _find_least(statistic, epsilon):
         return None
-    ladder = Ladder.within(domain, RATIO)
-    threshold, count = _divide(epsilon, order)
+    centre = None if domain.bounded or domain.centre else plan_centre(domain, epsilon, size)
+    ladder = Ladder.within(Domain(domain.step) if centre else domain, RATIO)
+    threshold, count = _divide(epsilon - (centre.epsilon if centre else 0), order)
     allowed = _find_target(order, threshold, count, len(ladder.thresholds))
     if share:
         allowed -= order - 1
@@ -150,12 +189,19 @@ def plan_rank(
         threshold,
         count,
         -resolution if downwards else resolution,
+        centre,
+        domain.clamp(domain.centre) if centre else 0,
     )
 
 
 def least_order(epsilon: Fraction) -> int:
     """The least k whose k-th largest value can be told apart from the noise where no bound is declared."""
     return math.ceil(10 / epsilon)
+
+
+def _find_least(statistic: Statistic, epsilon: Fraction) -> int:
+    """The least k that is answered: of a quantile half as many, as its error is one of share and not of value."""
+    return least_order(epsilon if isinstance(statistic, KthLargest | KthSmallest) else 2 * epsilon)
 
 
 def _find_order(statistic: Quantile | DiscreteQuantile, size: int, downwards: bool) -> int:

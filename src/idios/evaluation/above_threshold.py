@@ -6,8 +6,9 @@ values lie below them; the first whose noisy count reaches q·n, noisy too, is t
 
     #{x < t_i} + G_i ≥ q·n + G_0,    G_0 exponential with rate ε₁, all G_i with rate ε₂
 
-One replaced value moves all counts the same way by 0 or 1, so this is (ε₁ + ε₂)-DP. Taken from there: the ladder with
-β = 1.001, exponential noise, ε₁ = ε₂, and two scans where nothing is known. The first has ℓ = 0, and if it stops at its
+One replaced value moves all counts the same way by 0 or 1, so this is (ε₁ + ε₂)-DP. Taken from there: the ladder,
+exponential noise, and two scans where nothing is known. β = 1.001 and ε₁ = ε₂ are as we understand it, not compared
+with its text. The first has ℓ = 0, and if it stops at its
 first threshold, the quantile is not above 0 and the second looks for it among −x, with 1 − q. Each gets half of ε.
 
 Noise is not drawn for each threshold. Given G_0 = g, a threshold whose count exceeds the target by s stops the scan
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from idios.evaluation.smooth import Floats
 
 RATIO = 1.001
-"""β for quantiles, as in the paper."""
+"""β for quantiles."""
 LIMIT = 2.0**62
 """Where every ladder ends: the last threshold is the answer if none stopped the scan."""
 

@@ -138,7 +138,8 @@ class Quote:
     ``split`` is the ε of each released cell by column: what the proportions result in that a question gives as
     ``split=``. ``fitted`` counts the released values whose noise is fitted to the data, and ``least_epsilon`` is the
     ε from which on the question is answered. ``remaining_after`` is what would be left. ``shortage`` says which budget
-    does not suffice, None if all do; the question is then ``affordable``.
+    does not suffice, None if all do; the question is then ``affordable``. ``null_risks`` says by column on how few
+    values an answer is to be expected NULL or far off, where they may be so few.
     """
 
     dataset: str
@@ -157,6 +158,7 @@ class Quote:
     stored: bool
     margins: Mapping[str, Fraction | None] = json_field(key="margin")
     margin_reasons: Mapping[str, str] = json_field(key="margin_reason")
+    null_risks: Mapping[str, str] = json_field(optional=True, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "affordable", self.shortage is None)
@@ -189,6 +191,7 @@ class Quote:
         for column, margin in self.margins.items():
             known = f"not public: {self.margin_reasons.get(column, '')}" if margin is None else f"± {text(margin)}"
             pairs.append((f"95 % margin of {format_value(column)}", known))
+        pairs += [(f"risk of {format_value(column)}", risk) for column, risk in self.null_risks.items()]
         return [*pairs, ("guarantee", self.guarantee.notation)]
 
     def to_dict(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from functools import partial, reduce
 from operator import or_
 
 from idios.core.calibration import Choice, Level, Method, Protection, choose
-from idios.core.domain import Categories, Domain
+from idios.core.domain import LIMIT, Categories, Domain
 from idios.core.exact import positive, text
 from idios.core.guarantee import Guarantee, compose_parallel, compose_sequential, round_up, split_between_parts
 from idios.core.multiples import part_multiples
@@ -148,7 +148,10 @@ def _target(
     if statistic.selects:
         return Target(measure, statistic, column.name, selection, column.domain, whole)
     points, _ = selection.possible(column.name)
-    narrowed = column.grid.narrowed(points[0][0], points[-1][1])
+    low, high = points[0][0], points[-1][1]
+    # what lies beyond the ends of the grid reads as the ends, also where a filter selects it
+    low, high = low if low is None else min(low, LIMIT), high if high is None else max(high, -LIMIT)
+    narrowed = column.grid.narrowed(low, high)
     if narrowed is None:
         raise AssertionError("a selection that is not empty leaves points of its columns")
     return Target(measure, statistic, column.name, selection, narrowed, whole)

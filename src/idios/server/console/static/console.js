@@ -375,7 +375,8 @@ class Quote {
       row(column, `${quantity(share)}, `, told);
     }
     row("Guarantee", make("code", { textContent: quote.guarantee.notation }));
-    this.shown.replaceChildren(list, aside(quote.guarantee.sentence, "p"));
+    const risks = Object.entries(quote.null_risks ?? {}).map(([column, risk]) => make("p", { textContent: `${column}: ${risk}` }));
+    this.shown.replaceChildren(list, ...risks, aside(quote.guarantee.sentence, "p"));
     this.spend.textContent = free ? "Ask (free)" : `Ask (spends ${quantity(quote.cost)})`;
   }
 }

@@ -1,0 +1,71 @@
+"""What a quote says of answers that may be NULL or far off."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from idios.model import Quote
+from idios.party import TrustedParty
+
+COLUMNS: dict[str, Any] = {
+    "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
+    "income": {"type": "integer", "nullable": False},
+    "region": {"type": "category", "values": ["north", "south"]},
+}
+
+
+def quote(select: str, rest: str = "", *, rows: int = 400, epsilon: str = "1", **options: Any) -> Quote:
+    rng = np.random.default_rng(3)
+    data = {
+        "age": rng.integers(18, 90, rows),
+        "income": rng.lognormal(10, 1, rows).astype(np.int64),
+        "region": rng.choice(["north", "south"], rows),
+    }
+    options = {"protection": "differential"} | options
+    with TrustedParty.open(data, name="people", columns=COLUMNS, budget=10, **options) as party:
+        return party.quote(f"SELECT {select} FROM people {rest}", epsilon)
+
+
+def test_nothing_is_said_where_an_answer_is_nearly_certain() -> None:
+    quoted = quote("MEDIAN(income), AVG(income), COUNT(*), KTH_LARGEST(income, 20)", epsilon="4")
+    assert quoted.null_risks == {}
+    assert "null_risks" not in quoted.to_dict()
+    assert "risk" not in str(quoted)
+    assert quote("MEDIAN(income)", "WHERE age > 40", protection="individual").null_risks == {}
+
+
+@pytest.mark.parametrize(("rows", "word"), [(50, "possible"), (25, "likely")])
+def test_a_public_number_of_records_that_is_too_small(rows: int, word: str) -> None:
+    (risk,) = quote("MEDIAN(income) AS m", rows=rows).null_risks.values()
+    assert risk == f"NULL is {word}: an answer is nearly certain from about 85 values on, and there are {rows}"
+    (risk,) = quote("IQR(income)", "WHERE age > 40", rows=50).null_risks.values()
+    assert "about 169 values on, and there are at most 50" in risk
+
+
+def test_a_secret_number_of_records() -> None:
+    select = "MEDIAN(income) AS m, AVG(income) AS a, MAX(age) AS x, AVG(age) AS b, COUNT(*) AS c"
+    quoted = quote(select, "WHERE age > 40", epsilon="5")
+    assert quoted.null_risks == {
+        "m": "NULL is possible where fewer than about 85 values are selected",
+        "a": "far off where fewer than about 114 values are selected",
+        "x": "far off where fewer than about 25 values are selected",
+    }
+    assert Quote.from_dict(json.loads(json.dumps(quoted.to_dict()))) == quoted
+    for shown in (str(quoted), quoted._repr_html_()):
+        assert "risk of m" in shown
+        assert quoted.null_risks["a"] in shown
+    # each of two cells has half of ε and is calibrated to additions and removals, which medians survive twice as well
+    (by_region,) = quote("region, MEDIAN(income)", "GROUP BY region").null_risks.values()
+    assert "about 87 values" in by_region
+    (added,) = quote("MEDIAN(income)", neighbours="add-remove").null_risks.values()
+    assert "about 42 values" in added
+
+
+def test_sums_of_a_column_without_bounds_at_every_level() -> None:
+    for options in ({"protection": "individual"}, {"protection": "group", "group": 3}):
+        (risk,) = quote("SUM(income)", "WHERE age > 40", **options).null_risks.values()
+        assert risk == "far off where fewer than about 85 values are selected"
