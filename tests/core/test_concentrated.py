@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idios.core.calibration import Choice, Level, Method, Protection, choose
+from idios.core.clipping import ClippingPlan
 from idios.core.concentrated import (
     Rho,
     add_cells,
@@ -25,6 +27,7 @@ from idios.core.concentrated import (
 from idios.core.distributions import DiscreteGaussian
 from idios.core.domain import Domain
 from idios.core.neighbours import Neighbours
+from idios.core.outer_ranks import RankPlan
 from idios.core.statistics import Count, KthLargest, Mean, Median, Mode, Statistic, Sum, Variance
 from idios.errors import InvalidInput
 
@@ -149,7 +152,8 @@ def test_the_rho_of_every_method() -> None:
     assert chosen(Median(), REPLACE, False) == Rho(eighth, eighth)
     assert chosen(Mode(), REPLACE, False, lower=0, upper=3) == Rho(eighth / 4, eighth)
     assert chosen(Mode(), ADD_REMOVE, True, lower=0, upper=3) == Rho(eighth, 4 * eighth)
-    assert chosen(KthLargest(10), REPLACE, False) == Rho(Fraction(9, 32), Fraction(9, 32))  # (½ + 2·½)²/8
+    search = range_rho(Fraction(3, 2))  # e₁ = e₂ = ½
+    assert chosen(KthLargest(10), REPLACE, False, centre=5) == Rho(search, search)
     assert chosen(Mean(), REPLACE, False, lower=0, upper=9) == Rho(half / 2, half)
     assert chosen(Mean(), ADD_REMOVE, True, lower=0, upper=9) == Rho(half / 2, half)
     assert chosen(Variance(), REPLACE, False, lower=0, upper=9) == Rho(Fraction(3, 16), Fraction(1, 6))
@@ -157,20 +161,42 @@ def test_the_rho_of_every_method() -> None:
     assert find_rho(Choice(Method.LOCAL, 1, Fraction(1)), Median(), ADD_REMOVE, True) == Rho(half, None)
 
 
-def test_clipping_adds_up_its_rounds() -> None:
-    centre, radius, noise = Fraction(1, 4), Fraction(1, 6) + 2 * Fraction(1, 12), Fraction(1, 2)
-    limits = (centre**2 + radius**2) / 8
-    assert chosen(Mean(), REPLACE, False) == Rho(limits + noise**2 / 4, limits + noise**2 / 2)
-    assert chosen(Mean(), ADD_REMOVE, True) == Rho(limits + noise**2 / 4, 4 * limits + noise**2 / 2)
-    assert chosen(Variance(), REPLACE, False).entering == limits + noise**2 * 3 / 16
-    radius, noise = Fraction(2, 9) + 2 * Fraction(1, 9), Fraction(2, 3)
-    assert chosen(Sum(), REPLACE, False).changing == radius**2 / 8 + noise**2 / 2
+@pytest.mark.parametrize("neighbours", [REPLACE, ADD_REMOVE])
+def test_rounds_add_up(neighbours: Neighbours) -> None:
+    steps = 4 if neighbours is ADD_REMOVE else 1  # to change under add-remove is to take two
+    for case, size in ((KthLargest(10), None), (Mean(), None), (Variance(), None), (Sum(), None), (Mean(), 1000)):
+        whole = size is not None and neighbours is REPLACE
+        choice = choose(case, Domain(), neighbours, whole, DIFFERENTIAL, Fraction(1), size=size)
+        plan, rho = choice.reading, find_rho(choice, case, neighbours, whole)
+        assert isinstance(plan, RankPlan | ClippingPlan)
+        search = range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon)
+        search += range_rho(plan.centre.epsilon) if plan.centre else 0
+        noise = plan.noise_epsilon**2 if isinstance(plan, ClippingPlan) else Fraction(0)
+        if isinstance(case, Variance):
+            expected = Rho(search + noise * 3 / 16, steps * search + noise / 6)
+        elif isinstance(case, Mean) and not whole:
+            expected = Rho(search + noise / 4, steps * search + noise / 2)
+        else:
+            expected = Rho(search + noise / 2, steps * (search + noise / 2))
+        assert rho == (replace(expected, entering=Fraction(0)) if whole else expected)
+        assert (plan.centre is None) == (case == Sum())
 
 
-def test_clipping_of_a_whole_table_uses_plain_noise() -> None:
-    choice = choose(Mean(), Domain(), REPLACE, True, DIFFERENTIAL, Fraction(1), size=1000)
-    rho = find_rho(choice, Mean(), REPLACE, True)
-    assert rho == Rho(Fraction(0), (Fraction(1, 16) + Fraction(1, 9)) / 8 + Fraction(1, 8))
+def test_a_round_without_its_rho_is_an_error() -> None:
+    class Longer(RankPlan):
+        """One round more."""
+
+        @property
+        def epsilon(self) -> Fraction:
+            return super().epsilon + 1
+
+    choice = choose(KthLargest(10), Domain(), REPLACE, False, DIFFERENTIAL, Fraction(1))
+    assert isinstance(choice.reading, RankPlan)
+    plan = Longer(**{field.name: getattr(choice.reading, field.name) for field in fields(choice.reading)})
+    with pytest.raises(AssertionError, match="every round"):
+        find_rho(replace(choice, reading=plan), KthLargest(10), REPLACE, False)
+    with pytest.raises(AssertionError, match="has a plan"):
+        find_rho(replace(choice, reading=None), KthLargest(10), REPLACE, False)
 
 
 def test_groups() -> None:

@@ -20,10 +20,10 @@ from idios.core.distributions import DiscreteGaussian
 from idios.core.domain import Domain
 from idios.core.multiples import linear_multiples
 from idios.core.neighbours import Neighbours
-from idios.core.statistics import Count, Mean, Median, Mode, Statistic, Sum, Variance
+from idios.core.statistics import Count, Mean, Median, Mode, Statistic, Variance
 from idios.core.statistics.order import DiscreteQuantile, OrderStatistic
-from tests.core import test_clipping, test_outer_ranks
-from tests.core.renyi import ORDERS, TOLERANCE, Losses, diverge, find_share, lose, lose_mechanisms, lose_shift
+from tests.core import test_outer_ranks
+from tests.core.renyi import TOLERANCE, Losses, find_share, lose, lose_mechanisms, lose_shift
 from tests.core.stopping import cut_windows, list_deficits, stopping_law
 from tests.core.test_privacy import CASES, NESTED, NUMBERS, at_distance, laws, moves_of, space
 from tests.oracle import Space, Table, small_tables
@@ -167,78 +167,6 @@ def test_above_threshold(notion: str, selection: bool) -> None:
     assert attained > 0.3
 
 
-def natural(epsilon: Fraction) -> float:
-    """The ε that POWER stands for, in the tests of clipping."""
-    return float(epsilon / test_clipping.UNIT) * -math.log(test_clipping.POWER)
-
-
-def share_of_rounds(rounds: test_clipping.Rounds, tables: Space, rho: float) -> float:
-    """All three rounds: over the outcomes of the first two, of which each decides the noises of the third."""
-    known = {}
-    for table in tables.tables:
-        moves = test_clipping.moves_of(table, tables)
-        known[table] = {
-            (middle, radius): (p * r, rounds.released(table, moves, rounds.plan.find_limits(middle, radius)))
-            for middle, p in rounds.middles(table, moves).items()
-            for radius, r in rounds.radii(table, moves, middle).items()
-            if p * r
-        }
-    worst = 0.0
-    for table in tables.starts:
-        for other in tables.neighbours(table):
-            for one, two in ((known[table], known[other]), (known[other], known[table])):
-                for order in ORDERS:
-                    total = math.fsum(
-                        float(p)
-                        * math.exp((order - 1) * (math.log(p / two[outcome][0]) + noise(here, two[outcome][1], order)))
-                        for outcome, (p, here) in one.items()
-                    )
-                    worst = max(worst, math.log(total) / (order - 1) / (order * rho))
-    return worst
-
-
-def noise(here: list[tuple[int, Fraction]], there: list[tuple[int, Fraction]], order: float) -> float:
-    """The divergence of the last round; its scales are in units of UNIT for a loss of ln(1/POWER)."""
-    total = 0.0
-    for (one, scale), (two, same) in zip(here, there, strict=True):
-        assert scale == same
-        if one != two:
-            total += shift_divergence(abs(one - two), scale, order)
-    return total
-
-
-@cache
-def shift_divergence(distance: int, scale: Fraction, order: float) -> float:
-    rate = Fraction(natural(1 / scale)).limit_denominator(10**12)
-    return diverge(lose_shift(distance, 1 / rate), order)
-
-
-def clipping_rho(rounds: test_clipping.Rounds, notion: str, selection: bool) -> float:
-    """What ``find_rho`` gives, in the ε that POWER stands for."""
-    plan, neighbours = rounds.plan, Neighbours(notion)
-    choice = choose(rounds.statistic, Domain(), neighbours, not selection, DIFFERENTIAL, Fraction(1))
-    choice = replace(choice, reading=plan)
-    return (
-        float(find_rho(choice, rounds.statistic, neighbours, not selection).worst(neighbours))
-        * natural(Fraction(1)) ** 2
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("notion", "selection"), NOTIONS)
-@pytest.mark.parametrize("statistic", [Sum(), Mean(), Variance()], ids=lambda case: case.name)
-def test_clipped(statistic: Statistic, notion: str, selection: bool) -> None:
-    attained = 0.0
-    for case, plan in test_clipping.cases():
-        if case != statistic or plan.domain.lower is not None or plan.reach == 1:
-            continue
-        rounds = test_clipping.Rounds(plan, statistic)
-        share = share_of_rounds(rounds, test_clipping.space(notion, selection), clipping_rho(rounds, notion, selection))
-        assert share <= WITHIN, plan
-        attained = max(attained, share)
-    assert attained > 0.1
-
-
 def test_moments_cost_what_their_moves_cost() -> None:
     """Entering and changing by themselves, on all values within limits; and a twentieth less is too little."""
     for case, least in ((Mean(), 0.95), (Variance(), 0.9)):
@@ -361,17 +289,6 @@ def test_epsilon_of_above_threshold_taken_for_a_range_is_caught() -> None:
     pairs = [(known[table], known[other]) for table in tables.starts for other in tables.neighbours(table)]
     assert max(find_share([lose(one, two)], (2 * each) ** 2 / 8) for one, two in pairs) > 1.3
     assert max(find_share([lose(one, two)], (3 * each) ** 2 / 8) for one, two in pairs) <= WITHIN
-
-
-@pytest.mark.parametrize(("statistic", "counted"), [(Sum(), 0), (Sum(), Fraction(1, 8)), (Mean(), 0), (Variance(), 0)])
-def test_a_last_round_of_clipping_that_is_not_counted_is_caught(statistic: Statistic, counted: Fraction) -> None:
-    """Left out, or taken for an exponential mechanism."""
-    tables = test_clipping.space("add-remove", False)
-    plan = test_clipping.tiny_plan(2, 1, None, fallback=1)
-    rounds = test_clipping.Rounds(plan, statistic)
-    planted = range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon) + counted * plan.noise_epsilon**2
-    assert share_of_rounds(rounds, tables, float(planted) * natural(Fraction(1)) ** 2) > 1.1
-    assert share_of_rounds(rounds, tables, clipping_rho(rounds, "add-remove", False)) <= WITHIN
 
 
 def test_several_gaussian_numbers_share_their_rho() -> None:

@@ -29,7 +29,8 @@ What follows for each mechanism that is called ε-private elsewhere:
   entering ε/4 + ε/4 + ε/2, ρ = 3ε²/16; changing from y to y′ (in units of C; a = |y − y′|, b = |y + y′|, a + b ≤ 2)
   e_S = ε·a/4, e_Z = ε·2ab/4, ρ = ε²·a²(1 + 4b²)/32 ≤ ε²/6. For with b = 2 − a and a = 1 + t, |t| ≤ 1,
   a²(1 + 4b²) = 5 + 2t − 7t² + 4t⁴ ≤ 5 + 2t − 3t² ≤ 16/3. ∎
-- *clipped to drawn limits*: the sum over its rounds, each of which has its ρ whatever the ones before gave.
+- *several rounds* (a drawn centre and a search from there, drawn limits and an answer within): the sum over them, as
+  each has its ρ whatever the ones before gave.
 - *discrete Gaussian*: Δ₂²/2σ², Δ₂ the Euclidean sensitivity of all numbers together.
 """
 
@@ -171,16 +172,21 @@ def _list_rounds(choice: Choice, statistic: Statistic, neighbours: Neighbours, f
         case Method.MOMENTS:
             return [_add_moments(statistic, choice.epsilon)]
     plan = choice.reading
-    if isinstance(plan, RankPlan):
-        return [alike(range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon))]
-    if not isinstance(plan, ClippingPlan):
+    if not isinstance(plan, RankPlan | ClippingPlan):
         raise AssertionError(f"{choice.method} has a plan")
-    sums = isinstance(statistic, Variance) or (isinstance(statistic, Mean) and not fixed)
-    return [
-        *([alike(range_rho(plan.centre.epsilon))] if plan.centre else []),
-        alike(range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon)),
-        _add_moments(statistic, plan.noise_epsilon) if sums else alike(pure_rho(plan.noise_epsilon)),
-    ]
+    rounds = [alike(range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon))]
+    counted = plan.threshold_epsilon + plan.count_epsilon
+    if plan.centre:
+        rounds.append(alike(range_rho(plan.centre.epsilon)))
+        counted += plan.centre.epsilon
+    if isinstance(plan, ClippingPlan):
+        sums = isinstance(statistic, Variance) or (isinstance(statistic, Mean) and not fixed)
+        noise = plan.noise_epsilon
+        rounds.append(_add_moments(statistic, noise) if sums else alike(pure_rho(noise)))
+        counted += noise
+    if counted != plan.epsilon:
+        raise AssertionError("every round of a plan has its ρ: what is not counted would be given away")
+    return rounds
 
 
 def _add_moments(statistic: Statistic, epsilon: Fraction) -> Rho:
