@@ -74,8 +74,10 @@ class OrderStatistic(MonotoneStatistic):
     def envelope(self, summary: Summary, distance: int, fineness: int = FINENESS) -> Envelope:
         """Under replace all distances read one run of ranks around the position, at the same place between two."""
         moves = summary.moves
-        if moves.neighbours is not Neighbours.REPLACE or moves.size < self.least_size:
+        if moves.size < self.least_size:
             return super().envelope(summary, distance, fineness)
+        if moves.neighbours is not Neighbours.REPLACE:
+            return self._envelope_of_additions_or_removals(summary, distance, fineness)
         defined = distance if moves.whole else min(distance, moves.size - self.least_size)
         reach = min(defined, moves.size)
         numerator, parts = self.position(moves.size)
@@ -96,6 +98,33 @@ class OrderStatistic(MonotoneStatistic):
         lows += lows[-1:] * (defined - reach) + [low] * (distance - defined)
         highs += highs[-1:] * (defined - reach) + [high] * (distance - defined)
         return Envelope(int(placed[reach]), tuple(lows), tuple(highs))
+
+    def _envelope_of_additions_or_removals(self, summary: Summary, distance: int, fineness: int) -> Envelope:
+        """Under add-remove all distances read one run of ranks as well: i additions, or i removals, reach furthest."""
+        size, resolution = summary.size, self.resolution(fineness)
+        defined = min(distance, size - self.least_size)
+        ((first, last),) = self.ranks(summary.moves, distance)
+        run = summary.run(first, last)
+        _, parts = self.position(size)
+
+        def place(position: int) -> int | float:
+            rank, rest = divmod(position, parts)
+            below = run[rank - first]
+            if not rest or isinstance(below, float):
+                return below if isinstance(below, float) else below * resolution
+            above = run[rank - first + 1]
+            if isinstance(above, float):
+                return above
+            return (2 * ((parts - rest) * below + rest * above) * resolution + parts) // (2 * parts)
+
+        # how far up the position is after i removals or i additions, in parts of a rank
+        fewer = [self.position(size - i)[0] for i in range(defined + 1)]
+        more = [self.position(size + i)[0] for i in range(defined + 1)]
+        lows = [place(min(m - i * parts, f)) for i, (f, m) in enumerate(zip(fewer, more, strict=True))]
+        highs = [place(max(m, f + i * parts)) for i, (f, m) in enumerate(zip(fewer, more, strict=True))]
+        low, high = (self.place(end, fineness) for end in self.range(summary.domain))
+        undefined = distance - defined
+        return Envelope(int(lows[0]), (*lows, *[low] * undefined), (*highs, *[high] * undefined))
 
     def _reading(self, summary: Summary, size: int, offset: int) -> tuple[int | float, int]:
         """``read`` as numerator and denominator; an infinity over 1."""
