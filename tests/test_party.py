@@ -20,6 +20,7 @@ import pytest
 
 import idios
 from idios.backends.base import Backend, CancellationToken
+from idios.core.clipping import ClippingPlan
 from idios.core.distributions import DiscreteLaplace
 from idios.core.sampling import SeededSource
 from idios.errors import (
@@ -249,6 +250,23 @@ def test_whatever_fails_after_the_charge_is_one_constant_message(
     monkeypatch.setattr(backend, "open_snapshot", right)
     assert party.query("SELECT MEDIAN(income) FROM people", 1).value is not None  # completed without a new charge
     assert party.ledger.balance("people").epsilon.spent == 1
+
+
+def test_a_question_is_stopped_while_it_draws_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It draws them cell by cell, of which there can be many."""
+    cancellation, drawn = CancellationToken(), []
+
+    def draw_limits(*_: object) -> tuple[int, int]:
+        cancellation.cancel()
+        drawn.append(1)
+        return 0, 9
+
+    monkeypatch.setattr(ClippingPlan, "draw_limits", draw_limits)
+    columns = {"x": {"type": "integer"}, "g": {"type": "integer", "bounds": [0, 99]}}
+    with TrustedParty.open({"x": [1, 2], "g": [1, 2]}, columns=columns, budget=9, protection="differential") as party:
+        with pytest.raises(AnswerFailed):
+            party.query("SELECT SUM(x) FROM data GROUP BY BIN(g, 1)", 1, cancellation=cancellation)
+        assert len(drawn) == 1
 
 
 def test_a_stopped_question_stays_charged_and_is_completed_by_the_same(

@@ -53,7 +53,7 @@ def draw_table(
     cells = []
     check = None if cancellation is None else cancellation.check
     with backend.open_snapshot(plan, cancellation) as snapshot:
-        limits, summaries = clip_values(plan, snapshot, source)
+        limits, summaries = clip_values(plan, snapshot, source, check)
     for mechanisms in calibrate_plan(plan, summaries, check):
         if check is not None:
             check()
@@ -76,17 +76,21 @@ def draw_table(
 
 
 def clip_values(
-    plan: Plan, snapshot: Snapshot, source: Source | None = None
+    plan: Plan, snapshot: Snapshot, source: Source | None = None, check: Callable[[], None] | None = None
 ) -> tuple[dict[int, list[Limits]], list[list[Summary]]]:
     """Draw limits where the plan says so, by aggregate and cell, and read what is clipped to them: the second round.
 
-    The other summaries are those of the first round.
+    The other summaries are those of the first round. ``check`` is called for every cell, and may raise to stop.
     """
-    limits = {
-        i: [aggregate.choice.clipping.draw_limits(cell[i], source) for cell in snapshot.summaries]
-        for i, aggregate in enumerate(plan.aggregates)
-        if aggregate.choice.clipping is not None
-    }
+    limits: dict[int, list[Limits]] = {}
+    for i, aggregate in enumerate(plan.aggregates):
+        if (clipping := aggregate.choice.clipping) is None:
+            continue
+        limits[i] = []
+        for cell in snapshot.summaries:
+            if check is not None:
+                check()
+            limits[i].append(clipping.draw_limits(cell[i], source))
     clipped = snapshot.sum_clipped(limits) if limits else {}
     return limits, [
         [clipped[i][number] if i in clipped else summary for i, summary in enumerate(cell)]

@@ -14,7 +14,6 @@ import pytest
 from idios.core.base_measure import BaseMeasure
 from idios.core.clipping import Centre, ClippingPlan, calibrate_clipped, plan_clipping
 from idios.core.distributions.above_threshold import Ladder
-from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.domain import LIMIT, Domain
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import SeededSource
@@ -23,6 +22,7 @@ from idios.core.statistics.spread import StandardDeviation
 from idios.core.summary import Summary
 from idios.errors import InvalidInput
 from tests.core.stopping import cut_windows, list_deficits, stopping_law
+from tests.losses import compare_noise, list_noisy
 from tests.oracle import Space, Table, small_tables
 
 NOTIONS = [("replace", False), ("replace", True), ("add-remove", False)]
@@ -90,30 +90,13 @@ class Rounds:
         clipped = Summary(Domain(Fraction(1), *limits), moves, total=sum(values), squares=squares)
         epsilon = self.plan.noise_epsilon
         mechanism = calibrate_clipped(self.statistic, clipped, epsilon, FINENESS)
-        if isinstance(mechanism, NoisyQuotient):
-            return [
-                (mechanism.deviation, mechanism.sum_noise.scale),
-                (mechanism.size, mechanism.count_noise.scale),
-            ]
-        if isinstance(mechanism, NoisyVariance):
-            return [(n, noise.scale) for n, noise in zip(mechanism.deviations, mechanism.noises, strict=True)]
+        if mechanism is not None:
+            return list_noisy(mechanism)
         sensitivity = self.statistic.global_sensitivity(clipped.domain, moves)
         assert sensitivity is not None
         value = self.statistic.envelope(clipped, 0, FINENESS).value
         scale = Fraction(math.ceil(sensitivity * self.statistic.resolution(FINENESS))) / epsilon
         return [] if value is None else [(value, scale)]
-
-
-def find_loss(here: list[tuple[int, Fraction]], there: list[tuple[int, Fraction]]) -> Fraction | None:
-    """The greatest log ratio of noisy numbers; None if it is infinite."""
-    loss = Fraction(0)
-    for (one, scale), (other, same) in zip(here, there, strict=True):
-        assert scale == same
-        if one != other:
-            if scale == 0:
-                return None
-            loss += abs(one - other) / scale
-    return loss
 
 
 def worst_share(rounds: Rounds, tables: Space) -> float:
@@ -135,9 +118,9 @@ def worst_share(rounds: Rounds, tables: Space) -> float:
                 if outcome not in laws[other]:
                     return math.inf
                 other_p, there = laws[other][outcome]
-                loss = find_loss(here, there)
-                if loss is None:
-                    return math.inf
+                loss = compare_noise(here, there)
+                if isinstance(loss, float):
+                    return loss
                 used = (math.log(p / other_p) / -math.log(POWER) * UNIT + loss) / epsilon
                 worst = max(worst, float(used))
                 if used > 1 - 1e-9:  # decided in fractions: (p/p′)^d ≤ e^((ε − loss)·d)

@@ -76,7 +76,8 @@ def is_outer(statistic: OrderStatistic, epsilon: Fraction, refusal: int, size: i
 
 
 def find_balls(statistic: Statistic, summary: Summary, distance: int, fineness: int) -> tuple[tuple[int, int], ...]:
-    """The points that 0, 1, …, b changed records reach."""
+    """The points that 0, 1, …, b changed records reach. If all of them can change, that is every point there is."""
+    distance = min(distance, summary.size + 1)
     envelope = statistic.envelope(replace(summary, domain=Domain(summary.domain.step)), distance, fineness)
     balls: list[tuple[int, int]] = []
     for low, high in zip(envelope.lows, envelope.highs, strict=True):

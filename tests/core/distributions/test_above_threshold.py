@@ -46,6 +46,17 @@ def test_bounds_are_the_ends_of_the_ladder() -> None:
     assert (beyond.low, beyond.high, beyond.centre) == (-LIMIT, LIMIT, LIMIT)
 
 
+@pytest.mark.parametrize("centre", [-LIMIT, -1, 0, 10**6, LIMIT])
+@pytest.mark.parametrize("ends", [(-LIMIT, LIMIT), (LIMIT - 1, LIMIT), (7, 7), (LIMIT - 1, LIMIT - 1), (-5, 10**9)])
+def test_thresholds_ascend_from_end_to_end_wherever_the_centre_is(ends: tuple[int, int], centre: int) -> None:
+    """In whole numbers of 64 bits: a float would round the ends."""
+    thresholds = Ladder(*ends, centre, Fraction(11, 10)).thresholds
+    assert thresholds.dtype == np.int64
+    assert (int(thresholds[0]), int(thresholds[-1])) == ends
+    assert all(below < above for below, above in pairwise(thresholds.tolist()))
+    assert centre in thresholds or not ends[0] <= centre <= ends[1]
+
+
 @pytest.mark.parametrize("wrong", [(1, 0, 0, FINE), (-2 * LIMIT, 0, 0, FINE), (0, 1, 2 * LIMIT, FINE), (0, 1, 0, 1)])
 def test_an_illegal_ladder_is_refused(wrong: tuple[int, int, int, Fraction]) -> None:
     with pytest.raises(InvalidInput, match="a ladder leads from low up to high"):

@@ -100,8 +100,10 @@ def _list_thresholds(ladder: Ladder) -> Wholes:
     # what is beyond an end is cut off first: it could overflow
     up = offsets[: np.searchsorted(offsets, min(max(ladder.high - ladder.centre, 0), _FARTHEST), side="right")]
     down = offsets[: np.searchsorted(offsets, min(max(ladder.centre - ladder.low, 0), _FARTHEST), side="right")]
-    points = np.concatenate([[ladder.low], ladder.centre - down, ladder.centre + up, [ladder.high]])
-    return np.unique(points[(points >= ladder.low) & (points <= ladder.high)])
+    inner = np.concatenate([ladder.centre - down[:0:-1], ladder.centre + up])  # ascending already: sorting is slow
+    inner = inner[(inner > ladder.low) & (inner < ladder.high)]
+    ends = np.array([ladder.low, ladder.high] if ladder.low < ladder.high else [ladder.low], dtype=np.int64)
+    return np.concatenate([ends[:1], inner, ends[1:]])
 
 
 @lru_cache(maxsize=8)

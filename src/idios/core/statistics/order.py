@@ -54,30 +54,28 @@ class OrderStatistic(MonotoneStatistic):
 
     @abstractmethod
     def position(self, size: int) -> tuple[int, int]:
-        """p(s), counted from 1, as numerator and denominator: fractions are slow, and this is asked for every i."""
+        """p(s), counted from 1, as numerator and denominator, which is that of every size.
+
+        Fractions are slow, and this is asked for every i.
+        """
 
     def read(self, summary: Summary, size: int, offset: int) -> Extended:
         """The value at p(size) + offset, interpolated where the position is fractional."""
-        value, parts = self._reading(summary, size, offset)
-        return value if isinstance(value, float) else Fraction(value, parts)
-
-    def placed_limits(self, summary: Summary, distance: int, fineness: int) -> tuple[int | float, int | float]:
-        """``limits`` on the answer's grid, in whole numbers alone."""
-        resolution = self.resolution(fineness)
-        lows, highs = [], []
-        for dropped, placed in self.extreme_exchanges(summary.moves, distance):
-            size = summary.size - dropped + placed
-            lows.append(_placed(*self._reading(summary, size, -placed), resolution))
-            highs.append(_placed(*self._reading(summary, size, dropped), resolution))
-        return min(lows), max(highs)
+        numerator, parts = self.position(size)
+        rank, rest = divmod(numerator + offset * parts, parts)
+        below = summary.at(rank)
+        if not rest or isinstance(below, float):
+            return below  # −∞, as only the lower bound lies below a position
+        above = summary.at(rank + 1)
+        return above if isinstance(above, float) else Fraction((parts - rest) * below + rest * above, parts)
 
     def envelope(self, summary: Summary, distance: int, fineness: int = FINENESS) -> Envelope:
-        """Under replace all distances read one run of ranks around the position, at the same place between two."""
+        """All distances read one run of ranks; under replace around the position, at the same place between two."""
         moves = summary.moves
         if moves.size < self.least_size:
             return super().envelope(summary, distance, fineness)
-        if moves.neighbours is not Neighbours.REPLACE:
-            return self._envelope_of_additions_or_removals(summary, distance, fineness)
+        if moves.neighbours is Neighbours.ADD_REMOVE:
+            return self._count_arrivals(summary, distance, fineness)
         defined = distance if moves.whole else min(distance, moves.size - self.least_size)
         reach = min(defined, moves.size)
         numerator, parts = self.position(moves.size)
@@ -99,42 +97,34 @@ class OrderStatistic(MonotoneStatistic):
         highs += highs[-1:] * (defined - reach) + [high] * (distance - defined)
         return Envelope(int(placed[reach]), tuple(lows), tuple(highs))
 
-    def _envelope_of_additions_or_removals(self, summary: Summary, distance: int, fineness: int) -> Envelope:
-        """Under add-remove all distances read one run of ranks as well: i additions, or i removals, reach furthest."""
+    def _count_arrivals(self, summary: Summary, distance: int, fineness: int) -> Envelope:
+        """The envelope under add-remove: i additions or i removals, whichever leads further.
+
+        i additions lead down to p(s + i) − i and up to p(s + i), removals down to p(s − i) and up to p(s − i) + i.
+        """
         size, resolution = summary.size, self.resolution(fineness)
         defined = min(distance, size - self.least_size)
-        ((first, last),) = self.ranks(summary.moves, distance)
-        run = summary.run(first, last)
-        _, parts = self.position(size)
-
-        def place(position: int) -> int | float:
-            rank, rest = divmod(position, parts)
-            below = run[rank - first]
-            if not rest or isinstance(below, float):
-                return below if isinstance(below, float) else below * resolution
-            above = run[rank - first + 1]
-            if isinstance(above, float):
-                return above
-            return (2 * ((parts - rest) * below + rest * above) * resolution + parts) // (2 * parts)
-
-        # how far up the position is after i removals or i additions, in parts of a rank
-        fewer = [self.position(size - i)[0] for i in range(defined + 1)]
+        ((first, last),) = self.ranks(summary.moves, defined)
+        run = [*summary.run(first, last), summary.domain.high]
+        parts = self.position(size)[1]
         more = [self.position(size + i)[0] for i in range(defined + 1)]
-        lows = [place(min(m - i * parts, f)) for i, (f, m) in enumerate(zip(fewer, more, strict=True))]
-        highs = [place(max(m, f + i * parts)) for i, (f, m) in enumerate(zip(fewer, more, strict=True))]
+        fewer = [self.position(size - i)[0] for i in range(defined + 1)]
+
+        def read(place: int) -> int | float:
+            """The value at ``place``/parts, interpolated, on the answer's grid."""
+            rank, rest = divmod(place, parts)
+            below, above = run[rank - first], run[rank - first + 1]
+            if not rest or isinstance(below, float):
+                return _placed(below, 1, resolution)
+            return (
+                above if isinstance(above, float) else _placed((parts - rest) * below + rest * above, parts, resolution)
+            )
+
+        lows = [read(min(added - i * parts, left)) for i, (added, left) in enumerate(zip(more, fewer, strict=True))]
+        highs = [read(max(added, left + i * parts)) for i, (added, left) in enumerate(zip(more, fewer, strict=True))]
         low, high = (self.place(end, fineness) for end in self.range(summary.domain))
         undefined = distance - defined
         return Envelope(int(lows[0]), (*lows, *[low] * undefined), (*highs, *[high] * undefined))
-
-    def _reading(self, summary: Summary, size: int, offset: int) -> tuple[int | float, int]:
-        """``read`` as numerator and denominator; an infinity over 1."""
-        numerator, parts = self.position(size)
-        rank, rest = divmod(numerator + offset * parts, parts)
-        below = summary.at(rank)
-        if not rest or isinstance(below, float):
-            return below, 1  # −∞, as only the lower bound lies below a position
-        above = summary.at(rank + 1)
-        return (above, 1) if isinstance(above, float) else ((parts - rest) * below + rest * above, parts)
 
     def extreme_exchanges(self, moves: Moves, distance: int) -> Iterable[Exchange]:
         """All additions or all removals under add-remove; replacements under replace."""
