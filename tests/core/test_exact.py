@@ -20,6 +20,7 @@ from idios.core.exact import (
     exp_minus_multiples,
     floor_bits,
     floor_half_up,
+    logarithm,
     logistic,
     positive,
     text,
@@ -261,6 +262,20 @@ def test_floor_bits_gives_the_digits(x: Fraction, bits: int) -> None:
         assert digits == int(reference_exp_minus(x) * Decimal(2) ** bits)
 
 
+@given(positive_fractions.filter(bool), st.integers(0, 200))
+@example(Fraction(1), 16)
+@example(1 + Fraction(1, 10**60), 16)
+@example(1 - Fraction(1, 10**60), 150)
+@example(Fraction(10**400), 128)
+@example(Fraction(1, 10**400), 128)
+def test_a_logarithm_is_enclosed(x: Fraction, bits: int) -> None:
+    low, high = logarithm(x, bits)
+    assert high - low <= 3
+    with localcontext(PRECISE):
+        scaled = (Decimal(x.numerator) / Decimal(x.denominator)).ln() * 2**bits
+        assert low <= scaled <= high
+
+
 def test_floor_bits_refines_until_both_ends_agree() -> None:
     asked = []
 
@@ -279,5 +294,8 @@ def test_illegal_arguments_are_refused() -> None:
         exp_minus(Fraction(-1, 2), 10)
     with pytest.raises(InvalidInput, match="bits must be at least 0, got -1"):
         exp_minus(Fraction(1), -1)
+    for x in (0, -1):
+        with pytest.raises(InvalidInput, match="x must be greater than 0 for ln x"):
+            logarithm(Fraction(x), 10)
     with pytest.raises(InvalidInput, match="ascending"):
         exp_minus_multiples(Fraction(1), [2, 1], 10)

@@ -1,4 +1,4 @@
-"""Exact numbers, and certified bounds of e^(−x).
+"""Exact numbers, and certified bounds of e^(−x) and ln x.
 
 Numbers as people write them are read without rounding. A privacy parameter is a fraction: 0.1 is one tenth, whether it
 arrives as text, as a decimal or as the float that Python prints as ``0.1``.
@@ -298,6 +298,40 @@ def logistic(x: Fraction, bits: int) -> Enclosure:
     one = 1 << bits
     # t/(1+t) grows with t, so the ends go to the ends; its slope is at most 1, so 2 grows by rounding only.
     return (lo << bits) // (one + lo), -(-(hi << bits) // (one + hi))
+
+
+def logarithm(x: Fraction, bits: int) -> Enclosure:
+    """Enclose ln x for x > 0, with hi − lo ≤ 3; both are negative where x < 1.
+
+    Newton's step y + x·e^(−y) − 1 finds the digits. What counts is the check: lo/2^bits ≤ ln x is e^(−lo/2^bits) ≥ 1/x.
+
+    >>> logarithm(Fraction(2), 20)  # 2^20·0.693147…
+    (726816, 726819)
+    >>> logarithm(Fraction(1, 2), 20), logarithm(Fraction(1), 20)
+    ((-726819, -726816), (0, 0))
+    """
+    if x <= 0:
+        raise InvalidInput(f"x must be greater than 0 for ln x, got {_format_value(x)}")
+    if x < 1:
+        low, high = logarithm(1 / x, bits)
+        return -high, -low
+    if x == 1:
+        return 0, 0
+    size = x.numerator.bit_length() - x.denominator.bit_length()  # 2^(size−1) < x < 2^(size+1)
+    places = bits + size + 9
+    guess, step = Fraction(size * 710, 1024), Fraction(1)
+    while True:
+        if step * step * (1 << bits) < 4:
+            low = max((guess.numerator << bits) // guess.denominator - 1, 0)
+            high = low + 3
+            above, below = (
+                exp_minus(Fraction(low, 1 << bits), places)[0],
+                exp_minus(Fraction(high, 1 << bits), places)[1],
+            )
+            if above * x >= 1 << places >= below * x:
+                return low, high
+        step = Fraction(exp_minus(guess, places)[0], 1 << places) * x - 1
+        guess = max(Fraction(math.floor((guess + step) * (1 << bits + 8)), 1 << bits + 8), Fraction(0))
 
 
 def floor_bits(enclose: Callable[[int], Enclosure], bits: int) -> int:

@@ -1,0 +1,121 @@
+"""Rényi divergences from exact laws: what the enumerations of concentrated accounting compare.
+
+What matters of two laws P and P′ is how the *loss* ln P/P′ is distributed under P. The orders are those at which it is
+compared; the divergence both ways is that of the losses and of the same with P and P′ exchanged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import cache
+
+from idios.core.calibration import Added, ExponentialMechanism, Mechanism, Silent
+from idios.core.distributions import DiscreteLaplace, InverseSensitivity
+from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
+from idios.core.exact import exp_minus
+
+ORDERS = (1.5, 2.0, 4.0, 16.0, 64.0)
+TOLERANCE = 1e-9
+
+Losses = list[tuple[float, float]]
+"""Probabilities under P, and ln P/P′; they tell the law of the outcome, or of one of independent parts of it."""
+
+_BITS = 400
+
+
+def turn(losses: Losses) -> Losses:
+    """The same with P and P′ exchanged."""
+    return [(p * math.exp(-loss), -loss) for p, loss in losses]
+
+
+def diverge(losses: Losses, order: float) -> float:
+    """D_α(P ‖ P′) = ln Σ P·(P/P′)^(α−1)/(α−1)."""
+    return math.log(math.fsum(p * math.exp((order - 1) * loss) for p, loss in losses)) / (order - 1)
+
+
+def find_share(parts: Sequence[Losses], rho: float) -> float:
+    """The greatest D_α/(α·ρ) of independent parts, over all orders and both ways round; above 1 it is a breach."""
+    shares = [0.0]
+    for way in (parts, [turn(losses) for losses in parts]):
+        for order in ORDERS:
+            divergence = math.fsum(diverge(losses, order) for losses in way)
+            shares.append(math.inf if rho == 0 and divergence > 1e-13 else divergence / (order * (rho or 1)))
+    return max(shares)
+
+
+def lose(p: Sequence[Fraction], other: Sequence[Fraction]) -> Losses:
+    """Of two laws in fractions."""
+    assert [bool(x) for x in p] == [bool(x) for x in other]
+    return [(float(x), math.log(x / y)) for x, y in zip(p, other, strict=True) if x]
+
+
+@cache
+def _lose_shift(distance: int, scale: Fraction) -> Losses:
+    noise = DiscreteLaplace(scale)
+    ends = noise.cdf(0), noise.cdf(-distance)
+    inner = [(noise.pmf(x), float(Fraction(distance - 2 * x) / scale)) for x in range(1, distance)]
+    return [(ends[0], float(distance / scale)), *inner, (ends[1], -float(distance / scale))]
+
+
+def lose_shift(shift: int, scale: Fraction) -> Losses:
+    """Of discrete Laplace noise around two values."""
+    if shift == 0:
+        return [(1.0, 0.0)]
+    assert scale > 0
+    return _lose_shift(abs(shift), scale)
+
+
+@cache
+def _power(exponent: Fraction) -> int:
+    return exp_minus(exponent, _BITS)[0]
+
+
+def lose_inverse(one: InverseSensitivity, two: InverseSensitivity) -> Losses:
+    """Plateau by plateau, and the refusal; to 100 digits until floats are made of it."""
+    assert (one.measure, one.refusal, one.epsilon) == (two.measure, two.refusal, two.epsilon)
+    masses: dict[tuple[int, int], int] = {}
+    for weight, *distances in _overlap(one, two):
+        masses[distances[0], distances[1]] = masses.get((distances[0], distances[1]), 0) + weight
+    refusal = one.refusal * one.measure.denominator
+    classes = [(refusal, len(one.balls), len(two.balls)), *((w, u + 1, v + 1) for (u, v), w in masses.items())]
+    rate = one.epsilon / 2
+    total, other = (sum(w * _power(rate * c[place]) for w, *c in classes) for place in (0, 1))
+    shift = math.log(other / total)
+    return [(w * _power(rate * u) / total, shift + float(rate * (v - u))) for w, u, v in classes]
+
+
+def _overlap(one: InverseSensitivity, two: InverseSensitivity) -> Iterator[tuple[int, int, int]]:
+    """The weight of every run of points on which both distances are constant, and these."""
+    here, there = one.plateaus, two.plateaus
+    i = j = 0
+    while i < len(here) and j < len(there):
+        first, last = max(here[i].first, there[j].first), min(here[i].last, there[j].last)
+        if first <= last:
+            assert here[i].weight == there[j].weight
+            yield (last - first + 1) * here[i].weight, here[i].distance, there[j].distance
+        i, j = i + (here[i].last == last), j + (there[j].last == last)
+
+
+def lose_mechanisms(one: Mechanism, two: Mechanism) -> list[Losses]:
+    """Of the mechanisms of two neighbours, in independent parts."""
+    if isinstance(one, Silent) and isinstance(two, Silent):
+        return []
+    if isinstance(one, Added) and isinstance(two, Added):
+        assert one.noise == two.noise
+        return [lose_shift(one.value - two.value, one.noise.scale)]
+    if isinstance(one, InverseSensitivity) and isinstance(two, InverseSensitivity):
+        return [lose_inverse(one, two)]
+    if isinstance(one, ExponentialMechanism) and isinstance(two, ExponentialMechanism):
+        points = range(one.first, one.first + len(one.behind))
+        return [[(one.pmf(point), math.log(one.pmf(point) / two.pmf(point))) for point in points]]
+    if isinstance(one, NoisyQuotient) and isinstance(two, NoisyQuotient):
+        return [
+            lose_shift(one.deviation - two.deviation, one.sum_noise.scale),
+            lose_shift(one.size - two.size, one.count_noise.scale),
+        ]
+    assert isinstance(one, NoisyVariance)
+    assert isinstance(two, NoisyVariance)
+    moved = [a - b for a, b in zip(one.deviations, two.deviations, strict=True)]
+    return [lose_shift(shift, noise.scale) for shift, noise in zip(moved, one.noises, strict=True)]
