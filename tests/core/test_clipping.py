@@ -263,7 +263,7 @@ def test_epsilon_is_divided_among_the_rounds() -> None:
     without = planned(Sum(), whole=False)
     assert without.threshold_epsilon + without.count_epsilon == Fraction(2, 5)
     assert without.noise_epsilon == Fraction(3, 5)
-    assert without.threshold_epsilon == 2 * without.count_epsilon
+    assert 2 * without.threshold_epsilon == 5 * without.count_epsilon
     assert (without.target, planned(Sum(), "add-remove").target) == (4, 2)
 
 
