@@ -30,7 +30,7 @@ def die(*given, **named):
 if step == "before reserving":
     party.ledger.reserve = die
 elif step == "before reading":
-    party.datasets["t"].backend.summarise = die
+    party.datasets["t"].backend.open_snapshot = die
 elif step == "before calibrating":
     module.calibrate_plan = die
 elif step == "before releasing":
