@@ -72,12 +72,15 @@ class LedgerAgainstModel(RuleBasedStateMachine):
                 self.ledger.declare(declaration)
             return
         recorded = self.budgets.setdefault(dataset, [epsilon, delta])
-        if [epsilon, delta] not in (recorded, self.declared.setdefault(dataset, [epsilon, delta])):
+        before = self.declared.setdefault(dataset, [epsilon, delta])
+        known = [with_delta for with_epsilon, with_delta in (before, recorded) if with_epsilon == epsilon]
+        if not known or delta not in (0, *known):
             with pytest.raises(LedgerError):
                 self.ledger.declare(declaration)
         else:
             self.ledger.declare(declaration)
-            self.declared[dataset] = [epsilon, delta]
+            # one that declares no δ leaves what is recorded of it
+            self.declared[dataset] = [epsilon, delta if delta in known else known[0]]
 
     @rule(dataset=DATASETS, more=AMOUNTS.filter(bool))
     def raise_budget(self, dataset: str, more: Fraction) -> None:
