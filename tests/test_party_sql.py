@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import duckdb
@@ -284,3 +285,29 @@ def test_what_lies_beyond_the_grid_is_answered_where_a_filter_selects_nothing_el
             answer = party.query(f"SELECT COUNT(x), MEDIAN(x), AVG(x) FROM t WHERE {condition}", 30)
             assert answer.rows[0]["MEDIAN(x)"] in (end, None)
             assert answer.rows[0]["AVG(x)"] == end
+
+
+@pytest.mark.parametrize("epsilon", ["1e-400", "1e-300", "1e-30", "1e-13", "1e13", "1e300", "1e400"])
+@pytest.mark.parametrize("protection", ["individual", "differential"])
+def test_no_epsilon_makes_planning_fail(protection: str, epsilon: str) -> None:
+    """A quote or a refusal in our own words, also where the number of records is public."""
+    columns = {
+        "x": {"type": "integer", "nullable": False},
+        "b": {"type": "integer", "bounds": [0, 1000], "nullable": False},
+        "g": {"type": "category", "values": ["m", "n"]},
+    }
+    table = pa.table({"x": list(range(500)), "b": list(range(500)), "g": ["m", "n"] * 250})
+    calls = ["MEDIAN", "MAX", "AVG", "SUM", "VARIANCE", "STDDEV", "IQR"]
+    listed = [f"{call}({column})" for call in calls for column in "xb"]
+    listed += ["QUANTILE(x, 0.95)", "KTH_LARGEST(b, 20)", "TRIMMED_MEAN(x, 0.1)"]
+    free = {"trim": False}
+    with TrustedParty.open(
+        table, name="t", columns=columns, budget=10**9, protection=protection, min_epsilon="1e-12", parameters=free
+    ) as party:
+        for call in [*listed, "TRIMMED_MEAN(x, 1e-40)"]:
+            for rest in ("", " WHERE x > 3", " GROUP BY g"):
+                with suppress(IdiosError):
+                    party.quote(f"SELECT {call} FROM t{rest}", epsilon)
+        uneven = "SELECT MEDIAN(x), KTH_LARGEST(x, 20) FROM t"
+        with pytest.raises(IdiosError):
+            party.quote(uneven, 1000, split=[1, "1e30"])

@@ -55,6 +55,8 @@ from idios.core.statistics.spread import Variance
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
 
+LEAST_EPSILON = Fraction(1, 10**12)
+
 
 class Level(StrEnum):
     """The levels of protection, weakest first."""
@@ -247,6 +249,8 @@ def choose(
     refusal, public_size = REFUSAL * cells, size if whole else None
     fitted = protection.level is not Level.DIFFERENTIAL
     missing = statistic.missing_bound(domain, protection.group if fitted else 1)
+    if missing or not (fitted or known is not None):
+        _check_range(differential)
     if missing and (clipping := plan_clipping(statistic, domain, neighbours, whole, differential, public_size)):
         _refuse_too_few(statistic, public_size, clipping.least_size)
         return Choice(Method.CLIPPED, 0, differential, reading=clipping)
@@ -331,6 +335,12 @@ def find_floor(statistic: Statistic, protection: Protection) -> Fraction:
     """
     unit = statistic.resolution(protection.fineness) if statistic.coarse_floor else 1
     return protection.floor * unit
+
+
+def _check_range(epsilon: Fraction) -> None:
+    """Refuse an ε whose noise no column could show: what is public of these mechanisms is computed from floats."""
+    if not LEAST_EPSILON <= epsilon <= 1 / LEAST_EPSILON:
+        raise Unanswerable("epsilon must leave between 1e-12 and 1e12 for every released value")
 
 
 def _choose_rank(

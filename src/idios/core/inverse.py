@@ -14,7 +14,7 @@ The mechanism and its proof are in ``distributions/inverse_sensitivity``. Here:
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -90,7 +90,7 @@ def find_balls(statistic: Statistic, summary: Summary, distance: int, fineness: 
 def refuse_hopeless(statistic: Statistic, size: int, epsilon: Fraction, refusal: int) -> None:
     """Refuse what would be NULL nearly always; ``size`` is public."""
     survived = count_survived(statistic, size)
-    if math.log(refusal) - float(epsilon / 2) * survived < HOPELESS:
+    if Fraction(math.log(refusal) - HOPELESS) < epsilon / 2 * survived:
         return
     instead = f"ask about at least {find_needed_size(statistic, epsilon, refusal):,} records"
     if survived:
@@ -137,7 +137,7 @@ def find_needed_size(
     size = 1
     while count_survived(statistic, size, neighbours) < enough:
         size *= 2
-    return bisect_left(range(size), enough, key=lambda n: count_survived(statistic, n, neighbours))
+    return _find_first(size, lambda n: count_survived(statistic, n, neighbours) >= enough)
 
 
 def count_survived(statistic: Statistic, size: int, neighbours: Neighbours = Neighbours.REPLACE) -> int:
@@ -147,4 +147,19 @@ def count_survived(statistic: Statistic, size: int, neighbours: Neighbours = Nei
         runs = statistic.ranks(Moves(neighbours, size), distance)
         return any(first < 1 or last > size for first, last in runs)
 
-    return max(0, bisect_left(range(size + 1), True, key=lost) - 1)
+    return max(0, _find_first(size + 1, lost) - 1)
+
+
+def _find_first(end: int, holds: Callable[[int], bool]) -> int:
+    """The first number from 0 on for which a condition holds, and goes on to hold; ``end`` if there is none below.
+
+    ``bisect`` would not do: a size may be greater than any list is long.
+    """
+    first, last = 0, end
+    while first < last:
+        middle = (first + last) // 2
+        if holds(middle):
+            last = middle
+        else:
+            first = middle + 1
+    return first

@@ -33,8 +33,30 @@ from idios.errors import InvalidInput
 Reals = NDArray[np.float64]
 
 
+class _Limited:
+    """Values within the limits low..high."""
+
+    low: int
+    high: int
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        if self.low > self.high or self.epsilon <= 0:
+            raise InvalidInput("noisy sums need limits (low, high) with low ≤ high, and an epsilon above 0")
+
+    @property
+    def centre(self) -> int:
+        """m, rounded down, so that C = hi − m is at least m − lo."""
+        return (self.low + self.high) // 2
+
+    @property
+    def radius(self) -> int:
+        """C."""
+        return self.high - self.centre
+
+
 @dataclass(frozen=True)
-class NoisyQuotient:
+class NoisyQuotient(_Limited):
     """The mean of ``size`` values within the limits that add up to ``total``, all in steps of the column.
 
     ``resolution`` is how many steps of the answer's grid make one of the column.
@@ -52,19 +74,6 @@ class NoisyQuotient:
     total: int
     epsilon: Fraction
     resolution: int = 1
-
-    def __post_init__(self) -> None:
-        _check(self.low, self.high, self.epsilon)
-
-    @property
-    def centre(self) -> int:
-        """m."""
-        return _find_middle(self.low, self.high)
-
-    @property
-    def radius(self) -> int:
-        """C."""
-        return self.high - self.centre
 
     @property
     def sum_noise(self) -> DiscreteLaplace:
@@ -124,7 +133,7 @@ class NoisyQuotient:
 
 
 @dataclass(frozen=True)
-class NoisyVariance:
+class NoisyVariance(_Limited):
     """The variance, or the standard deviation, of ``size`` values within the limits; ``squares`` is the sum of theirs.
 
     ``statistic`` places a variance on the answer's grid, ``fineness`` is that of the grid.
@@ -144,19 +153,6 @@ class NoisyVariance:
     squares: int
     epsilon: Fraction
     fineness: int = FINENESS
-
-    def __post_init__(self) -> None:
-        _check(self.low, self.high, self.epsilon)
-
-    @property
-    def centre(self) -> int:
-        """m."""
-        return _find_middle(self.low, self.high)
-
-    @property
-    def radius(self) -> int:
-        """C."""
-        return self.high - self.centre
 
     @property
     def noises(self) -> tuple[DiscreteLaplace, DiscreteLaplace, DiscreteLaplace]:
@@ -193,16 +189,6 @@ class NoisyVariance:
         variances = np.clip((squares[:, None] / counts + most) / 2 - (sums / counts) ** 2, 0, most)
         answers = variances if self.statistic.degree == 2 else np.sqrt(variances)
         return float(np.abs(answers * self.fineness - value).mean())
-
-
-def _check(low: int, high: int, epsilon: Fraction) -> None:
-    if low > high or epsilon <= 0:
-        raise InvalidInput("noisy sums need limits (low, high) with low ≤ high, and an epsilon above 0")
-
-
-def _find_middle(low: int, high: int) -> int:
-    """m, rounded down, so that C = hi − m is at least m − lo."""
-    return (low + high) // 2
 
 
 def _list_strata(noise: DiscreteLaplace, count: int) -> Reals:
