@@ -51,7 +51,7 @@ from typing import NamedTuple
 
 from idios.core.calibration import Choice, Method
 from idios.core.clipping import ClippingPlan
-from idios.core.exact import exact, logarithm, positive, whole
+from idios.core.exact import exact, logarithm, positive, round_up_digits, whole
 from idios.core.neighbours import Neighbours
 from idios.core.outer_ranks import RankPlan
 from idios.core.statistics.averages import Mean
@@ -232,7 +232,7 @@ def _add_moments(statistic: Statistic, epsilon: Fraction) -> _Round:
 # Steinke 2020, proposition 12). Floats choose α, which every choice of is sound; the rest is certified.
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def convert_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """An ε such that ρ-concentrated is (ε, δ)-private: the least one, rounded up to 12 digits.
 
@@ -252,10 +252,10 @@ def convert_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
         return order * size + _offset_float(log_order, log_delta)
 
     order = _minimise(find_epsilon, math.log(-log_delta / size) / 2)
-    return max(_round_up(order * rho + _bound_offset(order, delta)), Fraction(0))
+    return max(round_up_digits(order * rho + _bound_offset(order, delta), _DIGITS), Fraction(0))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def find_largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The greatest ρ that stands for (ε, δ), rounded down to 12 digits: ``convert_to_epsilon`` of it is at most ε.
 
@@ -273,10 +273,10 @@ def find_largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     root = size / (math.sqrt(size - log_delta) + math.sqrt(-log_delta))  # of ρ in ρ + 2·√(ρ·ln 1/δ) = ε
     order = _minimise(find_rho_lost, math.log(-log_delta) / 2 - math.log(root))
-    rho, less = -_round_up((_bound_offset(order, delta) - epsilon) / order), Fraction(1, 10**_DIGITS)
+    rho, less = -round_up_digits((_bound_offset(order, delta) - epsilon) / order, _DIGITS), Fraction(1, 10**_DIGITS)
     while rho > 0 and convert_to_epsilon(rho, delta) > epsilon:
         less *= 2
-        rho = -_round_up(-rho * (1 - less))
+        rho = -round_up_digits(-rho * (1 - less), _DIGITS)
     return max(rho, Fraction(0))
 
 
@@ -323,12 +323,3 @@ def _to_float(number: Fraction) -> float:
 def _log_float(number: Fraction) -> float:
     """ln of a number below 1, at most −10^(−15): for the choice of α alone."""
     return min(math.log(number.numerator) - math.log(number.denominator), -1e-15)
-
-
-def _round_up(number: Fraction) -> Fraction:
-    """To 12 significant digits."""
-    if number == 0:
-        return number
-    size = abs(number)
-    places = _DIGITS - math.floor(math.log10(size.numerator) - math.log10(size.denominator)) - 1
-    return Fraction(math.ceil(number * Fraction(10) ** places)) / Fraction(10) ** places
