@@ -12,7 +12,7 @@ from idios import display
 from idios.codec import from_json, json_field, to_json
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
-from idios.display import Listing, format_amount, format_cost, format_value
+from idios.display import Listing, format_amount, format_cost, format_left, format_rho, format_value
 from idios.errors import BudgetExceeded
 
 
@@ -140,12 +140,18 @@ class Quote:
     ε from which on the question is answered. ``remaining_after`` is what would be left. ``shortage`` says which budget
     does not suffice, None if all do; the question is then ``affordable``. ``null_risks`` says by column on how few
     values an answer is to be expected NULL or far off, where they may be so few.
+
+    ``cost`` is the price with pure accounting and ``rho`` that with concentrated accounting; Gaussian noise, which is
+    not ``pure``, has only the latter, and ``cost`` is then the ε that was asked with. ``more`` is about how many more
+    questions like this one could be asked after it.
     """
 
     dataset: str
     columns: tuple[str, ...]
     cost: Fraction
     delta: Fraction
+    rho: Fraction
+    pure: bool
     split: Mapping[str, Fraction]
     cells: int
     fitted: int
@@ -153,6 +159,9 @@ class Quote:
     guarantee: Guarantee
     remaining_before: Fraction | None
     remaining_after: Fraction | None
+    remaining_rho_before: Fraction | None = json_field(optional=True, default=None)
+    remaining_rho_after: Fraction | None = json_field(optional=True, default=None)
+    more: int | None
     affordable: bool = field(init=False)
     shortage: str | None
     stored: bool
@@ -177,16 +186,34 @@ class Quote:
         """The same for a notebook."""
         return display.pairs_html(self._pairs()) + display.paragraph_html(str(self.guarantee))
 
+    @property
+    def before(self) -> str:
+        """What is left before the question, in words."""
+        return format_left(self.remaining_before, self.remaining_rho_before)
+
+    @property
+    def after(self) -> str:
+        """What would be left after it, and for how many more, in words; or what is too little."""
+        if not self.affordable:
+            return f"not affordable: {self.shortage}"
+        left = format_left(self.remaining_after, self.remaining_rho_after)
+        return left if self.more is None else f"{left}: about {self.more:,} more like this one"
+
+    @property
+    def prices(self) -> list[tuple[str, str]]:
+        """The price under both accountings, in words."""
+        pure = format_cost(self.cost, self.delta) if self.pure else "none: Gaussian noise has no ε of its own"
+        return [("cost, pure accounting", pure), ("cost, concentrated accounting", f"ρ = {format_rho(self.rho)}")]
+
     def _pairs(self) -> list[tuple[str, str]]:
-        cost = format_cost(self.cost, self.delta)
-        after = f"ε = {format_amount(self.remaining_after)}" if self.affordable else f"not affordable: {self.shortage}"
         pairs = [
-            ("cost", f"{cost} (stored, it would be returned)" if self.stored else cost),
+            *self.prices,
+            *([("stored", "yes, it would be returned")] if self.stored else []),
             ("released cells", str(self.cells)),
             ("least ε", self.least),
             ("each cell", ", ".join(f"{format_value(column)}: ε = {text(e)}" for column, e in self.split.items())),
-            ("remaining before", f"ε = {format_amount(self.remaining_before)}"),
-            ("remaining after", after),
+            ("remaining before", self.before),
+            ("remaining after", self.after),
         ]
         for column, margin in self.margins.items():
             known = f"not public: {self.margin_reasons.get(column, '')}" if margin is None else f"± {text(margin)}"
