@@ -111,13 +111,14 @@ class ReleasedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedAnswer(ReleasedTable):
-    """A table that was released before, with its place in the ledger and what it cost."""
+    """A table that was released before, with its place in the ledger and what it cost; ``rho`` None is ε²/2."""
 
     sequence: int
     id: str
     time: str
     epsilon: Fraction
     delta: Fraction
+    rho: Fraction | None = json_field(optional=True, default=None)
 
     def _caption(self) -> str:
         return f"{self.dataset}, {self.time[:19]}, ε = {text(self.epsilon)}"
