@@ -49,7 +49,9 @@ def format_rho(rho: Fraction) -> str:
     return f"{float(rho):.6g}"
 
 
-def format_cost(epsilon: Fraction, delta: Fraction = Fraction(0), rho: Fraction | None = None, pure: bool = True) -> str:
+def format_cost(
+    epsilon: Fraction, delta: Fraction = Fraction(0), rho: Fraction | None = None, pure: bool = True
+) -> str:
     """What a question costs; δ only where there is any, and with concentrated accounting ρ first.
 
     >>> format_cost(Fraction(1, 2)), format_cost(Fraction(1), Fraction(1, 10))

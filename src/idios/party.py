@@ -348,6 +348,4 @@ class TrustedParty:
 def _request(plan: Plan, analyst: str | None) -> ChargeRequest:
     dataset = plan.dataset
     question = plan.normal_form
-    return ChargeRequest(
-        dataset.name, dataset.version, analyst, question, plan.epsilon, rho=plan.rho, pure=plan.pure
-    )
+    return ChargeRequest(dataset.name, dataset.version, analyst, question, plan.epsilon, rho=plan.rho, pure=plan.pure)

@@ -9,14 +9,21 @@ and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from idios.backends.base import Backend, CancellationToken, Limits, Snapshot
-from idios.core.calibration import Added, Choice, Mechanism, Method, Protection, calibrate, find_floor
+from idios.core.calibration import (
+    Added,
+    Choice,
+    Mechanism,
+    Method,
+    Protection,
+    calibrate,
+    find_floor,
+    make_global_noise,
+)
 from idios.core.clipping import ClippingPlan
-from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
 from idios.core.inverse import describe_null_risk
@@ -33,6 +40,7 @@ from idios.model.answer import python_value
 from idios.query.calendar import to_datetime
 from idios.query.plan import Aggregate, Plan
 
+PUBLIC_NOISE = (Method.EXACT, Method.GLOBAL)
 UNKNOWN_MARGIN = {
     Method.LOCAL: "the noise is fitted to the data, so its scale is for the controller alone",
     Method.INVERSE: "the shape of the noise follows the data, so it is for the controller alone",
@@ -213,22 +221,18 @@ def write_value(value: Fraction, kind: str, column_kind: Kind | None) -> str:
 def public_margin(plan: Plan, aggregate: Aggregate) -> Fraction | None:
     """The margin as far as it is known without the data: where the sensitivity does not depend on the size."""
     choice, statistic = aggregate.choice, aggregate.statistic
-    if not statistic.always_global:
+    if not statistic.always_global or choice.method not in PUBLIC_NOISE:
         return None
-    moves = Moves(plan.dataset.neighbours, 1, None if aggregate.whole else 0)
-    known = statistic.global_sensitivity(aggregate.grid, moves)
-    if known is None:
-        return None
-    scale = Fraction(known) / choice.epsilon if choice.epsilon else Fraction(0)
-    return _margin(plan, aggregate, Added(0, DiscreteLaplace(scale)))
+    moves = Moves(aggregate.neighbours, 1, None if aggregate.whole else 0)
+    noise = make_global_noise(choice, statistic, aggregate.grid, moves, plan.dataset.protection.fineness)
+    return _margin(plan, aggregate, Added(0, noise))
 
 
 def _margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism) -> Fraction | None:
     """The 95 % half-width of noise whose scale is public."""
-    choice, statistic = aggregate.choice, aggregate.statistic
-    if choice.method not in (Method.EXACT, Method.GLOBAL) or not isinstance(mechanism, Added):
+    if aggregate.choice.method not in PUBLIC_NOISE or not isinstance(mechanism, Added):
         return None
-    step = statistic.answer_step(aggregate.grid, plan.dataset.protection.fineness)
+    step = aggregate.statistic.answer_step(aggregate.grid, plan.dataset.protection.fineness)
     return mechanism.noise.central_interval(0.95)[1] * step
 
 

@@ -62,9 +62,11 @@ def test_a_median_is_charged_an_eighth_and_a_count_a_half():
     assert plan("SELECT MEDIAN(income) FROM people").rho == range_rho(SHARE)
     count = plan("SELECT COUNT(*) FROM people WHERE age < 18")
     assert (count.rho, count.pure, count.epsilon) == (pure_rho(SHARE), False, SHARE)
-    assert count.guarantee.rho == count.rho and count.guarantee.delta == BUDGET.delta
+    assert count.guarantee.rho == count.rho
+    assert count.guarantee.delta == BUDGET.delta
     median = plan("SELECT MEDIAN(income) FROM people")
-    assert median.pure and (median.guarantee.epsilon, median.guarantee.delta) == (SHARE, 0)
+    assert median.pure
+    assert (median.guarantee.epsilon, median.guarantee.delta) == (SHARE, 0)
 
 
 @pytest.mark.parametrize("level", ["individual", "group"])
@@ -113,7 +115,8 @@ def test_a_question_too_large_for_rho_is_planned_purely():
     sql = "SELECT COUNT(*), MEDIAN(income) FROM people WHERE age > 7"
     large = plan(sql, F(2))
     assert pure_rho(F(2)) > BUDGET.rho
-    assert large.pure and large.epsilon == 2
+    assert large.pure
+    assert large.epsilon == 2
     assert {a.epsilon for a in large.aggregates} == {F(1)}
 
 

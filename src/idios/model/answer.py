@@ -147,9 +147,10 @@ class Answer:
     the analyst: of their own cap, or of the data set's budget where they have none. With concentrated accounting
     ``rho`` is what was charged and ``remaining_rho`` what is left, which ``remaining`` stands for. ``margin`` is the
     95 % half-width of the noise where its scale is public, else None, and ``margin_reason`` says why; with several
-    statistics it is a table. ``clipped_rows`` is empty, or has for each row the limits to which the values of a statistic were clipped.
-    ``types`` is the kind of each column: integer, number, date, timestamp or category; what it does not name is read
-    off the values, and a column of NULL alone stays without. ``sandbox`` says that the data behind it was invented.
+    statistics it is a table. ``clipped_rows`` is empty, or has for each row the limits to which the values of a
+    statistic were clipped. ``types`` is the kind of each column: integer, number, date, timestamp or category; what it
+    does not name is read off the values, and a column of NULL alone stays without. ``sandbox`` says that the data
+    behind it was invented.
     """
 
     id: str

@@ -226,6 +226,36 @@ class Balance:
         trivial = not self.rho.remaining or not 0 < delta < 1
         return (ZERO if trivial else convert_to_epsilon(self.rho.remaining, delta)), delta
 
+    @property
+    def left(self) -> Fraction | None:
+        """The ε that is left; with concentrated accounting the one that what is left stands for."""
+        converted = self.convert_remaining()
+        if converted is None:
+            return self.epsilon.remaining
+        pure = self.epsilon.remaining if self.pure else None
+        return max(converted[0], pure or ZERO)
+
+    def spend(self, cost: Cost) -> Balance:
+        """The accounts after a charge, also of what they do not allow."""
+        rho = None if self.rho is None else _spend(self.rho, cost.rho)
+        epsilon, delta = _spend(self.epsilon, cost.epsilon), _spend(self.delta, cost.delta)
+        return replace(self, epsilon=epsilon, delta=delta, rho=rho, pure=self.pure and cost.pure)
+
+    def count_more(self, cost: Cost) -> int | None:
+        """About how often a cost fits into what is left; None where there is no limit, or it costs nothing."""
+        fitting = []
+        if self.rho is not None and cost.rho:
+            fitting.append(None if self.rho.remaining is None else self.rho.remaining // cost.rho)
+        if self.rho is None or (self.pure and cost.pure):
+            left = self.epsilon.remaining
+            fitting.append(None if left is None or not cost.epsilon else max(left // cost.epsilon, 0))
+        return None if None in fitting else max((count for count in fitting if count is not None), default=None)
+
+
+def _spend(account: Account, amount: Fraction) -> Account:
+    remaining = None if account.remaining is None else account.remaining - amount
+    return replace(account, spent=account.spent + amount, remaining=remaining)
+
 
 def _find_rho_budget(epsilon: Fraction | None, delta: Fraction | None) -> Fraction:
     """The greatest ρ that stands for (ε, δ): none where nothing of either is left."""

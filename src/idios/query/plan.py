@@ -211,7 +211,7 @@ class Plan:
 
     @property
     def epsilon(self) -> Fraction:
-        """What it costs with pure accounting; with Gaussian noise the ε that it was asked with, which bounds nothing."""
+        """What it costs with pure accounting; with Gaussian noise only what it was asked with, which bounds nothing."""
         return self.guarantee.epsilon if self.pure else self.asked * self.dataset.protection.multiples[0]
 
     @property

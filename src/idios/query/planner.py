@@ -4,10 +4,10 @@
 
 ε is divided among the different statistics (``split``), and each share once more between the cells (``shares``). Noise
 that is fitted to the data takes these shares as weights, and is calibrated for the whole question (``core.joint``). A
-statistic that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. Groups of records can touch
-several cells at once, so with several cells each promises groups what ``part_multiples`` says. Every released cell then
-has at least the data set's least ε, and the question pays this much for each value whose noise is fitted to the data
-(``Plan.least_epsilon``).
+statistic that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. Groups of records can
+touch several cells at once, so with several cells each promises groups what ``part_multiples`` says. Every released
+cell then has at least the data set's least ε, and the question pays this much for each value whose noise is fitted to
+the data (``Plan.least_epsilon``).
 
 Under replace a record that moves from one cell to another is a removal and an addition, and one that changes within a
 cell is both. So a mechanism that is ε/2-DP under add-remove keeps ε under replace, either way; with several cells all
@@ -43,8 +43,8 @@ from idios.query.shares import (
     divide,
     find_price,
     find_relative_sensitivity,
-    shares_rho,
     make_guarantee,
+    shares_rho,
 )
 from idios.query.sql_functions import propose_alternatives
 
@@ -194,9 +194,7 @@ def _answer_freely(target: Target, dataset: Dataset) -> Aggregate:
     return _aggregate(target, Fraction(0), Choice(Method.EXACT, 0, Fraction(0)), dataset.neighbours)
 
 
-def _answer_purely(
-    target: Target, dataset: Dataset, protection: Protection, share: Fraction, cells: int
-) -> Aggregate:
+def _answer_purely(target: Target, dataset: Dataset, protection: Protection, share: Fraction, cells: int) -> Aggregate:
     epsilon = split_between_parts(share, dataset.neighbours, cells)
     in_cells = cells > 1 and not target.statistic.tries_splits
     neighbours = Neighbours.ADD_REMOVE if in_cells else dataset.neighbours

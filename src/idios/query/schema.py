@@ -70,7 +70,8 @@ class Budget:
 class Dataset:
     """Everything public about a data set.
 
-    ``budget`` is the declared one, which the ledger may have raised since; None where nothing is charged. ``size`` is the number of records where that is public: under replace, once the data is open.
+    ``budget`` is the declared one, which the ledger may have raised since; None where nothing is charged. ``size`` is
+    the number of records where that is public: under replace, once the data is open.
     """
 
     name: str

@@ -14,12 +14,11 @@ public, counts and sums, relative errors are: the share is proportional to sensi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from idios.core.calibration import Choice, Level, Method
+from idios.core.calibration import Choice, Level
 from idios.core.concentrated import Rho, add_cells, find_rho, pure_rho
 from idios.core.domain import Domain
 from idios.core.exact import round_root_down
@@ -41,8 +40,9 @@ def shares_rho(dataset: Dataset, epsilon: Fraction) -> bool:
 def divide(epsilon: Fraction, proportions: Sequence[Fraction], takers: Sequence[bool], squares: bool) -> list[Fraction]:
     """The shares of the takers, in proportion; 0 for the others. They, or with ``squares`` their squares, add up.
 
-    >>> [[str(share) for share in divide(Fraction(1), [Fraction(1)] * 2, [True] * 2, squares)] for squares in (False, True)]
-    [['1/2', '1/2'], ['707106/1000000', '707106/1000000']]
+    >>> both = [Fraction(1)] * 2, [True] * 2
+    >>> [[float(share) for share in divide(Fraction(1), *both, squares)] for squares in (False, True)]
+    [[0.5, 0.5], [0.707106, 0.707106]]
     """
     taken = [part for part, takes in zip(proportions, takers, strict=True) if takes]
     if squares:
@@ -59,8 +59,10 @@ def divide(epsilon: Fraction, proportions: Sequence[Fraction], takers: Sequence[
 def find_relative_sensitivity(statistic: Statistic, domain: Domain, moves: Moves) -> Fraction | None:
     """How far a record moves a count or a sum, in units of the largest value; None where that is not public."""
     known = statistic.global_sensitivity(domain, moves) if statistic.always_global else None
-    if known is None or statistic.degree == 0:
-        return known
+    if known is None:
+        return None
+    if statistic.degree == 0:
+        return Fraction(known)
     if not isinstance(statistic, Sum) or domain.lower is None or domain.upper is None:
         return None
     return Fraction(known) / max(abs(domain.lower), abs(domain.upper))
