@@ -379,9 +379,12 @@ class Quote:
 
     @property
     def prices(self) -> list[tuple[str, str]]:
-        """The price under both accountings, in words."""
+        """The price under both accountings, in words; first the one that is charged."""
         pure = format_cost(self.cost, self.delta) if self.pure else "none: Gaussian noise has no ε of its own"
-        return [("cost, pure accounting", pure), ("cost, concentrated accounting", f"ρ = {format_rho(self.rho)}")]
+        rho = f"ρ = {format_rho(self.rho)}"
+        if self.remaining_rho_before is None:
+            return [("cost", pure), ("with concentrated accounting", rho)]
+        return [("cost", rho), ("with pure accounting", pure)]
 
     def _pairs(self) -> list[tuple[str, str]]:
         pairs = [
