@@ -315,23 +315,28 @@ def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection
     envelope = statistic.envelope(summary, choice.distance, protection.fineness)
     if envelope.value is None:
         return Silent()
-    if choice.method is Method.EXACT:
-        return Added(envelope.value, DiscreteLaplace(Fraction(0)))
-    fitted = None
-    if choice.method is Method.LOCAL:
-        sensitivity = envelope.group_sensitivity(choice.multiples, find_floor(statistic, protection))
-        if isinstance(sensitivity, float):
-            return Silent()
-        fitted = sensitivity
-    domain, moves, fineness = summary.domain, summary.moves, protection.fineness
+    if choice.method is not Method.LOCAL:
+        noise = make_global_noise(choice, statistic, summary.domain, summary.moves, protection.fineness)
+        return Added(envelope.value, noise)
+    sensitivity = envelope.group_sensitivity(choice.multiples, find_floor(statistic, protection))
+    if isinstance(sensitivity, float):
+        return Silent()
     if choice.rho is None:
-        known = find_sensitivity(statistic, domain, moves, fineness) if fitted is None else fitted
-        return Added(envelope.value, DiscreteLaplace(known / epsilon))
-    if fitted is None:
+        return Added(envelope.value, DiscreteLaplace(sensitivity / epsilon))
+    return Added(envelope.value, DiscreteGaussian(gaussian_variance(sensitivity**2, choice.rho)))
+
+
+def make_global_noise(
+    choice: Choice, statistic: Statistic, domain: Domain, moves: Moves, fineness: int
+) -> DiscreteLaplace | DiscreteGaussian:
+    """The noise at the global sensitivity, which is public where the number of values is or does not matter."""
+    if choice.method is Method.EXACT:
+        return DiscreteLaplace(Fraction(0))
+    if choice.rho is not None:
         squared = find_squared_sensitivity(statistic, domain, moves, choice.parts, fineness)
-    else:
-        squared = fitted**2
-    return Added(envelope.value, DiscreteGaussian(gaussian_variance(squared, choice.rho)))
+        return DiscreteGaussian(gaussian_variance(squared, choice.rho))
+    epsilon = choice.epsilon if choice.clipping is None else choice.clipping.noise_epsilon
+    return DiscreteLaplace(find_sensitivity(statistic, domain, moves, fineness) / epsilon)
 
 
 def expected_error(mechanism: Mechanism, value: int | None, step: Fraction) -> float | None:
