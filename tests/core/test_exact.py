@@ -23,6 +23,8 @@ from idios.core.exact import (
     logarithm,
     logistic,
     positive,
+    round_root_down,
+    round_root_up,
     text,
     whole,
 )
@@ -299,3 +301,14 @@ def test_illegal_arguments_are_refused() -> None:
             logarithm(Fraction(x), 10)
     with pytest.raises(InvalidInput, match="ascending"):
         exp_minus_multiples(Fraction(1), [2, 1], 10)
+
+
+@given(st.fractions(0, 10**9))
+def test_roots_are_rounded_to_their_sides(square: Fraction) -> None:
+    low, high = round_root_down(square), round_root_up(square)
+    assert low**2 <= square <= high**2
+    assert high - low <= low / 10**5 or low == high
+
+
+def test_roots_of_squares_are_exact() -> None:
+    assert round_root_down(Fraction(4, 9)) == round_root_up(Fraction(4, 9)) == Fraction(2, 3)

@@ -217,29 +217,28 @@ def floor_half_up(value: Extended) -> int | float:
 
 
 def round_root_down(square: Fraction) -> Fraction:
-    """The root of a number, exactly where that is a fraction, otherwise rounded down to 6 digits or a few more.
+    """The root of a number, exactly where that is a fraction, otherwise rounded down to six digits or more.
 
-    >>> str(round_root_down(Fraction(1, 9))), str(text(round_root_down(Fraction(2))))
+    >>> str(round_root_down(Fraction(1, 9))), text(round_root_down(Fraction(2)))
     ('1/3', '1.414213')
     """
-    if square == 0:
-        return Fraction(0)
-    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
-    if top**2 == square.numerator and bottom**2 == square.denominator:
-        return Fraction(top, bottom)
-    places = 6
-    while square * 100**places < 10**10:
-        places += 1
-    return Fraction(math.isqrt(math.floor(square * 100**places)), 10**places)
+    return _enclose_root(square)[0]
 
 
 def round_root_up(square: Fraction) -> Fraction:
-    """The root of a number, rounded up likewise."""
-    root = round_root_down(square)
-    if root**2 == square:
-        return root
-    places = len(str(root.denominator)) - 1
-    return root + Fraction(1, 10 ** max(places, 6))
+    """The root of a number, exactly where that is a fraction, otherwise rounded up to six digits or more."""
+    return _enclose_root(square)[1]
+
+
+def _enclose_root(square: Fraction) -> tuple[Fraction, Fraction]:
+    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
+    if top**2 == square.numerator and bottom**2 == square.denominator:
+        return Fraction(top, bottom), Fraction(top, bottom)
+    places = 6
+    while square * 100**places < 10**10:
+        places += 1
+    digits = math.isqrt(math.floor(square * 100**places))
+    return Fraction(digits, 10**places), Fraction(digits + 1, 10**places)
 
 
 def _format_value(value: object) -> str:
