@@ -290,18 +290,18 @@ def exp_minus_multiples(rate: Fraction, multiples: Sequence[int], bits: int) -> 
 
 
 def exp_minus_levels(rate: Fraction, levels: Collection[int], bits: int) -> Mapping[int, Enclosure]:
-    """Enclose e^(−rate·m) for every m of some levels, each at most 64 times as wide as there are of them.
+    """Enclose e^(−rate·m) for every m of some levels, each at most 128 times as wide as there are of them.
 
-    Where they are not scattered, all up to a power of two are computed and kept for the next, whose differ a little.
+    Unless they are few and far between, all up to a power of two are computed and kept: the next to ask needs others.
 
-    >>> exp_minus_levels(Fraction(1, 2), {4, 2}, 20)[2]
-    (385749, 385750)
+    >>> exp_minus_levels(Fraction(1, 2), {4, 1000}, 20)[4]  # 2^20·0.135335…
+    (141909, 141910)
     """
     dense = range(1 << max(levels).bit_length())
-    return _list_powers(rate, dense if len(dense) <= 16 * len(levels) else tuple(sorted(levels)), bits)
+    return _list_powers(rate, dense if len(dense) <= 32 * len(levels) else tuple(sorted(levels)), bits)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def _list_powers(rate: Fraction, multiples: Sequence[int], bits: int) -> Mapping[int, Enclosure]:
     return dict(zip(multiples, exp_minus_multiples(rate, multiples, bits), strict=True))
 

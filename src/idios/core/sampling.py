@@ -363,18 +363,17 @@ def weighted_index(
         raise InvalidInput(f"rate must be at least 0, got {rate}")
 
     # A common factor changes nothing: with the least exponent at 0 the total weight is at least 1, so the
-    # enclosures, at most 64·levels·counts wide in all, are 2^(−_MORE) of it from the first round on.
+    # enclosures, at most 128·levels·counts wide in all, are 2^(−_MORE) of it from the first round on.
     least = min(compress(exponents, counts))
     levels = {exponent - least for exponent in exponents if exponent >= least}
 
     def enclose(places: int) -> list[Enclosure]:
         powers = exp_minus_levels(rate, levels, places)
-        none = 0, 0  # of exponents below the least, whose counts are 0
-        pairs = [powers.get(exponent - least, none) for exponent in exponents]
+        pairs = [powers.get(exponent - least, (0, 0)) for exponent in exponents]  # below the least no count is positive
         return [(count * lo, count * hi) for count, (lo, hi) in zip(counts, pairs, strict=True)]
 
     # Rounded up, so that the powers of one question's ε are there for the next.
-    places = _MORE * (2 + (sum(counts).bit_length() + len(levels).bit_length() + 6) // _MORE)
+    places = _MORE * (2 + (sum(counts).bit_length() + len(levels).bit_length() + 7) // _MORE)
     return draw_index(enclose, places, source)
 
 
@@ -397,6 +396,5 @@ def _locate(uniform: int, known: int, enclosures: list[Enclosure]) -> int | None
     # C_j/C = A/(A+B), A the weight up to j, B the rest: greatest for the greatest A and the least B.
     most = highs[j], highs[j] + lows[-1] - lows[j]
     least = lows[j + 1], lows[j + 1] + highs[-1] - highs[j + 1]
-    above = uniform * most[1] >= most[0] << known
-    below = (uniform + 1) * least[1] <= least[0] << known
-    return j if above and below else None
+    certain = uniform * most[1] >= most[0] << known and (uniform + 1) * least[1] <= least[0] << known
+    return j if certain else None
