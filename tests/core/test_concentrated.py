@@ -153,7 +153,7 @@ def test_the_rho_of_every_method() -> None:
     assert chosen(Mode(), REPLACE, False, lower=0, upper=3) == Rho(eighth / 4, eighth)
     assert chosen(Mode(), ADD_REMOVE, True, lower=0, upper=3) == Rho(eighth, 4 * eighth)
     search = range_rho(Fraction(3, 2))  # e₁ = e₂ = ½
-    assert chosen(KthLargest(10), REPLACE, False, centre=5) == Rho(search, search)
+    assert chosen(KthLargest(20), REPLACE, False, centre=5) == Rho(search, search)
     assert chosen(Mean(), REPLACE, False, lower=0, upper=9) == Rho(half / 2, half)
     assert chosen(Mean(), ADD_REMOVE, True, lower=0, upper=9) == Rho(half / 2, half)
     assert chosen(Variance(), REPLACE, False, lower=0, upper=9) == Rho(Fraction(3, 16), Fraction(1, 6))

@@ -17,6 +17,7 @@ from idios.core.exact import (
     exact,
     exact_value,
     exp_minus,
+    exp_minus_levels,
     exp_minus_multiples,
     floor_bits,
     floor_half_up,
@@ -254,6 +255,20 @@ def test_multiples_enclose_and_are_narrow(rate: Fraction, multiples: list[int], 
     for multiple, (lo, hi) in zip(ascending, enclosures, strict=True):
         assert 0 <= lo <= hi <= lo + 4 * len(multiples)
         assert holds((lo, hi), reference_exp_minus(rate * multiple), bits)
+
+
+@given(
+    st.fractions(min_value=0, max_value=5, max_denominator=1000),
+    st.sets(st.integers(0, 300), min_size=1, max_size=30) | st.sets(st.integers(0, 10**6), min_size=1, max_size=5),
+    st.integers(1, 300),
+)
+def test_levels_enclose_and_are_narrow(rate: Fraction, levels: set[int], bits: int) -> None:
+    powers = exp_minus_levels(rate, levels, bits)
+    assert len(powers) <= 32 * len(levels)
+    for level in levels:
+        lo, hi = powers[level]
+        assert 0 <= lo <= hi <= lo + 128 * len(levels)
+        assert holds((lo, hi), reference_exp_minus(rate * level), bits)
 
 
 @given(positive_fractions.filter(bool), st.integers(1, 300))

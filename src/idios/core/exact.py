@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational
 from typing import Any, TypeAlias, TypeVar
 
@@ -324,6 +325,23 @@ def exp_minus_multiples(rate: Fraction, multiples: Sequence[int], bits: int) -> 
             reached = multiple
         enclosures.append((lo, hi))
     return enclosures
+
+
+def exp_minus_levels(rate: Fraction, levels: Collection[int], bits: int) -> Mapping[int, Enclosure]:
+    """Enclose e^(−rate·m) for every m of some levels, each at most 128 times as wide as there are of them.
+
+    Unless they are few and far between, all up to a power of two are computed and kept: the next to ask needs others.
+
+    >>> exp_minus_levels(Fraction(1, 2), {4, 1000}, 20)[4]  # 2^20·0.135335…
+    (141909, 141910)
+    """
+    dense = range(1 << max(levels).bit_length())
+    return _list_powers(rate, dense if len(dense) <= 32 * len(levels) else tuple(sorted(levels)), bits)
+
+
+@lru_cache(maxsize=8)
+def _list_powers(rate: Fraction, multiples: Sequence[int], bits: int) -> Mapping[int, Enclosure]:
+    return dict(zip(multiples, exp_minus_multiples(rate, multiples, bits), strict=True))
 
 
 def logistic(x: Fraction, bits: int) -> Enclosure:
