@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import pytest
 
+from idios.core.concentrated import find_largest_rho
 from idios.errors import BudgetExceeded, LedgerUnavailable
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
 from idios.ledger.database import FairLock, get_fair_lock
@@ -20,12 +21,21 @@ THREADS = 16
 PROCESSES = 4
 
 
+# Questions at ε = 1/7 or ρ = 1/98 that a budget allows, of 256 that are asked.
+BUDGETS = {
+    "pure": (96, people(Fraction(96, 7))),
+    "concentrated": (103, people(Fraction(8), Fraction("1e-6"), accounting="concentrated")),
+}
+
+
 @pytest.mark.slow
-def test_sixteen_threads_in_each_of_four_processes_spend_one_budget(place: Place) -> None:
-    budget = 96  # questions at ε = 1/7, of 256 that are asked
+@pytest.mark.parametrize("accounting", BUDGETS)
+def test_sixteen_threads_in_each_of_four_processes_spend_one_budget(place: Place, accounting: str) -> None:
+    budget, declaration = BUDGETS[accounting]
+    gaussian = int(accounting == "concentrated")
     with place.open() as ledger:
-        ledger.declare(people(Fraction(budget, 7)))
-        workers = [place.worker("spend", process, THREADS, 4) for process in range(PROCESSES)]
+        ledger.declare(declaration)
+        workers = [place.worker("spend", process, THREADS, 4, gaussian) for process in range(PROCESSES)]
         for worker in workers:
             assert worker.stdin is not None
             worker.stdin.write("go\n")
@@ -33,7 +43,13 @@ def test_sixteen_threads_in_each_of_four_processes_spend_one_budget(place: Place
         results = [finished(worker) for worker in workers]
         assert sum(charged for charged, _ in results) == budget
         assert sum(refused for _, refused in results) == PROCESSES * THREADS * 4 - budget
-        assert ledger.balance("people").epsilon.remaining == 0
+        balance = ledger.balance("people")
+        if balance.rho is None:
+            assert balance.epsilon.remaining == 0
+        else:
+            assert balance.rho.budget == find_largest_rho(declaration.epsilon, declaration.delta)
+            assert Fraction(budget, 98) == balance.rho.spent <= balance.rho.budget < Fraction(budget + 1, 98)
+            assert not balance.pure
         assert Counter(kinds(ledger)) == {"declared": 1, "reserved": budget, "released": budget}
         assert len(ledger.answers()) == budget
         assert ledger.verify(ledger.head()).ok

