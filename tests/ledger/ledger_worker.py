@@ -63,10 +63,10 @@ def kill_me() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def spend(ledger: Ledger, process: int, threads: int, questions: int, gaussian: int) -> list[int]:
+def spend(ledger: Ledger, process: int, threads: int, questions: int) -> list[int]:
     """Ask distinct questions from many threads; how many were charged, and how many refused.
 
-    Those with Gaussian noise cost ρ = 1/98, as the others do, and have no ε of their own.
+    All cost ρ = 1/98. Every other one has Gaussian noise, and so no ε of its own.
     """
     charged, refused = [0] * threads, [0] * threads
     sys.stdin.readline()  # all processes start together
@@ -75,7 +75,7 @@ def spend(ledger: Ledger, process: int, threads: int, questions: int, gaussian: 
         for number in range(questions):
             question = f"question {process} {thread} {number}"
             request = ChargeRequest(
-                "people", "1", None, question, Fraction(1, 7), rho=Fraction(1, 98), pure=not gaussian or number % 2 == 0
+                "people", "1", None, question, Fraction(1, 7), rho=Fraction(1, 98), pure=number % 2 == 0
             )
             try:
                 reservation = ledger.reserve(request)
