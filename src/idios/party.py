@@ -29,11 +29,11 @@ from idios.core.statistics import Parameters
 from idios.datasets import OpenDataset, declare, open_datasets
 from idios.errors import AnswerFailed, NotPermitted
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
-from idios.model import Answer, Quote, ReleasedTable
+from idios.model import Account, Answer, Balance, Quote, ReleasedTable
 from idios.query.plan import Plan, Question, Split
 from idios.query.planner import make_plan
 from idios.query.reader import read
-from idios.release import Standing, draw_table, make_answer, make_quote
+from idios.release import draw_table, make_answer, make_quote
 from idios.sandbox import Twins
 
 log = logging.getLogger("idios.controller")
@@ -97,7 +97,8 @@ class TrustedParty:
         source: Any,
         *,
         columns: Mapping[str, Any],
-        budget: Number,
+        budget: Number | Mapping[str, Any],
+        accounting: str | None = None,
         name: str | None = None,
         csv: Mapping[str, Any] | None = None,
         version: str | None = None,
@@ -134,6 +135,7 @@ class TrustedParty:
             "group": group,
             "floor": floor,
             "fineness": fineness,
+            "accounting": accounting,
             "budget": budget,
             "min_epsilon": min_epsilon,
             "max_groups": max_groups,
@@ -278,11 +280,7 @@ class TrustedParty:
         price = self.ledger.price(_request(plan, analyst))
         balance = self.ledger.balance(plan.dataset.name, analyst)
         charged = price.charges_dataset if analyst is None else price.charges_analyst
-        cost, delta = (plan.epsilon, plan.delta) if charged else (Fraction(0), Fraction(0))
-        # Without a cap of their own an analyst is limited by the data set, which pays for a question once.
-        taken = cost if price.charges_dataset or balance.epsilon.budget is not None else Fraction(0)
-        standing = Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
-        return make_quote(plan, standing)
+        return make_quote(plan, price, balance, charged=charged)
 
     def sandbox(
         self, sql: str, epsilon: Number, split: Split = None, *, cancellation: CancellationToken | None = None
@@ -293,7 +291,7 @@ class TrustedParty:
         """
         plan = self.plan(sql, epsilon, split)
         table = draw_table(plan, self.twins.of(plan.dataset), cancellation)
-        return replace(make_answer(plan, table, id="sandbox", remaining=None, stored=False), sandbox=True)
+        return replace(make_answer(plan, table, id="sandbox"), sandbox=True)
 
     def inspect(self, sql: str, epsilon: Number, *, split: Split = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
@@ -326,10 +324,12 @@ class TrustedParty:
 
     def _answer(self, charged: Charged, released: StoredAnswer) -> Answer:
         try:
-            remaining = self.ledger.balance(charged.dataset, charged.analyst).epsilon.remaining
+            balance = self.ledger.balance(charged.dataset, charged.analyst)
         except NotPermitted:
-            remaining = Fraction(0)  # the grant was withdrawn meanwhile; the answer is paid for
-        return make_answer(charged.plan, released.table, id=charged.id, remaining=remaining, stored=charged.stored)
+            # the grant was withdrawn meanwhile; the answer is paid for
+            nothing = Account(Fraction(0), Fraction(0))
+            balance = Balance(charged.dataset, charged.analyst, nothing, nothing)
+        return make_answer(charged.plan, released.table, id=charged.id, balance=balance, stored=charged.stored)
 
     def _failed(self, reservation: Reservation, error: Exception) -> None:
         """Keep the reason where the controller alone finds it; the charge stays.
@@ -347,4 +347,5 @@ class TrustedParty:
 
 def _request(plan: Plan, analyst: str | None) -> ChargeRequest:
     dataset = plan.dataset
-    return ChargeRequest(dataset.name, dataset.version, analyst, plan.normal_form, plan.epsilon, plan.delta)
+    question = plan.normal_form
+    return ChargeRequest(dataset.name, dataset.version, analyst, question, plan.epsilon, rho=plan.rho, pure=plan.pure)

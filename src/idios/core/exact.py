@@ -173,6 +173,19 @@ def text(value: Extended | None) -> str | None:
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
 
 
+def round_up_digits(number: Fraction, digits: int) -> Fraction:
+    """The number with so many significant digits, rounded up: a bound stays one.
+
+    >>> [str(round_up_digits(Fraction(n), 3)) for n in ("1/3", "-1/3", "123456")]
+    ['167/500', '-333/1000', '124000']
+    """
+    if number == 0:
+        return number
+    size = abs(number)
+    places = digits - math.floor(math.log10(size.numerator) - math.log10(size.denominator)) - 1
+    return Fraction(math.ceil(number * Fraction(10) ** places)) / Fraction(10) ** places
+
+
 def plus(term: Term, other: Term) -> Term:
     """The sum, of which Python cannot compute ∞ + 10⁴⁰⁰, since it makes both floats first.
 
@@ -201,6 +214,32 @@ def floor_half_up(value: Extended) -> int | float:
         return value
     number = Fraction(value)
     return (2 * number.numerator + number.denominator) // (2 * number.denominator)
+
+
+def round_root_down(square: Fraction) -> Fraction:
+    """The root of a number, exactly where that is a fraction, otherwise rounded down to 6 digits or a few more.
+
+    >>> str(round_root_down(Fraction(1, 9))), str(text(round_root_down(Fraction(2))))
+    ('1/3', '1.414213')
+    """
+    if square == 0:
+        return Fraction(0)
+    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
+    if top**2 == square.numerator and bottom**2 == square.denominator:
+        return Fraction(top, bottom)
+    places = 6
+    while square * 100**places < 10**10:
+        places += 1
+    return Fraction(math.isqrt(math.floor(square * 100**places)), 10**places)
+
+
+def round_root_up(square: Fraction) -> Fraction:
+    """The root of a number, rounded up likewise."""
+    root = round_root_down(square)
+    if root**2 == square:
+        return root
+    places = len(str(root.denominator)) - 1
+    return root + Fraction(1, 10 ** max(places, 6))
 
 
 def _format_value(value: object) -> str:

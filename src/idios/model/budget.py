@@ -37,7 +37,7 @@ from idios.codec import from_json, json_field, to_json
 from idios.core.concentrated import convert_to_epsilon, find_largest_rho
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
-from idios.display import Listing, format_amount, format_cost, format_value
+from idios.display import Listing, format_amount, format_cost, format_left, format_rho, format_value
 from idios.errors import BudgetExceeded
 
 ZERO = Fraction(0)
@@ -260,6 +260,36 @@ class Balance:
         trivial = not self.rho.remaining or not 0 < delta < 1
         return (ZERO if trivial else convert_to_epsilon(self.rho.remaining, delta)), delta
 
+    @property
+    def left(self) -> Fraction | None:
+        """The ε that is left; with concentrated accounting the one that what is left stands for."""
+        converted = self.convert_remaining()
+        if converted is None:
+            return self.epsilon.remaining
+        pure = self.epsilon.remaining if self.pure else None
+        return max(converted[0], pure or ZERO)
+
+    def spend(self, cost: Cost) -> Balance:
+        """The accounts after a charge, also of what they do not allow."""
+        rho = None if self.rho is None else _spend(self.rho, cost.rho)
+        epsilon, delta = _spend(self.epsilon, cost.epsilon), _spend(self.delta, cost.delta)
+        return replace(self, epsilon=epsilon, delta=delta, rho=rho, pure=self.pure and cost.pure)
+
+    def count_more(self, cost: Cost) -> int | None:
+        """About how often a cost fits into what is left; None where there is no limit, or it costs nothing."""
+        fitting = []
+        if self.rho is not None and cost.rho:
+            fitting.append(None if self.rho.remaining is None else self.rho.remaining // cost.rho)
+        if self.rho is None or (self.pure and cost.pure):
+            left = self.epsilon.remaining
+            fitting.append(None if left is None or not cost.epsilon else max(left // cost.epsilon, 0))
+        return None if None in fitting else max((count for count in fitting if count is not None), default=None)
+
+
+def _spend(account: Account, amount: Fraction) -> Account:
+    remaining = None if account.remaining is None else account.remaining - amount
+    return replace(account, spent=account.spent + amount, remaining=remaining)
+
 
 def _find_rho_budget(epsilon: Fraction | None, delta: Fraction | None) -> Fraction:
     """The greatest ρ that stands for (ε, δ): none where nothing of either is left."""
@@ -322,12 +352,18 @@ class Quote:
     ε from which on the question is answered. ``remaining_after`` is what would be left. ``shortage`` says which budget
     does not suffice, None if all do; the question is then ``affordable``. ``null_risks`` says by column on how few
     values an answer is to be expected NULL or far off, where they may be so few.
+
+    ``cost`` is the price with pure accounting and ``rho`` that with concentrated accounting; Gaussian noise, which is
+    not ``pure``, has only the latter, and ``cost`` is then the ε that was asked with. ``more`` is about how many more
+    questions like this one could be asked after it.
     """
 
     dataset: str
     columns: tuple[str, ...]
     cost: Fraction
     delta: Fraction
+    rho: Fraction
+    pure: bool
     split: Mapping[str, Fraction]
     cells: int
     fitted: int
@@ -335,6 +371,9 @@ class Quote:
     guarantee: Guarantee
     remaining_before: Fraction | None
     remaining_after: Fraction | None
+    remaining_rho_before: Fraction | None = json_field(optional=True, default=None)
+    remaining_rho_after: Fraction | None = json_field(optional=True, default=None)
+    more: int | None
     affordable: bool = field(init=False)
     shortage: str | None
     stored: bool
@@ -359,16 +398,37 @@ class Quote:
         """The same for a notebook."""
         return display.pairs_html(self._pairs()) + display.paragraph_html(str(self.guarantee))
 
+    @property
+    def before(self) -> str:
+        """What is left before the question, in words."""
+        return format_left(self.remaining_before, self.remaining_rho_before)
+
+    @property
+    def after(self) -> str:
+        """What would be left after it, and for how many more, in words; or what is too little."""
+        if not self.affordable:
+            return f"not affordable: {self.shortage}"
+        left = format_left(self.remaining_after, self.remaining_rho_after)
+        return left if self.more is None else f"{left}: about {self.more:,} more like this one"
+
+    @property
+    def prices(self) -> list[tuple[str, str]]:
+        """The price under both accountings, in words; first the one that is charged."""
+        pure = format_cost(self.cost, self.delta) if self.pure else "none: Gaussian noise has no ε of its own"
+        rho = f"ρ = {format_rho(self.rho)}"
+        if self.remaining_rho_before is None:
+            return [("cost", pure), ("with concentrated accounting", rho)]
+        return [("cost", rho), ("with pure accounting", pure)]
+
     def _pairs(self) -> list[tuple[str, str]]:
-        cost = format_cost(self.cost, self.delta)
-        after = f"ε = {format_amount(self.remaining_after)}" if self.affordable else f"not affordable: {self.shortage}"
         pairs = [
-            ("cost", f"{cost} (stored, it would be returned)" if self.stored else cost),
+            *self.prices,
+            *([("stored", "yes, it would be returned")] if self.stored else []),
             ("released cells", str(self.cells)),
             ("least ε", self.least),
             ("each cell", ", ".join(f"{format_value(column)}: ε = {text(e)}" for column, e in self.split.items())),
-            ("remaining before", f"ε = {format_amount(self.remaining_before)}"),
-            ("remaining after", after),
+            ("remaining before", self.before),
+            ("remaining after", self.after),
         ]
         for column, margin in self.margins.items():
             known = f"not public: {self.margin_reasons.get(column, '')}" if margin is None else f"± {text(margin)}"
