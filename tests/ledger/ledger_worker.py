@@ -64,13 +64,19 @@ def kill_me() -> None:
 
 
 def spend(ledger: Ledger, process: int, threads: int, questions: int) -> list[int]:
-    """Ask distinct questions from many threads; how many were charged, and how many refused."""
+    """Ask distinct questions from many threads; how many were charged, and how many refused.
+
+    All cost ρ = 1/98. Every other one has Gaussian noise, and so no ε of its own.
+    """
     charged, refused = [0] * threads, [0] * threads
     sys.stdin.readline()  # all processes start together
 
     def ask(thread: int) -> None:
         for number in range(questions):
-            request = ChargeRequest("people", "1", None, f"question {process} {thread} {number}", Fraction(1, 7))
+            question = f"question {process} {thread} {number}"
+            request = ChargeRequest(
+                "people", "1", None, question, Fraction(1, 7), rho=Fraction(1, 98), pure=number % 2 == 0
+            )
             try:
                 reservation = ledger.reserve(request)
             except BudgetExceeded:

@@ -9,8 +9,9 @@ from fractions import Fraction
 
 import pytest
 
+from idios.core.concentrated import find_largest_rho
 from idios.errors import BudgetExceeded, LedgerUnavailable
-from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
+from idios.ledger import Account, ChargeRequest, Ledger, Reservation, StoredAnswer
 from idios.ledger.database import FairLock, get_fair_lock
 from tests.ledger.ledger_place import Place, ask, finished, kinds, people
 from tests.ledger.ledger_worker import table
@@ -22,9 +23,10 @@ PROCESSES = 4
 
 @pytest.mark.slow
 def test_sixteen_threads_in_each_of_four_processes_spend_one_budget(place: Place) -> None:
-    budget = 96  # questions at ε = 1/7, of 256 that are asked
+    most = find_largest_rho(Fraction(8), Fraction("1e-6"))
+    budget = most // Fraction(1, 98)  # questions at ρ = 1/98, of 256 that are asked; ε allows 56 by itself
     with place.open() as ledger:
-        ledger.declare(people(Fraction(budget, 7)))
+        ledger.declare(people(8, "1e-6", accounting="concentrated"))
         workers = [place.worker("spend", process, THREADS, 4) for process in range(PROCESSES)]
         for worker in workers:
             assert worker.stdin is not None
@@ -33,7 +35,10 @@ def test_sixteen_threads_in_each_of_four_processes_spend_one_budget(place: Place
         results = [finished(worker) for worker in workers]
         assert sum(charged for charged, _ in results) == budget
         assert sum(refused for _, refused in results) == PROCESSES * THREADS * 4 - budget
-        assert ledger.balance("people").epsilon.remaining == 0
+        balance = ledger.balance("people")
+        assert balance.rho == Account(most, Fraction(budget, 98))
+        assert Fraction(budget, 98) <= most < Fraction(budget + 1, 98)
+        assert not balance.pure
         assert Counter(kinds(ledger)) == {"declared": 1, "reserved": budget, "released": budget}
         assert len(ledger.answers()) == budget
         assert ledger.verify(ledger.head()).ok

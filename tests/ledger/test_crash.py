@@ -26,13 +26,14 @@ STEPS = {
 def test_a_killed_process_leaves_a_right_ledger(place: Place, step: str) -> None:
     charged, answered = STEPS[step]
     with place.open() as ledger:
-        ledger.declare(people())
+        ledger.declare(people(1, "1e-6", accounting="concentrated"))
     finished(place.worker("die", step), code=-signal.SIGKILL)
 
     with place.open() as ledger:
         assert ledger.verify().ok
         spent = ledger.balance("people").epsilon.spent
         assert spent == (Fraction(1, 4) if charged else 0)
+        assert ledger.balance("people").rho.spent == spent**2 / 2  # type: ignore[union-attr]
         assert spent >= sum(answer.epsilon for answer in ledger.answers())
         assert len(ledger.answers()) == answered
 
@@ -44,6 +45,7 @@ def test_a_killed_process_leaves_a_right_ledger(place: Place, step: str) -> None
         # Completed once: from now on there is one answer, and asking for it is free.
         assert ledger.reserve(ask()) == result
         assert ledger.balance("people").epsilon.spent == Fraction(1, 4)
+        assert ledger.balance("people").rho.spent == Fraction(1, 32)  # type: ignore[union-attr]
         assert ledger.verify().ok
 
 

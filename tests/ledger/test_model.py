@@ -18,8 +18,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from idios.errors import BudgetExceeded, LedgerError, NotPermitted
-from idios.ledger import Anchor, ChargeRequest, Declaration, Ledger, Reservation, Role, StoredAnswer
+from idios.core.concentrated import find_largest_rho
+from idios.errors import BudgetExceeded, InvalidInput, LedgerError, NotPermitted
+from idios.ledger import Account, Anchor, ChargeRequest, Declaration, Ledger, Reservation, Role, StoredAnswer
 from tests.ledger.ledger_place import Place
 from tests.ledger.ledger_worker import table
 
@@ -30,6 +31,10 @@ QUESTIONS = st.sampled_from(["median(x)", "max(x)", "count(*)"])
 VERSIONS = st.sampled_from(["1", "2"])
 AMOUNTS = st.sampled_from([Fraction(text) for text in ("0", "1/3", "1/7", "0.1", "1/2")])
 BUDGETS = st.sampled_from([Fraction(text) for text in ("1/3", "1", "1.5")])
+
+ACCOUNTINGS = st.sampled_from(["pure", "concentrated"])
+# How a question is answered: its ρ in terms of ε²/2, and whether it has an ε of its own.
+METHODS = st.sampled_from([(Fraction(1), True), (Fraction(1, 4), True), (Fraction(1, 100), False)])
 
 Key = tuple[str, str, str, Fraction, Fraction]
 
@@ -47,7 +52,10 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         self.open()
         self.budgets: dict[str, list[Fraction]] = {}
         self.declared: dict[str, list[Fraction]] = {}
+        self.accounting: dict[str, str] = {}
         self.forfeited: dict[str, list[Fraction]] = {}
+        self.forfeited_rho: dict[str, tuple[Fraction, bool]] = {}
+        self.method: dict[Key, tuple[Fraction, bool]] = {}
         self.retired: set[str] = set()
         self.caps: dict[tuple[str, str], tuple[Fraction | None, Fraction | None]] = {}
         self.withdrawn: set[tuple[str, str]] = set()
@@ -64,9 +72,13 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         self.ledger.add_analyst("ada")
         self.ledger.add_analyst("bob")
 
-    @rule(dataset=DATASETS, version=VERSIONS, epsilon=BUDGETS, delta=AMOUNTS)
-    def declare(self, dataset: str, version: str, epsilon: Fraction, delta: Fraction) -> None:
-        declaration = Declaration(dataset, version, epsilon, delta)
+    @rule(dataset=DATASETS, version=VERSIONS, epsilon=BUDGETS, delta=AMOUNTS, accounting=ACCOUNTINGS)
+    def declare(self, dataset: str, version: str, epsilon: Fraction, delta: Fraction, accounting: str) -> None:
+        if accounting == "concentrated" and delta == 0:
+            with pytest.raises(InvalidInput):
+                Declaration(dataset, version, epsilon, delta, accounting=accounting)
+            return
+        declaration = Declaration(dataset, version, epsilon, delta, accounting=accounting)
         if dataset in self.retired:
             with pytest.raises(NotPermitted):
                 self.ledger.declare(declaration)
@@ -79,6 +91,7 @@ class LedgerAgainstModel(RuleBasedStateMachine):
                 self.ledger.declare(declaration)
         else:
             self.ledger.declare(declaration)
+            self.accounting[dataset] = accounting
             # one that declares no δ leaves what is recorded of it
             self.declared[dataset] = [epsilon, delta if delta in known else known[0]]
 
@@ -91,13 +104,15 @@ class LedgerAgainstModel(RuleBasedStateMachine):
             self.budgets[dataset][0] += more
             self.ledger.raise_budget(dataset, epsilon=self.budgets[dataset][0])
 
-    @rule(dataset=DATASETS, epsilon=AMOUNTS.filter(bool), delta=AMOUNTS)
-    def forfeit(self, dataset: str, epsilon: Fraction, delta: Fraction) -> None:
+    @rule(dataset=DATASETS, epsilon=AMOUNTS.filter(bool), delta=AMOUNTS, rho=st.none() | AMOUNTS)
+    def forfeit(self, dataset: str, epsilon: Fraction, delta: Fraction, rho: Fraction | None) -> None:
         if dataset not in self.budgets:
             with pytest.raises(NotPermitted):
-                self.ledger.forfeit(dataset, epsilon=epsilon, delta=delta, reason="lost")
+                self.ledger.forfeit(dataset, epsilon=epsilon, delta=delta, rho=rho, reason="lost")
         else:
-            self.ledger.forfeit(dataset, epsilon=epsilon, delta=delta, reason="lost")
+            self.ledger.forfeit(dataset, epsilon=epsilon, delta=delta, rho=rho, reason="lost")
+            lost, pure = self.forfeited_rho.get(dataset, (Fraction(0), True))
+            self.forfeited_rho[dataset] = (lost + (epsilon**2 / 2 if rho is None else rho), pure and rho is None)
             before = self.forfeited.setdefault(dataset, [Fraction(0), Fraction(0)])
             self.forfeited[dataset] = [before[0] + epsilon, before[1] + delta]
 
@@ -138,7 +153,15 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         self.ledger.revoke_token(self.ledger.authenticate(secret).token)
         self.revoked.add(secret)
 
-    @rule(dataset=DATASETS, version=VERSIONS, analyst=ASKERS, question=QUESTIONS, epsilon=AMOUNTS, delta=AMOUNTS)
+    @rule(
+        dataset=DATASETS,
+        version=VERSIONS,
+        analyst=ASKERS,
+        question=QUESTIONS,
+        epsilon=AMOUNTS,
+        delta=st.just(Fraction(0)) | AMOUNTS,
+        method=METHODS,
+    )
     def ask(
         self,
         dataset: str,
@@ -147,8 +170,11 @@ class LedgerAgainstModel(RuleBasedStateMachine):
         question: str,
         epsilon: Fraction,
         delta: Fraction,
+        method: tuple[Fraction, bool],
     ) -> None:
-        request = ChargeRequest(dataset, version, analyst, question, epsilon, delta)
+        share, pure = method
+        rho = share * epsilon**2 / 2
+        request = ChargeRequest(dataset, version, analyst, question, epsilon, delta, rho, pure)
         key = (dataset, version, question, epsilon, delta)
         permitted = dataset in self.budgets and dataset not in self.retired
         if not permitted or (analyst is not None and not self.may_ask(analyst, dataset)):
@@ -157,15 +183,19 @@ class LedgerAgainstModel(RuleBasedStateMachine):
             return
         new = key not in self.charged
         pays = analyst is not None and (key, analyst) not in self.paid
-        if (new and not self.fits(dataset, None, epsilon, delta)) or (
-            pays and not self.fits(dataset, analyst, epsilon, delta)
-        ):
+        charged_rho, charged_pure = self.method.get(key, (rho, pure))
+        if not new and self.charged[key] is None and (rho > charged_rho or (charged_pure and not pure)):
+            with pytest.raises(InvalidInput):
+                self.ledger.reserve(request)
+            return
+        amounts = (epsilon, delta, charged_rho, charged_pure)
+        if (new and not self.fits(dataset, None, *amounts)) or (pays and not self.fits(dataset, analyst, *amounts)):
             with pytest.raises(BudgetExceeded):
                 self.ledger.reserve(request)
             return
         result = self.ledger.reserve(request)
         if new:
-            self.charged[key] = None
+            self.charged[key], self.method[key] = None, (rho, pure)
         if analyst is not None:
             self.paid.add((key, analyst))
         if self.charged[key] is None:
@@ -209,8 +239,12 @@ class LedgerAgainstModel(RuleBasedStateMachine):
             balance = self.ledger.balance(dataset)
             assert [balance.epsilon.budget, balance.delta.budget] == [epsilon, delta]
             assert [balance.epsilon.spent, balance.delta.spent] == self.spent(dataset, None)
+            rho, pure = self.spent_rho(dataset, None)
+            assert balance.pure is pure
+            assert (balance.rho is None) is (self.accounting[dataset] == "pure")
+            if balance.rho is not None:
+                assert balance.rho == Account(self.most_rho(dataset, None), rho)
             lost = self.forfeited.get(dataset, [Fraction(0), Fraction(0)])
-            assert balance.epsilon.spent - lost[0] <= epsilon
             assert balance.delta.spent - lost[1] <= delta
             assert balance.epsilon.remaining == max(epsilon - balance.epsilon.spent, 0)
         granted = {(balance.analyst, balance.dataset) for balance in self.ledger.grants()}
@@ -221,6 +255,10 @@ class LedgerAgainstModel(RuleBasedStateMachine):
             balance = self.ledger.balance(dataset, analyst)
             assert (balance.epsilon.budget, balance.delta.budget) == caps
             assert [balance.epsilon.spent, balance.delta.spent] == self.spent(dataset, analyst)
+            rho, pure = self.spent_rho(dataset, analyst)
+            assert balance.pure is pure
+            if balance.rho is not None:
+                assert (balance.rho.budget, balance.rho.spent) == (self.most_rho(dataset, analyst), rho)
 
     def teardown(self) -> None:
         assert self.ledger.verify().ok
@@ -250,12 +288,44 @@ class LedgerAgainstModel(RuleBasedStateMachine):
     def may_ask(self, analyst: str, dataset: str) -> bool:
         return (analyst, dataset) in self.caps and (analyst, dataset) not in self.withdrawn
 
-    def fits(self, dataset: str, analyst: str | None, epsilon: Fraction, delta: Fraction) -> bool:
+    def spent_rho(self, dataset: str, analyst: str | None) -> tuple[Fraction, bool]:
+        methods = [
+            self.method[key]
+            for key in self.charged
+            if key[0] == dataset and (analyst is None or (key, analyst) in self.paid)
+        ]
+        if analyst is None and dataset in self.forfeited_rho:
+            methods.append(self.forfeited_rho[dataset])
+        return sum((rho for rho, _ in methods), Fraction(0)), all(pure for _, pure in methods)
+
+    def most_rho(self, dataset: str, analyst: str | None) -> Fraction | None:
+        epsilon, delta = self.budgets[dataset]
+        left = delta - self.spent(dataset, None)[1]
+        if analyst is not None:
+            caps = self.caps[analyst, dataset]
+            if caps == (None, None):
+                return None
+            epsilon = epsilon if caps[0] is None else caps[0]
+            left = left if caps[1] is None else min(left, caps[1] - self.spent(dataset, analyst)[1])
+        return Fraction(0) if left <= 0 else find_largest_rho(epsilon, left)
+
+    def fits(
+        self, dataset: str, analyst: str | None, epsilon: Fraction, delta: Fraction, rho: Fraction, pure: bool
+    ) -> bool:
         limits = self.budgets[dataset] if analyst is None else self.caps[analyst, dataset]
-        return all(
+        by_epsilon, by_delta = (
             amount == 0 or limit is None or spent + amount <= limit
             for limit, spent, amount in zip(limits, self.spent(dataset, analyst), (epsilon, delta), strict=True)
         )
+        spent_rho, spent_pure = self.spent_rho(dataset, analyst)
+        by_epsilon = by_epsilon and (limits[0] is None or rho == 0 or (spent_pure and pure))
+        if self.accounting[dataset] == "pure":
+            return by_epsilon and by_delta
+        most = self.most_rho(dataset, analyst)
+        if most is None:
+            return True
+        by_epsilon = by_epsilon and spent_pure and pure
+        return delta == 0 and (by_epsilon or rho == 0 or spent_rho + rho <= most)
 
 
 @pytest.mark.slow

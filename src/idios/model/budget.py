@@ -25,7 +25,6 @@ what fails with δ_max less a crumb. At (5, 10⁻⁶) all this fails with 1.17·
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -35,7 +34,7 @@ from typing import Any
 from idios import display
 from idios.codec import from_json, json_field, to_json
 from idios.core.concentrated import convert_to_epsilon, find_largest_rho
-from idios.core.exact import text
+from idios.core.exact import round_root_down, text
 from idios.core.guarantee import Guarantee
 from idios.display import Listing, format_amount, format_cost, format_left, format_rho, format_value
 from idios.errors import BudgetExceeded
@@ -93,6 +92,15 @@ class Account:
         True
         """
         return requested == 0 or self.budget is None or requested <= self.budget - self.spent
+
+    def spend(self, amount: Fraction) -> Account:
+        """The account once the amount is spent."""
+        remaining = None if self.remaining is None else max(self.remaining - amount, ZERO)
+        return replace(self, spent=self.spent + amount, remaining=remaining)
+
+    def count(self, amount: Fraction) -> int | None:
+        """How many times the amount could be spent; None if nothing limits it."""
+        return None if self.remaining is None or not amount else self.remaining // amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +198,7 @@ class Balance:
             "rho",
             cost.rho,
             remaining,
-            f"ρ = {_format_rho(cost.rho)} asked, {_format_rho(remaining)} left of {_format_rho(self.rho.budget)}, "
+            f"ρ = {format_rho(cost.rho)} asked, {format_rho(remaining)} left of {format_rho(self.rho.budget or ZERO)}, "
             f"{_describe_rho(remaining)}; {self._remedy}",
         )
 
@@ -212,13 +220,38 @@ class Balance:
             remaining=remaining,
         )
 
+    def spend(self, cost: Cost) -> Balance:
+        """The accounts once the cost is spent."""
+        return replace(
+            self,
+            epsilon=self.epsilon.spend(cost.epsilon),
+            delta=self.delta.spend(cost.delta),
+            rho=None if self.rho is None else self.rho.spend(cost.rho),
+            pure=self.pure and cost.pure,
+        )
+
+    def count_more(self, cost: Cost) -> int | None:
+        """How many answers at this cost are still allowed, one after the other; None if nothing limits them."""
+        counts = [] if self.rho is None else [self.rho.count(cost.rho)]
+        if self.pure and cost.pure:
+            counts.append(self.epsilon.count(cost.epsilon))
+        return None if None in counts else max((count for count in counts if count is not None), default=0)
+
+    @property
+    def left(self) -> Fraction | None:
+        """The ε that is left; with concentrated accounting what ρ stands for, or ε by itself where that is more."""
+        converted = self.convert_remaining()
+        if converted is None:
+            return self.epsilon.remaining
+        return max(converted[0], self.epsilon.remaining or ZERO if self.pure else ZERO)
+
     def convert_remaining(self) -> tuple[Fraction, Fraction] | None:
         """The (ε, δ) that what is left of ρ stands for, ε rounded up; None without ρ or without a limit.
 
         >>> budget, spent = (Fraction(5), Fraction(1, 10**6)), Cost(ZERO, ZERO, Fraction(1, 4))
         >>> balance = Balance.of_dataset("people", Accounting.CONCENTRATED, *budget, spent)
         >>> print(f"{float(balance.convert_remaining()[0]):.3f}")
-        3.257
+        3.242
         """
         if self.rho is None or self.rho.remaining is None or self.delta.remaining is None:
             return None
@@ -226,49 +259,15 @@ class Balance:
         trivial = not self.rho.remaining or not 0 < delta < 1
         return (ZERO if trivial else convert_to_epsilon(self.rho.remaining, delta)), delta
 
-    @property
-    def left(self) -> Fraction | None:
-        """The ε that is left; with concentrated accounting the one that what is left stands for."""
-        converted = self.convert_remaining()
-        if converted is None:
-            return self.epsilon.remaining
-        pure = self.epsilon.remaining if self.pure else None
-        return max(converted[0], pure or ZERO)
-
-    def spend(self, cost: Cost) -> Balance:
-        """The accounts after a charge, also of what they do not allow."""
-        rho = None if self.rho is None else _spend(self.rho, cost.rho)
-        epsilon, delta = _spend(self.epsilon, cost.epsilon), _spend(self.delta, cost.delta)
-        return replace(self, epsilon=epsilon, delta=delta, rho=rho, pure=self.pure and cost.pure)
-
-    def count_more(self, cost: Cost) -> int | None:
-        """About how often a cost fits into what is left; None where there is no limit, or it costs nothing."""
-        fitting = []
-        if self.rho is not None and cost.rho:
-            fitting.append(None if self.rho.remaining is None else self.rho.remaining // cost.rho)
-        if self.rho is None or (self.pure and cost.pure):
-            left = self.epsilon.remaining
-            fitting.append(None if left is None or not cost.epsilon else max(left // cost.epsilon, 0))
-        return None if None in fitting else max((count for count in fitting if count is not None), default=None)
-
-
-def _spend(account: Account, amount: Fraction) -> Account:
-    remaining = None if account.remaining is None else account.remaining - amount
-    return replace(account, spent=account.spent + amount, remaining=remaining)
-
 
 def _find_rho_budget(epsilon: Fraction | None, delta: Fraction | None) -> Fraction:
     """The greatest ρ that stands for (ε, δ): none where nothing of either is left."""
     return find_largest_rho(epsilon, delta) if epsilon and delta else ZERO
 
 
-def _format_rho(rho: Fraction | None) -> str:
-    return "no limit" if rho is None else f"{float(rho):.6g}"
-
-
 def _describe_rho(rho: Fraction) -> str:
     """How much that is, in the terms of a question."""
-    most = Fraction(math.isqrt(math.floor(2 * rho * 10**12)), 10**6)  # ε²/2 = ρ, rounded down
+    most = round_root_down(2 * rho)  # ε²/2 = ρ
     return f"enough for a question with ε = {format_amount(most)}" if most else "enough for no question"
 
 
@@ -292,8 +291,10 @@ def _balance_cells(balance: Balance) -> tuple[str, ...]:
 
 
 def _balance_and_rho_cells(balance: Balance) -> tuple[str, ...]:
-    rho = balance.rho
-    return (*_balance_cells(balance), *(("", "") if rho is None else map(_format_rho, (rho.spent, rho.remaining))))
+    if balance.rho is None:
+        return (*_balance_cells(balance), "", "")
+    spent, remaining = balance.rho.spent, balance.rho.remaining
+    return (*_balance_cells(balance), format_rho(spent), "no limit" if remaining is None else format_rho(remaining))
 
 
 def describe_shortage(refusal: BudgetExceeded) -> str:
@@ -304,7 +305,7 @@ def describe_shortage(refusal: BudgetExceeded) -> str:
     """
     whose = "the data set's budget" if refusal.analyst is None else "the analyst's cap"
     if refusal.quantity == "rho":
-        return f"ρ = {_format_rho(refusal.remaining)} left of {whose}, {_describe_rho(refusal.remaining)}"
+        return f"ρ = {format_rho(refusal.remaining)} left of {whose}, {_describe_rho(refusal.remaining)}"
     letter = "δ" if refusal.quantity == "delta" else "ε"
     return f"{letter} = {format_amount(refusal.remaining)} left of {whose}"
 
