@@ -15,7 +15,6 @@ public, counts and sums, relative errors are: the share is proportional to sensi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from idios.core.calibration import Choice, Level
@@ -121,7 +120,7 @@ def make_guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int
     cell = compose_sequential(_promise(part, dataset) for part in parts if part)
     together = cell if cells == 1 else compose_parallel([cell] * cells)
     guarantee = round_up(together, protection.multiples)
-    return replace(guarantee, rho=price) if dataset.concentrated else guarantee
+    return guarantee.attach_rho(price, protection.multiples) if dataset.concentrated else guarantee
 
 
 def _promise(aggregates: Sequence[Aggregate], dataset: Dataset) -> Guarantee:
