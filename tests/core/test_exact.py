@@ -17,12 +17,15 @@ from idios.core.exact import (
     exact,
     exact_value,
     exp_minus,
+    exp_minus_levels,
     exp_minus_multiples,
     floor_bits,
     floor_half_up,
     logarithm,
     logistic,
     positive,
+    round_root_down,
+    round_root_up,
     text,
     whole,
 )
@@ -254,6 +257,20 @@ def test_multiples_enclose_and_are_narrow(rate: Fraction, multiples: list[int], 
         assert holds((lo, hi), reference_exp_minus(rate * multiple), bits)
 
 
+@given(
+    st.fractions(min_value=0, max_value=5, max_denominator=1000),
+    st.sets(st.integers(0, 300), min_size=1, max_size=30) | st.sets(st.integers(0, 10**6), min_size=1, max_size=5),
+    st.integers(1, 300),
+)
+def test_levels_enclose_and_are_narrow(rate: Fraction, levels: set[int], bits: int) -> None:
+    powers = exp_minus_levels(rate, levels, bits)
+    assert len(powers) <= 32 * len(levels)
+    for level in levels:
+        lo, hi = powers[level]
+        assert 0 <= lo <= hi <= lo + 128 * len(levels)
+        assert holds((lo, hi), reference_exp_minus(rate * level), bits)
+
+
 @given(positive_fractions.filter(bool), st.integers(1, 300))
 @example(Fraction(1, 10**60), 16)
 def test_floor_bits_gives_the_digits(x: Fraction, bits: int) -> None:
@@ -299,3 +316,14 @@ def test_illegal_arguments_are_refused() -> None:
             logarithm(Fraction(x), 10)
     with pytest.raises(InvalidInput, match="ascending"):
         exp_minus_multiples(Fraction(1), [2, 1], 10)
+
+
+@given(st.fractions(0, 10**9))
+def test_roots_are_rounded_to_their_sides(square: Fraction) -> None:
+    low, high = round_root_down(square), round_root_up(square)
+    assert low**2 <= square <= high**2
+    assert high - low <= low / 10**5 or low == high
+
+
+def test_roots_of_squares_are_exact() -> None:
+    assert round_root_down(Fraction(4, 9)) == round_root_up(Fraction(4, 9)) == Fraction(2, 3)

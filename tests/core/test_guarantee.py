@@ -248,6 +248,14 @@ def test_a_pure_guarantee_says_its_rho_in_a_clause() -> None:
         assert known != plain
 
 
+def test_a_known_rho_is_attached_to_a_pure_guarantee() -> None:
+    rho = Fraction(1, 8)
+    assert idp("1").attach_rho(rho) == Guarantee(Level.INDIVIDUAL, Fraction(1), REPLACE, rho=rho)
+    assert gdp(1, 1, 1).attach_rho(rho, FLAT) == Guarantee.for_groups([Fraction(1)] * 3, REPLACE, [rho] * 3)
+    steep = declare_multiples(["0.5", 2])
+    assert gdp("0.5", 2).attach_rho(rho, steep).rhos == (rho, 16 * rho)
+
+
 def test_long_numbers_are_rounded_up_in_words_and_exact_in_the_field() -> None:
     long = zcdp("1/30000000000001")
     assert long.rho == Fraction(1, 30000000000001)

@@ -210,11 +210,29 @@ def test_too_near_an_open_end_there_is_no_plan() -> None:
 
 def test_epsilon_is_divided_by_how_far_out_the_rank_is() -> None:
     bounded = Domain(lower=0, upper=10**6)
-    for statistic, ratio in [(Maximum(), 2), (KthLargest(5), Fraction(3, 2)), (KthLargest(10), 1), (Median(), 1)]:
+    for statistic, ratio in [
+        (Maximum(), 2),
+        (KthLargest(18), 2),
+        (KthLargest(45), Fraction(3, 2)),
+        (KthLargest(46), 1),
+        (Median(), 1),
+    ]:
         plan = plan_rank(statistic, bounded, Fraction(1, 3))
         assert plan is not None
         assert plan.epsilon == Fraction(1, 3)
         assert plan.threshold_epsilon == ratio * plan.count_epsilon
+
+
+def test_a_ladder_from_a_drawn_centre_is_as_fine_as_the_rank_can_be_told() -> None:
+    for k, domain, parts in [
+        (10, Domain(), 64),
+        (20, Domain(lower=0), 128),
+        (10**6, Domain(), 4096),
+        (20, Domain(centre=1), Fraction(10_000, 3)),
+    ]:
+        plan = plan_rank(KthLargest(k), domain, Fraction(1))
+        assert plan is not None
+        assert plan.ladder.ratio == 1 + 1 / Fraction(parts)
 
 
 def test_only_values_near_the_rank_are_read() -> None:

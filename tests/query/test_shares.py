@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from idios.core.calibration import Level, Method, Protection
 from idios.core.concentrated import pure_rho, range_rho
-from idios.core.exact import round_root_down, round_root_up
+from idios.core.exact import round_root_down
 from idios.core.neighbours import Neighbours
 from idios.errors import InvalidInput
 from idios.query.schema import Budget
@@ -38,17 +38,6 @@ def test_shares_or_their_squares_add_up(epsilon, proportions):
     assert sum(divide(epsilon, proportions, takers, squares=False)) == epsilon
     squares = sum(share**2 for share in divide(epsilon, proportions, takers, squares=True))
     assert epsilon**2 * F(99999, 100000) ** 2 < squares <= epsilon**2
-
-
-@given(st.fractions(0, 10**9))
-def test_roots_are_rounded_to_their_sides(square):
-    low, high = round_root_down(square), round_root_up(square)
-    assert low**2 <= square <= high**2
-    assert high - low <= low / 10**5 or low == high
-
-
-def test_roots_of_squares_are_exact():
-    assert round_root_down(F(4, 9)) == round_root_up(F(4, 9)) == F(2, 3)
 
 
 def test_statistics_share_rho_with_concentrated_accounting_and_epsilon_without():

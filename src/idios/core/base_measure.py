@@ -10,9 +10,12 @@ Masses are whole numbers over a common denominator.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 
@@ -70,6 +73,47 @@ class BaseMeasure:
                 Stretch(self.centre + outer, max(self.high or 0, self.centre + outer), even),
             ]
         return tuple(cut for stretch in whole if (cut := self._cut(stretch)).points > 0)
+
+    @cached_property
+    def _sums(self) -> list[int]:
+        """The mass of all stretches before each, and in the end of all."""
+        return list(accumulate((stretch.points * stretch.weight for stretch in self.stretches), initial=0))
+
+    @cached_property
+    def _lasts(self) -> list[int]:
+        return [stretch.last for stretch in self.stretches]
+
+    @property
+    def total(self) -> int:
+        """The mass of all points."""
+        return self._sums[-1]
+
+    def sum_below(self, points: Sequence[int]) -> list[int]:
+        """The mass of all points below each of some, which are in ascending order.
+
+        >>> BaseMeasure(centre=0, shells=2).sum_below([-9, -2, 0, 1, 9])
+        [0, 1, 4, 8, 12]
+        """
+        begun = bisect_left(points, self.stretches[0].first)
+        sums = [0] * begun
+        place = bisect_left(self._lasts, points[begun]) if begun < len(points) else 0
+        while begun < len(points) and place < len(self.stretches):
+            first, last, weight = self.stretches[place]
+            ended = bisect_right(points, last, begun)
+            before = self._sums[place] - first * weight
+            sums += [before + point * weight for point in points[begun:ended]]
+            begun, place = ended, place + 1
+        return sums + [self.total] * (len(points) - begun)
+
+    def locate(self, mass: int) -> int:
+        """The point in whose mass a number below ``total`` falls, if all masses are put in a row.
+
+        >>> [BaseMeasure(centre=0, shells=2).locate(mass) for mass in range(12)]
+        [-3, -2, -1, -1, 0, 0, 0, 0, 1, 1, 2, 3]
+        """
+        place = bisect_right(self._sums, mass) - 1
+        first, _, weight = self.stretches[place]
+        return first + (mass - self._sums[place]) // weight
 
     @cached_property
     def least(self) -> Fraction:

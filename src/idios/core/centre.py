@@ -3,7 +3,7 @@
 The median by the inverse-sensitivity mechanism, with a share of ε. Sums and averages are clipped around it
 (``clipping``), and ranks near an end are searched for from there (``outer_ranks``): a narrow distribution far from 0
 looks like any other then. Its share is the least with which a median is found nearly always, where the number of
-values is public: some 150 values times ε; a quarter of ε where it is secret. A centre that is not found, or found
+values is public: some 120 values times ε; a quarter of ε where it is secret. A centre that is not found, or found
 wrongly, costs accuracy and nothing else.
 """
 
@@ -25,7 +25,7 @@ from idios.core.summary import Summary
 
 REFUSAL = 100
 """R of a centre: a refusal costs little here, a centre from nowhere much, and a greater R takes more records."""
-NEEDED = 150
+NEEDED = 120
 """ε·n with which a median is found nearly always, also of microseconds."""
 ENOUGH = 200
 """ε·n of a question from which on a centre is worth its share."""
@@ -65,7 +65,7 @@ def plan_centre(domain: Domain, epsilon: Fraction, size: int | None) -> Centre |
     """Give a centre its share of ``epsilon``; None where the values are publicly too few for that.
 
     >>> plan_centre(Domain(), Fraction(1), 1000).epsilon, plan_centre(Domain(), Fraction(1), None).epsilon
-    (Fraction(3, 20), Fraction(1, 4))
+    (Fraction(3, 25), Fraction(1, 4))
     """
     if size is None:
         share = epsilon / 4

@@ -126,7 +126,7 @@ def plan_clipping(
 
     >>> plan = plan_clipping(Mean(), Domain(), Neighbours.REPLACE, True, Fraction(1), size=1000)
     >>> plan.centre.epsilon, plan.threshold_epsilon, plan.count_epsilon, plan.noise_epsilon
-    (Fraction(3, 20), Fraction(17, 70), Fraction(17, 175), Fraction(51, 100))
+    (Fraction(3, 25), Fraction(44, 175), Fraction(88, 875), Fraction(66, 125))
     """
     if domain.bounded or not isinstance(statistic, Mean | Sum | Variance):
         return None

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import gt, lt, ne
 
 from idios.core.exact import INFINITY, minus
 
@@ -39,11 +40,9 @@ class Envelope:
     def __post_init__(self) -> None:
         if len(self.lows) != len(self.highs) or not self.lows:
             raise ValueError("an envelope has as many lows as highs, and at least one")
-        if any(end != end for end in (*self.lows, *self.highs)):
+        if any(map(ne, self.lows, self.lows)) or any(map(ne, self.highs, self.highs)):
             raise ValueError("an envelope is made of numbers")
-        if any(a < b for a, b in zip(self.lows, self.lows[1:], strict=False)) or any(
-            a > b for a, b in zip(self.highs, self.highs[1:], strict=False)
-        ):
+        if any(map(lt, self.lows, self.lows[1:])) or any(map(gt, self.highs, self.highs[1:])):
             raise ValueError("an envelope never narrows with distance")
 
     @property

@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational
 from typing import Any, TypeAlias, TypeVar
 
@@ -217,29 +218,28 @@ def floor_half_up(value: Extended) -> int | float:
 
 
 def round_root_down(square: Fraction) -> Fraction:
-    """The root of a number, exactly where that is a fraction, otherwise rounded down to 6 digits or a few more.
+    """The root of a number, exactly where that is a fraction, otherwise rounded down to six digits or more.
 
-    >>> str(round_root_down(Fraction(1, 9))), str(text(round_root_down(Fraction(2))))
+    >>> str(round_root_down(Fraction(1, 9))), text(round_root_down(Fraction(2)))
     ('1/3', '1.414213')
     """
-    if square == 0:
-        return Fraction(0)
-    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
-    if top**2 == square.numerator and bottom**2 == square.denominator:
-        return Fraction(top, bottom)
-    places = 6
-    while square * 100**places < 10**10:
-        places += 1
-    return Fraction(math.isqrt(math.floor(square * 100**places)), 10**places)
+    return _enclose_root(square)[0]
 
 
 def round_root_up(square: Fraction) -> Fraction:
-    """The root of a number, rounded up likewise."""
-    root = round_root_down(square)
-    if root**2 == square:
-        return root
-    places = len(str(root.denominator)) - 1
-    return root + Fraction(1, 10 ** max(places, 6))
+    """The root of a number, exactly where that is a fraction, otherwise rounded up to six digits or more."""
+    return _enclose_root(square)[1]
+
+
+def _enclose_root(square: Fraction) -> tuple[Fraction, Fraction]:
+    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
+    if top**2 == square.numerator and bottom**2 == square.denominator:
+        return Fraction(top, bottom), Fraction(top, bottom)
+    places = 6
+    while square * 100**places < 10**10:
+        places += 1
+    digits = math.isqrt(math.floor(square * 100**places))
+    return Fraction(digits, 10**places), Fraction(digits + 1, 10**places)
 
 
 def _format_value(value: object) -> str:
@@ -325,6 +325,23 @@ def exp_minus_multiples(rate: Fraction, multiples: Sequence[int], bits: int) -> 
             reached = multiple
         enclosures.append((lo, hi))
     return enclosures
+
+
+def exp_minus_levels(rate: Fraction, levels: Collection[int], bits: int) -> Mapping[int, Enclosure]:
+    """Enclose e^(−rate·m) for every m of some levels, each at most 128 times as wide as there are of them.
+
+    Unless they are few and far between, all up to a power of two are computed and kept: the next to ask needs others.
+
+    >>> exp_minus_levels(Fraction(1, 2), {4, 1000}, 20)[4]  # 2^20·0.135335…
+    (141909, 141910)
+    """
+    dense = range(1 << max(levels).bit_length())
+    return _list_powers(rate, dense if len(dense) <= 32 * len(levels) else tuple(sorted(levels)), bits)
+
+
+@lru_cache(maxsize=8)
+def _list_powers(rate: Fraction, multiples: Sequence[int], bits: int) -> Mapping[int, Enclosure]:
+    return dict(zip(multiples, exp_minus_multiples(rate, multiples, bits), strict=True))
 
 
 def logistic(x: Fraction, bits: int) -> Enclosure:

@@ -35,7 +35,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate, pairwise
@@ -138,6 +138,11 @@ answer by a factor of at most e^0.5 ≈ 1.65.
         if level is not Level.GROUP and len(rhos) == 1:
             return cls(level, epsilons[0], neighbours, delta, rho=rhos[0])
         return cls(level, epsilons[0], neighbours, delta, len(rhos), tuple(epsilons), rhos[0], tuple(rhos))
+
+    def attach_rho(self, rho: Fraction, multiples: Multiples = SINGLE) -> Guarantee:
+        """The same pure promise, of which ρ is known: that of one record, and (m_i/m_1)²·ρ of i records of a group."""
+        vector = tuple((m / multiples[0]) ** 2 * rho for m in multiples) if self.level is Level.GROUP else None
+        return replace(self, rho=rho, rhos=vector)
 
     def protect(self, size: int) -> Fraction:
         """ε_i, which i records are protected with; i·ε where nothing else is promised."""

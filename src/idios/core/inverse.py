@@ -14,6 +14,7 @@ The mechanism and its proof are in ``distributions/inverse_sensitivity``. Here:
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -79,12 +80,13 @@ def find_balls(statistic: Statistic, summary: Summary, distance: int, fineness: 
     """The points that 0, 1, …, b changed records reach. If all of them can change, that is every point there is."""
     distance = min(distance, summary.size + 1)
     envelope = statistic.envelope(replace(summary, domain=Domain(summary.domain.step)), distance, fineness)
-    balls: list[tuple[int, int]] = []
-    for low, high in zip(envelope.lows, envelope.highs, strict=True):
-        if isinstance(low, float) or isinstance(high, float):
-            break
-        balls.append((low, high))
-    return tuple(balls)
+    # what is infinite once stays so
+    finite = min(bisect_left(ends, True, key=_is_infinite) for ends in (envelope.lows, envelope.highs))
+    return tuple(zip(map(int, envelope.lows[:finite]), map(int, envelope.highs[:finite]), strict=True))
+
+
+def _is_infinite(end: int | float) -> bool:
+    return isinstance(end, float)
 
 
 def refuse_hopeless(statistic: Statistic, size: int, epsilon: Fraction, refusal: int) -> None:

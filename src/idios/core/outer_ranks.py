@@ -11,10 +11,10 @@ An exponential mechanism cannot find an extreme: every larger value is a few cha
 3. Deficits are clamped to ± ``reach`` records, which only the values near the wanted rank can tell apart; with
    reach = (ln N + 30)/e₂ the N thresholds before them stop with a chance of e^(−30) together.
 4. T makes up for thresholds being many. Where c values lie beyond, each stops with e^(−e₂(c − T + G_0)), and in a tail
-   of index 4 (the c-th largest value falls like c^(−1/4)) there are 1/(4·c·ln β) thresholds with c values beyond. With
+   of index α (the c-th largest value falls like c^(−1/α)) there are 1/(α·c·ln β) thresholds with c values beyond. With
    G_0 at its median ln 2/e₁, half of all draws pass every threshold with k or more values beyond if
-       Σ_{c≥k} e^(−e₂(c − T + ln 2/e₁))/(4·c·ln β) = ln 2,
-   that is T = ln 2/e₁ + (1/e₂)·ln(4·ln 2·ln β/Σ_{c≥k} e^(−e₂·c)/c). It may be negative. It is a matter of accuracy:
+       Σ_{c≥k} e^(−e₂(c − T + ln 2/e₁))/(α·c·ln β) = ln 2,
+   that is T = ln 2/e₁ + (1/e₂)·ln(α·ln 2·ln β/Σ_{c≥k} e^(−e₂·c)/c). It may be negative. It is a matter of accuracy:
    any public T is as private.
 5. A selection too small (``least_size``), an empty one included, is answered near the first threshold tried: the
    lowest of all for a high rank.
@@ -39,10 +39,10 @@ from idios.core.statistics.order import DiscreteQuantile, KthLargest, KthSmalles
 from idios.core.summary import Summary
 
 RATIO = Fraction(10003, 10000)
-"""β of the ladder. A finer one costs memory, not accuracy, as T makes up for it; a coarser one shows in large data."""
-
-_TAIL_INDEX = 4
-"""Of distances from the centre: between incomes (some 2) and a normal distribution (some 10); each e is 1/e₂ ranks."""
+"""β of a ladder that leads away from a declared point, which may be far from the data: fine enough from anywhere."""
+_FINEST = 4096
+_TAIL_INDEX = 5.5
+"""α of distances from the centre: between incomes (some 2) and a normal distribution (some 10)."""
 _ASSUMED = 30
 """The k, in units of 1/ε, that T is fitted to where the number of values is secret; it enters as a logarithm."""
 
@@ -158,7 +158,7 @@ def plan_rank(
 
     >>> plan = plan_rank(KthLargest(10), Domain(), Fraction(1))
     >>> plan.centre.epsilon, plan.threshold_epsilon, plan.target, plan.reach
-    (Fraction(1, 4), Fraction(3, 8), Fraction(-4, 1), 114)
+    (Fraction(1, 4), Fraction(9, 20), Fraction(6, 1), 129)
     >>> plan_rank(KthLargest(9), Domain(lower=0), Fraction(1)) is None
     True
     """
@@ -176,9 +176,11 @@ def plan_rank(
     if (domain.lower if downwards else domain.upper) is None and order < _find_least(statistic, epsilon):
         return None
     centre = None if domain.bounded or domain.centre else plan_centre(domain, epsilon, size)
-    ladder = Ladder.within(Domain(domain.step) if centre else domain, RATIO)
+    ladder = (
+        Ladder.within(Domain(domain.step), _choose_ratio(order * epsilon)) if centre else Ladder.within(domain, RATIO)
+    )
     threshold, count = _divide(epsilon - (centre.epsilon if centre else 0), order)
-    allowed = _find_target(order, threshold, count, len(ladder.thresholds))
+    allowed = _find_target(order, threshold, count, ladder)
     if share:
         allowed -= order - 1
     return RankPlan(
@@ -210,19 +212,33 @@ def _find_order(statistic: Quantile | DiscreteQuantile, size: int, downwards: bo
     return numerator // parts if downwards else size + 1 + -numerator // parts
 
 
+def _choose_ratio(certainty: Fraction) -> Fraction:
+    """β of a ladder that leads away from a drawn centre, from k·ε: 1 + 1/(10·k·ε), or up to twice as coarse.
+
+    The noise is worth some 1/(k·ε) of a distance. Thresholds that lie much closer are many more chances to stop
+    early; T makes up for them, at the price of climbing far beyond the last value where it must be negative.
+    """
+    parts = min(max(math.floor(10 * certainty), 1), _FINEST)
+    return 1 + Fraction(1, 1 << parts.bit_length() - 1)
+
+
 def _divide(epsilon: Fraction, order: int) -> tuple[Fraction, Fraction]:
-    """e₁ and e₂: beyond the last values a draw climbs s thresholds too far with a chance of s^(−e₁/e₂)."""
-    ratio = Fraction(2) if order <= 2 else Fraction(3, 2) if order < 10 else Fraction(1)
+    """e₁ and e₂: beyond the last values a draw climbs s thresholds too far with a chance of s^(−e₁/e₂).
+
+    How often it gets there follows from k·ε.
+    """
+    certainty = order * epsilon
+    ratio = Fraction(2) if order <= 2 or certainty <= 6 else Fraction(3, 2) if certainty <= 15 else Fraction(1)
     return epsilon * ratio / (1 + ratio), epsilon / (1 + ratio)
 
 
-def _find_target(order: int, threshold_epsilon: Fraction, count_epsilon: Fraction, thresholds: int) -> float:
+def _find_target(order: int, threshold_epsilon: Fraction, count_epsilon: Fraction, ladder: Ladder) -> float:
     """T of rule 4, with 40/N in place of a ln β below it: a short ladder has few thresholds between two values.
 
     The sum is about E₁(e₂·(k − ½)), E₁(x) between ½·e^(−x)·ln(1 + 2/x) and e^(−x)·ln(1 + 1/x).
     """
     threshold, count = float(threshold_epsilon), float(count_epsilon)
-    spacing = max(math.log(RATIO), min(0.5, 40 / thresholds))
+    spacing = max(math.log(ladder.ratio), min(0.5, 40 / len(ladder.thresholds)))
     x = count * (order - 0.5)
     logarithm = -x + (math.log(math.log1p(1 / x)) + math.log(math.log1p(2 / x) / 2)) / 2
     return math.log(2) / threshold + (math.log(_TAIL_INDEX * math.log(2) * spacing) - logarithm) / count

@@ -38,7 +38,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import accumulate
+from itertools import accumulate, compress
 from numbers import Integral
 from typing import Any, ClassVar, overload
 
@@ -51,7 +51,7 @@ from idios.core.exact import (
     Number,
     exact,
     exp_minus,
-    exp_minus_multiples,
+    exp_minus_levels,
     floor_bits,
     logistic,
     positive,
@@ -355,11 +355,7 @@ def weighted_index(
     # What is given here describes private data, so no message repeats it.
     if len(counts) != len(exponents):
         raise InvalidInput("counts and exponents must be of the same length")
-    if not all(
-        (type(number) is int or isinstance(number, Integral)) and number >= 0 for number in (*counts, *exponents)
-    ):
-        raise InvalidInput("counts and exponents must be whole numbers of at least 0")
-    pairs = [(int(count), int(exponent)) for count, exponent in zip(counts, exponents, strict=True)]
+    counts, exponents = _check_weights(counts), _check_weights(exponents)
     if not any(counts):
         raise InvalidInput("at least one of the counts must be positive")
     rate = exact(rate, "rate")
@@ -367,21 +363,27 @@ def weighted_index(
         raise InvalidInput(f"rate must be at least 0, got {rate}")
 
     # A common factor changes nothing: with the least exponent at 0 the total weight is at least 1, so the
-    # enclosures, at most 4·levels·counts wide in all, are 2^(−_MORE) of it from the first round on.
-    least = min(exponent for count, exponent in pairs if count)
-    levels = tuple(sorted({exponent - least for count, exponent in pairs if count}))
+    # enclosures, at most 128·levels·counts wide in all, are 2^(−_MORE) of it from the first round on.
+    least = min(compress(exponents, counts))
+    levels = {exponent - least for exponent in exponents if exponent >= least}
 
     def enclose(places: int) -> list[Enclosure]:
-        powers = dict(zip(levels, _powers(rate, levels, places), strict=True))
-        ends = [(count, powers[exponent - least] if count else (0, 0)) for count, exponent in pairs]
-        return [(count * lo, count * hi) for count, (lo, hi) in ends]
+        powers = exp_minus_levels(rate, levels, places)
+        pairs = [powers.get(exponent - least, (0, 0)) for exponent in exponents]  # below the least no count is positive
+        return [(count * lo, count * hi) for count, (lo, hi) in zip(counts, pairs, strict=True)]
 
     # Rounded up, so that the powers of one question's ε are there for the next.
-    places = _MORE * (2 + (sum(count for count, _ in pairs).bit_length() + len(levels).bit_length() + 2) // _MORE)
+    places = _MORE * (2 + (sum(counts).bit_length() + len(levels).bit_length() + 7) // _MORE)
     return draw_index(enclose, places, source)
 
 
-_powers = lru_cache(maxsize=16)(exp_minus_multiples)  # questions with the same ε ask for the same
+def _check_weights(numbers: Sequence[int]) -> Sequence[int]:
+    """Refuse all but whole numbers of at least 0; those of numpy, which overflow, become Python's own."""
+    if not set(map(type, numbers)) <= {int}:
+        numbers = [int(number) if isinstance(number, Integral) else -1 for number in numbers]
+    if min(numbers, default=0) < 0:
+        raise InvalidInput("counts and exponents must be whole numbers of at least 0")
+    return numbers
 
 
 def _locate(uniform: int, known: int, enclosures: list[Enclosure]) -> int | None:
@@ -394,6 +396,5 @@ def _locate(uniform: int, known: int, enclosures: list[Enclosure]) -> int | None
     # C_j/C = A/(A+B), A the weight up to j, B the rest: greatest for the greatest A and the least B.
     most = highs[j], highs[j] + lows[-1] - lows[j]
     least = lows[j + 1], lows[j + 1] + highs[-1] - highs[j + 1]
-    above = uniform * most[1] >= most[0] << known
-    below = (uniform + 1) * least[1] <= least[0] << known
-    return j if above and below else None
+    certain = uniform * most[1] >= most[0] << known and (uniform + 1) * least[1] <= least[0] << known
+    return j if certain else None

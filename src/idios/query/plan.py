@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -236,4 +237,6 @@ class Plan:
         shares = [aggregate.epsilon for aggregate in self.aggregates if aggregate.epsilon]
         each = self.asked * least / min(shares) if shares else Fraction(0)
         paid = self.fitted * least if self.pure else round_root_up(self.fitted * least**2)
-        return max(each, paid)
+        enough = max(each, paid)
+        # shares of ρ are rounded, and nobody can type 10000/141421
+        return Fraction(math.ceil(enough * 10**6), 10**6) if self.dataset.concentrated else enough

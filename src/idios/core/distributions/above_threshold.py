@@ -40,7 +40,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +47,7 @@ from numpy.typing import NDArray
 
 from idios.core.distributions.nearest import average_nearest
 from idios.core.domain import LIMIT, Domain
-from idios.core.exact import Enclosure, exp_minus_multiples
+from idios.core.exact import Enclosure, exp_minus_levels
 from idios.core.sampling import Source, draw_index, geometric
 from idios.errors import InvalidInput
 
@@ -215,16 +214,16 @@ def find_runs(ladder: Ladder, values: Sequence[int], deficits: Sequence[int]) ->
     >>> find_runs(Ladder(0, 9, centre=0, ratio=Fraction(3, 2)), (2, 2, 7), (-1, 0, 1, 2))
     (Run(length=2, deficit=2), Run(length=4, deficit=0), Run(length=1, deficit=-1))
     """
-    narrow = np.array([min(max(value, -LIMIT), LIMIT) for value in values], dtype=np.int64)
+    if values and not -LIMIT <= values[0] <= values[-1] <= LIMIT:
+        values = [min(max(value, -LIMIT), LIMIT) for value in values]
     thresholds = ladder.thresholds
-    edges = [0, *np.searchsorted(thresholds, narrow).tolist(), len(thresholds)]  # how many lie below each value
-    runs: list[Run] = []
-    for (start, stop), deficit in zip(pairwise(edges), reversed(deficits), strict=True):
-        if runs and runs[-1].deficit == deficit:
-            runs[-1] = Run(runs[-1].length + stop - start, deficit)
-        elif start < stop:
-            runs.append(Run(stop - start, deficit))
-    return tuple(runs)
+    # how many lie below each value
+    edges = np.concatenate([[0], np.searchsorted(thresholds, np.array(values, np.int64)), [len(thresholds)]])
+    lengths = np.diff(edges)
+    met = lengths > 0
+    steps = np.array(deficits, np.int64)[::-1][met]
+    firsts = np.flatnonzero(np.concatenate([[True], steps[1:] != steps[:-1]]))
+    return tuple(map(Run, np.add.reduceat(lengths[met], firsts).tolist(), steps[firsts].tolist()))
 
 
 def _split(run: Run) -> Iterator[Run]:
@@ -238,8 +237,7 @@ def _split(run: Run) -> Iterator[Run]:
 def _enclose_runs(runs: list[Run], rate: Fraction, places: int) -> list[Enclosure]:
     """The probability that each run is the first to stop: that none before it does, times 1 − (1−p)^m."""
     one = 1 << places
-    levels = sorted({run.deficit for run in runs})
-    powers = dict(zip(levels, exp_minus_multiples(rate, levels, places), strict=True))
+    powers = exp_minus_levels(rate, {run.deficit for run in runs}, places)
     enclosures = []
     least = most = one
     for length, deficit in runs:

@@ -185,11 +185,6 @@ def _keep(exponent: Fraction, word: int, source: Source) -> bool:
 _strata = lru_cache(maxsize=256)(_Strata)
 
 
-def gaussian_rho(squared_sensitivity: Fraction, variance: Fraction) -> Fraction:
-    """The ρ of discrete Gaussian noise: Δ₂²/2σ²."""
-    return squared_sensitivity / (2 * positive(variance, "variance"))
-
-
 def gaussian_variance(squared_sensitivity: Fraction, rho: Fraction) -> Fraction:
     """The σ² of discrete Gaussian noise with this ρ: Δ₂²/2ρ. With ρ = ε²/2 it is (Δ₂/ε)².
 

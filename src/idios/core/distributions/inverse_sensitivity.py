@@ -22,6 +22,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import sub
 from typing import NamedTuple
 
 from idios.core.base_measure import BaseMeasure
@@ -44,6 +45,26 @@ class Plateau(NamedTuple):
         return self.last - self.first + 1
 
 
+class Rings(NamedTuple):
+    """Of each ball, and last of the whole grid, the mass ``below`` it and the mass ``upto`` its end."""
+
+    below: list[int]
+    upto: list[int]
+
+    @property
+    def masses(self) -> list[int]:
+        """The mass of each ball that is not in the one before."""
+        balls = list(map(sub, self.upto, self.below))
+        return [balls[0], *map(sub, balls[1:], balls)]
+
+    def find(self, ring: int, mass: int) -> int:
+        """Where, in the mass of the grid, a number below the mass of a ring falls: left of the inner ball or right."""
+        start = self.below[ring] + mass
+        if ring and start >= self.below[ring - 1]:
+            start += self.upto[ring - 1] - self.below[ring - 1]
+        return start
+
+
 @dataclass(frozen=True)
 class InverseSensitivity:
     """A draw from all points that the measure knows, or None.
@@ -64,22 +85,11 @@ class InverseSensitivity:
 
     @cached_property
     def plateaus(self) -> tuple[Plateau, ...]:
-        """The grid in runs of equal weight and distance, in ascending order."""
-        left: list[tuple[int, int]] = []
-        right: list[tuple[int, int]] = []
-        inner: tuple[int, int] | None = None
-        for distance, (low, high) in enumerate(self.balls):
-            if inner is None:
-                right.append((high, distance))
-            else:
-                if low < inner[0]:
-                    left.append((inner[0] - 1, distance))
-                if high > inner[1]:
-                    right.append((high, distance))
-            inner = low, high
-        outside = len(self.balls)
-        # the last point of each run, in ascending order; what follows the last of them is outside
-        runs = [*([(inner[0] - 1, outside)] if inner else []), *reversed(left), *right]
+        """The grid in runs of equal weight and distance, in ascending order: the law, point by point."""
+        inward = [(low - 1, distance) for distance, (low, _) in enumerate(self.balls, start=1)]
+        outward = [(high, distance) for distance, (_, high) in enumerate(self.balls)]
+        # the last point of each run; what follows the last of them is outside
+        runs = [*reversed(inward), *outward]
         plateaus: list[Plateau] = []
         i = 0
         for first, last, weight in self.measure.stretches:
@@ -87,23 +97,28 @@ class InverseSensitivity:
             while start <= last:
                 while i < len(runs) and runs[i][0] < start:
                     i += 1
-                end, distance = runs[i] if i < len(runs) else (last, outside)
+                end, distance = runs[i] if i < len(runs) else (last, len(self.balls))
                 plateaus.append(Plateau(start, min(end, last), weight, distance))
                 start = plateaus[-1].last + 1
         return tuple(plateaus)
 
+    @cached_property
+    def rings(self) -> Rings:
+        """The same law in few numbers: all points that equally many changed records reach are one ring."""
+        below = self.measure.sum_below([low for low, _ in reversed(self.balls)])[::-1]
+        upto = self.measure.sum_below([high + 1 for _, high in self.balls])
+        return Rings([*below, 0], [*upto, self.measure.total])
+
     def draw(self, source: Source | None = None) -> int | None:
-        """One exact draw; None is the refusal. First a plateau, then one of its points, all equally likely."""
-        plateaus = self.plateaus
-        counts = [plateau.points * plateau.weight for plateau in plateaus]
-        counts.append(self.refusal * self.measure.denominator)
-        # one more for each: the refusal's exponent is −1 where there is no ball
-        exponents = [plateau.distance + 1 for plateau in plateaus]
-        exponents.append(len(self.balls))
+        """One exact draw; None is the refusal. First a ring, then one of its points by their weights."""
+        rings = self.rings
+        # one more for each exponent: the refusal's is −1 where there is no ball
+        counts = [*rings.masses, self.refusal * self.measure.denominator]
+        exponents = [*range(1, len(counts)), len(self.balls)]
         chosen = weighted_index(counts, exponents, self.epsilon / 2, source)
-        if chosen == len(plateaus):
+        if chosen == len(self.balls) + 1:
             return None
-        return plateaus[chosen].first + uniform_below(plateaus[chosen].points, source)
+        return self.measure.locate(rings.find(chosen, uniform_below(counts[chosen], source)))
 
     def pmf(self, point: int | None) -> float:
         """The probability of a point, or of the refusal (None)."""

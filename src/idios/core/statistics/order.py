@@ -21,7 +21,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import repeat
 from math import floor
+from operator import add, sub
 from typing import ClassVar, Self
 
 from idios.core.domain import Domain
@@ -59,6 +61,10 @@ class OrderStatistic(MonotoneStatistic):
         Fractions are slow, and this is asked for every i.
         """
 
+    def positions(self, sizes: range) -> Sequence[int]:
+        """The numerators of p(s) for many sizes."""
+        return [self.position(size)[0] for size in sizes]
+
     def read(self, summary: Summary, size: int, offset: int) -> Extended:
         """The value at p(size) + offset, interpolated where the position is fractional."""
         numerator, parts = self.position(size)
@@ -82,15 +88,7 @@ class OrderStatistic(MonotoneStatistic):
         rank, rest = divmod(numerator, parts)
         run = summary.run(rank - reach, rank + reach + (rest > 0))
         above = run[1:] if rest else run
-        half, first, second = (
-            2 * parts,
-            2 * (parts - rest) * self.resolution(fineness),
-            2 * rest * self.resolution(fineness),
-        )
-        placed = [
-            a if isinstance(a, float) else b if isinstance(b, float) else (first * a + second * b + parts) // half
-            for a, b in zip(run, above, strict=False)
-        ]
+        placed = [(parts - rest) * a + (rest and rest * b) for a, b in zip(run, above, strict=False)]
         low, high = (self.place(end, fineness) for end in self.range(summary.domain))
         lows, highs = placed[reach::-1], placed[reach:]
         lows += lows[-1:] * (defined - reach) + [low] * (distance - defined)
@@ -102,26 +100,25 @@ class OrderStatistic(MonotoneStatistic):
 
         i additions lead down to p(s + i) − i and up to p(s + i), removals down to p(s − i) and up to p(s − i) + i.
         """
-        size, resolution = summary.size, self.resolution(fineness)
+        size, parts = summary.size, self.position(summary.size)[1]
         defined = min(distance, size - self.least_size)
         ((first, last),) = self.ranks(summary.moves, defined)
         run = [*summary.run(first, last), summary.domain.high]
-        parts = self.position(size)[1]
-        more = [self.position(size + i)[0] for i in range(defined + 1)]
-        fewer = [self.position(size - i)[0] for i in range(defined + 1)]
+        # places in the run, in parts of a rank; i removals with i ranks less to go down are i additions, and so on
+        start = first * parts
+        more = [place - start for place in self.positions(range(size, size + defined + 1))]
+        fewer = [place - start for place in self.positions(range(size, size - defined - 1, -1))]
+        ranks = range(0, parts * (defined + 1), parts)
 
-        def read(place: int) -> int | float:
-            """The value at ``place``/parts, interpolated, on the answer's grid."""
-            rank, rest = divmod(place, parts)
-            below, above = run[rank - first], run[rank - first + 1]
-            if not rest or isinstance(below, float):
-                return _placed(below, 1, resolution)
-            return (
-                above if isinstance(above, float) else _placed((parts - rest) * below + rest * above, parts, resolution)
-            )
+        def read(places: Iterable[int]) -> list[int | float]:
+            """The values there, interpolated, on the answer's grid."""
+            return [
+                (parts - rest) * run[rank] + (rest and rest * run[rank + 1])
+                for rank, rest in map(divmod, places, repeat(parts))
+            ]
 
-        lows = [read(min(added - i * parts, left)) for i, (added, left) in enumerate(zip(more, fewer, strict=True))]
-        highs = [read(max(added, left + i * parts)) for i, (added, left) in enumerate(zip(more, fewer, strict=True))]
+        lows = read(map(min, map(sub, more, ranks), fewer))
+        highs = read(map(max, more, map(add, fewer, ranks)))
         low, high = (self.place(end, fineness) for end in self.range(summary.domain))
         undefined = distance - defined
         return Envelope(int(lows[0]), (*lows, *[low] * undefined), (*highs, *[high] * undefined))
@@ -143,11 +140,6 @@ class OrderStatistic(MonotoneStatistic):
             down.append(numerator // parts - placed)
             up.append(-(-numerator // parts) + dropped)
         return [(min(down), max(up))]
-
-
-def _placed(value: int | float, parts: int, resolution: int) -> int | float:
-    """⌊value/parts · resolution + ½⌋, infinities kept."""
-    return value if isinstance(value, float) else (2 * value * resolution + parts) // (2 * parts)
 
 
 @dataclass(frozen=True)
@@ -365,6 +357,11 @@ class Quantile(_AnyQuantile):
     def position(self, size: int) -> tuple[int, int]:
         """p(s) = 1 + q·(s − 1)."""
         return self.q.denominator + self.q.numerator * (size - 1), self.q.denominator
+
+    def positions(self, sizes: range) -> Sequence[int]:
+        """They are as far apart as the sizes, times q."""
+        share, parts = self.q.numerator, self.q.denominator
+        return [parts + share * (size - 1) for size in sizes]
 
 
 @dataclass(frozen=True)
