@@ -9,7 +9,8 @@ from idios.model.answer import (
     ReleasedAnswer,
     ReleasedTable,
 )
-from idios.model.budget import Account, Accounting, Balance, BalanceList, Cost, Holder, Quote, Role
+from idios.model.balance import Account, Accounting, Balance, BalanceList, Cost
+from idios.model.budget import Holder, Quote, Role
 from idios.model.dataset_facts import ColumnFacts, DatasetFacts, DatasetList, FunctionFacts
 
 __all__ = [
