@@ -217,7 +217,7 @@ class TrustedParty:
         idempotency_key: str | None = None,
     ) -> Charged:
         """The first half of ``query``: read, plan and charge. What is refused is refused here, whatever the data."""
-        return self.reserve(self.plan(sql, epsilon, split), analyst=analyst, idempotency_key=idempotency_key)
+        return self.reserve(self.make_plan(sql, epsilon, split), analyst=analyst, idempotency_key=idempotency_key)
 
     def reserve(self, plan: Plan, *, analyst: str | None = None, idempotency_key: str | None = None) -> Charged:
         """Charge what was planned, unless the data is no longer what was opened."""
@@ -271,7 +271,7 @@ class TrustedParty:
 
     def quote(self, sql: str, epsilon: Number, *, split: Split = None, analyst: str | None = None) -> Quote:
         """Say what a question would cost and promise; touches no data."""
-        return self.price(self.plan(sql, epsilon, split), analyst=analyst)
+        return self.price(self.make_plan(sql, epsilon, split), analyst=analyst)
 
     def price(self, plan: Plan, *, analyst: str | None = None) -> Quote:
         """Say what it would cost and promise to answer what was planned."""
@@ -291,13 +291,13 @@ class TrustedParty:
 
         No data, no ledger and nothing stored is touched. ``cancellation`` may cancel it, which raises ``Cancelled``.
         """
-        plan = self.plan(sql, epsilon, split)
+        plan = self.make_plan(sql, epsilon, split)
         table = draw_table(plan, self.twins.of(plan.dataset), cancellation)
         return replace(make_answer(plan, table, id="sandbox", remaining=None, stored=False), sandbox=True)
 
     def inspect(self, sql: str, epsilon: Number, *, split: Split = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
-        plan = self.plan(sql, epsilon, split)
+        plan = self.make_plan(sql, epsilon, split)
         opened = self.datasets[plan.dataset.name]
         strongest = plan_levels(self._read(sql), opened.dataset, epsilon, split, limit=None).strongest
         opened.check_unchanged()
@@ -316,7 +316,7 @@ class TrustedParty:
         self.ledger.record_inspection(_request(plans.first, None))
         return compute_costs(plans, opened.backend)
 
-    def plan(self, sql: str, epsilon: Number, split: Split = None) -> Plan:
+    def make_plan(self, sql: str, epsilon: Number, split: Split = None) -> Plan:
         """Read and plan a question: public facts only."""
         question = self._read(sql)
         return make_plan(question, self.datasets[question.dataset].dataset, epsilon, split)
