@@ -27,13 +27,15 @@ from idios.core.exact import Number
 from idios.core.sampling import Source
 from idios.core.statistics import Parameters
 from idios.datasets import OpenDataset, declare, open_datasets
-from idios.errors import AnswerFailed, NotPermitted
+from idios.errors import AnswerFailed, InvalidInput, NotPermitted
+from idios.least_epsilon import find_epsilon
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
 from idios.model import Answer, Quote, ReleasedTable
 from idios.query.plan import Plan, Question, Split
 from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.release import Standing, draw_table, make_answer, make_quote
+from idios.report import Asker, ReportPlan, check_questions, name_question, plan_report, quote_report
 from idios.sandbox import Twins
 
 log = logging.getLogger("idios.controller")
@@ -283,6 +285,40 @@ class TrustedParty:
         taken = cost if price.charges_dataset or balance.epsilon.budget is not None else Fraction(0)
         standing = Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
         return make_quote(plan, standing)
+
+    def plan(
+        self,
+        questions: Mapping[str, str],
+        epsilon: Number | None = None,
+        *,
+        split: Mapping[str, Number] | None = None,
+        within: Number | None = None,
+        analyst: str | None = None,
+    ) -> ReportPlan:
+        """Plan questions by name as one report, and quote it; ``ask`` of the result spends, question by question.
+
+        ``epsilon`` is the total for each data set, divided evenly or in the proportions of ``split``. Or ``within``
+        is given, and each question has the least ε that keeps its margins so small (``find_epsilon``).
+        """
+        asker = Asker(
+            quote=lambda sql, share: self.quote(sql, share, analyst=analyst),
+            query=lambda sql, share: self.query(sql, share, analyst=analyst),
+            identify=lambda sql, share: self.key(self.make_plan(sql, share)),
+            quote_dataset=None if analyst is None else self.quote,
+        )
+        if within is None and epsilon is not None:
+            return plan_report(asker, questions, epsilon, split)
+        if within is None or epsilon is not None or split is not None:
+            raise InvalidInput("a report takes either epsilon, with or without split, or within")
+        found = []
+        for name, sql in check_questions(questions).items():
+            with name_question(name):
+                found.append(self.find_epsilon(sql, within))
+        return quote_report(asker, questions, found)
+
+    def find_epsilon(self, sql: str, within: Number) -> Fraction:
+        """The least ε for which the 95 % margin of each statistic of a question is ``within``, such as 50 or "2%"."""
+        return find_epsilon(lambda epsilon: self.make_plan(sql, epsilon), within)
 
     def sandbox(
         self, sql: str, epsilon: Number, split: Split = None, *, cancellation: CancellationToken | None = None

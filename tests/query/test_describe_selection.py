@@ -70,5 +70,6 @@ def test_what_a_statistic_implies_is_not_said(party: TrustedParty) -> None:
 def test_what_is_too_long_is_not_spelled_out(party: TrustedParty) -> None:
     ages = " OR ".join(f"age = {age}" for age in range(0, 120, 2))
     assert (
-        describe_selection(party.make_plan(f"SELECT COUNT(*) FROM people WHERE {ages}", "0.5").normal_form) == LONG_CONDITION
+        describe_selection(party.make_plan(f"SELECT COUNT(*) FROM people WHERE {ages}", "0.5").normal_form)
+        == LONG_CONDITION
     )

@@ -1,0 +1,379 @@
+"""A report: several questions that are planned as one, shown with their price before anything is spent, then asked.
+
+    questions, ε ─ divide ─▶ ε of each ─ quote ─▶ ReportPlan ─ ask ─▶ Report
+
+Rules:
+
+1. ε is the total for each data set that the questions are about, since each has a budget of its own.
+2. The share of a question follows from the questions, ε and the split alone, never from what is stored or left. So the
+   same plan made again, after a crash too, has the same questions: what was answered is returned, what was charged is
+   completed, both free, and only the rest is paid.
+3. What the questions take together must fit into every budget before the first of them is charged.
+4. Each question is charged by itself, and two that mean the same, with the same ε, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import isqrt
+from typing import Any, TypeVar
+
+from idios import display
+from idios.codec import json_field, shorten, to_json
+from idios.core.exact import Number, positive, text
+from idios.display import format_amount, format_cost
+from idios.errors import AnswerFailed, BudgetExceeded, InvalidInput, QuestionRefused, Unanswerable
+from idios.model import Answer, Quote
+
+T = TypeVar("T")
+Progress = Callable[[str, float], None]
+"""Is called with the name of each question before it is asked, and the share of the questions that lies behind."""
+
+DOUBLINGS = 20
+"""How often ε is doubled to find one that a question is planned with."""
+
+
+@dataclass(frozen=True)
+class Asker:
+    """The calls through which a report reaches its party, each of a question and its ε.
+
+    ``identify`` is equal for questions that are one charge. ``quote_dataset`` is what the data set pays, where that can
+    differ from what the asker pays.
+    """
+
+    quote: Callable[[str, Fraction], Quote]
+    query: Callable[[str, Fraction], Answer]
+    identify: Callable[[str, Fraction], Hashable]
+    quote_dataset: Callable[[str, Fraction], Quote] | None = None
+
+
+@dataclass(frozen=True)
+class PlannedQuestion:
+    """One question of a report, its ε and its quote; ``same_as`` names an earlier one that means the same."""
+
+    name: str
+    sql: str
+    epsilon: Fraction
+    same_as: str | None
+    quote: Quote
+    dataset_quote: Quote = json_field(hidden=True)
+
+    @property
+    def share(self) -> Fraction:
+        """The ε that it takes of the report's: nothing where the answer is public, whatever it is asked with."""
+        return self.epsilon if self.quote.guarantee.epsilon else Fraction(0)
+
+    @property
+    def price(self) -> str:
+        """What is still to be paid for it, in words."""
+        if self.same_as is not None:
+            return f"free: the same as {self.same_as}"
+        if self.quote.cost:
+            return format_cost(self.quote.cost, self.quote.delta)
+        if self.quote.stored:
+            return "free: stored"
+        return "free: paid before" if self.share else "free: public"
+
+    @property
+    def margins(self) -> str:
+        """The 95 % margins that are public."""
+        known = {column: margin for column, margin in self.quote.margins.items() if margin is not None}
+        named = len(self.quote.margins) > 1
+        parts = (f"{column} ± {text(margin)}" if named else f"± {text(margin)}" for column, margin in known.items())
+        return ", ".join(parts) or "not public"
+
+    @property
+    def risks(self) -> str:
+        """Where NULL, or an answer that is far off, is to be expected."""
+        return "; ".join(f"{column}: {risk}" for column, risk in self.quote.null_risks.items())
+
+
+@dataclass(frozen=True)
+class Total:
+    """What the questions of a report about one data set take from the asker, and what is left to them.
+
+    ``shortage`` says which budget does not suffice for all of them together, None if all do.
+    """
+
+    dataset: str
+    cost: Fraction
+    remaining_before: Fraction | None
+    remaining_after: Fraction | None
+    shortage: str | None
+
+    def __str__(self) -> str:
+        after = f"not affordable: {self.shortage}" if self.shortage else f"{format_amount(self.remaining_after)} after"
+        return f"to pay {format_cost(self.cost, Fraction(0))}; {format_amount(self.remaining_before)} left, {after}"
+
+
+@dataclass(frozen=True)
+class ReportPlan:
+    """Questions in their order, with what each will cost and how accurate it will be; nothing is spent yet."""
+
+    questions: tuple[PlannedQuestion, ...]
+    asker: Asker
+
+    @property
+    def totals(self) -> tuple[Total, ...]:
+        """What is to be paid and left, for each data set."""
+        datasets = dict.fromkeys(question.quote.dataset for question in self.questions)
+        return tuple(
+            _add_up([question for question in self.questions if question.quote.dataset == dataset])
+            for dataset in datasets
+        )
+
+    @property
+    def shortage(self) -> str | None:
+        """The budgets that do not suffice for the questions together; None if all do."""
+        short = [f"data set {total.dataset!r}: {total.shortage}" for total in self.totals if total.shortage]
+        return "; ".join(short) or None
+
+    @property
+    def affordable(self) -> bool:
+        """Whether every budget suffices for all questions together."""
+        return self.shortage is None
+
+    def quote_again(self) -> ReportPlan:
+        """The same plan with what is stored, paid and left by now."""
+        return quote_report(self.asker, {q.name: q.sql for q in self.questions}, [q.epsilon for q in self.questions])
+
+    def ask(self, progress: Progress | None = None) -> Report:
+        """Ask one question after the other; nothing is charged unless all of them can be paid.
+
+        A question that fails is kept as failed and the rest is asked. After a failure or a crash, asking again asks
+        what is missing: what was answered or charged before costs nothing more.
+        """
+        plan = self.quote_again()
+        if plan.shortage:
+            raise BudgetExceeded(
+                f"the report as a whole is not affordable, and nothing was charged: {plan.shortage}. Plan it with less "
+                "ε or fewer questions, or have the controller allow more"
+            )
+        totals = {total.dataset: total for total in plan.totals}
+        answers: dict[str, Answer] = {}
+        failures: dict[str, str] = {}
+        charged = dict.fromkeys(totals, Fraction(0))
+        left = {dataset: total.remaining_before for dataset, total in totals.items()}
+        for i, question in enumerate(plan.questions):
+            dataset = question.quote.dataset
+            if progress is not None:
+                progress(question.name, i / len(plan.questions))
+            try:
+                answers[question.name] = answer = self.asker.query(question.sql, question.epsilon)
+                left[dataset] = answer.remaining
+            except BudgetExceeded as error:  # others have spent since
+                failures[question.name] = str(error)
+                continue
+            except AnswerFailed as error:
+                failures[question.name] = str(error)
+            charged[dataset] += question.quote.cost if question.same_as is None else 0
+        return Report(tuple(question.name for question in plan.questions), answers, failures, charged, left)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan for JSON; exact numbers are text."""
+        questions, totals = to_json(self.questions), to_json(self.totals)
+        return {"questions": questions, "totals": totals, "affordable": self.affordable, "shortage": self.shortage}
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """The head and the rows of a table with a line for each question."""
+        rows = [[q.name, q.quote.dataset, format_amount(q.share), q.price, q.margins, q.risks] for q in self.questions]
+        return ["question", "data set", "ε", "to pay", "95 % margin", "risk"], rows
+
+    def __str__(self) -> str:
+        totals = (f"{total.dataset}: {total}" for total in self.totals)
+        return "\n".join([display.table_text(*self.table()), *totals])
+
+    def _repr_html_(self) -> str:
+        totals = [(total.dataset, str(total)) for total in self.totals]
+        return display.table_html(*self.table()) + display.pairs_html(totals)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The answers to the questions of a plan by name, in its order, and why others have none.
+
+    ``charged`` is what this run took from the asker and ``left`` what is left to them, by data set.
+    """
+
+    names: tuple[str, ...]
+    answers: Mapping[str, Answer]
+    failures: Mapping[str, str]
+    charged: Mapping[str, Fraction]
+    left: Mapping[str, Fraction | None]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every question is answered."""
+        return not self.failures
+
+    def __getitem__(self, name: str) -> Answer:
+        return self.answers[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report for JSON; exact numbers are text."""
+        return {
+            "answers": {name: answer.to_dict() for name, answer in self.answers.items()},
+            "failures": dict(self.failures),
+            "complete": self.complete,
+            "charged": to_json(self.charged),
+            "left": to_json(self.left),
+        }
+
+    def accounts(self) -> list[tuple[str, str]]:
+        """By data set, what was charged and what is left, in words."""
+        return [
+            (dataset, f"charged {format_cost(cost, Fraction(0))}, left {format_amount(self.left[dataset])}")
+            for dataset, cost in self.charged.items()
+        ]
+
+    def __str__(self) -> str:
+        parts = [f"{name}\n{self.answers.get(name) or 'not answered: ' + self.failures[name]}" for name in self.names]
+        return "\n\n".join([*parts, display.pairs_text(self.accounts())])
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for name in self.names:
+            parts.append(display.paragraph_html(name))
+            answer = self.answers.get(name)
+            failed = f"not answered: {self.failures.get(name)}"
+            parts.append(display.paragraph_html(failed) if answer is None else answer._repr_html_())
+        return "".join([*parts, display.pairs_html(self.accounts())])
+
+
+def plan_report(
+    asker: Asker, questions: Mapping[str, str], epsilon: Number, split: Mapping[str, Number] | None = None
+) -> ReportPlan:
+    """Divide ε among the questions about each data set, evenly or as ``split`` says by name, and quote them.
+
+    A question that ``split`` does not name counts 1. One whose answer is public takes nothing.
+    """
+    total = positive(epsilon, "epsilon")
+    proportions = _read_split(check_questions(questions), split)
+    whole = []
+    for name, sql in questions.items():
+        with name_question(name):
+            whole.append(try_doubling(partial(asker.quote, sql), total))
+    paying = [bool(quote.guarantee.epsilon) for quote in whole]
+    shares = [total] * len(whole)  # what is public is asked with any ε
+    for dataset in {quote.dataset for quote in whole}:
+        places = [i for i, quote in enumerate(whole) if quote.dataset == dataset and paying[i]]
+        for i, share in zip(places, divide(total, [proportions[i] for i in places], squares=False), strict=True):
+            shares[i] = share
+    least = [quote.least_epsilon if pays else Fraction(0) for quote, pays in zip(whole, paying, strict=True)]
+    _refuse_too_little(list(questions), shares, least, total)
+    return quote_report(asker, questions, shares)
+
+
+def quote_report(asker: Asker, questions: Mapping[str, str], epsilons: Sequence[Fraction]) -> ReportPlan:
+    """Quote every question with its own ε."""
+    first: dict[Hashable, str] = {}
+    planned = []
+    for (name, sql), epsilon in zip(check_questions(questions).items(), epsilons, strict=True):
+        with name_question(name, epsilon):
+            quote = asker.quote(sql, epsilon)
+            known = first.setdefault(asker.identify(sql, epsilon), name)
+            for_dataset = quote if asker.quote_dataset is None else asker.quote_dataset(sql, epsilon)
+        planned.append(PlannedQuestion(name, sql, epsilon, None if known == name else known, quote, for_dataset))
+    return ReportPlan(tuple(planned), asker)
+
+
+def divide(epsilon: Fraction, proportions: Sequence[Fraction], *, squares: bool) -> list[Fraction]:
+    """The shares in proportion; they, or with ``squares`` their squares, add up, rounded down to six digits.
+
+    >>> [str(share) for share in divide(Fraction(4), [Fraction(1), Fraction(3)], squares=False)]
+    ['1', '3']
+    >>> [float(share) for share in divide(Fraction(1), [Fraction(1), Fraction(1)], squares=True)]
+    [0.707106, 0.707106]
+    """
+    if not squares:
+        return [epsilon * part / sum(proportions) for part in proportions]
+    whole = sum((part**2 for part in proportions), Fraction(0))
+    return [Fraction(isqrt(int((epsilon * part * 10**6) ** 2 / whole)), 10**6) for part in proportions]
+
+
+def try_doubling(call: Callable[[Fraction], T], epsilon: Fraction) -> T:
+    """Call with ε, or with the first 2ε, 4ε, … that is not refused as too little; the first refusal if all are."""
+    try:
+        return call(epsilon)
+    except InvalidInput as refusal:
+        for doubling in range(1, DOUBLINGS + 1):
+            try:
+                return call(epsilon * 2**doubling)
+            except InvalidInput:
+                continue
+        raise refusal
+
+
+@contextmanager
+def name_question(name: str, epsilon: Fraction | None = None) -> Iterator[None]:
+    """Say in a refusal which question it is about, and with which ε it is asked."""
+    whose = f"question {name!r}" + ("" if epsilon is None else f", with ε = {text(epsilon)}")
+    try:
+        yield
+    except QuestionRefused as error:
+        raise QuestionRefused(f"{whose}: {error.message}", error.source, error.offset) from None
+    except Unanswerable as error:
+        raise Unanswerable(f"{whose}: {error}") from None
+    except InvalidInput as error:
+        raise InvalidInput(f"{whose}: {error}") from None
+
+
+def check_questions(questions: Mapping[str, str]) -> Mapping[str, str]:
+    """Refuse what is no report: questions by name."""
+    if not isinstance(questions, Mapping) or not questions:
+        raise InvalidInput(f'a report is questions by name, such as {{"count": "SELECT …"}}, got {shorten(questions)}')
+    for name in questions:
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise InvalidInput(f"the name of a question is a printable text, got {shorten(name)}")
+    return questions
+
+
+def _read_split(questions: Mapping[str, str], split: Mapping[str, Number] | None) -> list[Fraction]:
+    given = {} if split is None else split
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"split gives proportions by the names of questions, got {shorten(split)}")
+    if unknown := [name for name in given if name not in questions]:
+        raise InvalidInput(f"split names {unknown[0]!r}, which is no question here: {', '.join(questions)}")
+    return [positive(given.get(name, 1), f"the part of {name!r} in split") for name in questions]
+
+
+def _refuse_too_little(
+    names: Sequence[str], shares: Sequence[Fraction], least: Sequence[Fraction], total: Fraction
+) -> None:
+    """Refuse an ε of which some question gets too little, with the one that would do for all."""
+    enough = [total * needed / share for needed, share in zip(least, shares, strict=True)]
+    worst = max(range(len(names)), key=lambda i: enough[i])
+    if enough[worst] > total:
+        raise InvalidInput(
+            f"question {names[worst]!r} gets ε = {text(shares[worst])} of {text(total)}, and needs at least "
+            f"{text(least[worst])}: plan the report with epsilon = {text(enough[worst])} or more, with fewer "
+            "questions, or with a split that gives this one a larger part"
+        )
+
+
+def _add_up(questions: Sequence[PlannedQuestion]) -> Total:
+    """The price of all questions about one data set, and which budget is too small for it."""
+    paid = [question for question in questions if question.same_as is None]
+    before, after = _take([question.quote for question in paid])
+    cost = sum((question.quote.cost for question in paid), Fraction(0))
+    _, dataset_after = _take([question.dataset_quote for question in paid])
+    short = [question.quote.shortage for question in paid if question.quote.shortage]
+    if not short and dataset_after is not None and dataset_after < 0:
+        short = [f"ε = {format_amount(-dataset_after)} too little in the data set's budget for all questions together"]
+    if not short and after is not None and after < 0:
+        short = [f"ε = {format_amount(-after)} too little left to the analyst for all questions together"]
+    return Total(questions[0].quote.dataset, cost, before, after, short[0] if short else None)
+
+
+def _take(quotes: Sequence[Quote]) -> tuple[Fraction | None, Fraction | None]:
+    """What is left before and after all of these questions; None for no limit."""
+    pairs = [(quote.remaining_before, quote.remaining_after) for quote in quotes]
+    known = [(before, before - after) for before, after in pairs if before is not None and after is not None]
+    if not known:
+        return None, None
+    least = min(before for before, _ in known)
+    return least, least - sum((taken for _, taken in known), Fraction(0))
