@@ -362,10 +362,9 @@ def _add_up(questions: Sequence[PlannedQuestion]) -> Total:
     cost = sum((question.quote.cost for question in paid), Fraction(0))
     _, dataset_after = _take([question.dataset_quote for question in paid])
     short = [question.quote.shortage for question in paid if question.quote.shortage]
-    if not short and dataset_after is not None and dataset_after < 0:
-        short = [f"ε = {format_amount(-dataset_after)} too little in the data set's budget for all questions together"]
-    if not short and after is not None and after < 0:
-        short = [f"ε = {format_amount(-after)} too little left to the analyst for all questions together"]
+    for left, whose in ((after, "left"), (dataset_after, "left of the data set's budget")):
+        if not short and left is not None and left < 0:
+            short = [f"ε = {format_amount(-left)} too little {whose} for all questions together"]
     return Total(questions[0].quote.dataset, cost, before, after, short[0] if short else None)
 
 
