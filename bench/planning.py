@@ -19,11 +19,13 @@ from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.statistics import Parameters
 from idios.errors import IdiosError
+from idios.ledger import Price
+from idios.model import Account, Balance
 from idios.query.lexer import MAX_LENGTH
 from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset
-from idios.release import Standing, make_quote
+from idios.release import make_quote
 
 EXPECTED = 1.0
 """Seconds of CPU that no question may take."""
@@ -41,10 +43,11 @@ COLUMNS = [
 DATASET = Dataset(
     "t",
     {column.name: column for column in COLUMNS},
-    protection=Protection.declare("differential", delta="1e-6"),
+    protection=Protection.declare("differential"),
     min_epsilon=Fraction(1, 10**9),
     parameters=Parameters(quantile=None, k=None, trim=None),
 )
+NOBODY = Balance("t", None, Account(None, Fraction(0)), Account(None, Fraction(0)))
 STATISTICS = ("COUNT", "COUNT(DISTINCT", "SUM", "AVG", "MEDIAN", "MIN", "MAX", "IQR", "VARIANCE", "STDDEV")
 
 
@@ -135,8 +138,7 @@ def measured(sql: str) -> tuple[float, str]:
     began = time.thread_time()
     try:
         planned = make_plan(read(sql, {"t": DATASET}), DATASET, 1000)
-        free = Standing(planned.epsilon, planned.delta, None, Fraction(0), None, False)
-        make_quote(planned, free)
+        make_quote(planned, Price(False, True, False), NOBODY, charged=True)
         found = "planned"
     except IdiosError as error:
         found = "too complex" if "too complex" in str(error) else type(error).__name__

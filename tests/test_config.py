@@ -12,6 +12,7 @@ from idios.core.calibration import Level
 from idios.core.domain import Domain
 from idios.datasets import COLUMN_KEYS, DATASET_KEYS
 from idios.errors import ConfigurationError
+from idios.query.schema import Budget
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
 WHOLE = """
@@ -79,8 +80,8 @@ def test_everything_a_controller_writes(tmp_path: Path) -> None:
     people = found.datasets["people"]
     assert people.source == str(tmp_path / "people.parquet")
     assert people.analysts_trusted
-    assert people.budget == 10
     dataset = people.dataset
+    assert dataset.budget == Budget(Fraction(10))
     assert dataset.protection.level is Level.GROUP
     assert (dataset.protection.group, dataset.protection.floor) == (5, 2)
     assert dataset.protection.fineness == 1000

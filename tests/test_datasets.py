@@ -30,6 +30,7 @@ from idios.errors import AnswerFailed, ConfigurationError, DataChanged, InvalidI
 from idios.ledger import ChargeRequest, Declaration, Ledger
 from idios.party import TrustedParty
 from idios.query.calendar import since_1970
+from idios.query.schema import Budget
 
 COLUMNS = {"age": {"type": "integer", "bounds": [0, 120], "nullable": False}}
 SQL = "SELECT MEDIAN(age) FROM people"
@@ -170,13 +171,18 @@ def test_both_spellings_declare_the_same(
     declared = {key: value for key, value in (DECLARED | changes).items() if value is not None}
     in_file = from_file(tmp_path, people, declared)
     assert in_file == from_python(people, declared, monkeypatch)
-    assert in_file.budget == Fraction(5, 2)
+    assert in_file.dataset.budget == Budget(Fraction(5, 2))
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
+        ("accounting", "exact"),
+        ("accounting", "concentrated"),
         ("budget", -1),
+        ("budget", {"epsilon": 5, "delta": "1e-6"}),
+        ("budget", {"delta": "1e-6"}),
+        ("budget", {"epsilon": 5, "rho": 1}),
         ("columns", {}),
         ("columns", {"age": {"type": "integer", "bounds": [5, 2]}}),
         ("columns", {"age": {"type": "integer", "centre": "middle"}}),

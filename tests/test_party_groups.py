@@ -176,8 +176,8 @@ def test_a_count_with_the_noise_of_one_record_is_caught(monkeypatch: pytest.Monk
 def test_the_multiple_of_another_size_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = release.calibrate_cells
 
-    def shifted(cells: Any, epsilon: Fraction, multiples: Sequence[Fraction], check: Any) -> Any:
-        return right(cells, epsilon, [*multiples[1:], multiples[-1]], check)
+    def shifted(cells: Any, epsilon: Fraction, multiples: Sequence[Fraction], check: Any, **others: Any) -> Any:
+        return right(cells, epsilon, [*multiples[1:], multiples[-1]], check, **others)
 
     monkeypatch.setattr(release, "calibrate_cells", shifted)
     assert caught(group=[1, "1.5", 4])

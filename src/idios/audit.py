@@ -13,7 +13,7 @@ from typing import Any
 
 from idios.backends.base import Backend
 from idios.core.calibration import Added, Level, Mechanism, Method, Protection, Silent, expected_error
-from idios.core.distributions import InverseSensitivity
+from idios.core.distributions import DiscreteLaplace, InverseSensitivity
 from idios.core.domain import Categories, Kind
 from idios.core.exact import Extended, Number, text
 from idios.core.multiples import SINGLE, Multiples, describe_multiples, linear_multiples
@@ -251,7 +251,7 @@ def _describe_noise(mechanism: Mechanism, aggregate: Aggregate, step: Fraction) 
     noise: dict[str, Any] = {"distribution": "none", "scale": None, "epsilon": aggregate.epsilon}
     if aggregate.choice.method in _SHAPED:
         noise |= {"distribution": aggregate.choice.method.value}
-    elif isinstance(mechanism, Added):
+    elif isinstance(mechanism, Added) and isinstance(mechanism.noise, DiscreteLaplace):
         noise |= {"distribution": "discrete Laplace", "scale": mechanism.noise.scale * step}
     return noise
 

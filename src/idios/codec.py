@@ -201,13 +201,14 @@ def _reader(codec: Codec, hint: Any) -> Reader:
 def _record_reader(codec: Codec, record: type) -> Reader:
     known = [each for each in _fields(record) if not each.derived]
     keys = {each.key for each in known}
+    required = {each.key for each in known if not each.shape.optional}
     readers = [(each.name, each.key, each.shape.read or _reader(codec, each.hint)) for each in known]
     defaults = {each.key: each.default for each in known if each.shape.optional}
 
     def read(plain: Any, what: str) -> Any:
         if not isinstance(plain, Mapping):
             raise refuse(what, "a JSON object", plain)
-        if codec.exact_keys and set(plain) != keys:
+        if codec.exact_keys and not required <= set(plain) <= keys:
             raise InvalidInput(f"{what}: the fields are {', '.join(each.key for each in known)}")
         values = {
             name: defaults[key]

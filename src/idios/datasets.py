@@ -28,7 +28,7 @@ from idios.core.statistics import FINENESS, Parameters
 from idios.errors import DataChanged, InvalidInput
 from idios.ledger import Declaration, Ledger
 from idios.query.calendar import since_1970
-from idios.query.schema import Column, Dataset
+from idios.query.schema import Budget, Column, Dataset
 
 MIN_EPSILON = Fraction(1, 20)
 MAX_GROUPS = 1000
@@ -47,6 +47,7 @@ DATASET_KEYS = (
     "group",
     "floor",
     "fineness",
+    "accounting",
     "budget",
     "min_epsilon",
     "max_groups",
@@ -68,7 +69,6 @@ class DatasetConfig:
 
     dataset: Dataset
     source: Any = field(repr=False)  # an address may hold a password
-    budget: Fraction
     csv_format: CsvFormat = field(default_factory=CsvFormat)
     analysts_trusted: bool = False
     release_seconds: Fraction = Fraction(0)
@@ -121,16 +121,44 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         max_groups=whole(table.get("max_groups", MAX_GROUPS), "max_groups"),
         parameters=read_parameters(table.get("parameters", {})),
         version=str(table.get("version", "")),
+        budget=read_budget(table["budget"], table.get("accounting", "pure")),
     )
     return DatasetConfig(
         dataset=dataset,
         source=source,
-        budget=positive(table["budget"], "budget"),
         csv_format=read_csv_format(table.get("csv"), source),
         analysts_trusted=_read_trust(table.get("analysts")),
         release_seconds=_read_release_seconds(table, protection),
         shares_source=_read_flag(table.get("shares_source", False), "shares_source"),
     )
+
+
+def read_budget(given: Any, accounting: Any) -> Budget:
+    """Check a budget: ε, or with concentrated accounting (ε, δ).
+
+    >>> read_budget({"epsilon": 5, "delta": "1e-6"}, "concentrated").delta
+    Fraction(1, 1000000)
+    """
+    table = given if isinstance(given, Mapping) else {"epsilon": given}
+    unknown = [key for key in table if key not in ("epsilon", "delta")]
+    if unknown or "epsilon" not in table:
+        raise InvalidInput(f"budget must be a number or a table {{ epsilon = …, delta = … }}, got {given!r}")
+    epsilon = positive(table["epsilon"], "budget")
+    if accounting == "pure":
+        if "delta" in table:
+            raise InvalidInput('a budget with a delta needs accounting = "concentrated": nothing else spends δ')
+        return Budget(epsilon)
+    if accounting != "concentrated":
+        raise InvalidInput(f'accounting must be "pure" or "concentrated", got {accounting!r}')
+    if "delta" not in table:
+        raise InvalidInput(
+            'accounting = "concentrated" needs a budget with a delta, such as { epsilon = 5, delta = "1e-6" }: a '
+            "probability far below one over the number of records"
+        )
+    delta = positive(table["delta"], "delta of the budget")
+    if delta >= 1:
+        raise InvalidInput(f"delta of the budget must be below 1, got {table['delta']!r}")
+    return Budget(epsilon, delta)
 
 
 def _read_release_seconds(table: Mapping[str, Any], protection: Protection) -> Fraction:
@@ -329,13 +357,27 @@ def open_datasets(
             opened = datasets[dataset.name] = OpenDataset(dataset, backend, file)
             if dataset.neighbours is Neighbours.REPLACE:
                 datasets[dataset.name] = replace(opened, dataset=replace(dataset, size=backend.rows()))
-            ledger.declare(Declaration(dataset.name, dataset.version, config.budget, min_epsilon=dataset.min_epsilon))
+            ledger.declare(_make_declaration(dataset))
     except BaseException:
         for held in datasets.values():
             held.backend.close()
         ledger.close()
         raise
     return datasets
+
+
+def _make_declaration(dataset: Dataset) -> Declaration:
+    budget = dataset.budget
+    if budget is None:
+        raise AssertionError("a data set that is opened has a budget")
+    return Declaration(
+        dataset.name,
+        dataset.version,
+        budget.epsilon,
+        budget.delta,
+        dataset.min_epsilon,
+        "concentrated" if budget.concentrated else "pure",
+    )
 
 
 def _make_version(file: OpenedFile | None, ledger: Ledger) -> str:

@@ -40,13 +40,42 @@ def format_amount(value: Fraction | None) -> str:
     return "no limit" if value is None else str(text(value))
 
 
-def format_cost(epsilon: Fraction, delta: Fraction) -> str:
-    """What a question costs; δ only where there is any.
+def format_rho(rho: Fraction) -> str:
+    """An amount of ρ to six digits, for people to read.
 
-    >>> format_cost(Fraction(1, 2), Fraction(0)), format_cost(Fraction(1), Fraction(1, 10))
-    ('ε = 0.5', 'ε = 1, δ = 0.1')
+    >>> format_rho(Fraction(1, 800)), format_rho(Fraction(2, 3))
+    ('0.00125', '0.666667')
     """
-    return f"ε = {text(epsilon)}" + (f", δ = {text(delta)}" if delta else "")
+    return f"{float(rho):.6g}"
+
+
+def format_cost(
+    epsilon: Fraction, delta: Fraction = Fraction(0), rho: Fraction | None = None, pure: bool = True
+) -> str:
+    """What a question costs; δ only where there is any, and with concentrated accounting ρ first.
+
+    >>> format_cost(Fraction(1, 2)), format_cost(Fraction(1), Fraction(1, 10))
+    ('ε = 0.5', 'ε = 1, δ = 0.1')
+    >>> format_cost(Fraction(1, 20), rho=Fraction(1, 800), pure=False)
+    'ρ = 0.00125 (asked with ε = 0.05)'
+    """
+    amount = f"ε = {text(epsilon)}" + (f", δ = {text(delta)}" if delta else "")
+    if rho is None:
+        return amount
+    return f"ρ = {format_rho(rho)} " + (f"({amount} by pure accounting)" if pure else f"(asked with {amount})")
+
+
+def format_left(epsilon: Fraction | None, rho: Fraction | None = None) -> str:
+    """What is left to spend; with concentrated accounting ρ, and the ε that it stands for.
+
+    >>> format_left(Fraction(3)), format_left(Fraction(3), Fraction(1, 5)), format_left(None)
+    ('ε = 3', 'ρ = 0.2, which stands for ε = 3', 'no limit')
+    """
+    if epsilon is None:
+        return format_amount(None)
+    if rho is None:
+        return f"ε = {format_amount(epsilon)}"
+    return f"ρ = {format_rho(rho)}, which stands for ε = {float(epsilon):.4g}"
 
 
 CLIPPED_BIAS = "What was clipped is a bias that the noise does not show."

@@ -102,7 +102,7 @@ class AnswerFailed(IdiosError):
 class BudgetExceeded(IdiosError):
     """A budget does not allow the question; nothing was charged.
 
-    `quantity` is "epsilon" or "delta"; `analyst` is None when the data set's own budget is too small.
+    `quantity` is "epsilon", "delta" or "rho"; `analyst` is None when the data set's own budget is too small.
     """
 
     # The defaults let it travel between processes: unpickling calls the class with the message alone.

@@ -30,13 +30,15 @@ from idios.datasets import OpenDataset, declare, open_datasets
 from idios.errors import AnswerFailed, InvalidInput, NotPermitted
 from idios.least_epsilon import find_epsilon
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
-from idios.model import Answer, Quote, ReleasedTable
+from idios.model import Account, Answer, Balance, Quote, ReleasedTable
 from idios.query.plan import Plan, Question, Split
 from idios.query.planner import make_plan
 from idios.query.reader import read
-from idios.release import Standing, draw_table, make_answer, make_quote
+from idios.query.shares import shares_rho
+from idios.release import draw_table, make_answer, make_quote
 from idios.report import Asker, ReportPlan, check_questions, name_question, plan_report, quote_report
 from idios.sandbox import Twins
+from idios.totals import Payer
 
 log = logging.getLogger("idios.controller")
 
@@ -99,7 +101,8 @@ class TrustedParty:
         source: Any,
         *,
         columns: Mapping[str, Any],
-        budget: Number,
+        budget: Number | Mapping[str, Any],
+        accounting: str | None = None,
         name: str | None = None,
         csv: Mapping[str, Any] | None = None,
         version: str | None = None,
@@ -136,6 +139,7 @@ class TrustedParty:
             "group": group,
             "floor": floor,
             "fineness": fineness,
+            "accounting": accounting,
             "budget": budget,
             "min_epsilon": min_epsilon,
             "max_groups": max_groups,
@@ -280,11 +284,7 @@ class TrustedParty:
         price = self.ledger.price(_request(plan, analyst))
         balance = self.ledger.balance(plan.dataset.name, analyst)
         charged = price.charges_dataset if analyst is None else price.charges_analyst
-        cost, delta = (plan.epsilon, plan.delta) if charged else (Fraction(0), Fraction(0))
-        # Without a cap of their own an analyst is limited by the data set, which pays for a question once.
-        taken = cost if price.charges_dataset or balance.epsilon.budget is not None else Fraction(0)
-        standing = Standing(cost, delta, balance.epsilon.remaining, taken, price.shortage, price.stored)
-        return make_quote(plan, standing)
+        return make_quote(plan, price, balance, charged=charged)
 
     def plan(
         self,
@@ -300,11 +300,15 @@ class TrustedParty:
         ``epsilon`` is the total for each data set, divided evenly or in the proportions of ``split``. Or ``within``
         is given, and each question has the least ε that keeps its margins so small (``find_epsilon``).
         """
+        own = Payer(
+            lambda dataset: self.ledger.balance(dataset, analyst),
+            lambda sql, share: self.quote(sql, share, analyst=analyst),
+        )
         asker = Asker(
-            quote=lambda sql, share: self.quote(sql, share, analyst=analyst),
             query=lambda sql, share: self.query(sql, share, analyst=analyst),
             identify=lambda sql, share: self.key(self.make_plan(sql, share)),
-            quote_dataset=None if analyst is None else self.quote,
+            payers=(own,) if analyst is None else (own, Payer(self.ledger.balance, self.quote)),
+            adds_squares=lambda dataset, total: shares_rho(self.datasets[dataset].dataset, total),
         )
         if within is None and epsilon is not None:
             return plan_report(asker, questions, epsilon, split)
@@ -329,7 +333,7 @@ class TrustedParty:
         """
         plan = self.make_plan(sql, epsilon, split)
         table = draw_table(plan, self.twins.of(plan.dataset), cancellation)
-        return replace(make_answer(plan, table, id="sandbox", remaining=None, stored=False), sandbox=True)
+        return replace(make_answer(plan, table, id="sandbox"), sandbox=True)
 
     def inspect(self, sql: str, epsilon: Number, *, split: Split = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
@@ -362,10 +366,12 @@ class TrustedParty:
 
     def _answer(self, charged: Charged, released: StoredAnswer) -> Answer:
         try:
-            remaining = self.ledger.balance(charged.dataset, charged.analyst).epsilon.remaining
+            balance = self.ledger.balance(charged.dataset, charged.analyst)
         except NotPermitted:
-            remaining = Fraction(0)  # the grant was withdrawn meanwhile; the answer is paid for
-        return make_answer(charged.plan, released.table, id=charged.id, remaining=remaining, stored=charged.stored)
+            # the grant was withdrawn meanwhile; the answer is paid for
+            nothing = Account(Fraction(0), Fraction(0))
+            balance = Balance(charged.dataset, charged.analyst, nothing, nothing)
+        return make_answer(charged.plan, released.table, id=charged.id, balance=balance, stored=charged.stored)
 
     def _failed(self, reservation: Reservation, error: Exception) -> None:
         """Keep the reason where the controller alone finds it; the charge stays.
@@ -383,4 +389,5 @@ class TrustedParty:
 
 def _request(plan: Plan, analyst: str | None) -> ChargeRequest:
     dataset = plan.dataset
-    return ChargeRequest(dataset.name, dataset.version, analyst, plan.normal_form, plan.epsilon, plan.delta)
+    question = plan.normal_form
+    return ChargeRequest(dataset.name, dataset.version, analyst, question, plan.epsilon, rho=plan.rho, pure=plan.pure)

@@ -9,14 +9,21 @@ and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from idios.backends.base import Backend, CancellationToken, Limits, Snapshot
-from idios.core.calibration import Added, Choice, Mechanism, Method, Protection, calibrate, find_floor
+from idios.core.calibration import (
+    Added,
+    Choice,
+    Mechanism,
+    Method,
+    Protection,
+    calibrate,
+    find_floor,
+    make_global_noise,
+)
 from idios.core.clipping import ClippingPlan
-from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
 from idios.core.inverse import describe_null_risk
@@ -27,11 +34,13 @@ from idios.core.outer_ranks import RankPlan
 from idios.core.sampling import Source
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
-from idios.model import Answer, Quote, ReleasedTable
+from idios.ledger import Price
+from idios.model import Answer, Balance, Cost, Quote, ReleasedTable
 from idios.model.answer import python_value
 from idios.query.calendar import to_datetime
 from idios.query.plan import Aggregate, Plan
 
+PUBLIC_NOISE = (Method.EXACT, Method.GLOBAL)
 UNKNOWN_MARGIN = {
     Method.LOCAL: "the noise is fitted to the data, so its scale is for the controller alone",
     Method.INVERSE: "the shape of the noise follows the data, so it is for the controller alone",
@@ -126,7 +135,9 @@ def calibrate_plan(
     components = [
         [_component(plan.aggregates[i], cell[i], protection) for i in fitted] for cell in (summaries if fitted else ())
     ]
-    jointly = calibrate_cells(components, Fraction(plan.cells_touched), protection.multiples, check)
+    gaussian = any(plan.aggregates[i].choice.rho is not None for i in fitted)
+    epsilon = Fraction(1 if gaussian else plan.cells_touched)  # ρ is that of all cells, ε that of one
+    jointly = calibrate_cells(components, epsilon, protection.multiples, check, gaussian=gaussian)
     mechanisms: list[list[Mechanism]] = []
     for number, cell in enumerate(summaries):
         if check is not None:
@@ -145,8 +156,9 @@ def calibrate_plan(
 
 def _component(aggregate: Aggregate, summary: Summary, protection: Protection) -> Component:
     statistic = aggregate.statistic
-    floor = find_floor(statistic, protection)
-    return Component(statistic, summary, aggregate.epsilon, floor, aggregate.column, protection.fineness)
+    floor, rho = find_floor(statistic, protection), aggregate.choice.rho
+    weight = aggregate.epsilon if rho is None else 2 * rho
+    return Component(statistic, summary, weight, floor, aggregate.column, protection.fineness)
 
 
 def draw_cell(
@@ -209,22 +221,18 @@ def write_value(value: Fraction, kind: str, column_kind: Kind | None) -> str:
 def public_margin(plan: Plan, aggregate: Aggregate) -> Fraction | None:
     """The margin as far as it is known without the data: where the sensitivity does not depend on the size."""
     choice, statistic = aggregate.choice, aggregate.statistic
-    if not statistic.always_global:
+    if not statistic.always_global or choice.method not in PUBLIC_NOISE:
         return None
-    moves = Moves(plan.dataset.neighbours, 1, None if aggregate.whole else 0)
-    known = statistic.global_sensitivity(aggregate.grid, moves)
-    if known is None:
-        return None
-    scale = Fraction(known) / choice.epsilon if choice.epsilon else Fraction(0)
-    return _margin(plan, aggregate, Added(0, DiscreteLaplace(scale)))
+    moves = Moves(aggregate.neighbours, 1, None if aggregate.whole else 0)
+    noise = make_global_noise(choice, statistic, aggregate.grid, moves, plan.dataset.protection.fineness)
+    return _margin(plan, aggregate, Added(0, noise))
 
 
 def _margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism) -> Fraction | None:
     """The 95 % half-width of noise whose scale is public."""
-    choice, statistic = aggregate.choice, aggregate.statistic
-    if choice.method not in (Method.EXACT, Method.GLOBAL) or not isinstance(mechanism, Added):
+    if aggregate.choice.method not in PUBLIC_NOISE or not isinstance(mechanism, Added):
         return None
-    step = statistic.answer_step(aggregate.grid, plan.dataset.protection.fineness)
+    step = aggregate.statistic.answer_step(aggregate.grid, plan.dataset.protection.fineness)
     return mechanism.noise.central_interval(0.95)[1] * step
 
 
@@ -245,23 +253,13 @@ def describe_unknown_margin(choice: Choice) -> str:
 # What the caller gets.
 
 
-@dataclass(frozen=True)
-class Standing:
-    """How a question stands with the account: what it costs the caller, what is left, what is too little for it.
+def make_answer(
+    plan: Plan, table: ReleasedTable, *, id: str, balance: Balance | None = None, stored: bool = False
+) -> Answer:
+    """The answer that a released table is to this question, or to another that means the same.
 
-    ``taken`` is what the question would take from what is left.
+    ``balance`` is what is left to the caller; None: nothing is charged.
     """
-
-    cost: Fraction
-    delta: Fraction
-    remaining: Fraction | None
-    taken: Fraction
-    shortage: str | None
-    stored: bool
-
-
-def make_answer(plan: Plan, table: ReleasedTable, *, id: str, remaining: Fraction | None, stored: bool) -> Answer:
-    """The answer that a released table is to this question, or to another that means the same."""
     kinds = [kind_of(plan, aggregate) for aggregate in plan.aggregates]
     rows, exact_rows = [], []
     for cell, values in zip(plan.cells, table.cells, strict=True):
@@ -286,9 +284,11 @@ def make_answer(plan: Plan, table: ReleasedTable, *, id: str, remaining: Fractio
         rows=tuple(rows),
         exact_rows=tuple(exact_rows),
         epsilon=plan.epsilon,
-        delta=plan.delta,
+        delta=Fraction(0),
+        rho=plan.rho if plan.dataset.concentrated else None,
         guarantee=plan.guarantee,
-        remaining=remaining,
+        remaining=None if balance is None else balance.left,
+        remaining_rho=None if balance is None or balance.rho is None else balance.rho.remaining,
         margins=margins,
         margin_reasons=_margin_reasons(plan, margins),
         stored=stored,
@@ -307,24 +307,34 @@ def _clipped_row(
     return {label: pair for label, pair in by_label.items() if pair is not None}
 
 
-def make_quote(plan: Plan, standing: Standing) -> Quote:
-    """What a question would cost and promise."""
+def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> Quote:
+    """What a question would cost and promise; ``charged`` says whether the caller would pay for it."""
     margins = _by_label(plan, [public_margin(plan, aggregate) for aggregate in plan.aggregates])
-    before = standing.remaining
+    nothing = Cost(Fraction(0), Fraction(0), Fraction(0))
+    full = Cost(plan.epsilon, Fraction(0), plan.rho, plan.pure)
+    # Without a cap of their own an analyst is limited by the data set, which pays for a question once.
+    takes = charged and (price.charges_dataset or balance.epsilon.budget is not None)
+    after = balance.spend(full if takes else nothing)
+    cost = full if charged else nothing
     return Quote(
         dataset=plan.dataset.name,
         columns=tuple(output.label for output in plan.outputs),
-        cost=standing.cost,
-        delta=standing.delta,
+        cost=cost.epsilon,
+        delta=cost.delta,
+        rho=cost.rho,
+        pure=cost.pure,
         split=_by_label(plan, [aggregate.epsilon for aggregate in plan.aggregates]),
         cells=len(plan.cells) * len(plan.aggregates),
         fitted=plan.fitted,
         least_epsilon=plan.least_epsilon,
         guarantee=plan.guarantee,
-        remaining_before=before,
-        remaining_after=None if before is None else before - standing.taken,
-        shortage=standing.shortage,
-        stored=standing.stored,
+        remaining_before=balance.left,
+        remaining_after=after.left,
+        remaining_rho_before=None if balance.rho is None else balance.rho.remaining,
+        remaining_rho_after=None if after.rho is None else after.rho.remaining,
+        more=after.count_more(full),
+        shortage=price.shortage,
+        stored=price.stored,
         margins=margins,
         margin_reasons=_margin_reasons(plan, margins),
         null_risks=_null_risks(plan),

@@ -16,18 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from math import isqrt
 from typing import Any, TypeVar
 
 from idios import display
 from idios.codec import json_field, shorten, to_json
 from idios.core.exact import Number, positive, text
-from idios.display import format_amount, format_cost
+from idios.display import format_amount, format_left
 from idios.errors import AnswerFailed, BudgetExceeded, InvalidInput, QuestionRefused, Unanswerable
 from idios.model import Answer, Quote
+from idios.query.shares import divide
+from idios.totals import Payer, Total, add_up, settle
 
 T = TypeVar("T")
 Progress = Callable[[str, float], None]
@@ -39,28 +40,35 @@ DOUBLINGS = 20
 
 @dataclass(frozen=True)
 class Asker:
-    """The calls through which a report reaches its party, each of a question and its ε.
+    """The calls through which a report reaches its party.
 
-    ``identify`` is equal for questions that are one charge. ``quote_dataset`` is what the data set pays, where that can
-    differ from what the asker pays.
+    ``query`` takes a question and its ε, and so does ``identify``, which is equal for questions that are one charge.
+    The first payer is the asker. ``adds_squares`` says whether of this data set the squares of ε add up (concentrated
+    accounting) rather than ε; it follows from the declaration, not from what is left.
     """
 
-    quote: Callable[[str, Fraction], Quote]
     query: Callable[[str, Fraction], Answer]
     identify: Callable[[str, Fraction], Hashable]
-    quote_dataset: Callable[[str, Fraction], Quote] | None = None
+    payers: tuple[Payer, ...]
+    adds_squares: Callable[[str, Fraction], bool] = lambda dataset, epsilon: False
 
 
 @dataclass(frozen=True)
 class PlannedQuestion:
-    """One question of a report, its ε and its quote; ``same_as`` names an earlier one that means the same."""
+    """One question of a report, its ε and its quote; ``same_as`` names an earlier one that means the same.
+
+    ``quotes`` has one for each payer, the first of which is the asker's.
+    """
 
     name: str
     sql: str
     epsilon: Fraction
     same_as: str | None
-    quote: Quote
-    dataset_quote: Quote = json_field(hidden=True)
+    quote: Quote = field(init=False)
+    quotes: tuple[Quote, ...] = json_field(hidden=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quote", self.quotes[0])
 
     @property
     def share(self) -> Fraction:
@@ -72,8 +80,8 @@ class PlannedQuestion:
         """What is still to be paid for it, in words."""
         if self.same_as is not None:
             return f"free: the same as {self.same_as}"
-        if self.quote.cost:
-            return format_cost(self.quote.cost, self.quote.delta)
+        if self.quote.cost or self.quote.rho:
+            return self.quote.prices[0][1]
         if self.quote.stored:
             return "free: stored"
         return "free: paid before" if self.share else "free: public"
@@ -93,38 +101,12 @@ class PlannedQuestion:
 
 
 @dataclass(frozen=True)
-class Total:
-    """What the questions of a report about one data set take from the asker, and what is left to them.
-
-    ``shortage`` says which budget does not suffice for all of them together, None if all do.
-    """
-
-    dataset: str
-    cost: Fraction
-    remaining_before: Fraction | None
-    remaining_after: Fraction | None
-    shortage: str | None
-
-    def __str__(self) -> str:
-        after = f"not affordable: {self.shortage}" if self.shortage else f"{format_amount(self.remaining_after)} after"
-        return f"to pay {format_cost(self.cost, Fraction(0))}; {format_amount(self.remaining_before)} left, {after}"
-
-
-@dataclass(frozen=True)
 class ReportPlan:
     """Questions in their order, with what each will cost and how accurate it will be; nothing is spent yet."""
 
     questions: tuple[PlannedQuestion, ...]
+    totals: tuple[Total, ...]
     asker: Asker
-
-    @property
-    def totals(self) -> tuple[Total, ...]:
-        """What is to be paid and left, for each data set."""
-        datasets = dict.fromkeys(question.quote.dataset for question in self.questions)
-        return tuple(
-            _add_up([question for question in self.questions if question.quote.dataset == dataset])
-            for dataset in datasets
-        )
 
     @property
     def shortage(self) -> str | None:
@@ -153,25 +135,25 @@ class ReportPlan:
                 f"the report as a whole is not affordable, and nothing was charged: {plan.shortage}. Plan it with less "
                 "ε or fewer questions, or have the controller allow more"
             )
-        totals = {total.dataset: total for total in plan.totals}
         answers: dict[str, Answer] = {}
         failures: dict[str, str] = {}
-        charged = dict.fromkeys(totals, Fraction(0))
-        left = {dataset: total.remaining_before for dataset, total in totals.items()}
+        paid: list[PlannedQuestion] = []
         for i, question in enumerate(plan.questions):
-            dataset = question.quote.dataset
             if progress is not None:
                 progress(question.name, i / len(plan.questions))
             try:
-                answers[question.name] = answer = self.asker.query(question.sql, question.epsilon)
-                left[dataset] = answer.remaining
+                answers[question.name] = self.asker.query(question.sql, question.epsilon)
             except BudgetExceeded as error:  # others have spent since
                 failures[question.name] = str(error)
                 continue
             except AnswerFailed as error:
                 failures[question.name] = str(error)
-            charged[dataset] += question.quote.cost if question.same_as is None else 0
-        return Report(tuple(question.name for question in plan.questions), answers, failures, charged, left)
+            if question.same_as is None:
+                paid.append(question)
+        names = tuple(question.name for question in plan.questions)
+        quotes = [question.quote for question in paid]
+        totals = tuple(settle(total, quotes, self.asker.payers[0]) for total in plan.totals)
+        return Report(names, answers, failures, totals)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan for JSON; exact numbers are text."""
@@ -196,14 +178,18 @@ class ReportPlan:
 class Report:
     """The answers to the questions of a plan by name, in its order, and why others have none.
 
-    ``charged`` is what this run took from the asker and ``left`` what is left to them, by data set.
+    ``totals`` has, for each data set, what this run took from the asker and what is left to them.
     """
 
     names: tuple[str, ...]
     answers: Mapping[str, Answer]
     failures: Mapping[str, str]
-    charged: Mapping[str, Fraction]
-    left: Mapping[str, Fraction | None]
+    totals: tuple[Total, ...]
+
+    @property
+    def charged(self) -> dict[str, Fraction]:
+        """By data set, the ε that was charged; with concentrated accounting ``totals`` has ρ."""
+        return {total.dataset: total.cost for total in self.totals}
 
     @property
     def complete(self) -> bool:
@@ -219,15 +205,17 @@ class Report:
             "answers": {name: answer.to_dict() for name, answer in self.answers.items()},
             "failures": dict(self.failures),
             "complete": self.complete,
-            "charged": to_json(self.charged),
-            "left": to_json(self.left),
+            "totals": to_json(self.totals),
         }
 
     def accounts(self) -> list[tuple[str, str]]:
         """By data set, what was charged and what is left, in words."""
         return [
-            (dataset, f"charged {format_cost(cost, Fraction(0))}, left {format_amount(self.left[dataset])}")
-            for dataset, cost in self.charged.items()
+            (
+                total.dataset,
+                f"charged {total.price}; {format_left(total.remaining_after, total.remaining_rho_after)} left",
+            )
+            for total in self.totals
         ]
 
     def __str__(self) -> str:
@@ -256,13 +244,13 @@ def plan_report(
     whole = []
     for name, sql in questions.items():
         with name_question(name):
-            whole.append(try_doubling(partial(asker.quote, sql), total))
+            whole.append(try_doubling(partial(asker.payers[0].quote, sql), total))
     paying = [bool(quote.guarantee.epsilon) for quote in whole]
     shares = [total] * len(whole)  # what is public is asked with any ε
     for dataset in {quote.dataset for quote in whole}:
-        places = [i for i, quote in enumerate(whole) if quote.dataset == dataset and paying[i]]
-        for i, share in zip(places, divide(total, [proportions[i] for i in places], squares=False), strict=True):
-            shares[i] = share
+        takers = [pays and quote.dataset == dataset for pays, quote in zip(paying, whole, strict=True)]
+        divided = divide(total, proportions, takers, asker.adds_squares(dataset, total)) if any(takers) else shares
+        shares = [new if takes else old for new, old, takes in zip(divided, shares, takers, strict=True)]
     least = [quote.least_epsilon if pays else Fraction(0) for quote, pays in zip(whole, paying, strict=True)]
     _refuse_too_little(list(questions), shares, least, total)
     return quote_report(asker, questions, shares)
@@ -274,25 +262,11 @@ def quote_report(asker: Asker, questions: Mapping[str, str], epsilons: Sequence[
     planned = []
     for (name, sql), epsilon in zip(check_questions(questions).items(), epsilons, strict=True):
         with name_question(name, epsilon):
-            quote = asker.quote(sql, epsilon)
+            quotes = tuple(payer.quote(sql, epsilon) for payer in asker.payers)
             known = first.setdefault(asker.identify(sql, epsilon), name)
-            for_dataset = quote if asker.quote_dataset is None else asker.quote_dataset(sql, epsilon)
-        planned.append(PlannedQuestion(name, sql, epsilon, None if known == name else known, quote, for_dataset))
-    return ReportPlan(tuple(planned), asker)
-
-
-def divide(epsilon: Fraction, proportions: Sequence[Fraction], *, squares: bool) -> list[Fraction]:
-    """The shares in proportion; they, or with ``squares`` their squares, add up, rounded down to six digits.
-
-    >>> [str(share) for share in divide(Fraction(4), [Fraction(1), Fraction(3)], squares=False)]
-    ['1', '3']
-    >>> [float(share) for share in divide(Fraction(1), [Fraction(1), Fraction(1)], squares=True)]
-    [0.707106, 0.707106]
-    """
-    if not squares:
-        return [epsilon * part / sum(proportions) for part in proportions]
-    whole = sum((part**2 for part in proportions), Fraction(0))
-    return [Fraction(isqrt(int((epsilon * part * 10**6) ** 2 / whole)), 10**6) for part in proportions]
+        planned.append(PlannedQuestion(name, sql, epsilon, None if known == name else known, quotes))
+    charges = {question.name: question.quotes for question in planned if question.same_as is None}
+    return ReportPlan(tuple(planned), add_up(charges, asker.payers), asker)
 
 
 def try_doubling(call: Callable[[Fraction], T], epsilon: Fraction) -> T:
@@ -353,26 +327,3 @@ def _refuse_too_little(
             f"{text(least[worst])}: plan the report with epsilon = {text(enough[worst])} or more, with fewer "
             "questions, or with a split that gives this one a larger part"
         )
-
-
-def _add_up(questions: Sequence[PlannedQuestion]) -> Total:
-    """The price of all questions about one data set, and which budget is too small for it."""
-    paid = [question for question in questions if question.same_as is None]
-    before, after = _take([question.quote for question in paid])
-    cost = sum((question.quote.cost for question in paid), Fraction(0))
-    _, dataset_after = _take([question.dataset_quote for question in paid])
-    short = [question.quote.shortage for question in paid if question.quote.shortage]
-    for left, whose in ((after, "left"), (dataset_after, "left of the data set's budget")):
-        if not short and left is not None and left < 0:
-            short = [f"ε = {format_amount(-left)} too little {whose} for all questions together"]
-    return Total(questions[0].quote.dataset, cost, before, after, short[0] if short else None)
-
-
-def _take(quotes: Sequence[Quote]) -> tuple[Fraction | None, Fraction | None]:
-    """What is left before and after all of these questions; None for no limit."""
-    pairs = [(quote.remaining_before, quote.remaining_after) for quote in quotes]
-    known = [(before, before - after) for before, after in pairs if before is not None and after is not None]
-    if not known:
-        return None, None
-    least = min(before for before, _ in known)
-    return least, least - sum((taken for _, taken in known), Fraction(0))

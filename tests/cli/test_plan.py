@@ -87,7 +87,7 @@ def test_a_file_without_questions() -> None:
 def test_a_plan_spends_nothing(questions: Path) -> None:
     shown = run_text("plan", "questions.sql", "--epsilon", "0.8")
     assert "adults" in shown
-    assert "to pay ε = 0.8; 1 left, 0.2 after" in shown
+    assert "to pay ε = 0.8; ε = 1 left, ε = 0.2 after" in shown
     planned = run_json("plan", "questions.sql", "-e", "0.8", "-s", "middle=3,adults=1")
     assert [question["epsilon"] for question in planned["questions"]] == ["0.2", "0.6"]
     assert spent() == "0"
@@ -101,10 +101,10 @@ def test_a_report_is_asked_once_it_is_confirmed(questions: Path) -> None:
     assert spent() == "0"
     confirmed = CliRunner().invoke(app, command, input="y\n")
     assert confirmed.exit_code == 0
-    assert "people: charged ε = 0.8, left 0.2" in confirmed.output
+    assert "people: charged ε = 0.8; ε = 0.2 left" in confirmed.output
     again = run_json(*command, "--yes")
     assert list(again["answers"]) == ["adults", "middle"]
-    assert again["charged"] == {"people": "0"}
+    assert again["totals"][0]["cost"] == "0"
     assert again["complete"]
     assert spent() == "0.8"
 

@@ -19,12 +19,11 @@ from idios.core.concentrated import (
     convert_to_epsilon,
     find_largest_rho,
     find_rho,
-    gaussian_rho,
-    gaussian_variance,
     pure_rho,
     range_rho,
 )
 from idios.core.distributions import DiscreteGaussian
+from idios.core.distributions.discrete_gaussian import gaussian_rho, gaussian_variance
 from idios.core.domain import Domain
 from idios.core.neighbours import Neighbours
 from idios.core.outer_ranks import RankPlan

@@ -15,8 +15,9 @@ from itertools import product
 import pytest
 
 from idios.core.calibration import Added, Choice, Level, Mechanism, Method, Protection, Silent, calibrate, choose
-from idios.core.concentrated import Rho, add_cells, find_rho, gaussian_rho, pure_rho, range_rho
+from idios.core.concentrated import Rho, add_cells, find_rho, pure_rho, range_rho
 from idios.core.distributions import DiscreteGaussian
+from idios.core.distributions.discrete_gaussian import gaussian_rho
 from idios.core.domain import Domain
 from idios.core.multiples import linear_multiples
 from idios.core.neighbours import Neighbours

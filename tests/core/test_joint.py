@@ -565,7 +565,9 @@ class TestPlantedErrors:
     def test_entering_and_leaving_taken_for_one_direction(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """max(Σ up, Σ down) holds for replacements only: an added value lifts one quartile and lowers the other."""
 
-        def one_way(ordered: Sequence[joint_loss.Moved], dropped: int, placed: int, records: int, common: int) -> int:
+        def one_way(
+            ordered: Sequence[joint_loss.Moved], dropped: int, placed: int, records: int, common: int, power: int
+        ) -> int:
             ways = []
             for up in (True, False):
                 total = Fraction(0)

@@ -89,8 +89,12 @@ def ask(
     analyst: str | None = None,
     delta: object = 0,
     version: str = "1",
+    rho: object = None,
+    pure: bool = True,
 ) -> ChargeRequest:
-    return ChargeRequest("people", version, analyst, question, Fraction(epsilon), Fraction(delta))  # type: ignore[arg-type]
+    amounts = [Fraction(amount) for amount in (epsilon, delta)]  # type: ignore[call-overload]
+    given = None if rho is None else Fraction(rho)  # type: ignore[call-overload]
+    return ChargeRequest("people", version, analyst, question, *amounts, given, pure)
 
 
 def kinds(ledger: Ledger) -> Sequence[str]:

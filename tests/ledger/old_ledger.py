@@ -104,13 +104,13 @@ def raw_engine(place: Place) -> Engine:
     return engine
 
 
-def write_old_ledger(place: Place) -> Anchor:
-    """Make a ledger of format 4 in an empty place; the end of its chain."""
+def write_old_ledger(place: Place, *more: Fact) -> Anchor:
+    """Make a ledger of format 4 in an empty place; the end of its chain. What more happened is in no row of it."""
     place.key_file.write_bytes(KEY)
     head = START
     with raw_engine(place).begin() as connection:
         migrate(connection, "0004")
-        for number, fact in enumerate(HISTORY):
+        for number, fact in enumerate([*HISTORY, *more]):
             entry = sign_entry(KEY, head, f"2026-11-15T00:00:{number:02}.000000Z", fact)
             connection.execute(
                 text("INSERT INTO idios_entries VALUES (:sequence, :time, :kind, :payload, :mac)"),
@@ -123,7 +123,7 @@ def write_old_ledger(place: Place) -> Anchor:
 
 
 def use_next_format(patch: pytest.MonkeyPatch) -> MetaData:
-    """Let this version of Idios be one whose format is 5, with a migration to it; its tables."""
+    """Let this version of Idios be one whose format is 6, with a migration to it; its tables."""
     tables = MetaData()
     for table in metadata.tables.values():
         table.to_metadata(tables)
@@ -132,8 +132,8 @@ def use_next_format(patch: pytest.MonkeyPatch) -> MetaData:
     Index("ix_idios_running_caller", tables.tables["idios_running"].c.caller)
     Table("idios_made_up", tables, Column("name", Text, primary_key=True))
     for module in ("database", "backup", "migrations"):
-        patch.setattr(f"idios.ledger.{module}.FORMAT", 5)
-    patch.setattr("idios.ledger.database.REVISION", "0005")
+        patch.setattr(f"idios.ledger.{module}.FORMAT", 6)
+    patch.setattr("idios.ledger.database.REVISION", "0006")
     patch.setattr("idios.ledger.database.metadata", tables)
     patch.setattr("idios.ledger.migrations.FOLDERS", [*FOLDERS, str(Path(__file__).parent / "next_format")])
     return tables

@@ -54,7 +54,7 @@ def test_a_retired_data_set_can_forfeit_too(ledger: Ledger) -> None:
 def test_what_cannot_be_forfeited(ledger: Ledger) -> None:
     before = ledger.head()
     for refused, message in (
-        ({"epsilon": Fraction(0)}, "an ε or a δ above 0"),
+        ({"epsilon": Fraction(0)}, "an ε, a δ or a ρ above 0"),
         ({"epsilon": Fraction(-1)}, "epsilon must be between"),
         ({"epsilon": 0.5}, "epsilon must be an exact Fraction"),
         ({"epsilon": Fraction(1), "delta": Fraction(-1)}, "delta must be between"),

@@ -40,10 +40,13 @@ def test_charges_count_for_whoever_asked_first(ledger: Ledger, monkeypatch: pyte
     ]
     times = [one.time for one in ledger.entries(kinds=("reserved", "forfeited"))]
     assert found.began == times[0]
-    assert found.steps == tuple(Step(time, {who: epsilon}) for time, (who, epsilon) in zip(times, paid, strict=True))
+    assert found.steps == tuple(
+        Step(time, {who: epsilon}, {who: epsilon**2 / 2}) for time, (who, epsilon) in zip(times, paid, strict=True)
+    )
     assert found.epsilon == {"ada": Fraction(13, 36), None: Fraction(107, 700), "bob": Fraction(1, 11)}
     assert found.charges == {"ada": 2, None: 2, "bob": 1}
     assert sum(found.epsilon.values()) == ledger.balance("people").epsilon.spent
+    assert sum(found.rho.values()) == sum(epsilon**2 / 2 for _, epsilon in paid)
     assert ledger.spending("animals") == Spending()
 
 
@@ -88,6 +91,8 @@ def test_many_charges_share_steps(place: Place, monkeypatch: pytest.MonkeyPatch)
             {None: 21, "ada": 9},
         ]
         assert found.epsilon == {None: 48, "ada": 18}
+        assert [step.rho[None] for step in found.steps] == [Fraction(21, 2), 69, Fraction(221, 2)]
+        assert found.rho == {None: 190, "ada": 63}
         with place.open() as other:
             assert other.spending("people") == found
 

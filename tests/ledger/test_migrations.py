@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -14,9 +15,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, inspect, text
 
+from idios.core.concentrated import find_largest_rho
 from idios.errors import KeyReused, LedgerError, LedgerTampered, LedgerUnavailable, NotPermitted, WrongLedgerKey
-from idios.ledger import Identity, Ledger, Reservation, Role, StoredAnswer
+from idios.ledger import Account, ChargeRequest, Identity, Ledger, Reservation, Role, StoredAnswer
 from idios.ledger.chain import START
+from idios.ledger.facts import Declared, Forfeited, Reserved, Shared
 from idios.ledger.migrations import migrate, read_scripts
 from idios.ledger.tables import FORMAT, OLDEST_FORMAT, REVISION, SCHEMA, metadata
 from tests.ledger.ledger_place import Place, ask, people
@@ -166,17 +169,32 @@ def test_fresh_and_migrated_ledgers_have_the_same_tables(place: Place) -> None:
         assert ledger.verify().ok
 
 
-def test_the_rows_of_the_oldest_format_are_still_derived_from_its_chain(place: Place) -> None:
-    # Once the format changes, its own migrations change the rows, and this test ends.
-    assert FORMAT == OLDEST_FORMAT
-    anchor = write_old_ledger(place)
-    before = content(place)
-    with place.open() as ledger:
-        ledger.rebuild(anchor)
+def test_entries_of_the_oldest_format_are_written_as_they_were() -> None:
+    payloads = {type(fact): json.loads(fact.payload) for fact in HISTORY}
+    assert payloads[Declared].keys() == {"dataset", "version", "epsilon", "delta", "min_epsilon"}
+    assert payloads[Reserved].keys() == {"key", "dataset", "version", "question", "epsilon", "delta", "analyst"}
+    assert payloads[Shared].keys() == {"key", "dataset", "analyst", "epsilon", "delta"}
+
+
+def test_an_old_ledger_of_format_4_counts_the_rho_of_its_epsilon(place: Place) -> None:
+    """Σε²/2 comes from the chain, and what it spent of δ is missing when the data set changes its accounting."""
+    spent = ChargeRequest("people", "2", "ada", "mean(age)", Fraction(1, 2), Fraction("1e-6"))
+    anchor = write_old_ledger(
+        place,
+        Reserved(spent.key, "people", "2", spent.question, spent.epsilon, spent.delta, "ada"),
+        Forfeited("people", Fraction(1, 10), Fraction("1e-6"), "lost"),
+    )
+    assert Ledger.upgrade(place.url, place.key_file) is True
+    with place.open(create=False) as ledger:
         assert ledger.verify(anchor).ok
-    after = content(place)
-    del before["idios_merkle"], after["idios_merkle"]
-    assert after == before
+        before = ledger.balance("people")
+        assert (before.rho, before.pure) == (None, True)
+        after = ledger.declare(people(3, "0.1", "2", min_epsilon=Fraction(1, 20), accounting="concentrated"))
+        assert after.rho is not None
+        assert after.rho.spent == sum(Fraction(text) ** 2 for text in ("1/4", "1/8", "1/2", "1/10")) / 2
+        assert after.rho.budget == find_largest_rho(Fraction(3), Fraction("0.099998"))
+        assert ledger.balance("people", "ada").rho == Account(None, Fraction(5, 32), after.rho.remaining)
+        assert ledger.verify().ok
 
 
 def test_a_new_ledger_is_at_the_newest_version(place: Place) -> None:

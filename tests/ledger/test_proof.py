@@ -45,7 +45,8 @@ def office(place: Place) -> Iterator[Office]:
 
 
 GRANTED = (
-    "INSERT INTO idios_grants (analyst, dataset, epsilon_spent, delta_spent) VALUES ('eve', 'people', '0/1', '0/1')"
+    "INSERT INTO idios_grants (analyst, dataset, epsilon_spent, delta_spent, rho_spent, impure) "
+    "VALUES ('eve', 'people', '0/1', '0/1', '0/1', 0)"
 )
 
 # What is done to the database, and the question that is asked next.
@@ -69,6 +70,18 @@ EDITS: dict[str, tuple[str, Callable[[Office, Ledger], object]]] = {
     "the data set's budget is raised": (
         "UPDATE idios_datasets SET epsilon = '100/1'",
         lambda _, ledger: ledger.reserve(ask("fresh", "1/2", analyst="bob")),
+    ),
+    "the data set's ρ is lowered": (
+        "UPDATE idios_datasets SET rho_spent = '0/1'",
+        lambda _, ledger: ledger.reserve(ask("fresh", "1/2", analyst="bob")),
+    ),
+    "another accounting is declared": (
+        "UPDATE idios_datasets SET accounting = 'concentrated'",
+        lambda _, ledger: ledger.reserve(ask("fresh", "1/2", analyst="bob")),
+    ),
+    "a question becomes cheaper": (
+        "UPDATE idios_questions SET rho = '0/1'",
+        lambda _, ledger: ledger.reserve(ask("of ada", "1/4", analyst="bob")),
     ),
     "a revoked token is revived": (
         "UPDATE idios_tokens SET revoked = NULL",

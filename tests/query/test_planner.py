@@ -89,7 +89,7 @@ def test_a_question_is_planned_for_its_own_data_set():
 
 def test_the_count_of_a_whole_table_is_free_under_replace():
     made = planned("SELECT COUNT(*), COUNT(age) FROM people WHERE age >= 0 OR age < 0")
-    assert (made.epsilon, made.delta, made.filter) == (0, 0, ALWAYS)
+    assert (made.epsilon, made.rho, made.filter) == (0, 0, ALWAYS)
     (count,) = made.aggregates
     assert (count.epsilon, count.choice.method, count.whole) == (0, Method.EXACT, True)
     assert [output.aggregate for output in made.outputs] == [0, 0]

@@ -53,7 +53,8 @@ def readiness(office: Office) -> tuple[int, Any]:
 
 READY = (200, {"status": "ready"})
 GRANTED = (
-    "INSERT INTO idios_grants (analyst, dataset, epsilon_spent, delta_spent) VALUES ('bob', 'people', '0/1', '0/1')"
+    "INSERT INTO idios_grants (analyst, dataset, epsilon_spent, delta_spent, rho_spent, impure) "
+    "VALUES ('bob', 'people', '0/1', '0/1', '0/1', 0)"
 )
 
 # What is done to the database, and who asks next.

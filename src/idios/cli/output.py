@@ -100,10 +100,8 @@ def print_answer(result: Answer) -> None:
         console.print(f"95 % of the noise lies within: {', '.join(margins)}", highlight=False)
     elif result.margin_reason:
         console.print(f"No margin is shown: {result.margin_reason}.", highlight=False)
-    spent = "a stored answer, nothing was charged" if result.stored else f"ε = {format_number(result.epsilon)}"
-    if result.delta and not result.stored:
-        spent += f", δ = {format_number(result.delta)}"
-    console.print(f"Cost: {spent}. Remaining: ε = {format_number(result.remaining)}.", highlight=False)
+    spent = "a stored answer, nothing was charged" if result.stored else result.price
+    console.print(f"Cost: {spent}. Remaining: {result.left}.", highlight=False)
     console.print(f"Promise: {result.guarantee}", highlight=False)
 
 
@@ -111,20 +109,12 @@ def print_quote(result: Quote) -> None:
     """Print what a question would cost and promise."""
     table = Table(show_header=False)
     rows = [
-        (
-            "cost",
-            f"ε = {format_number(result.cost)}" + (f", δ = {format_number(result.delta)}" if result.delta else ""),
-        ),
+        *result.prices,
         ("each released cell", ", ".join(f"{c}: ε = {format_number(e)}" for c, e in result.split.items())),
         ("released cells", str(result.cells)),
         ("least ε", result.least),
-        ("remaining before", f"ε = {format_number(result.remaining_before)}"),
-        (
-            "remaining after",
-            f"ε = {format_number(result.remaining_after)}"
-            if result.affordable
-            else f"not affordable: {result.shortage}",
-        ),
+        ("remaining before", result.before),
+        ("remaining after", result.after),
         ("stored answer", "yes, it would be returned" if result.stored else "no"),
     ]
     for column in result.split:

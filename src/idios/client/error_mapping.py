@@ -100,7 +100,7 @@ def _refused_question(message: str, error: Mapping[str, Any], sql: str, requeste
 
 
 def _exceeded_budget(message: str, error: Mapping[str, Any], sql: str, requested: Fraction) -> IdiosError:
-    quantity = "delta" if error.get("quantity") == "delta" else "epsilon"
+    quantity = str(error["quantity"]) if error.get("quantity") in ("delta", "rho") else "epsilon"
     amount = _number_or(error, "requested", requested)
     return BudgetExceeded(message, quantity=quantity, requested=amount, remaining=_number_or(error, "remaining"))
 

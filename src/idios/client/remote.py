@@ -32,6 +32,7 @@ from idios.model import (
     ReleasedAnswer,
 )
 from idios.report import Asker, ReportPlan, plan_report
+from idios.totals import Payer
 
 if TYPE_CHECKING:
     from idios.client.transport import Call, Reply, Transport
@@ -100,7 +101,8 @@ class RemoteParty:
 
         ``split`` gives proportions by the names of the questions. ``ask`` of the result spends, question by question.
         """
-        asker = Asker(self.quote, self.query, identify=lambda sql, share: (sql.strip(), share))
+        own = Payer(lambda dataset: next(b for b in self.budget() if b.dataset == dataset), self.quote)
+        asker = Asker(self.query, identify=lambda sql, share: (sql.strip(), share), payers=(own,))
         return plan_report(asker, questions, epsilon, split)
 
     def sandbox(self, sql: str, epsilon: Number, split: Split = None) -> Answer:

@@ -15,9 +15,16 @@ any            where bounds are missing, sums and averages of values clipped
                to limits that are drawn first                                 ε-DP
                one category drawn by the counts (``Statistic.selects``)       ε-DP
 
+Where accounting is concentrated a choice at the local or the global sensitivity has ρ instead, and Gaussian noise:
+
+individual     discrete Gaussian of variance max(LS, floor)²/2ρ               ρ-concentrated iDP
+group          discrete Gaussian of variance max_i (max(A_i, floor)/m_i)²/2ρ  m_i²·ρ-concentrated for i records
+any            discrete Gaussian of variance Δ₂²/2ρ (``sensitivity``)         ρ-zCDP
+
 The multiples m_1 ≤ … ≤ m_g of ε are declared with the group: 1, 2, …, g unless said otherwise, and flat (1, …, 1) for
 a household that is protected like one record. A mechanism that is ε′-DP protects i records with i·ε′, so it promises
 (m_1·ε, …, m_g·ε) exactly if ε′ ≤ ε/max_i(i/m_i); it is given that much (``Choice.epsilon``). At m_i = i that is ε.
+One that is ρ′-zCDP protects i records with i²·ρ′, so it is given ρ/max_i(i/m_i)².
 
 Several numbers of one question whose noise is fitted to the data are calibrated together (``joint``); here is one
 statistic by itself.
@@ -32,7 +39,8 @@ from fractions import Fraction
 from functools import cached_property
 
 from idios.core.clipping import ClippingPlan, calibrate_clipped, plan_clipping
-from idios.core.distributions import AboveThreshold, DiscreteLaplace, InverseSensitivity
+from idios.core.distributions import AboveThreshold, DiscreteGaussian, DiscreteLaplace, InverseSensitivity
+from idios.core.distributions.discrete_gaussian import gaussian_variance
 from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.domain import Domain
 from idios.core.exact import exact, whole
@@ -48,6 +56,7 @@ from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_mul
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.outer_ranks import CentredSearch, RankPlan, least_order, plan_rank
 from idios.core.sampling import Source, weighted_index
+from idios.core.sensitivity import find_sensitivity, find_squared_sensitivity
 from idios.core.statistics.averages import Mean
 from idios.core.statistics.base import FINENESS, Reading, Statistic, Sums, SumsOfSquares
 from idios.core.statistics.order import OrderStatistic
@@ -141,7 +150,9 @@ class Choice:
 
     ``epsilon`` is that of the mechanism: with LOCAL, i records are protected with ``multiples[i − 1]`` times as much;
     with every other method it is what one record is protected with, whatever the data. ``refusal`` is R, the weight of
-    no answer. ``reading`` is what is read of the data, where that is not what the statistic reads.
+    no answer. ``reading`` is what is read of the data, where that is not what the statistic reads. ``rho`` is, with
+    Gaussian noise, what this statistic may lose over all cells together (None: Laplace noise); with LOCAL, i records
+    are protected with ``multiples[i − 1]``² times as much. ``parts`` is how many cells a record may touch.
     """
 
     method: Method
@@ -150,6 +161,8 @@ class Choice:
     multiples: Multiples = SINGLE
     refusal: int = 0
     reading: Reading | None = None
+    rho: Fraction | None = None
+    parts: int = 1
 
     @property
     def clipping(self) -> ClippingPlan | None:
@@ -162,7 +175,7 @@ class Added:
     """Noise added to a value, in steps of the answer's grid."""
 
     value: int
-    noise: DiscreteLaplace
+    noise: DiscreteLaplace | DiscreteGaussian
 
     def draw(self, source: Source | None = None) -> int | None:
         """The value plus one draw of the noise."""
@@ -233,13 +246,19 @@ def choose(
     *,
     cells: int = 1,
     size: int | None = None,
+    rho: Fraction | None = None,
+    parts: int = 1,
 ) -> Choice:
     """Pick the mechanism from public facts, or say why there is none.
 
     ``whole`` says that the selection is the whole table by declaration, ``size`` how many records that has if it is
-    public; ``cells`` is how many answers like this one the question releases.
+    public; ``cells`` is how many answers like this one the question releases. ``rho`` asks for Gaussian noise wherever
+    noise is added at the local or the global sensitivity, with so much for all cells together, of which a record
+    touches ``parts``; ``neighbours`` is then the data set's own notion.
     """
     differential = epsilon * protection.differential_share
+    shared_rho = None if rho is None else rho * protection.differential_share**2
+    globally = Choice(Method.GLOBAL, 0, differential, rho=shared_rho, parts=parts)
     if statistic.selects:
         return Choice(Method.EXPONENTIAL, 0, differential)
     any_size = Moves(neighbours, 1, None if whole else 0)  # only whether a sensitivity is known matters
@@ -258,10 +277,10 @@ def choose(
         if missing:
             raise Unanswerable(_explain_missing(statistic, missing, protection.group))
         if statistic.always_global and protection.floor > 0 and known is not None:
-            return Choice(Method.GLOBAL, 0, differential)
-        return Choice(Method.LOCAL, protection.group, epsilon, multiples=protection.multiples)
+            return globally
+        return Choice(Method.LOCAL, protection.group, epsilon, multiples=protection.multiples, rho=rho, parts=parts)
     if known is not None:
-        return Choice(Method.GLOBAL, 0, epsilon)
+        return globally
     if isinstance(statistic, Mean | Variance):
         reading = SumsOfSquares() if isinstance(statistic, Variance) else Sums()
         return Choice(Method.MOMENTS, 0, epsilon, reading=reading)
@@ -296,19 +315,28 @@ def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection
     envelope = statistic.envelope(summary, choice.distance, protection.fineness)
     if envelope.value is None:
         return Silent()
-    if choice.method is Method.EXACT:
-        return Added(envelope.value, DiscreteLaplace(Fraction(0)))
-    if choice.method in (Method.GLOBAL, Method.CLIPPED):
-        known = statistic.global_sensitivity(summary.domain, summary.moves)
-        if known is None:
-            raise AssertionError("a statistic chose its global sensitivity and then does not know it")
-        # ⌊x+½⌋ − ⌊y+½⌋ ≤ ⌈x − y⌉: what rounding to the grid can add
-        sensitivity: Fraction | float = Fraction(math.ceil(known * statistic.resolution(protection.fineness)))
-    else:
-        sensitivity = envelope.group_sensitivity(choice.multiples, find_floor(statistic, protection))
+    if choice.method is not Method.LOCAL:
+        noise = make_global_noise(choice, statistic, summary.domain, summary.moves, protection.fineness)
+        return Added(envelope.value, noise)
+    sensitivity = envelope.group_sensitivity(choice.multiples, find_floor(statistic, protection))
     if isinstance(sensitivity, float):
         return Silent()
-    return Added(envelope.value, DiscreteLaplace(sensitivity / epsilon))
+    if choice.rho is None:
+        return Added(envelope.value, DiscreteLaplace(sensitivity / epsilon))
+    return Added(envelope.value, DiscreteGaussian(gaussian_variance(sensitivity**2, choice.rho)))
+
+
+def make_global_noise(
+    choice: Choice, statistic: Statistic, domain: Domain, moves: Moves, fineness: int
+) -> DiscreteLaplace | DiscreteGaussian:
+    """The noise at the global sensitivity, which is public where the number of values is or does not matter."""
+    if choice.method is Method.EXACT:
+        return DiscreteLaplace(Fraction(0))
+    if choice.rho is not None:
+        squared = find_squared_sensitivity(statistic, domain, moves, choice.parts, fineness)
+        return DiscreteGaussian(gaussian_variance(squared, choice.rho))
+    epsilon = choice.epsilon if choice.clipping is None else choice.clipping.noise_epsilon
+    return DiscreteLaplace(find_sensitivity(statistic, domain, moves, fineness) / epsilon)
 
 
 def expected_error(mechanism: Mechanism, value: int | None, step: Fraction) -> float | None:
@@ -318,10 +346,8 @@ def expected_error(mechanism: Mechanism, value: int | None, step: Fraction) -> f
     4.991676
     """
     if isinstance(mechanism, Added):
-        # E|X + c| = |c| + E|X|·e^(−|c|/scale), c being what clipping has moved the value by
-        bias, noise = 0 if value is None else abs(mechanism.value - value), mechanism.noise
-        spread = noise.expected_absolute * math.exp(-bias / noise.scale) if noise.scale else 0.0
-        return (bias + spread) * float(step)
+        bias = 0 if value is None else mechanism.value - value  # what clipping has moved the value by
+        return mechanism.noise.expected_distance(bias) * float(step)
     if value is None or isinstance(mechanism, ExponentialMechanism | Silent):
         return None
     return mechanism.expected_absolute(value) * float(step)

@@ -119,20 +119,6 @@ def pure_rho(epsilon: Fraction) -> Fraction:
     return range_rho(2 * epsilon)
 
 
-def gaussian_rho(squared_sensitivity: Fraction, variance: Fraction) -> Fraction:
-    """The ρ of discrete Gaussian noise: Δ₂²/2σ²."""
-    return squared_sensitivity / (2 * positive(variance, "variance"))
-
-
-def gaussian_variance(squared_sensitivity: Fraction, rho: Fraction) -> Fraction:
-    """The σ² of discrete Gaussian noise with this ρ: Δ₂²/2ρ. With ρ = ε²/2 it is (Δ₂/ε)².
-
-    >>> gaussian_variance(Fraction(2), pure_rho(Fraction(1, 10)))
-    Fraction(200, 1)
-    """
-    return squared_sensitivity / (2 * positive(rho, "rho"))
-
-
 def find_rho(choice: Choice, statistic: Statistic, neighbours: Neighbours, whole_table: bool, records: int = 1) -> Rho:
     """The ρ with which a choice protects so many records; everything it depends on is public.
 

@@ -203,6 +203,32 @@ def floor_half_up(value: Extended) -> int | float:
     return (2 * number.numerator + number.denominator) // (2 * number.denominator)
 
 
+def round_root_down(square: Fraction) -> Fraction:
+    """The root of a number, exactly where that is a fraction, otherwise rounded down to 6 digits or a few more.
+
+    >>> str(round_root_down(Fraction(1, 9))), str(text(round_root_down(Fraction(2))))
+    ('1/3', '1.414213')
+    """
+    if square == 0:
+        return Fraction(0)
+    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
+    if top**2 == square.numerator and bottom**2 == square.denominator:
+        return Fraction(top, bottom)
+    places = 6
+    while square * 100**places < 10**10:
+        places += 1
+    return Fraction(math.isqrt(math.floor(square * 100**places)), 10**places)
+
+
+def round_root_up(square: Fraction) -> Fraction:
+    """The root of a number, rounded up likewise."""
+    root = round_root_down(square)
+    if root**2 == square:
+        return root
+    places = len(str(root.denominator)) - 1
+    return root + Fraction(1, 10 ** max(places, 6))
+
+
 def _format_value(value: object) -> str:
     try:
         written = repr(value)

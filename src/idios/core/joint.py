@@ -38,6 +38,16 @@ ratios only grow and no cell can be lowered afterwards.
 Under add-remove i records drop and place together Σ_c (d_c + e_c) ≤ i, so ρ_c = max (i/m_i)·G_c(d, e, i)/(W·(d + e))
 over d + e ≤ i. For g = 1 that is each cell by itself, and for m_i = i too; but not for flat groups, of which each
 record may be in a cell of its own (``multiples``).
+
+Gaussian noise (concentrated accounting; here ρ is a factor, and r_j is what statistic j may lose). The noises are
+independent, so a change loses Σ_j Δ_j²/2σ_j² in all, which must be at most m_i²·Σ_j r_j at distance i. That is the same
+problem with squares: for |Δ_j|, S_j, floor_j and m_i read Δ_j², S_j², floor_j² and m_i², with
+
+    w_j = 2·r_j over all cells together, ε = 1,    σ_j² = ρ·S_j²/(w_j·ε),    k_j = w_j/S_j²
+
+and G the joint loss of power 2. Proposition 3 holds as it stands: Δ_j² ≤ A_{j,i}² ≤ m_i²·S_j² and floor_j² ≤ m_1²·S_j².
+So does Proposition 4, of which the proof takes from the loss only that it adds up over cells: the loss in c is at most
+W·ε·(m_i²/i)·(τ·d_c + (1−τ)·e_c). And so does the pass that lowers ρ_c.
 """
 
 from __future__ import annotations
@@ -50,7 +60,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idios.core.calibration import Added, Silent
-from idios.core.distributions import DiscreteLaplace
+from idios.core.distributions import DiscreteGaussian, DiscreteLaplace
 from idios.core.exact import INFINITY
 from idios.core.joint_loss import Component, JointLoss, Moved
 from idios.core.multiples import check_multiples
@@ -73,9 +83,12 @@ def calibrate_cells(
     epsilon: Fraction,
     multiples: Sequence[Fraction] = (Fraction(1),),
     check: Callable[[], None] | None = None,
+    *,
+    gaussian: bool = False,
 ) -> list[list[Added | Silent]]:
     """Calibrate the components of every cell, where no record is in two cells; ``epsilon`` is that of all of them.
 
+    With ``gaussian`` noise a component's weight is twice the ρ it may lose over all cells together, and ``epsilon`` 1.
     A component is silent where it is undefined or of infinite sensitivity, whatever the others are. ``check`` is called
     for every cell: it may raise to stop the work.
 
@@ -88,14 +101,18 @@ def calibrate_cells(
     >>> # no record that lifts the least value lowers the greatest: each has the noise it would have alone
     >>> [[str(part.noise.scale) for part in cell] for cell in calibrate_cells([both], Fraction(1))]
     [['3', '2']]
+    >>> [[str(part.noise.variance) for part in cell] for cell in calibrate_cells([both], Fraction(1), gaussian=True)]
+    [['9', '4']]
     """
     check_multiples(multiples)
+    power = 2 if gaussian else 1
+    multiples = [multiple**power for multiple in multiples]
     simple = _is_too_much(len(multiples), [len(components) for components in cells])
     parts = []
     for components in cells:
         if check is not None:
             check()
-        parts.append(_Cell(components, multiples, simple))
+        parts.append(_Cell(components, multiples, simple, power))
     active = [part for part in parts if part.moved]
     if len(active) == 1:
         factors = [max(part.alone() for part in active)]
@@ -118,11 +135,13 @@ def _is_too_much(group: int, sizes: Sequence[int]) -> bool:
 class _Cell:
     """The components of one cell that are answered, and what they lose to leaving, entering and changing records."""
 
-    def __init__(self, components: Sequence[Component], multiples: Sequence[Fraction], simple: bool) -> None:
-        self.components, self.multiples = components, multiples
+    def __init__(
+        self, components: Sequence[Component], multiples: Sequence[Fraction], simple: bool, power: int = 1
+    ) -> None:
+        self.components, self.multiples, self.power = components, multiples, power  # m_i, or m_i²
         self.factor = Fraction(1)
         self.values: list[int | None] = []
-        self.sensitivities: list[Fraction | None] = []
+        self.sensitivities: list[Fraction | None] = []  # S_j, or S_j²
         self.moved: list[Moved] = []
         self.weight = sum((component.weight for component in components), Fraction(0))
         self.floor = Fraction(0)  # φ
@@ -133,14 +152,15 @@ class _Cell:
                 self.sensitivities.append(None)
                 continue
             sensitivity = max(
-                max(Fraction(envelope.sensitivity(i)), component.floor) / m for i, m in enumerate(multiples, start=1)
+                max(Fraction(envelope.sensitivity(i)), component.floor) ** power / m
+                for i, m in enumerate(multiples, start=1)
             )
             self.sensitivities.append(sensitivity)
             if sensitivity:  # otherwise it never moves, and has no floor
                 moved = Moved(component, envelope, component.weight / sensitivity)
                 self.moved.append(moved)
-                self.floor += moved.coefficient * component.floor
-        self.selection = JointLoss(self.moved, len(multiples), simple=simple)
+                self.floor += moved.coefficient * component.floor**power
+        self.selection = JointLoss(self.moved, len(multiples), simple=simple, power=power)
 
     @property
     def neighbours(self) -> Neighbours:
@@ -179,11 +199,12 @@ class _Cell:
         return costs
 
     def calibrate(self, epsilon: Fraction) -> list[Added | Silent]:
-        """b_j = ρ·S_j/(w_j·ε)."""
+        """b_j = ρ·S_j/(w_j·ε), or σ_j² = ρ·S_j²/(w_j·ε)."""
+        noise = DiscreteLaplace if self.power == 1 else DiscreteGaussian
         return [
             Silent()
             if value is None or sensitivity is None
-            else Added(value, DiscreteLaplace(self.factor * sensitivity / (component.weight * epsilon)))
+            else Added(value, noise(self.factor * sensitivity / (component.weight * epsilon)))
             for component, value, sensitivity in zip(self.components, self.values, self.sensitivities, strict=True)
         ]
 

@@ -2,9 +2,10 @@
 
 Notation. D is the data, n changed records drop ``d`` selected values and place ``e`` new ones. With coefficients k_j,
 
-    G(d, e, n) ≥ max over all data sets that n records reach with at most d drops and e places of Σ_j k_j·|Δ_j|,
+    G(d, e, n) ≥ max over all data sets that n records reach with at most d drops and e places of Σ_j k_j·|Δ_j|^p,
 
-Δ_j the change of statistic j on its answer's grid. G never falls in d, e or n. ``JointLoss.loss`` computes it.
+Δ_j the change of statistic j on its answer's grid; the power p is 1 for Laplace noise and 2 for Gaussian noise. G never
+falls in d, e or n. ``JointLoss.loss`` computes it.
 
 One changed record is one of: an addition (of which there are a in all), a removal (b), a replacement by a greater
 value (p) or by a lesser one (q). So n = a + b + p + q, d = b + p + q, e = a + p + q, and the selection has s + a − b
@@ -17,10 +18,12 @@ read(s′, o) being f of the list whose rank r is x_(r+o), with the bounds of th
 Proof. Undo the q replacements downwards and set all that was placed by the others to the upper bound: no value falls,
 so neither does f. Now b+p values are dropped and a+p stand at the bound. Dropping the least b+p instead raises the
 list rank by rank, to the one whose rank r is x_(r+b+p). Downwards it is the mirror image. ∎
-So |Δ_j| ≤ max(hi_j − f_j, f_j − lo_j) with the two readings, and G is at most the greatest Σ_j over all (a, b, p, q).
+So |Δ_j| ≤ max(hi_j − f_j, f_j − lo_j) with the two readings, and its power likewise: G is at most the greatest Σ_j over
+all (a, b, p, q).
 
-Corollary 1. For one replacement this is max(Σ k_j·u_j, Σ k_j·d_j), u and d the steps up and down: with p = 1, q = 0
-no statistic falls. It is attained: the least value, replaced by the upper bound, lifts every statistic by its u_j.
+Corollary 1. For one replacement this is the greater of Σ k_j·u_j and Σ k_j·d_j, or of the same with squares, u and d
+the steps up and down: with one replacement upwards no statistic falls. It is attained: the least value, replaced by the
+upper bound, lifts every statistic by its u_j.
 
 Proposition 2 (order statistics). Let z_r be the value of rank r at D′. There are R(r) in 0..d and E(r) in 0..e,
 neither falling in r, with z_r = x_(r + R(r) − E(r)), if every placed value is one of D's or a bound. And G is
@@ -30,13 +33,14 @@ Proof. For a kept value x_(t) = z_r let R(r) and E(r) count the dropped and the 
 some x_(t), t₀ ≤ t ≤ t₁. If t > t₀ let E(r) count the placed values before it and R(r) be what gives t, which is
 between the R of both neighbours; if t = t₀ let E(r) count it too and R(r) be that of x_(t₀). Last, let D′ have placed
 values strictly between two neighbouring values of D. The z_r are linear in them as long as their order stays the
-same; each |Δ_j| is convex there, so their weighted sum is greatest where every one has met a value of D or a bound. ∎
+same; each |Δ_j|, and each Δ_j², is convex there, so their weighted sum is greatest where every one has met a value of D
+or a bound. ∎
 So G is at most the greatest sum along two counters that never fall, over the ranks that the statistics read: dynamic
-programming. Where the interpolated value is rounded to the grid, two more roundings add at most one step.
+programming. (What is read between two ranks is a point of the answer's grid, which is made for it: nothing is rounded.)
 
-Corollary 2. For one changed record that leaves all statistics defined it is exact (up to that step). A counter of a
-removal or an addition rises once, between two ranks that are read: drop the later of the two, or place what stood at
-the earlier one. Replacements: Corollary 1.
+Corollary 2. For one changed record that leaves all statistics defined it is exact. A counter of a removal or an
+addition rises once, between two ranks that are read: drop the later of the two, or place what stood at the earlier one.
+Replacements: Corollary 1.
 
 Any other statistic, and a sum on a selection, counts with its own distance-n sensitivity A_n. Blocks (the monotone
 statistics of one column; every other statistic) add up, as one record may change all its columns at once.
@@ -170,10 +174,11 @@ class Moved:
 class JointLoss:
     """The components of one cell, and G for them out to ``distance`` changed records.
 
-    ``simple`` asks for the bound Σ_j k_j·A_n alone, which is quick for large groups and many cells.
+    ``simple`` asks for the bound Σ_j k_j·A_n alone, which is quick for large groups and many cells; ``power`` is p.
     """
 
-    def __init__(self, moved: Sequence[Moved], distance: int, *, simple: bool = False) -> None:
+    def __init__(self, moved: Sequence[Moved], distance: int, *, simple: bool = False, power: int = 1) -> None:
+        self._power = power
         blocks: dict[Hashable, list[Moved]] = {}
         self._single: list[Moved] = []
         for part in moved:
@@ -181,14 +186,14 @@ class JointLoss:
                 self._single.append(part)
             else:
                 blocks.setdefault(part.component.column, []).append(part)
-        self._tables = [_block_losses(block, distance) for block in blocks.values()]
+        self._tables = [_block_losses(block, distance, power) for block in blocks.values()]
 
     def loss(self, dropped: int, placed: int, distance: int) -> Fraction:
         """G(d, e, n)."""
         records = min(distance, dropped + placed)
         total = Fraction(0)
         for part in self._single:
-            total += part.coefficient * part.counted(records)
+            total += part.coefficient * part.counted(records) ** self._power
         for table, common in self._tables:
             losses = [loss for (d, e, n), loss in table.items() if d <= dropped and e <= placed and n <= distance]
             if losses:
@@ -202,15 +207,13 @@ def _is_monotone(component: Component) -> bool:
     return isinstance(component.statistic, MonotoneStatistic)
 
 
-def _block_losses(block: Sequence[Moved], distance: int) -> tuple[Mapping[tuple[int, int, int], int], int]:
+def _block_losses(block: Sequence[Moved], distance: int, power: int) -> tuple[Mapping[tuple[int, int, int], int], int]:
     """The loss of every split, by (d, e, n), the greatest where several agree in these; and what to divide it by."""
     moves = block[0].component.summary.moves
     if any(part.component.summary.moves != moves for part in block):
         raise ValueError("components of one column read one selection")
     # whole numbers from here on: Fractions are slow
     common = math.lcm(*(part.coefficient.denominator for part in block))
-    if any(_rounds(part) for part in block):
-        common *= math.lcm(*(_parts(part) for part in block))
     ordered = [part for part in block if isinstance(part.component.statistic, OrderStatistic)]
     coefficients = [part.coefficient.numerator * (common // part.coefficient.denominator) for part in block]
     is_ordered = [isinstance(part.component.statistic, OrderStatistic) for part in block]
@@ -220,29 +223,19 @@ def _block_losses(block: Sequence[Moved], distance: int) -> tuple[Mapping[tuple[
         key = split.dropped, split.placed, sum(split)
         loss = apart = 0
         for part, coefficient, orders in zip(block, coefficients, is_ordered, strict=True):
-            lost = coefficient * part.step(split)
+            lost = coefficient * part.step(split) ** power
             loss += lost
             apart += lost if orders else 0
         # one replacement is exact already
         if len(ordered) > 1 and max(key[:2]) <= DEEPEST and (split.added or split.removed or key[2] > 1):
             if key not in together:
-                together[key] = _rank_losses(ordered, *key, common)
+                together[key] = _rank_losses(ordered, *key, common, power)
             loss += min(apart, together[key]) - apart
         table[key] = max(loss, table.get(key, 0))
     return table, common
 
 
-def _parts(part: Moved) -> int:
-    statistic = part.component.statistic
-    return statistic.position(1)[1] if isinstance(statistic, OrderStatistic) else 1
-
-
-def _rounds(part: Moved) -> bool:
-    """Whether what is read between two ranks may lie between two points of the answer's grid."""
-    return part.component.statistic.resolution(part.component.fineness) % _parts(part) != 0
-
-
-def _rank_losses(ordered: Sequence[Moved], dropped: int, placed: int, records: int, common: int) -> int:
+def _rank_losses(ordered: Sequence[Moved], dropped: int, placed: int, records: int, common: int, power: int) -> int:
     """Proposition 2, times ``common``: the greatest sum over two counters that never fall along the ranks read."""
     total = 0
     at_rank: dict[int, list[_Reading]] = {}
@@ -250,12 +243,10 @@ def _rank_losses(ordered: Sequence[Moved], dropped: int, placed: int, records: i
     for part in ordered:
         coefficient = part.coefficient.numerator * (common // part.coefficient.denominator)
         if part.defined(records):
-            reading = _Reading.of(part, coefficient, part.component.summary.size + placed - dropped)
+            reading = _Reading.of(part, coefficient, part.component.summary.size + placed - dropped, power)
             (across if reading.rest else at_rank).setdefault(reading.rank, []).append(reading)
-            # |⌊y+½⌋ − ⌊y′+½⌋| ≤ |y − y′| + 1, and equal to |y − y′| where both are whole
-            total += coefficient if _rounds(part) else 0
         else:
-            total += coefficient * part.counted(records)
+            total += coefficient * part.counted(records) ** power
     ranks = sorted({*at_rank, *across, *(rank + 1 for rank in across)})
     states = [(r, e) for r in range(dropped + 1) for e in range(placed + 1)]
     best = dict.fromkeys(states, 0)
@@ -275,29 +266,35 @@ def _rank_losses(ordered: Sequence[Moved], dropped: int, placed: int, records: i
 
 
 class _Reading(NamedTuple):
-    """Where an order statistic is read in a list of another size: ``rank``, and a share of the next."""
+    """Where an order statistic is read in a list of another size: ``rank``, and a share of the next.
+
+    What it reads is in ``parts`` of a step of the column, each ``steps`` steps of the answer's grid.
+    """
 
     summary: Summary
     coefficient: int
+    power: int
+    steps: int
     parts: int
     rank: int
     rest: int
     value: int
 
     @classmethod
-    def of(cls, part: Moved, coefficient: int, size: int) -> _Reading:
+    def of(cls, part: Moved, coefficient: int, size: int, power: int) -> _Reading:
         statistic, summary = part.component.statistic, part.component.summary
         assert isinstance(statistic, OrderStatistic)
         numerator, parts = statistic.position(size)
         now, share = divmod(statistic.position(summary.size)[0], parts)
         value = (parts - share) * summary.at(now) + (share * summary.at(now + 1) if share else 0)
-        # what divides ``parts`` is in the resolution, or in the common denominator
-        whole_coefficient = coefficient * statistic.resolution(part.component.fineness) // parts
-        return cls(summary, whole_coefficient, parts, *divmod(numerator, parts), int(value))
+        steps, rest = divmod(statistic.resolution(part.component.fineness), parts)
+        if rest:
+            raise AssertionError("what an order statistic reads is a point of its grid")
+        return cls(summary, coefficient, power, steps, parts, *divmod(numerator, parts), int(value))
 
     def lost(self, shift: int, next_shift: int) -> int:
-        """k_j·|Δ_j| where the two ranks read x_(rank+shift) and x_(rank+1+next_shift)."""
+        """k_j·|Δ_j|^p where the two ranks read x_(rank+shift) and x_(rank+1+next_shift)."""
         read = (self.parts - self.rest) * self.summary.at(self.rank + shift)
         if self.rest:
             read += self.rest * self.summary.at(self.rank + 1 + next_shift)
-        return self.coefficient * abs(int(read) - self.value)
+        return int(self.coefficient * (self.steps * abs(int(read) - self.value)) ** self.power)

@@ -6,6 +6,7 @@ Rules:
 2. No fact holds a value of the data. An answer is what the analyst was sent; a failure's detail is for the
    controller.
 3. A token is recorded by its SHA-256 alone.
+4. A field that came later is optional: it is left out while it has its default, which is what older entries mean.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from idios.codec import canonical
-from idios.ledger.values import RECORDS
+from idios.codec import canonical, json_field
+from idios.ledger.values import RECORDS, make_cost
+from idios.model import Accounting, Cost
 
 
 class Fact:
@@ -45,7 +47,10 @@ class Begun(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Declared(Fact):
-    """A data set was declared, anew or otherwise than before; the first declaration sets the budgets."""
+    """A data set was declared, anew or otherwise than before; the first declaration sets the budgets.
+
+    The accounting in force is the one that was declared last.
+    """
 
     kind: ClassVar[str] = "declared"
     dataset: str
@@ -53,6 +58,7 @@ class Declared(Fact):
     epsilon: Fraction
     delta: Fraction
     min_epsilon: Fraction
+    accounting: Accounting = json_field(optional=True, default=Accounting.PURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +73,22 @@ class Raised(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Forfeited(Fact):
-    """The controller counts amounts as spent that no entry accounts for, and says why."""
+    """The controller counts amounts as spent that no entry accounts for, and says why.
+
+    A ρ of its own may be that of Gaussian noise: whether it was is not known, so it has no pure ε.
+    """
 
     kind: ClassVar[str] = "forfeited"
     dataset: str
     epsilon: Fraction
     delta: Fraction
     reason: str
+    rho: Fraction | None = json_field(optional=True, default=None)
+
+    @property
+    def cost(self) -> Cost:
+        """What counts as spent."""
+        return make_cost(self.epsilon, self.delta, self.rho, pure=self.rho is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +159,10 @@ class TokenRevoked(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Reserved(Fact):
-    """The data set, and the analyst if there is one, were charged; the data may be read now."""
+    """The data set, and the analyst if there is one, were charged; the data may be read now.
+
+    Without `pure` the answer has no ε of its own.
+    """
 
     kind: ClassVar[str] = "reserved"
     key: str
@@ -154,6 +172,13 @@ class Reserved(Fact):
     epsilon: Fraction
     delta: Fraction
     analyst: str | None
+    rho: Fraction | None = json_field(optional=True, default=None)
+    pure: bool = json_field(optional=True, default=True)
+
+    @property
+    def cost(self) -> Cost:
+        """What was charged."""
+        return make_cost(self.epsilon, self.delta, self.rho, self.pure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +200,13 @@ class Shared(Fact):
     analyst: str
     epsilon: Fraction
     delta: Fraction
+    rho: Fraction | None = json_field(optional=True, default=None)
+    pure: bool = json_field(optional=True, default=True)
+
+    @property
+    def cost(self) -> Cost:
+        """What was charged."""
+        return make_cost(self.epsilon, self.delta, self.rho, self.pure)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from idios.ledger.state import FailureRow, PaymentRow, QuestionRow, TokenRow
 from idios.ledger.store import DatabaseRowStore
 from idios.ledger.tables import TABLES, VERIFY, entries, read_row
 from idios.ledger.values import LONGEST_TEXT, check_name, check_number
-from idios.model import Role
+from idios.model import Cost, Role
 
 LONGEST_PAGE = 1000
 """The most entries that a search lists."""
@@ -197,8 +197,7 @@ def _read_answer(key: bytes, by_number: dict[int, Entry], question: QuestionRow)
         dataset=reserved.dataset,
         version=reserved.version,
         question=reserved.question,
-        epsilon=reserved.epsilon,
-        delta=reserved.delta,
+        cost=reserved.cost,
         text=released.answer,
         sequence=entry.sequence,
         time=entry.time,
@@ -216,10 +215,11 @@ def _check_entry(key: bytes, by_number: dict[int, Entry], number: int | None) ->
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Charges that follow one another: when the last of them was made, and the ε of each who asked."""
+    """Charges that follow one another: when the last of them was made, and the ε and ρ of each who asked."""
 
     time: str
     epsilon: Mapping[str | None, Fraction]
+    rho: Mapping[str | None, Fraction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +233,7 @@ class Spending:
     steps: tuple[Step, ...] = ()
     epsilon: Mapping[str | None, Fraction] = field(default_factory=dict)
     charges: Mapping[str | None, int] = field(default_factory=dict)
+    rho: Mapping[str | None, Fraction] = field(default_factory=dict)
 
 
 class SpendingTracker:
@@ -270,7 +271,7 @@ class SpendingTracker:
         analyst = fact.analyst if isinstance(fact, Reserved) else None
         if fact.dataset not in self._tallies:
             self._tallies[fact.dataset] = _Tally(entry.time)
-        self._tallies[fact.dataset].add(entry.time, analyst, fact.epsilon)
+        self._tallies[fact.dataset].add(entry.time, analyst, fact.cost)
 
 
 class _Tally:
@@ -278,39 +279,47 @@ class _Tally:
 
     def __init__(self, began: str) -> None:
         self._began = began
-        self._steps: list[tuple[str, dict[str | None, Fraction]]] = []
+        self._steps: list[_Sums] = []
         self._each = self._last = 1
-        self._epsilon: dict[str | None, Fraction] = {}
+        self._sums = _Sums(began)
         self._charges: dict[str | None, int] = {}
 
-    def add(self, time: str, analyst: str | None, epsilon: Fraction) -> None:
+    def add(self, time: str, analyst: str | None, cost: Cost) -> None:
         """Count one more charge."""
         self._charges[analyst] = self._charges.get(analyst, 0) + 1
-        _add(self._epsilon, {analyst: epsilon})
+        charge = _Sums(time, {analyst: cost.epsilon}, {analyst: cost.rho})
+        self._sums.add(charge)
         if self._last == self._each:
             if len(self._steps) == STEPS:
                 self._join_pairs()
-            self._steps.append((time, {}))
+            self._steps.append(_Sums(time))
             self._last = 0
-        paid = self._steps[-1][1]
-        _add(paid, {analyst: epsilon})
-        self._steps[-1] = (time, paid)
+        self._steps[-1].add(charge)
         self._last += 1
 
     def sum_up(self) -> Spending:
         """Say what it amounts to now."""
-        steps = tuple(Step(time, dict(paid)) for time, paid in self._steps)
-        return Spending(self._began, steps, dict(self._epsilon), dict(self._charges))
+        steps = tuple(Step(step.time, dict(step.epsilon), dict(step.rho)) for step in self._steps)
+        return Spending(self._began, steps, dict(self._sums.epsilon), dict(self._charges), dict(self._sums.rho))
 
     def _join_pairs(self) -> None:
-        joined = []
-        for (_, paid), (time, more) in zip(self._steps[::2], self._steps[1::2], strict=True):
-            _add(paid, more)
-            joined.append((time, paid))
-        self._steps = joined
+        for step, more in zip(self._steps[::2], self._steps[1::2], strict=True):
+            step.add(more)
+        self._steps = self._steps[::2]
         self._each *= 2
 
 
-def _add(sums: dict[str | None, Fraction], more: Mapping[str | None, Fraction]) -> None:
-    for analyst, epsilon in more.items():
-        sums[analyst] = sums.get(analyst, Fraction(0)) + epsilon
+@dataclass
+class _Sums:
+    """What each who asked was charged in all, up to a time."""
+
+    time: str
+    epsilon: dict[str | None, Fraction] = field(default_factory=dict)
+    rho: dict[str | None, Fraction] = field(default_factory=dict)
+
+    def add(self, later: _Sums) -> None:
+        """Count what was charged later."""
+        self.time = later.time
+        for sums, more in ((self.epsilon, later.epsilon), (self.rho, later.rho)):
+            for analyst, amount in more.items():
+                sums[analyst] = sums.get(analyst, Fraction(0)) + amount

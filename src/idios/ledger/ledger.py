@@ -19,7 +19,7 @@ from idios.errors import InvalidInput
 from idios.ledger import rules
 from idios.ledger.backup import back_up
 from idios.ledger.chain import Anchor, Entry, read_entries
-from idios.ledger.facts import Begun, Reserved
+from idios.ledger.facts import Begun, Forfeited, Reserved
 from idios.ledger.history import Spending, SpendingTracker, check_kinds, find_entries, list_answers, read_answers
 from idios.ledger.key import derive
 from idios.ledger.migrations import upgrade
@@ -29,7 +29,15 @@ from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation,
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, SomeRow, TokenRow
 from idios.ledger.store import Transactions
 from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate_secret, create_token, identify_token
-from idios.ledger.values import Clock, check_amount, check_name, check_optional_amount, check_text, system_clock
+from idios.ledger.values import (
+    Clock,
+    check_amount,
+    check_name,
+    check_optional_amount,
+    check_text,
+    round_rho_up,
+    system_clock,
+)
 from idios.ledger.verification import LedgerHealth, Verification, rebuild, verify
 from idios.model import Balance, ReleasedTable, Role
 
@@ -124,15 +132,24 @@ class Ledger:
             writer.append(rules.raise_budget(writer.store, dataset, epsilon, delta))
             return rules.require_dataset(writer.store, dataset).balance
 
-    def forfeit(self, dataset: str, *, epsilon: Fraction, delta: Fraction = Fraction(0), reason: str) -> Balance:
-        """Count amounts as spent, on the record and even beyond the budget.
+    def forfeit(
+        self,
+        dataset: str,
+        *,
+        epsilon: Fraction,
+        delta: Fraction = Fraction(0),
+        rho: Fraction | None = None,
+        reason: str,
+    ) -> Balance:
+        """Count amounts as spent, on the record and even beyond the budget; `rho` None is ε²/2.
 
         For what was answered and is not in this chain, such as after a restore from an old backup.
         """
         epsilon, delta = check_amount("epsilon", epsilon), check_amount("delta", delta)
-        check_text("reason", reason)
+        counted = None if rho is None else round_rho_up(rho)
+        fact = Forfeited(dataset, epsilon, delta, check_text("reason", reason), counted)
         with self._transactions.writing() as writer:
-            writer.append(rules.forfeit(writer.store, dataset, epsilon, delta, reason))
+            writer.append(rules.forfeit(writer.store, fact))
             return rules.require_dataset(writer.store, dataset).balance
 
     def retire(self, dataset: str) -> None:
@@ -239,7 +256,8 @@ class Ledger:
             entry = writer.append(rules.release(writer.store, reservation, text))
             if entry is not None and reservation.request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
-                return StoredAnswer.of(reservation, text, entry.sequence, entry.time)
+                cost = rules.get_cost(writer.store, reservation.request)
+                return StoredAnswer.of(reservation, cost, text, entry.sequence, entry.time)
             question = rules.get_question(writer.store, reservation.key)
             return read_answers(writer.connection, self._key, [question])[0]
 
@@ -270,7 +288,7 @@ class Ledger:
     def datasets(self) -> list[Declaration]:
         """List the data sets that are not retired, with their recorded budgets."""
         return [
-            Declaration(row.dataset, row.version, row.epsilon, row.delta, row.min_epsilon)
+            Declaration(row.dataset, row.version, row.epsilon, row.delta, row.min_epsilon, row.accounting)
             for row in self._rows(DatasetRow)
             if row.retired is None
         ]
@@ -283,8 +301,8 @@ class Ledger:
         """List every analyst's balance, or one analyst's, on every data set they may ask about."""
         with self._transactions.reading() as store:
             granted = [row for row in store.list_all(GrantRow, analyst=analyst) if row.withdrawn is None]
-            whole = {row.dataset: row.balance for row in store.list_all(DatasetRow)}
-        return [row.balance.within(whole[row.dataset]) for row in granted]
+            datasets = {row.dataset: row for row in store.list_all(DatasetRow)}
+        return [row.find_balance(datasets[row.dataset]) for row in granted]
 
     def retired(self, dataset: str) -> bool:
         """Whether a data set is on record and answers nothing more."""

@@ -9,30 +9,40 @@ from functools import cached_property
 
 from idios.codec import canonical
 from idios.errors import InvalidInput
-from idios.ledger.values import check_amount, check_name, encode_amount
-from idios.model import ReleasedAnswer, ReleasedTable
+from idios.ledger.values import check_amount, check_name, encode_amount, make_cost, omit_rho
+from idios.model import Accounting, Cost, ReleasedAnswer, ReleasedTable
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A data set as its controller declares it; the budgets are for all analysts and versions together."""
+    """A data set as its controller declares it; the budgets are for all analysts and versions together.
+
+    With `accounting` "concentrated" the budget is (ε, δ), and ρ is added up: see model/budget.py.
+    """
 
     dataset: str
     version: str
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     min_epsilon: Fraction = Fraction(0)
+    accounting: str = "pure"
 
     def __post_init__(self) -> None:
         check_name("data set", self.dataset)
         check_name("version", self.version)
         for name in ("epsilon", "delta", "min_epsilon"):
             object.__setattr__(self, name, check_amount(name, getattr(self, name)))
+        if self.accounting not in list(Accounting):
+            raise InvalidInput(f"accounting is one of {', '.join(Accounting)}, not {str(self.accounting)[:60]!r}")
+        if self.accounting == Accounting.CONCENTRATED and not 0 < self.delta < 1:
+            raise InvalidInput(f"concentrated accounting needs a δ between 0 and 1, not {self.delta}")
 
 
 @dataclass(frozen=True, slots=True)
 class ChargeRequest:
     """One question in normal form, its cost, and who asks; the controller is `analyst=None`.
+
+    `rho` None is ε²/2. Without `pure` the answer has no ε of its own: `epsilon` is what was asked with.
 
     >>> ChargeRequest("people", "2026-11", "ada", "median(income)", Fraction(1, 2)).key[:8]
     '40290d30'
@@ -44,6 +54,8 @@ class ChargeRequest:
     question: str
     epsilon: Fraction
     delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+    pure: bool = True
 
     def __post_init__(self) -> None:
         check_name("data set", self.dataset)
@@ -54,6 +66,14 @@ class ChargeRequest:
             raise InvalidInput("a request needs the question's normal form as text")
         for name in ("epsilon", "delta"):
             object.__setattr__(self, name, check_amount(name, getattr(self, name)))
+        if not isinstance(self.pure, bool):
+            raise InvalidInput(f"pure is True or False, not {self.pure!r}")
+        object.__setattr__(self, "rho", omit_rho(self.cost))
+
+    @property
+    def cost(self) -> Cost:
+        """What the answer costs."""
+        return make_cost(self.epsilon, self.delta, self.rho, self.pure)
 
     @property
     def key(self) -> str:
@@ -83,27 +103,45 @@ class StoredAnswer:
     dataset: str
     version: str
     question: str
-    epsilon: Fraction
-    delta: Fraction
+    cost: Cost
     text: str
     sequence: int
     time: str
 
     @classmethod
-    def of(cls, reservation: Reservation, text: str, sequence: int, time: str) -> StoredAnswer:
-        """Make the answer to what was reserved, released by the entry of this number and time."""
+    def of(cls, reservation: Reservation, cost: Cost, text: str, sequence: int, time: str) -> StoredAnswer:
+        """Make the answer to what was reserved at this cost, released by the entry of this number and time."""
         request = reservation.request
         return cls(
             key=reservation.key,
             dataset=request.dataset,
             version=request.version,
             question=request.question,
-            epsilon=request.epsilon,
-            delta=request.delta,
+            cost=cost,
             text=text,
             sequence=sequence,
             time=time,
         )
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The ε that was charged, or only asked with if the answer is not `pure`."""
+        return self.cost.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        """The δ that was charged."""
+        return self.cost.delta
+
+    @property
+    def rho(self) -> Fraction:
+        """The ρ that was charged."""
+        return self.cost.rho
+
+    @property
+    def pure(self) -> bool:
+        """Whether the answer has an ε of its own."""
+        return self.cost.pure
 
     @property
     def id(self) -> str:
@@ -119,7 +157,7 @@ class StoredAnswer:
     def released(self) -> ReleasedAnswer:
         """The table with its place in the ledger and what it cost, as it is listed."""
         facts = {name: getattr(self, name) for name in ("sequence", "id", "time", "epsilon", "delta")}
-        return ReleasedAnswer(**vars(self.table), **facts)
+        return ReleasedAnswer(**vars(self.table), **facts, rho=omit_rho(self.cost))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ from idios.ledger.facts import (
 )
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, PaymentRow, QuestionRow, RowStore, TokenRow
-from idios.model import Balance
+from idios.ledger.values import omit_rho
+from idios.model import Accounting, Balance, Cost
 from idios.model.budget import describe_shortage
 
 
@@ -73,8 +74,8 @@ def require_grant(store: RowStore, analyst: str, dataset: str) -> GrantRow:
 
 def get_balance(store: RowStore, dataset: str, analyst: str | None) -> Balance:
     """Return the balance of a data set, or of an analyst on it, who shares what is left of the data set's."""
-    whole = require_dataset(store, dataset).balance
-    return whole if analyst is None else require_grant(store, analyst, dataset).balance.within(whole)
+    whole = require_dataset(store, dataset)
+    return whole.balance if analyst is None else require_grant(store, analyst, dataset).find_balance(whole)
 
 
 def _require_any_grant(store: RowStore, analyst: str, dataset: str) -> GrantRow:
@@ -100,12 +101,19 @@ def declare(store: RowStore, declaration: Declaration) -> Declared | None:
         declaration.epsilon,
         declaration.delta,
         declaration.min_epsilon,
+        Accounting(declaration.accounting),
     )
     if store.get(DatasetRow, declaration.dataset) is None:
         return fact
     known = require_live_dataset(store, declaration.dataset)
     recorded, before = (known.epsilon, known.delta), (known.declared_epsilon, known.declared_delta)
     accepted = [delta for epsilon, delta in (before, recorded) if declaration.epsilon == epsilon]
+    if fact.accounting is Accounting.CONCENTRATED and accepted and declaration.delta > known.delta:
+        raise LedgerError(
+            f"data set {known.dataset!r} is declared with concentrated accounting and δ = "
+            f"{format_amount(declaration.delta)}, but recorded with δ = {format_amount(known.delta)}; a budget grows "
+            f"only on the record: run `idios ledger raise {known.dataset} --delta {format_amount(declaration.delta)}`"
+        )
     if not accepted or declaration.delta not in (0, *accepted):
         formerly = "" if before == recorded else f" (before it was raised: {_format_both(*before)})"
         raise LedgerError(
@@ -116,7 +124,7 @@ def declare(store: RowStore, declaration: Declaration) -> Declared | None:
         )
     if declaration.delta not in accepted:
         fact = replace(fact, delta=accepted[0])
-    last = Declared(known.dataset, known.version, *before, known.min_epsilon)
+    last = Declared(known.dataset, known.version, *before, known.min_epsilon, known.accounting)
     return None if fact == last else fact
 
 
@@ -133,15 +141,17 @@ def raise_budget(store: RowStore, name: str, epsilon: Fraction | None, delta: Fr
             f"raising data set {name!r} takes new totals above the recorded ε = {format_amount(known.epsilon)}, "
             f"δ = {format_amount(known.delta)}, not ε = {format_amount(fact.epsilon)}, δ = {format_amount(fact.delta)}"
         )
+    if known.accounting is Accounting.CONCENTRATED and fact.delta >= 1:
+        raise InvalidInput(f"concentrated accounting needs a δ below 1, not {format_amount(fact.delta)}")
     return fact
 
 
-def forfeit(store: RowStore, name: str, epsilon: Fraction, delta: Fraction, reason: str) -> Forfeited:
+def forfeit(store: RowStore, fact: Forfeited) -> Forfeited:
     """Count amounts as spent, also beyond the budget: what was learnt is learnt."""
-    require_dataset(store, name)
-    if not epsilon and not delta:
-        raise InvalidInput(f"forfeiting of data set {name!r} takes an ε or a δ above 0")
-    return Forfeited(name, epsilon, delta, reason)
+    require_dataset(store, fact.dataset)
+    if not fact.epsilon and not fact.delta and not fact.rho:
+        raise InvalidInput(f"forfeiting of data set {fact.dataset!r} takes an ε, a δ or a ρ above 0")
+    return fact
 
 
 def retire(store: RowStore, name: str) -> Retired | None:
@@ -217,12 +227,12 @@ def quote(store: RowStore, request: ChargeRequest) -> Price:
 
 def reserve(store: RowStore, request: ChargeRequest) -> Reserved | Shared | None:
     """Charge a question to the data set and the analyst if they have not paid yet and their budgets allow it."""
-    cost = get_price(store, request)
-    if cost.charges_dataset:
-        require_dataset(store, request.dataset).balance.require(request.epsilon, request.delta)
-    if request.analyst is not None and cost.charges_analyst:
-        require_grant(store, request.analyst, request.dataset).balance.require(request.epsilon, request.delta)
-    if cost.charges_dataset:
+    price, cost = get_price(store, request), get_cost(store, request)
+    if price.charges_dataset:
+        get_balance(store, request.dataset, None).require(cost)
+    if request.analyst is not None and price.charges_analyst:
+        get_balance(store, request.dataset, request.analyst).require(cost)
+    if price.charges_dataset:
         return Reserved(
             request.key,
             request.dataset,
@@ -231,10 +241,31 @@ def reserve(store: RowStore, request: ChargeRequest) -> Reserved | Shared | None
             request.epsilon,
             request.delta,
             request.analyst,
+            request.rho,
+            request.pure,
         )
-    if request.analyst is not None and cost.charges_analyst:
-        return Shared(request.key, request.dataset, request.analyst, request.epsilon, request.delta)
+    if request.analyst is not None and price.charges_analyst:
+        amounts = (request.epsilon, request.delta, omit_rho(cost), cost.pure)
+        return Shared(request.key, request.dataset, request.analyst, *amounts)
     return None
+
+
+def get_cost(store: RowStore, request: ChargeRequest) -> Cost:
+    """Say what an analyst pays for the answer: what it was charged at, if it was.
+
+    Neither ρ nor `pure` is in the key. A request that would answer an open charge at a greater cost is refused: what it
+    releases was not paid for.
+    """
+    question = store.get(QuestionRow, request.key)
+    if question is None:
+        return request.cost
+    charged = Cost(request.epsilon, request.delta, question.rho, pure=not question.impure)
+    if question.released is None and not charged.covers(request.cost):
+        raise InvalidInput(
+            "this question was charged before at another cost, and is not answered yet: it would now be answered in "
+            "another way, which costs more; ask with another ε"
+        )
+    return charged
 
 
 def get_question(store: RowStore, key: str) -> QuestionRow:

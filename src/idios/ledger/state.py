@@ -31,7 +31,7 @@ from idios.ledger.facts import (
     TokenRevoked,
     Withdrawn,
 )
-from idios.model import Account, Balance, Role
+from idios.model import Account, Accounting, Balance, Cost, Role
 
 ZERO = Fraction(0)
 
@@ -49,7 +49,7 @@ class DatasetRow(DerivedRow):
     """A data set, its budgets and what is spent of them over all analysts.
 
     `declared_epsilon` and `declared_delta` are what the configuration said when it was last accepted; a raise
-    lifts the budgets above them until the configuration follows.
+    lifts the budgets above them until the configuration follows. `impure` counts the charges without an ε of their own.
     """
 
     table: ClassVar[str] = "datasets"
@@ -61,19 +61,18 @@ class DatasetRow(DerivedRow):
     delta: Fraction
     declared_epsilon: Fraction
     declared_delta: Fraction
+    accounting: Accounting
     epsilon_spent: Fraction = ZERO
     delta_spent: Fraction = ZERO
+    rho_spent: Fraction = ZERO
+    impure: int = 0
     retired: int | None = None
 
     @property
     def balance(self) -> Balance:
         """Its accounts."""
-        return Balance(
-            self.dataset,
-            None,
-            Account(self.epsilon, self.epsilon_spent),
-            Account(self.delta, self.delta_spent),
-        )
+        spent = Cost(self.epsilon_spent, self.delta_spent, self.rho_spent, pure=not self.impure)
+        return Balance.of_dataset(self.dataset, self.accounting, self.epsilon, self.delta, spent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class AnalystRow(DerivedRow):
 class GrantRow(DerivedRow):
     """What an analyst may spend on a data set (None: no limit of their own), and has spent.
 
-    A grant that was withdrawn is kept for what was spent under it, and allows nothing.
+    A grant that was withdrawn is kept for what was spent under it, and allows nothing. `impure` is as of a data set.
     """
 
     table: ClassVar[str] = "grants"
@@ -100,13 +99,21 @@ class GrantRow(DerivedRow):
     delta: Fraction | None
     epsilon_spent: Fraction = ZERO
     delta_spent: Fraction = ZERO
+    rho_spent: Fraction = ZERO
+    impure: int = 0
     withdrawn: int | None = None
 
-    @property
-    def balance(self) -> Balance:
-        """Its accounts."""
-        epsilon, delta = Account(self.epsilon, self.epsilon_spent), Account(self.delta, self.delta_spent)
-        return Balance(self.dataset, self.analyst, epsilon, delta)
+    def find_balance(self, dataset: DatasetRow) -> Balance:
+        """Its accounts, which share what is left of the data set's."""
+        own = Balance(
+            self.dataset,
+            self.analyst,
+            Account(self.epsilon, self.epsilon_spent),
+            Account(self.delta, self.delta_spent),
+            Account(None, self.rho_spent),
+            pure=not self.impure,
+        )
+        return own.within(dataset.balance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +136,17 @@ class TokenRow(DerivedRow):
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow(DerivedRow):
-    """A charged question: the entries that reserved it and, once there is an answer, released it."""
+    """A charged question: what it cost, and the entries that reserved it and, once there is an answer, released it.
+
+    `impure` is 1 where the answer has no ε of its own. The rest of the cost is in the key.
+    """
 
     table: ClassVar[str] = "questions"
     primary_key: ClassVar[tuple[str, ...]] = ("key",)
     key: str
     dataset: str
+    rho: Fraction
+    impure: int
     reserved: int
     released: int | None = None
 
@@ -169,6 +181,7 @@ ROWS: tuple[type[DerivedRow], ...] = (
     FailureRow,
 )
 
+Payer = TypeVar("Payer", DatasetRow, GrantRow)
 SomeRow = TypeVar("SomeRow", bound=DerivedRow)
 PrimaryKey = tuple[str | int, ...]
 
@@ -248,11 +261,11 @@ def apply(store: RowStore, sequence: int, fact: Fact) -> None:
             store.update(replace(_expect(store, TokenRow, fact.token), revoked=sequence))
         case Reserved():
             _spend(store, fact)
-            store.add(QuestionRow(fact.key, fact.dataset, sequence))
+            store.add(QuestionRow(fact.key, fact.dataset, fact.cost.rho, int(not fact.pure), sequence))
             if fact.analyst is not None:
-                _pay(store, fact.key, fact.analyst, fact.dataset, fact.epsilon, fact.delta)
+                _pay(store, fact.key, fact.analyst, fact.dataset, fact.cost)
         case Shared():
-            _pay(store, fact.key, fact.analyst, fact.dataset, fact.epsilon, fact.delta)
+            _pay(store, fact.key, fact.analyst, fact.dataset, fact.cost)
         case Released():
             question = _expect(store, QuestionRow, fact.key)
             if question.released is not None:
@@ -271,7 +284,8 @@ def _declare(store: RowStore, fact: Declared) -> None:
     known = store.get(DatasetRow, fact.dataset)
     epsilon, delta = fact.epsilon, fact.delta
     if known is None:
-        store.add(DatasetRow(fact.dataset, fact.version, fact.min_epsilon, epsilon, delta, epsilon, delta))
+        row = DatasetRow(fact.dataset, fact.version, fact.min_epsilon, epsilon, delta, epsilon, delta, fact.accounting)
+        store.add(row)
         return
     store.update(
         replace(
@@ -280,20 +294,28 @@ def _declare(store: RowStore, fact: Declared) -> None:
             min_epsilon=fact.min_epsilon,
             declared_epsilon=epsilon,
             declared_delta=delta,
+            accounting=fact.accounting,
         )
     )
 
 
 def _spend(store: RowStore, fact: Reserved | Forfeited) -> None:
-    dataset = _expect(store, DatasetRow, fact.dataset)
-    epsilon, delta = dataset.epsilon_spent + fact.epsilon, dataset.delta_spent + fact.delta
-    store.update(replace(dataset, epsilon_spent=epsilon, delta_spent=delta))
+    store.update(_add_cost(_expect(store, DatasetRow, fact.dataset), fact.cost))
 
 
-def _pay(store: RowStore, key: str, analyst: str, dataset: str, epsilon: Fraction, delta: Fraction) -> None:
-    grant = _expect(store, GrantRow, analyst, dataset)
-    store.update(replace(grant, epsilon_spent=grant.epsilon_spent + epsilon, delta_spent=grant.delta_spent + delta))
+def _pay(store: RowStore, key: str, analyst: str, dataset: str, cost: Cost) -> None:
+    store.update(_add_cost(_expect(store, GrantRow, analyst, dataset), cost))
     store.add(PaymentRow(key, analyst))
+
+
+def _add_cost(row: Payer, cost: Cost) -> Payer:
+    return replace(
+        row,
+        epsilon_spent=row.epsilon_spent + cost.epsilon,
+        delta_spent=row.delta_spent + cost.delta,
+        rho_spent=row.rho_spent + cost.rho,
+        impure=row.impure + (not cost.pure),
+    )
 
 
 def _expect(store: RowStore, row: type[SomeRow], *key: str) -> SomeRow:

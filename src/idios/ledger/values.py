@@ -1,4 +1,4 @@
-"""Values as the ledger checks and writes them: exact amounts of ε and δ, names, lines of text, numbers, times.
+"""Values as the ledger checks and writes them: exact amounts of ε, δ and ρ, names, lines of text, numbers, times.
 
 Rules:
 
@@ -6,6 +6,8 @@ Rules:
 2. Its denominator divides one fixed number, COMMON. So do the denominators of all sums, which therefore stay
    below 500 digits however many questions are asked and however cleverly their ε are chosen.
 3. It is stored as "n/d" in lowest terms, one text for one amount.
+4. ρ is computed, not written by a person: ε²/2 may have a denominator that does not divide COMMON. It is then rounded
+   up, so that what is counted as spent is never less than what was.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from fractions import Fraction
 from typing import Any
 
 from idios.codec import Codec, refuse
+from idios.core.concentrated import pure_rho
 from idios.errors import InvalidInput
+from idios.model import Cost
 
 PLACES = 30
 DENOMINATOR = 1000
@@ -58,6 +62,38 @@ def check_amount(name: str, value: Fraction | int) -> Fraction:
 def check_optional_amount(name: str, value: Fraction | int | None) -> Fraction | None:
     """Do the same for an amount that may be left open."""
     return None if value is None else check_amount(name, value)
+
+
+def round_rho_up(value: Fraction | int) -> Fraction:
+    """Return this ρ if it can be stored as it is, otherwise rounded up to 30 places.
+
+    >>> round_rho_up(Fraction(1, 98)), round_rho_up(Fraction(1, 10**40)) == Fraction(1, 10**30)
+    (Fraction(1, 98), True)
+    """
+    if isinstance(value, bool) or not isinstance(value, (Fraction, int)):
+        raise InvalidInput(f"rho must be an exact Fraction, not {value!r}")
+    exact = Fraction(value)
+    if not 0 <= exact <= LARGEST**2:
+        raise InvalidInput(f"rho must be between 0 and {LARGEST**2}, not {_abridge(exact)}")
+    if COMMON % exact.denominator == 0:
+        return exact
+    return Fraction(math.ceil(exact * 10**PLACES), 10**PLACES)
+
+
+def make_cost(epsilon: Fraction, delta: Fraction, rho: Fraction | None = None, pure: bool = True) -> Cost:
+    """Return the cost as it is added up; ρ None is ε²/2, which is enough for any answer with an ε of its own.
+
+    >>> make_cost(Fraction(1, 10), Fraction(0)).rho
+    Fraction(1, 200)
+    """
+    if rho is None and not pure:
+        raise InvalidInput("a cost without a pure ε needs its ρ")
+    return Cost(epsilon, delta, round_rho_up(pure_rho(epsilon) if rho is None else rho), pure)
+
+
+def omit_rho(cost: Cost) -> Fraction | None:
+    """Return ρ as it is recorded: None where that says the same."""
+    return None if cost == make_cost(cost.epsilon, cost.delta) else cost.rho
 
 
 def encode_amount(value: Fraction) -> str:

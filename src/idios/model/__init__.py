@@ -9,16 +9,18 @@ from idios.model.answer import (
     ReleasedAnswer,
     ReleasedTable,
 )
-from idios.model.budget import Account, Balance, BalanceList, Holder, Quote, Role
+from idios.model.budget import Account, Accounting, Balance, BalanceList, Cost, Holder, Quote, Role
 from idios.model.dataset_facts import ColumnFacts, DatasetFacts, DatasetList, FunctionFacts
 
 __all__ = [
     "Account",
+    "Accounting",
     "Answer",
     "AnswerPage",
     "Balance",
     "BalanceList",
     "ColumnFacts",
+    "Cost",
     "DatasetFacts",
     "DatasetList",
     "FunctionFacts",

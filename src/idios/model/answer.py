@@ -18,7 +18,7 @@ from idios import display
 from idios.codec import from_json, json_field, read_number, refuse, to_json
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
-from idios.display import format_amount, format_cost, format_value
+from idios.display import format_cost, format_left, format_value
 from idios.errors import InvalidInput
 
 PYTHON_TYPES = {
@@ -111,13 +111,14 @@ class ReleasedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedAnswer(ReleasedTable):
-    """A table that was released before, with its place in the ledger and what it cost."""
+    """A table that was released before, with its place in the ledger and what it cost; ``rho`` None is ε²/2."""
 
     sequence: int
     id: str
     time: str
     epsilon: Fraction
     delta: Fraction
+    rho: Fraction | None = json_field(optional=True, default=None)
 
     def _caption(self) -> str:
         return f"{self.dataset}, {self.time[:19]}, ε = {text(self.epsilon)}"
@@ -143,11 +144,13 @@ class Answer:
     """Released values, what they cost and what they promise.
 
     ``rows`` holds plain Python values, ``exact_rows`` the same as exact text. ``remaining`` is the ε that is left to
-    the analyst: of their own cap, or of the data set's budget where they have none. ``margin`` is the 95 % half-width
-    of the noise where its scale is public, else None, and ``margin_reason`` says why; with several statistics it is a
-    table. ``clipped_rows`` is empty, or has for each row the limits to which the values of a statistic were clipped.
-    ``types`` is the kind of each column: integer, number, date, timestamp or category; what it does not name is read
-    off the values, and a column of NULL alone stays without. ``sandbox`` says that the data behind it was invented.
+    the analyst: of their own cap, or of the data set's budget where they have none. With concentrated accounting
+    ``rho`` is what was charged and ``remaining_rho`` what is left, which ``remaining`` stands for. ``margin`` is the
+    95 % half-width of the noise where its scale is public, else None, and ``margin_reason`` says why; with several
+    statistics it is a table. ``clipped_rows`` is empty, or has for each row the limits to which the values of a
+    statistic were clipped. ``types`` is the kind of each column: integer, number, date, timestamp or category; what it
+    does not name is read off the values, and a column of NULL alone stays without. ``sandbox`` says that the data
+    behind it was invented.
     """
 
     id: str
@@ -158,8 +161,10 @@ class Answer:
     rows: tuple[dict[str, Any], ...] = json_field(hidden=True, default=())
     epsilon: Fraction
     delta: Fraction
+    rho: Fraction | None = json_field(optional=True, default=None)
     guarantee: Guarantee
     remaining: Fraction | None
+    remaining_rho: Fraction | None = json_field(optional=True, default=None)
     margins: Mapping[str, Fraction | None] = json_field(key="margin")
     margin_reasons: Mapping[str, str] = json_field(key="margin_reason")
     clipped_rows: tuple[Mapping[str, Limits], ...] = json_field(key="clipped", optional=True, default=())
@@ -194,12 +199,12 @@ class Answer:
         else:
             values = display.table_text(*self._table())
         note = [self.clipped_note] if self.clipped_columns else []
-        return "\n".join([values, *note, f"{self.guarantee.notation}; cost: {self._cost()}; remaining: {self._left()}"])
+        return "\n".join([values, *note, f"{self.guarantee.notation}; cost: {self.cost}; remaining: {self.left}"])
 
     def _repr_html_(self) -> str:
         """The same for a notebook, with the guarantee in words."""
         margins = [f"{column} ± {text(margin)}" for column, margin in self.margins.items() if margin is not None]
-        pairs = [("cost", self._cost()), ("remaining", self._left())]
+        pairs = [("cost", self.cost), ("remaining", self.left)]
         pairs += [("95 % of the noise", ", ".join(margins))] if margins else []
         pairs += [("no margin", self.margin_reason)] if self.margin_reason else []
         pairs += [("clipped", self.clipped_note)] if self.clipped_columns else []
@@ -218,13 +223,22 @@ class Answer:
         ]
         return [*self.columns, *(f"{column} clipped to" for column in clipped)], rows, right
 
-    def _cost(self) -> str:
+    @property
+    def cost(self) -> str:
+        """What was charged, in words."""
         if self.sandbox:
             return "free, invented data"
-        return "stored, free" if self.stored else format_cost(self.epsilon, self.delta)
+        return "stored, free" if self.stored else self.price
 
-    def _left(self) -> str:
-        return format_amount(None) if self.remaining is None else f"ε = {format_amount(self.remaining)}"
+    @property
+    def price(self) -> str:
+        """What the question costs who has not paid for it, in words."""
+        return format_cost(self.epsilon, self.delta, self.rho, pure=not self.guarantee.delta)
+
+    @property
+    def left(self) -> str:
+        """What is left to the analyst, in words."""
+        return format_left(self.remaining, self.remaining_rho)
 
     @property
     def value(self) -> Any:

@@ -1,7 +1,31 @@
-"""Budgets: what a data set or an analyst may spend and has spent, and what a question would cost."""
+"""Budgets: what a data set or an analyst may spend and has spent, and what a question would cost.
+
+Rules:
+
+1. With pure accounting ε and δ add up, and each stays within its budget.
+2. With concentrated accounting the budget is (ε, δ) for everything together. A question is refused only if it exceeds
+   both: Σε > ε_max, or something has no ε of its own; and Σρ > ρ_max, the greatest ρ that stands for (ε_max, δ_left).
+   δ_left is δ_max less what was spent of it with pure accounting, or forfeited.
+3. With concentrated accounting no question spends δ.
+
+Proof of 2. Both sums only grow. Take the run on D and on a neighbour D′, and divide its outcomes: into A, where in the
+end everything has its ε and Σε ≤ ε_max, and the rest, B. An outcome in A loses a factor of at most e^Σε ≤ e^ε_max, so
+P(S∩A) ≤ e^ε_max·P′(S∩A) for any S. On the way to an outcome in B the first question that left A was let in by
+Σρ ≤ ρ_max, and so was every later one: it has the same probability in the run that is stopped at ρ_max. That run is
+ρ_max-concentrated (core/concentrated.py, rule 1), so (ε_max, δ_left)-private: P(S∩B) ≤ e^ε_max·P′(S∩B) + δ_left. A and
+B are disjoint: the sum is the claim, with δ_left, and with δ_max if what was spent of δ failed. ∎
+
+Conditions: the ρ of a question follows from earlier answers, which are all that its plan has seen; and the budget is
+fixed beforehand: it is not raised, and the accounting not changed, because of what was answered.
+
+Why 3. ρ(ε_max, δ_max − Σδ) with a Σδ that follows from answers is not sound. Spend half of ρ(ε_max, δ_max) on Gaussian
+noise. If the answer says very much, which is rare, spend the other half: most of what can fail fails there. If not, ask
+what fails with δ_max less a crumb. At (5, 10⁻⁶) all this fails with 1.17·10⁻⁶.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -10,10 +34,20 @@ from typing import Any
 
 from idios import display
 from idios.codec import from_json, json_field, to_json
+from idios.core.concentrated import convert_to_epsilon, find_largest_rho
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
-from idios.display import Listing, format_amount, format_cost, format_value
+from idios.display import Listing, format_amount, format_cost, format_left, format_rho, format_value
 from idios.errors import BudgetExceeded
+
+ZERO = Fraction(0)
+
+
+class Accounting(StrEnum):
+    """What adds up to a data set's spending: ε alone, or ρ beside it."""
+
+    PURE = "pure"
+    CONCENTRATED = "concentrated"
 
 
 class Role(StrEnum):
@@ -33,7 +67,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One quantity, ε or δ: its budget (None: no limit of its own), what is spent, and what remains.
+    """One quantity, ε, δ or ρ: its budget (None: no limit of its own), what is spent, and what remains.
 
     Without a budget, what remains is given: it is what is left of the data set's, which other analysts spend too.
 
@@ -62,45 +96,180 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What an answer costs. Where it is not ``pure``, ε is only what was asked with: Gaussian noise has none."""
+
+    epsilon: Fraction
+    delta: Fraction
+    rho: Fraction
+    pure: bool = True
+
+    def covers(self, other: Cost) -> bool:
+        """Whether one that paid this has paid for the other too."""
+        return (
+            other.epsilon <= self.epsilon
+            and other.delta <= self.delta
+            and other.rho <= self.rho
+            and (other.pure or not self.pure)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Balance:
-    """The accounts of a data set over all analysts, or of one analyst on it."""
+    """The accounts of a data set over all analysts, or of one analyst on it.
+
+    ``rho`` is there with concentrated accounting, and its budget is what (ε, δ) allow. ``pure`` says whether all that
+    was spent has an ε of its own.
+    """
 
     dataset: str
     analyst: str | None
     epsilon: Account
     delta: Account
+    rho: Account | None = json_field(optional=True, default=None)
+    pure: bool = json_field(optional=True, default=True)
+
+    @classmethod
+    def of_dataset(
+        cls, dataset: str, accounting: Accounting, epsilon: Fraction, delta: Fraction, spent: Cost
+    ) -> Balance:
+        """The accounts of a data set with this budget."""
+        left = Account(delta, spent.delta)
+        rho = None
+        if accounting is Accounting.CONCENTRATED:
+            rho = Account(_find_rho_budget(epsilon, left.remaining), spent.rho)
+        return cls(dataset, None, Account(epsilon, spent.epsilon), left, rho, spent.pure)
 
     def within(self, whole: Balance) -> Balance:
-        """The same accounts of an analyst, which also say what is left of the data set's."""
-        return replace(
-            self,
-            epsilon=replace(self.epsilon, remaining=whole.epsilon.remaining),
-            delta=replace(self.delta, remaining=whole.delta.remaining),
+        """The same accounts of an analyst, which also say what is left of the data set's.
+
+        A cap (ε, δ) is one on ρ as the data set's budget is; what it leaves open is the data set's.
+        """
+        epsilon = replace(self.epsilon, remaining=whole.epsilon.remaining)
+        delta = replace(self.delta, remaining=whole.delta.remaining)
+        if self.rho is None or whole.rho is None:
+            return replace(self, epsilon=epsilon, delta=delta, rho=None)
+        cap = None
+        if epsilon.budget is not None or delta.budget is not None:
+            most = whole.epsilon.budget if epsilon.budget is None else epsilon.budget
+            cap = _find_rho_budget(most, min(delta.remaining or ZERO, whole.delta.remaining or ZERO))
+        rho = Account(cap, self.rho.spent, whole.rho.remaining)
+        return replace(self, epsilon=epsilon, delta=delta, rho=rho)
+
+    def require(self, cost: Cost) -> None:
+        """Raise BudgetExceeded unless the budget allows the cost: rules 1, 2 and 3."""
+        pure = cost.pure and self.pure
+        if self.rho is None:
+            if not pure and cost.rho and self.epsilon.budget is not None:
+                what = "this question" if self.pure else "what was answered before"
+                raise self._refuse(
+                    "epsilon",
+                    cost.epsilon,
+                    ZERO,
+                    f"with pure accounting only ε counts, and {what} has none, as its noise is Gaussian; the "
+                    'controller can declare accounting = "concentrated"',
+                )
+            for quantity, letter, account, requested in (
+                ("epsilon", "ε", self.epsilon, cost.epsilon),
+                ("delta", "δ", self.delta, cost.delta),
+            ):
+                remaining = account.remaining
+                if remaining is not None and not account.allows(requested):
+                    asked = f"{letter} = {format_amount(requested)} asked, {format_amount(remaining)} left of "
+                    raise self._refuse(
+                        quantity, requested, remaining, f"{asked}{format_amount(account.budget)}; {self._remedy}"
+                    )
+            return
+        if cost.delta and self.rho.budget is not None:
+            told = f"δ = {format_amount(cost.delta)} asked, but with concentrated accounting no question may spend δ"
+            raise self._refuse("delta", cost.delta, ZERO, told)
+        if self.rho.allows(cost.rho) or (pure and self.epsilon.allows(cost.epsilon)):
+            return
+        remaining = self.rho.remaining or ZERO
+        raise self._refuse(
+            "rho",
+            cost.rho,
+            remaining,
+            f"ρ = {_format_rho(cost.rho)} asked, {_format_rho(remaining)} left of {_format_rho(self.rho.budget)}, "
+            f"{_describe_rho(remaining)}; {self._remedy}",
         )
 
-    def require(self, epsilon: Fraction, delta: Fraction) -> None:
-        """Raise BudgetExceeded unless both amounts fit."""
-        for quantity, letter, account, requested in (
-            ("epsilon", "ε", self.epsilon, epsilon),
-            ("delta", "δ", self.delta, delta),
-        ):
-            remaining = account.remaining
-            if remaining is None or account.allows(requested):
-                continue
-            whose = f"data set {self.dataset!r}"
-            if self.analyst is not None:
-                whose = f"analyst {self.analyst!r} on {whose}"
-            remedy = "`idios ledger raise`" if self.analyst is None else "`idios analyst grant`"
-            raise BudgetExceeded(
-                f"{whose}: {letter} = {format_amount(requested)} asked, {format_amount(remaining)} left of "
-                f"{format_amount(account.budget)}; ask with less, or have the controller allow more "
-                f"with {remedy}",
-                dataset=self.dataset,
-                analyst=self.analyst,
-                quantity=quantity,
-                requested=requested,
-                remaining=remaining,
-            )
+    @property
+    def _remedy(self) -> str:
+        command = "`idios ledger raise`" if self.analyst is None else "`idios analyst grant`"
+        return f"ask with less, or have the controller allow more with {command}"
+
+    def _refuse(self, quantity: str, requested: Fraction, remaining: Fraction, why: str) -> BudgetExceeded:
+        whose = f"data set {self.dataset!r}"
+        if self.analyst is not None:
+            whose = f"analyst {self.analyst!r} on {whose}"
+        return BudgetExceeded(
+            f"{whose}: {why}",
+            dataset=self.dataset,
+            analyst=self.analyst,
+            quantity=quantity,
+            requested=requested,
+            remaining=remaining,
+        )
+
+    def convert_remaining(self) -> tuple[Fraction, Fraction] | None:
+        """The (ε, δ) that what is left of ρ stands for, ε rounded up; None without ρ or without a limit.
+
+        >>> budget, spent = (Fraction(5), Fraction(1, 10**6)), Cost(ZERO, ZERO, Fraction(1, 4))
+        >>> balance = Balance.of_dataset("people", Accounting.CONCENTRATED, *budget, spent)
+        >>> print(f"{float(balance.convert_remaining()[0]):.3f}")
+        3.257
+        """
+        if self.rho is None or self.rho.remaining is None or self.delta.remaining is None:
+            return None
+        delta = self.delta.remaining
+        trivial = not self.rho.remaining or not 0 < delta < 1
+        return (ZERO if trivial else convert_to_epsilon(self.rho.remaining, delta)), delta
+
+    @property
+    def left(self) -> Fraction | None:
+        """The ε that is left; with concentrated accounting the one that what is left stands for."""
+        converted = self.convert_remaining()
+        if converted is None:
+            return self.epsilon.remaining
+        pure = self.epsilon.remaining if self.pure else None
+        return max(converted[0], pure or ZERO)
+
+    def spend(self, cost: Cost) -> Balance:
+        """The accounts after a charge, also of what they do not allow."""
+        rho = None if self.rho is None else _spend(self.rho, cost.rho)
+        epsilon, delta = _spend(self.epsilon, cost.epsilon), _spend(self.delta, cost.delta)
+        return replace(self, epsilon=epsilon, delta=delta, rho=rho, pure=self.pure and cost.pure)
+
+    def count_more(self, cost: Cost) -> int | None:
+        """About how often a cost fits into what is left; None where there is no limit, or it costs nothing."""
+        fitting = []
+        if self.rho is not None and cost.rho:
+            fitting.append(None if self.rho.remaining is None else self.rho.remaining // cost.rho)
+        if self.rho is None or (self.pure and cost.pure):
+            left = self.epsilon.remaining
+            fitting.append(None if left is None or not cost.epsilon else max(left // cost.epsilon, 0))
+        return None if None in fitting else max((count for count in fitting if count is not None), default=None)
+
+
+def _spend(account: Account, amount: Fraction) -> Account:
+    remaining = None if account.remaining is None else account.remaining - amount
+    return replace(account, spent=account.spent + amount, remaining=remaining)
+
+
+def _find_rho_budget(epsilon: Fraction | None, delta: Fraction | None) -> Fraction:
+    """The greatest ρ that stands for (ε, δ): none where nothing of either is left."""
+    return find_largest_rho(epsilon, delta) if epsilon and delta else ZERO
+
+
+def _format_rho(rho: Fraction | None) -> str:
+    return "no limit" if rho is None else f"{float(rho):.6g}"
+
+
+def _describe_rho(rho: Fraction) -> str:
+    """How much that is, in the terms of a question."""
+    most = Fraction(math.isqrt(math.floor(2 * rho * 10**12)), 10**6)  # ε²/2 = ρ, rounded down
+    return f"enough for a question with ε = {format_amount(most)}" if most else "enough for no question"
 
 
 @dataclass(frozen=True)
@@ -112,12 +281,19 @@ class BalanceList:
     def listing(self) -> Listing[Balance]:
         """The balances as a sequence that prints as a table."""
         head = ("data set", "analyst", "budget ε", "spent ε", "remaining ε", "remaining δ")
-        return Listing(self.budgets, head, _balance_cells)
+        if all(balance.rho is None for balance in self.budgets):
+            return Listing(self.budgets, head, _balance_cells)
+        return Listing(self.budgets, (*head, "spent ρ", "remaining ρ"), _balance_and_rho_cells)
 
 
 def _balance_cells(balance: Balance) -> tuple[str, ...]:
     amounts = (balance.epsilon.budget, balance.epsilon.spent, balance.epsilon.remaining, balance.delta.remaining)
     return (balance.dataset, balance.analyst or "", *map(format_amount, amounts))
+
+
+def _balance_and_rho_cells(balance: Balance) -> tuple[str, ...]:
+    rho = balance.rho
+    return (*_balance_cells(balance), *(("", "") if rho is None else map(_format_rho, (rho.spent, rho.remaining))))
 
 
 def describe_shortage(refusal: BudgetExceeded) -> str:
@@ -126,8 +302,10 @@ def describe_shortage(refusal: BudgetExceeded) -> str:
     >>> describe_shortage(BudgetExceeded("", analyst="ada", remaining=Fraction(2, 5)))
     "ε = 0.4 left of the analyst's cap"
     """
-    letter = "δ" if refusal.quantity == "delta" else "ε"
     whose = "the data set's budget" if refusal.analyst is None else "the analyst's cap"
+    if refusal.quantity == "rho":
+        return f"ρ = {_format_rho(refusal.remaining)} left of {whose}, {_describe_rho(refusal.remaining)}"
+    letter = "δ" if refusal.quantity == "delta" else "ε"
     return f"{letter} = {format_amount(refusal.remaining)} left of {whose}"
 
 
@@ -140,12 +318,18 @@ class Quote:
     ε from which on the question is answered. ``remaining_after`` is what would be left. ``shortage`` says which budget
     does not suffice, None if all do; the question is then ``affordable``. ``null_risks`` says by column on how few
     values an answer is to be expected NULL or far off, where they may be so few.
+
+    ``cost`` is the price with pure accounting and ``rho`` that with concentrated accounting; Gaussian noise, which is
+    not ``pure``, has only the latter, and ``cost`` is then the ε that was asked with. ``more`` is about how many more
+    questions like this one could be asked after it.
     """
 
     dataset: str
     columns: tuple[str, ...]
     cost: Fraction
     delta: Fraction
+    rho: Fraction
+    pure: bool
     split: Mapping[str, Fraction]
     cells: int
     fitted: int
@@ -153,6 +337,9 @@ class Quote:
     guarantee: Guarantee
     remaining_before: Fraction | None
     remaining_after: Fraction | None
+    remaining_rho_before: Fraction | None = json_field(optional=True, default=None)
+    remaining_rho_after: Fraction | None = json_field(optional=True, default=None)
+    more: int | None
     affordable: bool = field(init=False)
     shortage: str | None
     stored: bool
@@ -177,16 +364,37 @@ class Quote:
         """The same for a notebook."""
         return display.pairs_html(self._pairs()) + display.paragraph_html(str(self.guarantee))
 
+    @property
+    def before(self) -> str:
+        """What is left before the question, in words."""
+        return format_left(self.remaining_before, self.remaining_rho_before)
+
+    @property
+    def after(self) -> str:
+        """What would be left after it, and for how many more, in words; or what is too little."""
+        if not self.affordable:
+            return f"not affordable: {self.shortage}"
+        left = format_left(self.remaining_after, self.remaining_rho_after)
+        return left if self.more is None else f"{left}: about {self.more:,} more like this one"
+
+    @property
+    def prices(self) -> list[tuple[str, str]]:
+        """The price under both accountings, in words; first the one that is charged."""
+        pure = format_cost(self.cost, self.delta) if self.pure else "none: Gaussian noise has no ε of its own"
+        rho = f"ρ = {format_rho(self.rho)}"
+        if self.remaining_rho_before is None:
+            return [("cost", pure), ("with concentrated accounting", rho)]
+        return [("cost", rho), ("with pure accounting", pure)]
+
     def _pairs(self) -> list[tuple[str, str]]:
-        cost = format_cost(self.cost, self.delta)
-        after = f"ε = {format_amount(self.remaining_after)}" if self.affordable else f"not affordable: {self.shortage}"
         pairs = [
-            ("cost", f"{cost} (stored, it would be returned)" if self.stored else cost),
+            *self.prices,
+            *([("stored", "yes, it would be returned")] if self.stored else []),
             ("released cells", str(self.cells)),
             ("least ε", self.least),
             ("each cell", ", ".join(f"{format_value(column)}: ε = {text(e)}" for column, e in self.split.items())),
-            ("remaining before", f"ε = {format_amount(self.remaining_before)}"),
-            ("remaining after", after),
+            ("remaining before", self.before),
+            ("remaining after", self.after),
         ]
         for column, margin in self.margins.items():
             known = f"not public: {self.margin_reasons.get(column, '')}" if margin is None else f"± {text(margin)}"

@@ -77,7 +77,12 @@ def normal_form(
             "cells": _cells_form(groups, cells, kept),
             "selections": [json.loads(diagram) for diagram in selections],
             "statistics": [
-                [*_statistic_form(aggregate.statistic, aggregate.column), places[own.text], text(aggregate.epsilon)]
+                [
+                    *_statistic_form(aggregate.statistic, aggregate.column),
+                    places[own.text],
+                    text(aggregate.epsilon),
+                    *(["gaussian"] if aggregate.choice.rho is not None else []),
+                ]
                 for own, aggregate in released
             ],
         }

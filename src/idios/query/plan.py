@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from idios.core.calibration import Choice, Method
 from idios.core.domain import Categories, Domain
-from idios.core.exact import positive
+from idios.core.exact import positive, round_root_up
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Reading, Statistic
@@ -189,7 +189,8 @@ class Plan:
     ``cells`` lists the groups answered, as indices into each key's values; one empty tuple without GROUP BY.
     ``normal_form`` is equal for questions that mean the same. Groups, cells and aggregates are in a canonical
     order, which does not depend on the wording either, so that a stored answer, cell by cell, serves every
-    question of the same normal form; ``outputs`` says how this question wants it shown.
+    question of the same normal form; ``outputs`` says how this question wants it shown. ``asked`` is the ε that the
+    question was asked with, ``rho`` what it costs with concentrated accounting.
     """
 
     dataset: Dataset
@@ -197,11 +198,21 @@ class Plan:
     groups: tuple[Group, ...]
     cells: tuple[tuple[int, ...], ...]
     aggregates: tuple[Aggregate, ...]
-    epsilon: Fraction
-    delta: Fraction
+    asked: Fraction
+    rho: Fraction
     guarantee: Guarantee
     normal_form: str
     outputs: tuple[Output, ...] = ()
+
+    @property
+    def pure(self) -> bool:
+        """Whether ε bounds what the answer tells: not with Gaussian noise."""
+        return all(aggregate.choice.rho is None for aggregate in self.aggregates)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What it costs with pure accounting; with Gaussian noise only what it was asked with, which bounds nothing."""
+        return self.guarantee.epsilon if self.pure else self.asked * self.dataset.protection.multiples[0]
 
     @property
     def cells_touched(self) -> int:
@@ -217,11 +228,12 @@ class Plan:
     def least_epsilon(self) -> Fraction:
         """The ε from which on this question is answered.
 
-        It leaves the data set's least ε to every released value, and pays it in full for every fitted one: disjoint
-        cells share ε, but each of them tells a threshold of its own. What counts is ε_1, which is what is paid.
+        It leaves the data set's least ε to every released value, and pays for every fitted one as if that had been
+        asked alone: disjoint cells share ε, but each of them tells a threshold of its own. With Gaussian noise what is
+        paid is ρ, of which k values at the least ε cost k times as much: √k times the ε. What counts is ε_1.
         """
-        one = self.dataset.protection.multiples[0]
-        least = self.dataset.min_epsilon / one
+        least = self.dataset.min_epsilon / self.dataset.protection.multiples[0]
         shares = [aggregate.epsilon for aggregate in self.aggregates if aggregate.epsilon]
-        each = self.epsilon / one * least / min(shares) if shares else Fraction(0)
-        return max(each, self.fitted * least)
+        each = self.asked * least / min(shares) if shares else Fraction(0)
+        paid = self.fitted * least if self.pure else round_root_up(self.fitted * least**2)
+        return max(each, paid)

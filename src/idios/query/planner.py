@@ -2,13 +2,12 @@
 
     filter ─▶ diagram ─▶ groups and cells ─▶ different statistics ─▶ shares of ε ─▶ mechanisms ─▶ Plan
 
-ε is divided among the different statistics (``split``), and each share once more between the cells: a record is in
-one cell, and under replace can leave it for another, so each of several cells gets half (``guarantee``). Noise that is
-fitted to the data takes these shares as weights, and is calibrated for the whole question (``core.joint``). A statistic
-that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. Groups of records can touch
-several cells at once, so with several cells each promises groups what ``part_multiples`` says. Every released cell then
-has at least the data set's least ε, and the question pays this much for each value whose noise is fitted to the data
-(``Plan.least_epsilon``).
+ε is divided among the different statistics (``split``), and each share once more between the cells (``shares``). Noise
+that is fitted to the data takes these shares as weights, and is calibrated for the whole question (``core.joint``). A
+statistic that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. Groups of records can
+touch several cells at once, so with several cells each promises groups what ``part_multiples`` says. Every released
+cell then has at least the data set's least ε, and the question pays this much for each value whose noise is fitted to
+the data (``Plan.least_epsilon``).
 
 Under replace a record that moves from one cell to another is a removal and an addition, and one that changes within a
 cell is both. So a mechanism that is ε/2-DP under add-remove keeps ε under replace, either way; with several cells all
@@ -24,10 +23,11 @@ from fractions import Fraction
 from functools import partial, reduce
 from operator import or_
 
-from idios.core.calibration import Choice, Level, Method, Protection, choose
+from idios.core.calibration import Choice, Method, Protection, choose
+from idios.core.concentrated import pure_rho
 from idios.core.domain import LIMIT, Categories, Domain
 from idios.core.exact import positive, text
-from idios.core.guarantee import Guarantee, compose_parallel, compose_sequential, round_up, split_between_parts
+from idios.core.guarantee import split_between_parts
 from idios.core.multiples import part_multiples
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Statistic
@@ -38,6 +38,14 @@ from idios.query.normal_form import normal_form, statistic_key
 from idios.query.plan import Aggregate, Group, Key, Measure, Output, Plan, Question, Split, read_split
 from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, simplify, union
 from idios.query.schema import Dataset
+from idios.query.shares import (
+    choose_for_cells,
+    divide,
+    find_price,
+    find_relative_sensitivity,
+    make_guarantee,
+    shares_rho,
+)
 from idios.query.sql_functions import propose_alternatives
 
 
@@ -82,8 +90,11 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
     targets = [first[name] for name in order]
     places = {name: i for i, name in enumerate(order)}
     same = [places[name] for name in names]
-    aggregates = _aggregates(targets, read_split(question.measures, same, split), dataset, total, len(cells))
-    guarantee = _guarantee(aggregates, dataset, len(cells))
+    proportions = None if split is None else read_split(question.measures, same, split)
+    concentrated = shares_rho(dataset, total)
+    aggregates = _aggregates(targets, proportions, dataset, total, len(cells), concentrated)
+    price = find_price(aggregates, dataset, len(cells))
+    guarantee = make_guarantee(aggregates, dataset, len(cells), price)
     released = [(target.selection, aggregate) for target, aggregate in zip(targets, aggregates, strict=True)]
     made = Plan(
         dataset,
@@ -91,8 +102,8 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
         groups,
         cells,
         aggregates,
-        guarantee.epsilon,
-        guarantee.delta,
+        total,
+        price,
         guarantee,
         normal_form(dataset, answered, groups, cells, released),
         _outputs(question, groups, same),
@@ -158,40 +169,74 @@ def _target(
 
 
 def _aggregates(
-    targets: Sequence[Target], proportions: Sequence[Fraction], dataset: Dataset, total: Fraction, cells: int
+    targets: Sequence[Target],
+    proportions: Sequence[Fraction] | None,
+    dataset: Dataset,
+    total: Fraction,
+    cells: int,
+    concentrated: bool,
 ) -> tuple[Aggregate, ...]:
     protection = dataset.protection
     if cells > 1:
         protection = replace(protection, multiples=part_multiples(protection.multiples))
     paying = [not _is_free(target, dataset.neighbours) for target in targets]
-    aggregates: list[Aggregate] = []
-    for target, share in zip(targets, _divide(total, proportions, paying), strict=True):
-        epsilon = split_between_parts(share, dataset.neighbours, cells)
-        in_cells = cells > 1 and not target.statistic.tries_splits
-        neighbours = Neighbours.ADD_REMOVE if in_cells else dataset.neighbours
-        if epsilon:
-            choice = _choice(target, dataset, protection, epsilon, neighbours, cells)
-        else:
-            choice = Choice(Method.EXACT, 0, epsilon)
-        aggregates.append(
-            Aggregate(
-                target.measure.label,
-                target.statistic,
-                target.column,
-                target.domain,
-                target.whole,
-                epsilon,
-                choice,
-                dataset.neighbours if choice.method is Method.LOCAL else neighbours,
-            )
-        )
-    return tuple(aggregates)
+    if proportions is None:
+        proportions = _balance(targets, paying, dataset, total, concentrated)
+    answer = _answer_concentrated if concentrated else _answer_purely
+    return tuple(
+        answer(target, dataset, protection, share, cells) if share else _answer_freely(target, dataset)
+        for target, share in zip(targets, divide(total, proportions, paying, concentrated), strict=True)
+    )
 
 
-def _divide(whole: Fraction, proportions: Sequence[Fraction], takers: Sequence[bool]) -> list[Fraction]:
-    """The shares of the takers, in proportion; 0 for the others."""
-    taken = sum(part for part, takes in zip(proportions, takers, strict=True) if takes)
-    return [whole * part / taken if takes else Fraction(0) for part, takes in zip(proportions, takers, strict=True)]
+def _answer_freely(target: Target, dataset: Dataset) -> Aggregate:
+    """What is publicly known."""
+    return _aggregate(target, Fraction(0), Choice(Method.EXACT, 0, Fraction(0)), dataset.neighbours)
+
+
+def _answer_purely(target: Target, dataset: Dataset, protection: Protection, share: Fraction, cells: int) -> Aggregate:
+    epsilon = split_between_parts(share, dataset.neighbours, cells)
+    in_cells = cells > 1 and not target.statistic.tries_splits
+    neighbours = Neighbours.ADD_REMOVE if in_cells else dataset.neighbours
+    choice = _choice(target, dataset, protection, epsilon, neighbours, cells)
+    return _aggregate(target, epsilon, choice, dataset.neighbours if choice.method is Method.LOCAL else neighbours)
+
+
+def _answer_concentrated(
+    target: Target, dataset: Dataset, protection: Protection, share: Fraction, cells: int
+) -> Aggregate:
+    """With Gaussian noise, where noise is added at all; otherwise with as much ε as has the ρ of one selection."""
+    neighbours, parts = dataset.neighbours, 1
+    if neighbours is Neighbours.REPLACE and cells > 1:
+        parts = 2
+    gaussian = _choice(target, dataset, protection, share, neighbours, cells, pure_rho(share), parts)
+    if gaussian.rho is not None or parts == 1:
+        return _aggregate(target, share, gaussian, neighbours)
+    choose_share = partial(_choice, target, dataset, protection, cells=cells)
+    choice, neighbours, epsilon = choose_for_cells(choose_share, target.statistic, share)
+    return _aggregate(target, epsilon, choice, neighbours)
+
+
+def _aggregate(target: Target, epsilon: Fraction, choice: Choice, neighbours: Neighbours) -> Aggregate:
+    statistic, column, domain = target.statistic, target.column, target.domain
+    return Aggregate(target.measure.label, statistic, column, domain, target.whole, epsilon, choice, neighbours)
+
+
+def _balance(
+    targets: Sequence[Target], paying: Sequence[bool], dataset: Dataset, total: Fraction, concentrated: bool
+) -> list[Fraction]:
+    """Shares for which relative errors are equal, where they are public and no share is too little; else equal ones."""
+    even = [Fraction(1)] * len(targets)
+    found = []
+    for target, pays in zip(targets, paying, strict=True):
+        moves = Moves(dataset.neighbours, 1, None if target.whole else 0)
+        relative = find_relative_sensitivity(target.statistic, target.domain.grid, moves) if pays else Fraction(1)
+        if relative is None:
+            return even
+        found.append(relative)
+    shares = divide(total, found, paying, concentrated)
+    least = 2 * dataset.min_epsilon  # as cells may get half
+    return even if any(share < least for share, pays in zip(shares, paying, strict=True) if pays) else found
 
 
 def _is_free(target: Target, neighbours: Neighbours) -> bool:
@@ -201,7 +246,14 @@ def _is_free(target: Target, neighbours: Neighbours) -> bool:
 
 
 def _choice(
-    target: Target, dataset: Dataset, protection: Protection, epsilon: Fraction, neighbours: Neighbours, cells: int
+    target: Target,
+    dataset: Dataset,
+    protection: Protection,
+    epsilon: Fraction,
+    neighbours: Neighbours,
+    cells: int,
+    rho: Fraction | None = None,
+    parts: int = 1,
 ) -> Choice:
     """The mechanism of a statistic."""
     chosen = partial(
@@ -213,6 +265,8 @@ def _choice(
         epsilon=epsilon,
         cells=cells,
         size=dataset.size,
+        rho=rho,
+        parts=parts,
     )
     try:
         return chosen(target.statistic)
@@ -239,29 +293,6 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
         f"epsilon = {text(total)} leaves {text(one * smallest.epsilon)} for {smallest.label}{where}; this data set "
         f"answers with at least {text(least)} for every released value: ask with epsilon = {text(enough)} or more"
     )
-
-
-def _guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) -> Guarantee:
-    """What the whole answer promises: sequential composition over the statistics of a cell, parallel over the cells."""
-    # what adds up to one promise is added first: the promise to groups is a long vector
-    fitted = [aggregate for aggregate in aggregates if aggregate.fitted]
-    others = [aggregate for aggregate in aggregates if not aggregate.fitted]
-    cell = compose_sequential(_promise(part, dataset) for part in (fitted, others) if part)
-    together = cell if cells == 1 else compose_parallel([cell] * cells)
-    return round_up(together, dataset.protection.multiples)
-
-
-def _promise(aggregates: Sequence[Aggregate], dataset: Dataset) -> Guarantee:
-    """What the aggregates of a cell promise that are all fitted, or all not.
-
-    Noise at the local sensitivity promises what the level does; every other mechanism is differentially private.
-    """
-    level, neighbours = dataset.protection.level, dataset.neighbours
-    epsilon = sum((aggregate.choice.epsilon for aggregate in aggregates), Fraction(0))
-    first = aggregates[0]
-    if first.fitted and level is Level.GROUP:
-        return Guarantee.for_groups([multiple * epsilon for multiple in first.choice.multiples], neighbours)
-    return Guarantee(level if first.fitted else Level.DIFFERENTIAL, epsilon, neighbours)
 
 
 def _outputs(question: Question, groups: Sequence[Group], same: Sequence[int]) -> tuple[Output, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from idios.core.calibration import Protection
+from idios.core.concentrated import find_largest_rho
 from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Parameters
@@ -44,10 +45,33 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What may be spent on a data set, as its controller declares it: ε, or with concentrated accounting (ε, δ).
+
+    >>> print(f"{float(Budget(Fraction(5), Fraction(1, 10**6)).rho):.4f}")
+    0.4631
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    @property
+    def concentrated(self) -> bool:
+        """Whether the ρ of answers are added up, rather than their ε."""
+        return self.delta > 0
+
+    @property
+    def rho(self) -> Fraction:
+        """The greatest ρ that stands for (ε, δ)."""
+        return find_largest_rho(self.epsilon, self.delta)
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Everything public about a data set.
 
-    ``size`` is the number of records where that is public: under replace, once the data is open.
+    ``budget`` is the declared one, which the ledger may have raised since; None where nothing is charged. ``size`` is
+    the number of records where that is public: under replace, once the data is open.
     """
 
     name: str
@@ -58,7 +82,13 @@ class Dataset:
     max_groups: int = 1000
     parameters: Parameters = field(default_factory=Parameters)
     version: str = ""
+    budget: Budget | None = None
     size: int | None = None
+
+    @property
+    def concentrated(self) -> bool:
+        """Whether the ρ of answers are added up, rather than their ε."""
+        return self.budget is not None and self.budget.concentrated
 
     def __post_init__(self) -> None:
         if not self.columns:

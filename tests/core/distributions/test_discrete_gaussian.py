@@ -364,3 +364,28 @@ def test_illegal_sizes_and_shifts_are_refused(size: object) -> None:
     for p in (0, 1, math.nan):
         with pytest.raises(InvalidInput, match="p must lie strictly between 0 and 1"):
             noise.quantile(p)
+
+
+@pytest.mark.parametrize(
+    "variance", [Fraction(0), Fraction(1, 50), Fraction(1, 2), Fraction(9), Fraction(10**4)], ids=str
+)
+def test_expected_distance_is_a_sum(variance: Fraction) -> None:
+    noise = DiscreteGaussian(variance)
+    points = range(-1000, 1001)
+    for shift in (0, 1, -3, 40, 600):
+        expected = math.fsum(abs(k + shift) * noise.pmf(k) for k in points)
+        assert math.isclose(noise.expected_distance(shift), expected, rel_tol=1e-9, abs_tol=1e-12)
+    assert math.isclose(noise.expected_distance(0), noise.expected_absolute, abs_tol=1e-12)
+
+
+def test_expected_distance_where_the_sum_is_an_integral() -> None:
+    """Above σ = 1000, against the sum itself."""
+    noise = DiscreteGaussian(Fraction(1001**2))
+    points = np.arange(-12_000, 12_001)
+    for shift in (0, 7, -1500, 9000):
+        expected = math.fsum(np.abs(points + shift) * noise.pmf(points))
+        assert math.isclose(noise.expected_distance(shift), expected, rel_tol=1e-9)
+    assert noise.expected_distance(10**6) == 10**6
+    assert (
+        DiscreteGaussian(Fraction(10**40)).expected_distance(0) == DiscreteGaussian(Fraction(10**40)).expected_absolute
+    )

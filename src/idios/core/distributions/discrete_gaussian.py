@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idios.core.distributions.discrete_laplace import Reals, Wholes, number_or_array, probabilities
-from idios.core.exact import Enclosure, exact, exp_minus, exp_minus_multiples, whole
+from idios.core.exact import Enclosure, exact, exp_minus, exp_minus_multiples, positive, whole
 from idios.core.sampling import SYSTEM, Source, draw_index, geometric, uniform_below
 from idios.errors import InvalidInput
 
@@ -185,6 +185,20 @@ def _keep(exponent: Fraction, word: int, source: Source) -> bool:
 _strata = lru_cache(maxsize=256)(_Strata)
 
 
+def gaussian_rho(squared_sensitivity: Fraction, variance: Fraction) -> Fraction:
+    """The ρ of discrete Gaussian noise: Δ₂²/2σ²."""
+    return squared_sensitivity / (2 * positive(variance, "variance"))
+
+
+def gaussian_variance(squared_sensitivity: Fraction, rho: Fraction) -> Fraction:
+    """The σ² of discrete Gaussian noise with this ρ: Δ₂²/2ρ. With ρ = ε²/2 it is (Δ₂/ε)².
+
+    >>> gaussian_variance(Fraction(2), Fraction(1, 200))
+    Fraction(200, 1)
+    """
+    return squared_sensitivity / (2 * positive(rho, "rho"))
+
+
 @dataclass(frozen=True)
 class DiscreteGaussian:
     """Pr(X = k) ∝ e^(−k²/2σ²), σ² = ``variance`` (that of X is a little less); 0 is the constant 0.
@@ -267,6 +281,19 @@ class DiscreteGaussian:
         if not self._tabulated:
             return 2 * (self._sigma - 1 / (12 * self._sigma)) / math.sqrt(2 * math.pi)
         return 2 * math.fsum(self._tails[1:]) / self._normaliser  # Σ k·f(k) = Σ_{m ≥ 1} Σ_{k ≥ m} f(k)
+
+    def expected_distance(self, shift: int) -> float:
+        """E|X + c| = |c| + 2·Σ_{k > |c|} (k − |c|)·Pr(X = k).
+
+        Where σ is large the sum is ∫ (x − a)·f, a = |c|, less f(a)/12 (Euler, Maclaurin).
+        """
+        away = abs(shift)
+        if self._tabulated:
+            return away + 2 * math.fsum(self._tails[away + 1 :]) / self._normaliser
+        ratio = float(min(away / Fraction(self._sigma), Fraction(_UNDERFLOW)))
+        weight = math.exp(-ratio * ratio / 2)
+        beyond = weight - ratio * math.sqrt(math.pi / 2) * math.erfc(ratio / math.sqrt(2))
+        return away + 2 * (self._sigma * beyond - weight / (12 * self._sigma)) / math.sqrt(2 * math.pi)
 
     @overload
     def pmf(self, k: float) -> float: ...

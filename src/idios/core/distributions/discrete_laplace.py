@@ -98,6 +98,11 @@ class DiscreteLaplace:
         """E|X| = 2a/(1−a²), somewhat less than the scale."""
         return -2 * math.exp(-self._rate) / math.expm1(-2 * self._rate)
 
+    def expected_distance(self, shift: int) -> float:
+        """E|X + c| = |c| + E|X|·e^(−|c|/scale)."""
+        away = abs(shift)
+        return away + (self.expected_absolute * math.exp(-away / self.scale) if self.scale else 0.0)
+
     @overload
     def pmf(self, k: float) -> float: ...
     @overload

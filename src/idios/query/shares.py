@@ -1,0 +1,137 @@
+"""How the statistics of a question share its ε, what each of its cells gets, and what the answer promises and costs.
+
+*Pure accounting.* The shares of ε add up to it. A record is in one cell, and under replace can leave it for another, so
+each of several cells gets half.
+
+*Concentrated accounting.* A question of ε may lose ρ = ε²/2, and ρ adds up: the squares of the shares add up to ε², so
+that d statistics have ε/√d each, not ε/d. Two cells add up likewise: whatever mechanism answers in cells gets as much
+as keeps the ρ that it would have in one selection. What results is charged (``find_rho``), ε by pure accounting beside.
+A question whose ε²/2 exceeds the declared budget is planned as with pure accounting, for only that can pay for it.
+
+Where nothing is given (``split``) the shares are equal; but where all sensitivities and the size of the values are
+public, counts and sums, relative errors are: the share is proportional to sensitivity over the largest value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from idios.core.calibration import Choice, Level
+from idios.core.concentrated import Rho, add_cells, find_rho, pure_rho
+from idios.core.domain import Domain
+from idios.core.exact import round_root_down
+from idios.core.guarantee import Guarantee, compose_parallel, compose_sequential, round_up
+from idios.core.neighbours import Moves, Neighbours
+from idios.core.statistics import Statistic, Sum
+from idios.query.plan import Aggregate
+from idios.query.schema import Dataset
+
+
+def shares_rho(dataset: Dataset, epsilon: Fraction) -> bool:
+    """Whether the statistics of a question of this ε share ρ; public facts alone."""
+    budget = dataset.budget
+    if budget is None or not budget.concentrated:
+        return False
+    return pure_rho(epsilon * dataset.protection.multiples[0]) <= budget.rho
+
+
+def divide(epsilon: Fraction, proportions: Sequence[Fraction], takers: Sequence[bool], squares: bool) -> list[Fraction]:
+    """The shares of the takers, in proportion; 0 for the others. They, or with ``squares`` their squares, add up.
+
+    >>> both = [Fraction(1)] * 2, [True] * 2
+    >>> [[float(share) for share in divide(Fraction(1), *both, squares)] for squares in (False, True)]
+    [[0.5, 0.5], [0.707106, 0.707106]]
+    """
+    taken = [part for part, takes in zip(proportions, takers, strict=True) if takes]
+    if squares:
+        whole = sum((part**2 for part in taken), Fraction(0))
+        return [
+            round_root_down((epsilon * part) ** 2 / whole) if takes else Fraction(0)
+            for part, takes in zip(proportions, takers, strict=True)
+        ]
+    return [
+        epsilon * part / sum(taken) if takes else Fraction(0) for part, takes in zip(proportions, takers, strict=True)
+    ]
+
+
+def find_relative_sensitivity(statistic: Statistic, domain: Domain, moves: Moves) -> Fraction | None:
+    """How far a record moves a count or a sum, in units of the largest value; None where that is not public."""
+    known = statistic.global_sensitivity(domain, moves) if statistic.always_global else None
+    if known is None:
+        return None
+    if statistic.degree == 0:
+        return Fraction(known)
+    if not isinstance(statistic, Sum) or domain.lower is None or domain.upper is None:
+        return None
+    return Fraction(known) / max(abs(domain.lower), abs(domain.upper))
+
+
+def choose_for_cells(
+    choose: Callable[[Fraction, Neighbours], Choice], statistic: Statistic, epsilon: Fraction
+) -> tuple[Choice, Neighbours, Fraction]:
+    """The mechanism in each of several cells under replace, with the greatest ε that keeps the ρ of one selection.
+
+    Additions and removals are what it is calibrated to, but for those whose envelope takes long then.
+    """
+    alone = find_rho(choose(epsilon, Neighbours.REPLACE), statistic, Neighbours.REPLACE, False)
+    neighbours = Neighbours.REPLACE if statistic.tries_splits else Neighbours.ADD_REMOVE
+    for share in (epsilon, round_root_down(epsilon**2 / 2), epsilon / 2):
+        choice = choose(share, neighbours)
+        cells = [find_rho(choice, statistic, neighbours, False)] * 2
+        if add_cells(cells, Neighbours.REPLACE) <= alone.worst(Neighbours.REPLACE):
+            break
+    return choice, neighbours, share
+
+
+def find_price(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) -> Fraction:
+    """The ρ that one record is charged, such that i records lose at most (m_i/m_1)² as much.
+
+    What is fitted to the data loses m_i²·ρ_F to i records, by its calibration, and everything else i²·ρ_O.
+    """
+    protection = dataset.protection
+    touched = 2 if dataset.neighbours is Neighbours.REPLACE and cells > 1 else 1
+    fitted, others, laplace = Fraction(0), Rho(Fraction(0), Fraction(0)), Fraction(0)
+    for aggregate in aggregates:
+        choice = aggregate.choice
+        if not aggregate.fitted:
+            others += find_rho(choice, aggregate.statistic, aggregate.neighbours, aggregate.whole)
+        elif choice.rho is not None:
+            fitted += choice.rho
+        else:
+            laplace += touched * choice.epsilon
+    fitted += pure_rho(laplace)
+    apart = add_cells([others] * min(cells, 2), dataset.neighbours)
+    return protection.multiples[0] ** 2 * (fitted + apart / protection.differential_share**2)
+
+
+def make_guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int, price: Fraction) -> Guarantee:
+    """What the whole answer promises: sequential composition over the statistics of a cell, parallel over the cells.
+
+    With Gaussian noise no ε is promised, but ρ, and what it stands for with the δ of the data set's budget.
+    """
+    protection, budget = dataset.protection, dataset.budget
+    if budget is not None and any(aggregate.choice.rho is not None for aggregate in aggregates):
+        fitted = any(aggregate.fitted for aggregate in aggregates)
+        level = protection.level if fitted or protection.level is Level.GROUP else Level.DIFFERENTIAL
+        return Guarantee.concentrated(level, price, dataset.neighbours, budget.delta, protection.multiples)
+    # what adds up to one promise is added first: the promise to groups is a long vector
+    parts = [[a for a in aggregates if a.fitted], [a for a in aggregates if not a.fitted]]
+    cell = compose_sequential(_promise(part, dataset) for part in parts if part)
+    together = cell if cells == 1 else compose_parallel([cell] * cells)
+    guarantee = round_up(together, protection.multiples)
+    return replace(guarantee, rho=price) if dataset.concentrated else guarantee
+
+
+def _promise(aggregates: Sequence[Aggregate], dataset: Dataset) -> Guarantee:
+    """What the aggregates of a cell promise that are all fitted, or all not.
+
+    Noise at the local sensitivity promises what the level does; every other mechanism is differentially private.
+    """
+    level, neighbours = dataset.protection.level, dataset.neighbours
+    epsilon = sum((aggregate.choice.epsilon for aggregate in aggregates), Fraction(0))
+    first = aggregates[0]
+    if first.fitted and level is Level.GROUP:
+        return Guarantee.for_groups([multiple * epsilon for multiple in first.choice.multiples], neighbours)
+    return Guarantee(level if first.fitted else Level.DIFFERENTIAL, epsilon, neighbours)
