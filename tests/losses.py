@@ -16,7 +16,7 @@ import numpy as np
 
 from idios.core.calibration import Added, ExponentialMechanism, Mechanism, Silent
 from idios.core.centre import place_centre
-from idios.core.distributions import AboveThreshold, InverseSensitivity
+from idios.core.distributions import AboveThreshold, DiscreteGaussian, DiscreteLaplace, InverseSensitivity
 from idios.core.distributions.above_threshold import Reals
 from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.exact import exp_minus
@@ -40,6 +40,8 @@ def find_loss(one: Mechanism, two: Mechanism) -> float:
     if isinstance(one, ExponentialMechanism) and isinstance(two, ExponentialMechanism):
         points = range(one.first, one.first + len(one.behind))
         return max(math.log(one.pmf(point) / two.pmf(point)) for point in points)
+    if any(isinstance(mechanism, Added) and isinstance(mechanism.noise, DiscreteGaussian) for mechanism in (one, two)):
+        return 0.0 if one == two else math.inf  # it has ρ, and no ε
     return float(compare_noise(list_noisy(one), list_noisy(two)))
 
 
@@ -49,6 +51,7 @@ def find_loss(one: Mechanism, two: Mechanism) -> float:
 def list_noisy(mechanism: Mechanism) -> list[tuple[int, Fraction]]:
     """The numbers that noise is added to, each with the scale of its noise."""
     if isinstance(mechanism, Added):
+        assert isinstance(mechanism.noise, DiscreteLaplace)
         return [(mechanism.value, mechanism.noise.scale)]
     if isinstance(mechanism, NoisyQuotient):
         return [(mechanism.deviation, mechanism.sum_noise.scale), (mechanism.size, mechanism.count_noise.scale)]

@@ -7,12 +7,14 @@ compared; the divergence both ways is that of the losses and of the same with P 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
 
+import numpy as np
+
 from idios.core.calibration import Added, ExponentialMechanism, Mechanism, Silent
-from idios.core.distributions import DiscreteLaplace, InverseSensitivity
+from idios.core.distributions import DiscreteGaussian, DiscreteLaplace, InverseSensitivity
 from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.exact import exp_minus
 
@@ -32,7 +34,8 @@ def turn(losses: Losses) -> Losses:
 
 def diverge(losses: Losses, order: float) -> float:
     """D_α(P ‖ P′) = ln Σ P·(P/P′)^(α−1)/(α−1)."""
-    return math.log(math.fsum(p * math.exp((order - 1) * loss) for p, loss in losses)) / (order - 1)
+    terms = (math.exp(math.log(p) + (order - 1) * loss) for p, loss in losses if p)
+    return math.log(math.fsum(terms)) / (order - 1)
 
 
 def find_share(parts: Sequence[Losses], rho: float) -> float:
@@ -65,6 +68,27 @@ def lose_shift(shift: int, scale: Fraction) -> Losses:
         return [(1.0, 0.0)]
     assert scale > 0
     return _lose_shift(abs(shift), scale)
+
+
+@cache
+def _lose_gaussian(distance: int, noise: DiscreteGaussian) -> Losses:
+    """Out to where order 64 has its mass, (α − 1)·distance from the value, and 12σ beyond."""
+    most = math.ceil(max(ORDERS)) * distance + 12 * (math.isqrt(math.ceil(noise.variance)) + 1)
+    points = range(-most, most + 1)
+    return [
+        (float(p), float(Fraction(distance * (distance - 2 * x)) / (2 * noise.variance)))
+        for x, p in zip(points, noise.pmf(np.array(points)), strict=True)
+    ]
+
+
+def lose_noise(shift: int, noise: DiscreteLaplace | DiscreteGaussian) -> Losses:
+    """Of noise around two values."""
+    if isinstance(noise, DiscreteLaplace):
+        return lose_shift(shift, noise.scale)
+    if shift == 0:
+        return [(1.0, 0.0)]
+    assert noise.variance > 0
+    return _lose_gaussian(abs(shift), noise)
 
 
 @cache
@@ -104,7 +128,7 @@ def lose_mechanisms(one: Mechanism, two: Mechanism) -> list[Losses]:
         return []
     if isinstance(one, Added) and isinstance(two, Added):
         assert one.noise == two.noise
-        return [lose_shift(one.value - two.value, one.noise.scale)]
+        return [lose_noise(one.value - two.value, one.noise)]
     if isinstance(one, InverseSensitivity) and isinstance(two, InverseSensitivity):
         return [lose_inverse(one, two)]
     if isinstance(one, ExponentialMechanism) and isinstance(two, ExponentialMechanism):
@@ -119,3 +143,16 @@ def lose_mechanisms(one: Mechanism, two: Mechanism) -> list[Losses]:
     assert isinstance(two, NoisyVariance)
     moved = [a - b for a, b in zip(one.deviations, two.deviations, strict=True)]
     return [lose_shift(shift, noise.scale) for shift, noise in zip(moved, one.noises, strict=True)]
+
+
+def find_key(one: Mechanism, two: Mechanism) -> Hashable:
+    """What the losses of two mechanisms depend on, up to their order: for noise around values, how far these are."""
+    if isinstance(one, Added) and isinstance(two, Added):
+        return abs(one.value - two.value), one.noise, two.noise
+    return one, two
+
+
+@cache
+def find_shift_share(shifts: tuple[tuple[int, DiscreteGaussian], ...], rho: Fraction) -> float:
+    """``find_share`` of independent noises around values that are so far apart."""
+    return find_share([lose_noise(shift, noise) for shift, noise in shifts], float(rho))

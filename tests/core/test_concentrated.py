@@ -27,7 +27,7 @@ from idios.core.distributions.discrete_gaussian import gaussian_rho, gaussian_va
 from idios.core.domain import Domain
 from idios.core.neighbours import Neighbours
 from idios.core.outer_ranks import RankPlan
-from idios.core.statistics import Count, KthLargest, Mean, Median, Mode, Statistic, Sum, Variance
+from idios.core.statistics import Count, DistinctCount, KthLargest, Mean, Median, Mode, Statistic, Sum, Variance
 from idios.errors import InvalidInput
 
 REPLACE, ADD_REMOVE = Neighbours.REPLACE, Neighbours.ADD_REMOVE
@@ -145,8 +145,9 @@ def chosen(statistic: Statistic, neighbours: Neighbours, whole: bool, **bounds: 
 def test_the_rho_of_every_method() -> None:
     half, eighth = Fraction(1, 2), Fraction(1, 8)
     assert chosen(Count(), REPLACE, True) == Rho(Fraction(0), Fraction(0))
-    assert chosen(Count(), REPLACE, False) == Rho(half, half)
-    assert chosen(Count(), ADD_REMOVE, True) == Rho(half, 4 * half)
+    assert chosen(Count(), REPLACE, False) == chosen(Count(), ADD_REMOVE, True) == Rho(half, Fraction(0))
+    assert chosen(DistinctCount(), REPLACE, False) == chosen(DistinctCount(), ADD_REMOVE, True) == Rho(half, half)
+    assert chosen(Sum(), ADD_REMOVE, True, lower=0, upper=9) == Rho(half, 4 * half)
     assert chosen(Sum(), REPLACE, True, lower=0, upper=9) == Rho(Fraction(0), half)
     assert chosen(Median(), REPLACE, False) == Rho(eighth, eighth)
     assert chosen(Mode(), REPLACE, False, lower=0, upper=3) == Rho(eighth / 4, eighth)
@@ -215,6 +216,9 @@ def test_cells() -> None:
     assert add_cells([two, two, one], REPLACE) == 4
     assert add_cells([], REPLACE) == add_cells([], ADD_REMOVE) == 0
     assert (one + two).worst(REPLACE) == 5
+    count = Rho(Fraction(1), Fraction(0))
+    assert (one + count) == (count + one) == Rho(Fraction(2), Fraction(4))  # it stays, and enters one column
+    assert add_cells([count] * 3, REPLACE) == 2
     frozen = Rho(Fraction(1), None)
     assert (one + frozen) == (frozen + one) == Rho(Fraction(2), None)
     assert frozen.worst(ADD_REMOVE) == 1
@@ -229,6 +233,34 @@ def test_what_the_cells_of_a_question_may_spend() -> None:
     assert Fraction(99, 100) * within < add_cells([cell] * 9, REPLACE) <= within
     cell = find_rho(Choice(Method.INVERSE, 9, EPSILON / 2), Median(), ADD_REMOVE, True)
     assert add_cells([cell] * 9, REPLACE) == within
+
+
+def test_choices_with_gaussian_noise() -> None:
+    """ρ is that of all cells together: to move from one to another counts half in each."""
+    rho, nothing = Fraction(1, 8), Fraction(0)
+
+    def find(
+        method: Method, statistic: Statistic, notion: Neighbours, whole: bool, parts: int, records: int = 1
+    ) -> Rho:
+        choice = Choice(method, 2, EPSILON, (Fraction(1), Fraction(3, 2)), rho=rho, parts=parts)
+        return find_rho(choice, statistic, notion, whole, records)
+
+    for parts in (1, 2):
+        assert find(Method.GLOBAL, Count(), REPLACE, False, parts) == Rho(rho / parts, nothing)
+        assert find(Method.GLOBAL, DistinctCount(), REPLACE, False, parts) == Rho(rho / parts, rho / parts)
+        assert find(Method.GLOBAL, Sum(), REPLACE, False, parts) == Rho(rho / parts, rho)
+        assert find(Method.LOCAL, Median(), REPLACE, False, parts) == Rho(rho / parts, rho)
+        assert find(Method.LOCAL, Median(), REPLACE, False, parts, 2) == Rho(rho * 9 / 4 / parts, rho * 9 / 4)
+        for case, method in ((Count(), Method.GLOBAL), (Sum(), Method.GLOBAL), (Median(), Method.LOCAL)):
+            cell = find(method, case, REPLACE, False, parts)
+            assert add_cells([cell] * parts, REPLACE) == rho
+        assert find(Method.GLOBAL, Sum(), ADD_REMOVE, True, parts) == Rho(rho, 4 * rho)
+        assert find(Method.LOCAL, Median(), ADD_REMOVE, True, parts) == Rho(rho, None)
+    assert find(Method.GLOBAL, Sum(), REPLACE, True, 1) == Rho(nothing, rho)
+    assert find(Method.GLOBAL, Sum(), REPLACE, False, 1, 3) == Rho(9 * rho, 9 * rho)
+    assert find(Method.LOCAL, Median(), REPLACE, True, 1) == Rho(nothing, rho)
+    with pytest.raises(InvalidInput, match="protects 2 records, not 3"):
+        find(Method.LOCAL, Median(), REPLACE, False, 1, 3)
 
 
 def test_gaussian_noise() -> None:

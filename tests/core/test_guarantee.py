@@ -5,7 +5,9 @@ from random import Random
 
 import pytest
 
+from idios.codec import from_json, to_json
 from idios.core.calibration import Level
+from idios.core.concentrated import convert_to_epsilon
 from idios.core.guarantee import (
     Guarantee,
     compose_choice,
@@ -14,6 +16,7 @@ from idios.core.guarantee import (
     round_up,
     split_between_parts,
 )
+from idios.core.multiples import SINGLE, Multiples, declare_multiples
 from idios.core.neighbours import Neighbours
 from idios.errors import InvalidInput
 from tests.core.parts import lose_in_parts
@@ -182,3 +185,164 @@ def test_what_is_charged_bounds_every_group() -> None:
     assert round_up(idp("1"), (one,)) == idp("1")
     nothing = Guarantee(Level.DIFFERENTIAL, Fraction(0), REPLACE)
     assert round_up(nothing, flat) == nothing
+
+
+# Concentrated.
+
+DELTA = Fraction(1, 10**6)
+FLAT = declare_multiples({"size": 3, "growth": "flat"})
+
+
+def zcdp(rho: str, level: Level = Level.DIFFERENTIAL, multiples: Multiples = SINGLE) -> Guarantee:
+    return Guarantee.concentrated(level, Fraction(rho), REPLACE, DELTA, multiples)
+
+
+def test_a_concentrated_guarantee_stands_for_epsilon_and_delta() -> None:
+    one = zcdp("1/8")
+    assert (one.rho, one.delta, one.epsilon) == (Fraction(1, 8), DELTA, convert_to_epsilon(Fraction(1, 8), DELTA))
+    assert one.is_concentrated
+    assert not Guarantee(Level.DIFFERENTIAL, Fraction(1), REPLACE, rho=Fraction(1, 2)).is_concentrated
+    assert not Guarantee(Level.DIFFERENTIAL, Fraction(1), REPLACE, DELTA).is_concentrated
+    assert one.notation == "0.125-zCDP"
+    assert zcdp("1/8", Level.INDIVIDUAL).notation == "0.125-concentrated iDP"
+
+
+def test_groups_have_the_square_of_their_multiple_and_never_i_times_epsilon() -> None:
+    five = zcdp("1/800", Level.GROUP, declare_multiples(5))
+    assert [five.protect_rho(i) for i in (1, 2, 5)] == [Fraction(i * i, 800) for i in (1, 2, 5)]
+    assert [five.protect(i) for i in (1, 2, 5)] == [convert_to_epsilon(Fraction(i * i, 800), DELTA) for i in (1, 2, 5)]
+    assert all(five.protect(i) > i * five.epsilon for i in range(2, 6))
+    assert five.notation == "(0.206, 0.43, …, 1.143; 0.000001)-gDP"
+    flat = zcdp("1/800", Level.GROUP, FLAT)
+    assert flat.protect(3) == flat.epsilon
+    assert flat.rhos == (Fraction(1, 800),) * 3
+    grown = zcdp("1/4", Level.GROUP, declare_multiples(["0.5", 1]))
+    assert [grown.protect_rho(i) for i in (1, 2)] == [Fraction(1, 4), 1]  # ρ is that of one record
+    assert zcdp("1/4", Level.GROUP, SINGLE).group == 1
+
+
+def test_one_sentence_says_what_rho_is_and_one_what_it_stands_for() -> None:
+    frozen = "for the noise calibrated on the actual data; how it was calibrated is not covered"
+    every = [zcdp("1/800"), zcdp("1/800", Level.INDIVIDUAL), zcdp("1/800", Level.GROUP, declare_multiples(5))]
+    for guarantee in every:
+        sentence = str(guarantee)
+        assert "a Rényi divergence of at most 0.00125·α, for every order α > 1" in sentence
+        assert "It stands for (0.206, " in sentence
+        assert "up to a probability of 0.000001" in sentence
+        assert sentence.endswith(".")
+        assert "\n" not in sentence
+        assert (frozen in sentence) == (guarantee.level is not Level.DIFFERENTIAL)
+    assert "e^0.206 ≈ 1.23" in str(every[0])
+    assert "neither are groups of records" in str(every[1])
+    assert "and 5 of them at most 0.03125·α" in str(every[2])
+    assert str(zcdp("0")) == "No privacy is spent: the answer is publicly known."
+    assert "publicly known" not in str(zcdp("1/10000000000000"))  # for which δ alone is enough: ε is 0
+
+
+def test_a_pure_guarantee_says_its_rho_in_a_clause() -> None:
+    for level in Level:
+        plain = Guarantee(level, Fraction(1, 2), REPLACE)
+        known = Guarantee(level, Fraction(1, 2), REPLACE, rho=Fraction(1, 32))
+        assert known.notation == plain.notation
+        assert str(known).replace(", and ρ = 0.03125 in concentrated accounting", "") == str(plain)
+        assert known != plain
+
+
+def test_long_numbers_are_rounded_up_in_words_and_exact_in_the_field() -> None:
+    long = zcdp("1/30000000000001")
+    assert long.rho == Fraction(1, 30000000000001)
+    assert long.notation == "0.00000000000003334-zCDP"
+    assert idp("0.123400000001").notation == "0.1235-iDP"
+    assert idp("1/3").notation == "1/3-iDP"
+
+
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        zcdp("1/3"),
+        zcdp("1/3", Level.INDIVIDUAL),
+        zcdp("1/3", Level.GROUP, declare_multiples(3)),
+        zcdp("1/3", Level.GROUP, FLAT),
+        Guarantee(Level.DIFFERENTIAL, Fraction(1), REPLACE, rho=Fraction(1, 8)),
+        Guarantee.for_groups([Fraction(1)] * 3, REPLACE, [Fraction(1, 8)] * 3),
+        idp("1"),
+    ],
+    ids=lambda guarantee: guarantee.notation,
+)
+def test_json_and_back(guarantee: Guarantee) -> None:
+    plain = to_json(guarantee)
+    assert from_json(Guarantee, plain, "a guarantee") == guarantee
+    assert ("rho" in plain) == (guarantee.rho is not None)
+    assert plain["notation"] == guarantee.notation
+
+
+def test_illegal_rhos_cannot_be_made() -> None:
+    arguments = {"level": Level.GROUP, "epsilon": Fraction(1), "neighbours": REPLACE, "group": 2}
+    for changes in (
+        {"rho": Fraction(-1)},
+        {"rhos": (Fraction(1), Fraction(2))},
+        {"rho": Fraction(1), "rhos": (Fraction(1),)},
+        {"rho": Fraction(2), "rhos": (Fraction(2), Fraction(1))},
+    ):
+        with pytest.raises(InvalidInput):
+            Guarantee(**{**arguments, **changes})  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="belongs to the level group"):
+        zcdp("1", Level.DIFFERENTIAL, FLAT)
+    with pytest.raises(AssertionError, match="without ρ"):
+        idp("1").protect_rho(1)
+
+
+def test_rho_adds_up_and_is_converted_once() -> None:
+    assert compose_sequential([zcdp("1/8"), zcdp("1/4")]) == zcdp("3/8")
+    pure = Guarantee(Level.DIFFERENTIAL, Fraction(1, 2), REPLACE, rho=Fraction(1, 32))
+    assert compose_sequential([zcdp("1/8"), pure]) == zcdp("5/32")
+    assert compose_sequential([pure, pure]) == Guarantee(Level.DIFFERENTIAL, Fraction(1), REPLACE, rho=Fraction(1, 16))
+    assert compose_sequential([pure, idp("1")]) == idp("3/2")  # a part without ρ leaves none
+    mixed = compose_sequential([zcdp("1/8"), idp("1")])
+    assert (mixed.epsilon, mixed.delta, mixed.rho) == (1 + zcdp("1/8").epsilon, DELTA, None)
+    assert compose_choice([zcdp("1/8"), pure]) == zcdp("1/8")
+    assert compose_parallel([zcdp("1/8"), zcdp("1/4"), zcdp("1/16")]) == zcdp("3/8")
+    assert compose_parallel([zcdp("1/8"), zcdp("1/4")], fixed_parts=True) == zcdp("1/4")
+    assert compose_parallel([pure] * 9).rho == Fraction(1, 16)
+
+
+def test_groups_add_up_by_their_own_rho() -> None:
+    linear, flat = zcdp("1/8", Level.GROUP, declare_multiples(3)), zcdp("1/8", Level.GROUP, FLAT)
+    assert compose_sequential([linear, zcdp("1/8")]) == zcdp("1/4", Level.GROUP, declare_multiples(3))
+    both = compose_sequential([linear, flat])
+    assert [both.protect_rho(i) for i in (1, 2, 3)] == [Fraction(n, 8) for n in (2, 5, 10)]
+    assert [both.protect(i) for i in (1, 2, 3)] == [convert_to_epsilon(both.protect_rho(i), DELTA) for i in (1, 2, 3)]
+    assert compose_sequential([linear, zcdp("1/8", Level.INDIVIDUAL)]) == zcdp("1/4", Level.INDIVIDUAL)
+    with pytest.raises(InvalidInput, match="cannot be composed with one that has a delta"):
+        compose_sequential([linear, gdp(1, 1)])
+    vector = Guarantee.for_groups([Fraction(1)] * 3, REPLACE, [Fraction(1, 8)] * 3)
+    assert compose_sequential([vector, vector]).rhos == (Fraction(1, 4),) * 3
+
+
+@pytest.mark.parametrize("notion", [REPLACE, ADD_REMOVE])
+def test_parallel_composition_of_rho_by_enumeration(notion: Neighbours) -> None:
+    touched, rng = 2 if notion is REPLACE else 1, Random(3)
+    for _ in range(40):
+        vectors = [sorted(Fraction(rng.randint(1, 9), 8) for _ in range(3)) for _ in range(rng.choice([2, 3, 6]))]
+        parts = [Guarantee.for_groups([Fraction(1)] * 3, notion, vector) for vector in vectors]
+        whole = compose_parallel(parts)
+        worst = lose_in_parts(vectors, touched)
+        assert all(loss <= whole.protect_rho(i) for i, loss in enumerate(worst, start=1))
+    same = [Guarantee.concentrated(Level.GROUP, Fraction(1, 8), notion, DELTA, declare_multiples(3))] * 6
+    squares = [Fraction(i * i, 8) for i in (1, 2, 3)]
+    assert lose_in_parts([squares] * 6, touched) == [compose_parallel(same).protect_rho(i) for i in (1, 2, 3)]
+
+
+def test_what_is_charged_in_rho_bounds_every_group() -> None:
+    """A count that is zCDP promises i records i²·ρ: a flat group of three is charged nine times as much."""
+    charged = round_up(zcdp("1/9"), FLAT)
+    assert charged == zcdp("1", Level.GROUP, FLAT)
+    assert round_up(zcdp("1/9"), declare_multiples(3)) == round_up(zcdp("1/9"), SINGLE) == zcdp("1/9")
+    linear = zcdp("1/9", Level.GROUP, declare_multiples(3))
+    assert round_up(linear, declare_multiples(3)) == linear
+    assert round_up(compose_sequential([linear, zcdp("1/9")]), FLAT) == zcdp("2", Level.GROUP, FLAT)
+    halved = round_up(zcdp("1/9"), declare_multiples(["0.5", 1]))
+    assert halved == zcdp("1/9")
+    pure = Guarantee(Level.DIFFERENTIAL, Fraction(1, 3), REPLACE, rho=Fraction(1, 18))
+    assert round_up(pure, FLAT) == Guarantee.for_groups([Fraction(1)] * 3, REPLACE, [Fraction(1, 2)] * 3)
+    assert round_up(pure, declare_multiples(3)) == pure

@@ -7,7 +7,7 @@ neighbours is at most α·ρ, both ways. ρ is small where ε is: it adds up lik
    Whitehouse, Ramdas, Rogers, Wu 2023): each ρ follows from earlier answers only, and Σρ ≤ ρ_max is checked beforehand.
 2. It says the same of the frozen calibration at the levels individual and group.
 3. i records have i²·ρ where every neighbour's neighbour is protected too, so not with a frozen calibration: that
-   protects i records with m_i·ε, so with (m_i·ε)²/2.
+   protects i records with m_i·ε, so with (m_i·ε)²/2; or, with Gaussian noise, with m_i²·ρ.
 4. ρ is an exact fraction. What it stands for is certified and rounded to the safe side.
 
 Lemma (range). Let the log ratio L = ln P/P′ lie in an interval of length r. Then D_α(P ‖ P′) ≤ α·r²/8.
@@ -16,7 +16,10 @@ most r²/4. So r²/8·s(s−1) − K(s) is convex, 0 at 0 and at 1, hence ≥ 0 
 
 What follows for each mechanism that is called ε-private elsewhere:
 
-- *anything ε-private*, discrete Laplace noise: L in [−ε, ε], ρ = ε²/2. Several numbers calibrated together likewise.
+- *anything ε-private*, discrete Laplace noise: L in [−ε, ε], ρ = ε²/2. Several numbers calibrated together likewise:
+  the ε is then that of all of them, since one alone may lose it, and their ρ is not the sum of ε_j²/2.
+- *counts* with noise: a record that changes within the selection moves COUNT not at all, so ρ = 0, and a count of some
+  of the values, or of different ones, by 1 at most, as if it entered.
 - *inverse sensitivity*: weights π·q^u, R·q^b, q = e^(−ε/2). L is a constant and (ε/2)·(u′ − u), |u′ − u| ≤ 1, refusal
   included: an interval of length ε, ρ = ε²/8 (Cesar, Rogers 2021).
 - *exponential mechanism* of counts: entering moves one count by 1, a length of one rate, and changing two counts apart,
@@ -31,24 +34,29 @@ What follows for each mechanism that is called ε-private elsewhere:
   a²(1 + 4b²) = 5 + 2t − 7t² + 4t⁴ ≤ 5 + 2t − 3t² ≤ 16/3. ∎
 - *several rounds* (a drawn centre and a search from there, drawn limits and an answer within): the sum over them, as
   each has its ρ whatever the ones before gave.
-- *discrete Gaussian*: Δ₂²/2σ², Δ₂ the Euclidean sensitivity of all numbers together.
+- *discrete Gaussian*: Δ₂²/2σ², Δ₂ the Euclidean sensitivity of all numbers together. At the global sensitivity Δ₂² is
+  at least 2e² where a record may leave one cell for another, and at least c² (``sensitivity``): ρ/2 to enter, and ρ to
+  change. Fitted to the data and calibrated together (``joint``), a change in any cells loses Σ_j ρ_j in all. So each of
+  the two cells that a record moves between counts with half, although one may lose more if the other loses less.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 from idios.core.calibration import Choice, Method
 from idios.core.clipping import ClippingPlan
-from idios.core.exact import exact, logarithm, positive, whole
+from idios.core.exact import exact, logarithm, positive, round_up_digits, whole
 from idios.core.neighbours import Neighbours
 from idios.core.outer_ranks import RankPlan
 from idios.core.statistics.averages import Mean
 from idios.core.statistics.base import Statistic
+from idios.core.statistics.counts import Count, DistinctCount, RangeCount
 from idios.core.statistics.spread import Variance
 from idios.errors import InvalidInput
 
@@ -66,13 +74,24 @@ class Rho:
 
     ``changing`` is None where nothing is promised: with a frozen calibration under add-remove, where to change is to
     take two steps.
+
+    The ρ of two statistics of one cell add up. A record that stays in the cell changes within the selection of one, and
+    may enter that of the other, if its value there was missing before: so it counts with the greater of both in each.
+
+    >>> count, median = Rho(Fraction(2), Fraction(0)), Rho(Fraction(1), Fraction(4))
+    >>> (count + median).changing
+    Fraction(6, 1)
     """
 
     entering: Fraction
     changing: Fraction | None
 
     def __add__(self, other: Rho) -> Rho:
-        changing = None if self.changing is None or other.changing is None else self.changing + other.changing
+        changing = Fraction(0)
+        for part in (self, other):
+            if part.changing is None:
+                return Rho(self.entering + other.entering, None)
+            changing += max(part.entering, part.changing)
         return Rho(self.entering + other.entering, changing)
 
     def of_group(self, records: int) -> Rho:
@@ -122,7 +141,8 @@ def pure_rho(epsilon: Fraction) -> Fraction:
 def find_rho(choice: Choice, statistic: Statistic, neighbours: Neighbours, whole_table: bool, records: int = 1) -> Rho:
     """The ρ with which a choice protects so many records; everything it depends on is public.
 
-    ``whole_table`` says that the selection is the whole table by declaration: under replace no record enters it.
+    ``whole_table`` says that the selection is the whole table by declaration: under replace no record enters it. With
+    Laplace noise fitted to the data it is the ρ of one statistic by itself, not of several calibrated together.
 
     >>> str(find_rho(Choice(Method.INVERSE, 9, Fraction(1, 20)), Mean(), Neighbours.REPLACE, True).changing)
     '1/3200'
@@ -132,29 +152,53 @@ def find_rho(choice: Choice, statistic: Statistic, neighbours: Neighbours, whole
     if choice.method is Method.LOCAL:
         if records > len(choice.multiples):
             raise InvalidInput(f"noise fitted to the data protects {len(choice.multiples)} records, not {records}")
-        rho = pure_rho(choice.multiples[records - 1] * choice.epsilon)
-        return Rho(Fraction(0) if fixed else rho, rho if neighbours is Neighbours.REPLACE else None)
-    total = sum(_list_rounds(choice, statistic, neighbours, fixed), Rho(Fraction(0), Fraction(0))).of_group(records)
-    return replace(total, entering=Fraction(0)) if fixed else total
+        multiple = choice.multiples[records - 1]
+        if choice.rho is None:
+            rho = entering = pure_rho(multiple * choice.epsilon)
+        else:
+            rho = multiple**2 * choice.rho
+            entering = _divide_cells(rho, neighbours, choice.parts)
+        return Rho(Fraction(0) if fixed else entering, rho if neighbours is Neighbours.REPLACE else None)
+    rounds = _list_rounds(choice, statistic, neighbours, fixed)
+    entering = sum((part.entering for part in rounds), Fraction(0))
+    changing = sum((part.changing for part in rounds), Fraction(0))
+    return Rho(Fraction(0) if fixed else entering, changing).of_group(records)
 
 
-def _list_rounds(choice: Choice, statistic: Statistic, neighbours: Neighbours, fixed: bool) -> list[Rho]:
+def _divide_cells(rho: Fraction, neighbours: Neighbours, parts: int) -> Fraction:
+    """What each of the cells counts that a record moves between: under add-remove there is one."""
+    return rho / parts if neighbours is Neighbours.REPLACE else rho
+
+
+class _Round(NamedTuple):
+    """The ρ of one of the releases that answer together, all about one selection."""
+
+    entering: Fraction
+    changing: Fraction
+
+
+def _list_rounds(choice: Choice, statistic: Statistic, neighbours: Neighbours, fixed: bool) -> list[_Round]:
     """The releases that answer, except with noise fitted to the data."""
 
-    def alike(rho: Fraction) -> Rho:
+    def alike(rho: Fraction) -> _Round:
         """Under add-remove a change is two steps."""
-        return Rho(rho, 4 * rho if neighbours is Neighbours.ADD_REMOVE else rho)
+        return _Round(rho, 4 * rho if neighbours is Neighbours.ADD_REMOVE else rho)
 
     match choice.method:
         case Method.EXACT:
             return []
         case Method.GLOBAL:
-            return [alike(pure_rho(choice.epsilon))]
+            rho, parts = (pure_rho(choice.epsilon), 1) if choice.rho is None else (choice.rho, choice.parts)
+            entering = _divide_cells(rho, neighbours, parts)
+            if isinstance(statistic, Count):
+                return [_Round(entering, Fraction(0))]
+            counts = isinstance(statistic, DistinctCount | RangeCount)
+            return [_Round(entering, entering if counts else alike(rho).changing)]
         case Method.INVERSE:
             return [alike(range_rho(choice.epsilon))]
         case Method.EXPONENTIAL:
             rate = statistic.rate(choice.epsilon, neighbours)
-            return [Rho(range_rho(rate), range_rho(2 * rate))]
+            return [_Round(range_rho(rate), range_rho(2 * rate))]
         case Method.MOMENTS:
             return [_add_moments(statistic, choice.epsilon)]
     plan = choice.reading
@@ -175,11 +219,11 @@ def _list_rounds(choice: Choice, statistic: Statistic, neighbours: Neighbours, f
     return rounds
 
 
-def _add_moments(statistic: Statistic, epsilon: Fraction) -> Rho:
+def _add_moments(statistic: Statistic, epsilon: Fraction) -> _Round:
     """Noisy sums and a noisy count, under both notions."""
     if isinstance(statistic, Variance):
-        return Rho(epsilon**2 * 3 / 16, epsilon**2 / 6)
-    return Rho(epsilon**2 / 4, epsilon**2 / 2)
+        return _Round(epsilon**2 * 3 / 16, epsilon**2 / 6)
+    return _Round(epsilon**2 / 4, epsilon**2 / 2)
 
 
 # ------------------------------------------------------------------------------------------------------- conversion
@@ -188,7 +232,7 @@ def _add_moments(statistic: Statistic, epsilon: Fraction) -> Rho:
 # Steinke 2020, proposition 12). Floats choose α, which every choice of is sound; the rest is certified.
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def convert_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """An ε such that ρ-concentrated is (ε, δ)-private: the least one, rounded up to 12 digits.
 
@@ -208,10 +252,10 @@ def convert_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
         return order * size + _offset_float(log_order, log_delta)
 
     order = _minimise(find_epsilon, math.log(-log_delta / size) / 2)
-    return max(_round_up(order * rho + _bound_offset(order, delta)), Fraction(0))
+    return max(round_up_digits(order * rho + _bound_offset(order, delta), _DIGITS), Fraction(0))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def find_largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The greatest ρ that stands for (ε, δ), rounded down to 12 digits: ``convert_to_epsilon`` of it is at most ε.
 
@@ -229,10 +273,10 @@ def find_largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     root = size / (math.sqrt(size - log_delta) + math.sqrt(-log_delta))  # of ρ in ρ + 2·√(ρ·ln 1/δ) = ε
     order = _minimise(find_rho_lost, math.log(-log_delta) / 2 - math.log(root))
-    rho, less = -_round_up((_bound_offset(order, delta) - epsilon) / order), Fraction(1, 10**_DIGITS)
+    rho, less = -round_up_digits((_bound_offset(order, delta) - epsilon) / order, _DIGITS), Fraction(1, 10**_DIGITS)
     while rho > 0 and convert_to_epsilon(rho, delta) > epsilon:
         less *= 2
-        rho = -_round_up(-rho * (1 - less))
+        rho = -round_up_digits(-rho * (1 - less), _DIGITS)
     return max(rho, Fraction(0))
 
 
@@ -279,12 +323,3 @@ def _to_float(number: Fraction) -> float:
 def _log_float(number: Fraction) -> float:
     """ln of a number below 1, at most −10^(−15): for the choice of α alone."""
     return min(math.log(number.numerator) - math.log(number.denominator), -1e-15)
-
-
-def _round_up(number: Fraction) -> Fraction:
-    """To 12 significant digits."""
-    if number == 0:
-        return number
-    size = abs(number)
-    places = _DIGITS - math.floor(math.log10(size.numerator) - math.log10(size.denominator)) - 1
-    return Fraction(math.ceil(number * Fraction(10) ** places)) / Fraction(10) ** places

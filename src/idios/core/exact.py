@@ -173,6 +173,19 @@ def text(value: Extended | None) -> str | None:
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
 
 
+def round_up_digits(number: Fraction, digits: int) -> Fraction:
+    """The number with so many significant digits, rounded up: a bound stays one.
+
+    >>> [str(round_up_digits(Fraction(n), 3)) for n in ("1/3", "-1/3", "123456")]
+    ['167/500', '-333/1000', '124000']
+    """
+    if number == 0:
+        return number
+    size = abs(number)
+    places = digits - math.floor(math.log10(size.numerator) - math.log10(size.denominator)) - 1
+    return Fraction(math.ceil(number * Fraction(10) ** places)) / Fraction(10) ** places
+
+
 def plus(term: Term, other: Term) -> Term:
     """The sum, of which Python cannot compute ∞ + 10⁴⁰⁰, since it makes both floats first.
 
