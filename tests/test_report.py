@@ -159,6 +159,28 @@ def test_every_question_needs_its_least_epsilon(party: TrustedParty) -> None:
     assert party.plan(grouped, "0.4", split={"counts": 3}).affordable
 
 
+def test_squares_add_up_with_concentrated_accounting() -> None:
+    budget = {"epsilon": 5, "delta": "1e-6"}
+    with open_party(budget=budget, accounting="concentrated", protection="differential") as party:
+        plan = party.plan(QUESTIONS, "0.6")
+        assert Fraction("0.35999") < sum(question.epsilon**2 for question in plan.questions) <= Fraction("0.36")
+        assert plan.totals[0].rho <= Fraction("0.18")
+        report = plan.ask()
+        assert report.complete
+        left = party.ledger.balance("people").rho
+        assert left is not None
+        assert (report.totals[0].rho, report.totals[0].remaining_rho_after) == (left.spent, left.remaining)
+        assert plan.ask().totals[0].rho == 0
+        beyond = party.plan({f"{i}": f"SELECT COUNT(*) FROM people WHERE age > {i}" for i in range(8)}, "0.9")
+        assert all(question.quote.affordable for question in beyond.questions)
+        assert "ρ" in str(beyond.shortage)
+        with pytest.raises(InvalidInput, match=r"epsilon = 0\.0708 or more"):
+            party.plan({"a": ADULTS, "b": QUESTIONS["regions"]}, "0.01")
+        assert party.plan({"a": ADULTS, "b": QUESTIONS["regions"]}, "0.0708").affordable
+        whole = party.plan(QUESTIONS, 4)  # more than ρ allows: only pure accounting could pay, and there ε adds up
+        assert sum(question.epsilon for question in whole.questions) == 4
+
+
 @pytest.mark.parametrize(
     ("questions", "options", "message"),
     [

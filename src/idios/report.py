@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from math import ceil
 from typing import Any, TypeVar
 
 from idios import display
@@ -319,11 +320,21 @@ def _refuse_too_little(
     names: Sequence[str], shares: Sequence[Fraction], least: Sequence[Fraction], total: Fraction
 ) -> None:
     """Refuse an ε of which some question gets too little, with the one that would do for all."""
-    enough = [total * needed / share for needed, share in zip(least, shares, strict=True)]
-    worst = max(range(len(names)), key=lambda i: enough[i])
-    if enough[worst] > total:
+    worst = max(range(len(names)), key=lambda i: least[i] / shares[i])
+    enough = total * least[worst] / shares[worst]
+    if enough > total:
         raise InvalidInput(
             f"question {names[worst]!r} gets ε = {text(shares[worst])} of {text(total)}, and needs at least "
-            f"{text(least[worst])}: plan the report with epsilon = {text(enough[worst])} or more, with fewer "
+            f"{text(least[worst])}: plan the report with epsilon = {text(_round_up(enough))} or more, with fewer "
             "questions, or with a split that gives this one a larger part"
         )
+
+
+def _round_up(epsilon: Fraction) -> Fraction:
+    """ε with four digits after the point, a little more where it has more: roots are rounded down to six.
+
+    >>> str(_round_up(Fraction("0.2"))), str(_round_up(Fraction("0.0866025")))
+    ('1/5', '867/10000')
+    """
+    short = epsilon.limit_denominator(10**4)
+    return epsilon if short == epsilon else Fraction(ceil(epsilon * 10**4), 10**4)
