@@ -118,7 +118,7 @@ def make_plan(sql: str, notion: str, size: int) -> Plan:
             fineness=60,
             parameters={"trim": False, "quantile": False, "k": False},
         )
-    return PARTIES[notion, size].plan(sql, EPSILON)
+    return PARTIES[notion, size].make_plan(sql, EPSILON)
 
 
 Outcome = tuple[int | None, int]

@@ -27,14 +27,18 @@ from idios.core.exact import Number
 from idios.core.sampling import Source
 from idios.core.statistics import Parameters
 from idios.datasets import OpenDataset, declare, open_datasets
-from idios.errors import AnswerFailed, NotPermitted
+from idios.errors import AnswerFailed, InvalidInput, NotPermitted
+from idios.least_epsilon import find_epsilon
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
 from idios.model import Account, Answer, Balance, Quote, ReleasedTable
 from idios.query.plan import Plan, Question, Split
 from idios.query.planner import make_plan
 from idios.query.reader import read
+from idios.query.shares import shares_rho
 from idios.release import draw_table, make_answer, make_quote
+from idios.report import Asker, ReportPlan, check_questions, name_question, plan_report, quote_report
 from idios.sandbox import Twins
+from idios.totals import Payer
 
 log = logging.getLogger("idios.controller")
 
@@ -219,7 +223,7 @@ class TrustedParty:
         idempotency_key: str | None = None,
     ) -> Charged:
         """The first half of ``query``: read, plan and charge. What is refused is refused here, whatever the data."""
-        return self.reserve(self.plan(sql, epsilon, split), analyst=analyst, idempotency_key=idempotency_key)
+        return self.reserve(self.make_plan(sql, epsilon, split), analyst=analyst, idempotency_key=idempotency_key)
 
     def reserve(self, plan: Plan, *, analyst: str | None = None, idempotency_key: str | None = None) -> Charged:
         """Charge what was planned, unless the data is no longer what was opened."""
@@ -273,7 +277,7 @@ class TrustedParty:
 
     def quote(self, sql: str, epsilon: Number, *, split: Split = None, analyst: str | None = None) -> Quote:
         """Say what a question would cost and promise; touches no data."""
-        return self.price(self.plan(sql, epsilon, split), analyst=analyst)
+        return self.price(self.make_plan(sql, epsilon, split), analyst=analyst)
 
     def price(self, plan: Plan, *, analyst: str | None = None) -> Quote:
         """Say what it would cost and promise to answer what was planned."""
@@ -282,6 +286,44 @@ class TrustedParty:
         charged = price.charges_dataset if analyst is None else price.charges_analyst
         return make_quote(plan, price, balance, charged=charged)
 
+    def plan(
+        self,
+        questions: Mapping[str, str],
+        epsilon: Number | None = None,
+        *,
+        split: Mapping[str, Number] | None = None,
+        within: Number | None = None,
+        analyst: str | None = None,
+    ) -> ReportPlan:
+        """Plan questions by name as one report, and quote it; ``ask`` of the result spends, question by question.
+
+        ``epsilon`` is the total for each data set, divided evenly or in the proportions of ``split``. Or ``within``
+        is given, and each question has the least ε that keeps its margins so small (``find_epsilon``).
+        """
+        own = Payer(
+            lambda dataset: self.ledger.balance(dataset, analyst),
+            lambda sql, share: self.quote(sql, share, analyst=analyst),
+        )
+        asker = Asker(
+            query=lambda sql, share: self.query(sql, share, analyst=analyst),
+            identify=lambda sql, share: self.key(self.make_plan(sql, share)),
+            payers=(own,) if analyst is None else (own, Payer(self.ledger.balance, self.quote)),
+            adds_squares=lambda dataset, total: shares_rho(self.datasets[dataset].dataset, total),
+        )
+        if within is None and epsilon is not None:
+            return plan_report(asker, questions, epsilon, split)
+        if within is None or epsilon is not None or split is not None:
+            raise InvalidInput("a report takes either epsilon, with or without split, or within")
+        found = []
+        for name, sql in check_questions(questions).items():
+            with name_question(name):
+                found.append(self.find_epsilon(sql, within))
+        return quote_report(asker, questions, found)
+
+    def find_epsilon(self, sql: str, within: Number) -> Fraction:
+        """The least ε for which the 95 % margin of each statistic of a question is ``within``, such as 50 or "2%"."""
+        return find_epsilon(lambda epsilon: self.make_plan(sql, epsilon), within)
+
     def sandbox(
         self, sql: str, epsilon: Number, split: Split = None, *, cancellation: CancellationToken | None = None
     ) -> Answer:
@@ -289,13 +331,13 @@ class TrustedParty:
 
         No data, no ledger and nothing stored is touched. ``cancellation`` may cancel it, which raises ``Cancelled``.
         """
-        plan = self.plan(sql, epsilon, split)
+        plan = self.make_plan(sql, epsilon, split)
         table = draw_table(plan, self.twins.of(plan.dataset), cancellation)
         return replace(make_answer(plan, table, id="sandbox"), sandbox=True)
 
     def inspect(self, sql: str, epsilon: Number, *, split: Split = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
-        plan = self.plan(sql, epsilon, split)
+        plan = self.make_plan(sql, epsilon, split)
         opened = self.datasets[plan.dataset.name]
         strongest = plan_levels(self._read(sql), opened.dataset, epsilon, split, limit=None).strongest
         opened.check_unchanged()
@@ -314,7 +356,7 @@ class TrustedParty:
         self.ledger.record_inspection(_request(plans.first, None))
         return compute_costs(plans, opened.backend)
 
-    def plan(self, sql: str, epsilon: Number, split: Split = None) -> Plan:
+    def make_plan(self, sql: str, epsilon: Number, split: Split = None) -> Plan:
         """Read and plan a question: public facts only."""
         question = self._read(sql)
         return make_plan(question, self.datasets[question.dataset].dataset, epsilon, split)

@@ -238,13 +238,14 @@ def _margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism) -> Fraction 
 
 def _margin_reasons(plan: Plan, margins: Mapping[str, Fraction | None]) -> dict[str, str]:
     return {
-        output.label: _unknown_margin(plan.aggregates[output.aggregate].choice)
+        output.label: describe_unknown_margin(plan.aggregates[output.aggregate].choice)
         for output in plan.outputs
         if output.aggregate is not None and margins[output.label] is None
     }
 
 
-def _unknown_margin(choice: Choice) -> str:
+def describe_unknown_margin(choice: Choice) -> str:
+    """Why the margin of a statistic is not public."""
     otherwise = "the scale follows from the number of records, which is not read before asking"
     return UNKNOWN_MARGIN.get(choice.method, otherwise)
 
