@@ -15,7 +15,7 @@ from idios.codec import json_field
 from idios.display import format_cost, format_left, format_rho
 from idios.errors import BudgetExceeded
 from idios.model import Account, Balance, Cost, Quote
-from idios.model.budget import describe_shortage
+from idios.model.balance import describe_shortage
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,7 @@ def normal_form(
                     places[own.text],
                     text(aggregate.epsilon),
                     *(["gaussian"] if aggregate.choice.rho is not None else []),
+                    *(["check", text(aggregate.check.epsilon)] if aggregate.check else []),
                 ]
                 for own, aggregate in released
             ],
