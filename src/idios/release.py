@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from idios.backends.base import Backend, CancellationToken, Limits, Snapshot
@@ -35,7 +36,7 @@ from idios.core.sampling import Source
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
 from idios.ledger import Price
-from idios.model import Answer, Balance, Cost, Quote, ReleasedTable
+from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.answer import python_value
 from idios.query.calendar import to_datetime
 from idios.query.plan import Aggregate, Plan
@@ -59,17 +60,20 @@ def draw_table(
 ) -> ReleasedTable:
     """Summarise and draw everything that is released of a plan, cell by cell in the plan's own order."""
     margins: list[Fraction | None] = [None] * len(plan.aggregates)
-    cells = []
+    cells, checks = [], []
     check = None if cancellation is None else cancellation.check
     with backend.open_snapshot(plan, cancellation) as snapshot:
         limits, summaries = clip_values(plan, snapshot, source, check)
-    for mechanisms in calibrate_plan(plan, summaries, check):
+    for mechanisms, cell in zip(calibrate_plan(plan, summaries, check), summaries, strict=True):
         if check is not None:
             check()
-        values: list[str | None] = [None] * len(plan.aggregates)
-        for i, (aggregate, mechanism) in enumerate(zip(plan.aggregates, mechanisms, strict=True)):
-            values[i], margins[i] = draw_cell(plan, aggregate, mechanism, source)
-        cells.append(tuple(values))
+        drawn = [
+            draw_cell(plan, aggregate, mechanism, source)
+            for aggregate, mechanism in zip(plan.aggregates, mechanisms, strict=True)
+        ]
+        cells.append(tuple(_write_drawn(plan, *pair) for pair in zip(plan.aggregates, drawn, strict=True)))
+        checks.append(tuple(map(partial(_check, plan, source), plan.aggregates, cell, drawn)))
+        margins = list(map(partial(_margin, plan), plan.aggregates, mechanisms))
     return ReleasedTable(
         dataset=plan.dataset.name,
         version=plan.dataset.version,
@@ -81,6 +85,7 @@ def draw_table(
         cells=tuple(cells),
         margins=tuple(margins),
         clipped=_scale_limits(plan, limits),
+        checks=tuple(checks) if any(aggregate.check for aggregate in plan.aggregates) else (),
     )
 
 
@@ -161,19 +166,31 @@ def _component(aggregate: Aggregate, summary: Summary, protection: Protection) -
     return Component(statistic, summary, weight, floor, aggregate.column, protection.fineness)
 
 
-def draw_cell(
-    plan: Plan, aggregate: Aggregate, mechanism: Mechanism, source: Source | None
-) -> tuple[str | None, Fraction | None]:
-    """Draw the value of one cell, as text (None is NULL), and its margin where that is public."""
-    margin = _margin(plan, aggregate, mechanism)
+def draw_cell(plan: Plan, aggregate: Aggregate, mechanism: Mechanism, source: Source | None) -> Fraction | int | None:
+    """Draw the value of one cell: a number in the column's units, the place of a category, None for NULL."""
     if isinstance(aggregate.domain, Categories):
-        place = mechanism.draw(source)
-        return None if place is None else aggregate.domain.values[place], margin
-    value = draw_number(mechanism, aggregate.statistic, aggregate.grid, plan.dataset.protection.fineness, source)
-    if value is None:
-        return None, margin
+        return mechanism.draw(source)
+    return draw_number(mechanism, aggregate.statistic, aggregate.grid, plan.dataset.protection.fineness, source)
+
+
+def _write_drawn(plan: Plan, aggregate: Aggregate, drawn: Fraction | int | None) -> str | None:
+    if drawn is None:
+        return None
+    if isinstance(aggregate.domain, Categories):
+        return aggregate.domain.values[int(drawn)]
     column = plan.dataset.columns[aggregate.column].kind if aggregate.column is not None else None
-    return write_value(value, kind_of(plan, aggregate), column), margin
+    return write_value(Fraction(drawn), kind_of(plan, aggregate), column)
+
+
+def _check(
+    plan: Plan, source: Source | None, aggregate: Aggregate, summary: Summary, drawn: Fraction | int | None
+) -> int | None:
+    """How far off what was drawn is, with noise; nothing of NULL."""
+    if aggregate.check is None or drawn is None:
+        return None
+    fineness = plan.dataset.protection.fineness
+    point = drawn / aggregate.statistic.answer_step(aggregate.grid, fineness)
+    return aggregate.check.draw(aggregate.statistic, summary, point, fineness, source)
 
 
 def draw_number(
@@ -293,6 +310,7 @@ def make_answer(
         margin_reasons=_margin_reasons(plan, margins),
         stored=stored,
         clipped_rows=tuple(_clipped_row(plan, limits) for limits in table.clipped),
+        check_rows=tuple(_check_row(plan, noisy) for noisy in table.checks),
         types={
             output.label: kinds[output.aggregate] if output.aggregate is not None else _key_kind(plan, output.group)
             for output in plan.outputs
@@ -305,6 +323,15 @@ def _clipped_row(
 ) -> dict[str, tuple[Fraction, Fraction]]:
     by_label = _by_label(plan, limits)
     return {label: pair for label, pair in by_label.items() if pair is not None}
+
+
+def _check_row(plan: Plan, noisy: Sequence[int | None]) -> dict[str, Distance]:
+    distances = [
+        None if value is None or aggregate.check is None else Distance(*aggregate.check.bound(value))
+        for aggregate, value in zip(plan.aggregates, noisy, strict=True)
+    ]
+    by_label = _by_label(plan, distances)
+    return {label: distance for label, distance in by_label.items() if distance is not None}
 
 
 def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> Quote:

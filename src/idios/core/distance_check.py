@@ -45,7 +45,7 @@ FARTHEST_SPLITS = 50
 
 @dataclass(frozen=True)
 class DistanceCheck:
-    """What a drawn value is checked with: ε in one cell, or with Gaussian noise ρ over all cells and Δ₂²; and how far."""
+    """What a drawn value is checked with: ε in one cell, or with Gaussian noise ρ over all cells and Δ₂²."""
 
     epsilon: Fraction
     reach: int
@@ -86,6 +86,19 @@ class DistanceCheck:
         fixed = neighbours is Neighbours.REPLACE and whole_table
         changing = entering if neighbours is Neighbours.REPLACE else 4 * entering
         return Rho(Fraction(0) if fixed else entering, changing)
+
+    def bound(self, noisy: int) -> tuple[int, int]:
+        """From how many records too low (negative) to how many too high an answer is, with 95 %, given its noisy s.
+
+        >>> check = DistanceCheck(Fraction(1, 2), reach=100)
+        >>> check.margin, check.bound(1), check.bound(31)
+        (12, (-6, 7), (10, 22))
+        """
+        low, high = noisy - self.margin, noisy + self.margin
+        # u records too high have s = 2u − 1, u too low −(2u − 1)
+        least = -((1 - low) // 2) if low < 0 else -(-(low + 1) // 2) if low > 0 else 0
+        most = (high + 1) // 2 if high > 0 else -((1 - high) // 2) if high < 0 else 0
+        return max(least, -self.reach), min(max(most, -self.reach), self.reach)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from idios.model.answer import (
     Answer,
     AnswerPage,
+    Distance,
     QuestionProgress,
     QuestionRequest,
     QuestionState,
@@ -24,6 +25,7 @@ __all__ = [
     "Cost",
     "DatasetFacts",
     "DatasetList",
+    "Distance",
     "FunctionFacts",
     "Holder",
     "QuestionProgress",

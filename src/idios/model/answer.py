@@ -47,6 +47,8 @@ class ReleasedTable:
     ``cells`` holds exact text, or None for NULL: a row for each group, a value for each statistic. ``margins`` are the
     95 % half-widths of the noise of each statistic, where they are public. ``clipped`` is empty, or has for each value
     the limits that were drawn for it and to which the records' values were clipped, None where there are none.
+    ``checks`` is empty, or has for each value its noisy signed distance (``core.distance_check``), None where it has
+    none.
     """
 
     dataset: str
@@ -57,6 +59,7 @@ class ReleasedTable:
     cells: tuple[tuple[str | None, ...], ...]
     margins: tuple[Fraction | None, ...] = json_field(write=_write_margins)
     clipped: tuple[tuple[Limits | None, ...], ...] = json_field(optional=True, default=())
+    checks: tuple[tuple[int | None, ...], ...] = json_field(optional=True, default=())
 
     def __post_init__(self) -> None:
         if len(self.cells) != len(self.groups):
@@ -67,6 +70,10 @@ class ReleasedTable:
             raise refuse("margins", f"a list of {len(self.statistics)}", self.margins)
         if self.clipped and len(self.clipped) != len(self.groups):
             raise refuse("clipped", f"a list of {len(self.groups)}", self.clipped)
+        if self.checks and len(self.checks) != len(self.groups):
+            raise refuse("checks", f"a list of {len(self.groups)}", self.checks)
+        if any(len(row) != len(self.statistics) for row in self.checks):
+            raise InvalidInput(f"a row of checks must be a list of {len(self.statistics)}")
         for row in self.clipped:
             if len(row) != len(self.statistics):
                 raise InvalidInput(f"a row of clipped must be a list of {len(self.statistics)}")
@@ -107,6 +114,32 @@ class ReleasedTable:
     def _repr_html_(self) -> str:
         sentences = "".join(map(display.paragraph_html, self._sentences()))
         return display.paragraph_html(self._caption()) + display.table_html(*self._table()) + sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How many records an answer is off, with 95 %: from ``low`` to ``high``, negative where it is too low.
+
+    >>> print(Distance(7, 17), Distance(-4, 6), Distance(-9, -3), Distance(0, 0), sep=" | ")
+    about 12 ± 5 records too high (95 %) | between 4 records too low and 6 too high (95 %) | \
+about 6 ± 3 records too low (95 %) | not one record off (95 %)
+    """
+
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        if self.low == self.high == 0:
+            return "not one record off (95 %)"
+        if self.low < 0 < self.high:
+            return f"between {-self.low:,} records too low and {self.high:,} too high (95 %)"
+        near, far = sorted((abs(self.low), abs(self.high)))
+        half = -(-(far - near) // 2)
+        return f"about {far - half:,} ± {half:,} records too {'high' if self.high > 0 else 'low'} (95 %)"
+
+    def describe_share(self, size: int) -> str:
+        """The same as a share of so many records."""
+        return f"{100 * self.low / size:+.2g} to {100 * self.high / size:+.2g} % of the records"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +201,7 @@ class Answer:
     margins: Mapping[str, Fraction | None] = json_field(key="margin")
     margin_reasons: Mapping[str, str] = json_field(key="margin_reason")
     clipped_rows: tuple[Mapping[str, Limits], ...] = json_field(key="clipped", optional=True, default=())
+    check_rows: tuple[Mapping[str, Distance], ...] = json_field(key="checks", optional=True, default=())
     stored: bool = False
     sandbox: bool = json_field(optional=True, default=False)
 
@@ -184,6 +218,10 @@ class Answer:
             if not limits.keys() <= self.margins.keys():
                 raise InvalidInput(f"an answer: clipped must name statistics, which are {', '.join(self.margins)}")
             _check_limits(limits.values())
+        if self.check_rows and len(self.check_rows) != len(self.rows):
+            raise refuse("an answer: checks", f"a list of {len(self.rows)}", self.check_rows)
+        if any(not checked.keys() <= self.margins.keys() for checked in self.check_rows):
+            raise InvalidInput(f"an answer: checks must name statistics, which are {', '.join(self.margins)}")
 
     def _python_row(self, exact_row: Any) -> dict[str, Any]:
         if not isinstance(exact_row, Mapping) or set(exact_row) != set(self.columns):

@@ -243,9 +243,8 @@ class Plan:
         paid is ρ, of which k values at the least ε cost k times as much: √k times the ε. What counts is ε_1.
         """
         least = self.dataset.min_epsilon / self.dataset.protection.multiples[0]
-        enough = max(
-            self.asked * least / self.smallest_share if self.smallest_share else Fraction(0), self.least_fitted
-        )
+        each = self.asked * least / self.smallest_share if self.smallest_share else Fraction(0)
+        enough = max(each, self.least_fitted)
         # shares of ρ are rounded, and nobody can type 10000/141421
         return Fraction(math.ceil(enough * 10**6), 10**6) if self.dataset.concentrated else enough
 

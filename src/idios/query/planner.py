@@ -163,8 +163,8 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
         *(f"the check of {a.label}" for a in made.aggregates if a.check and a.check.epsilon == smallest),
     ]
     raise InvalidInput(
-        f"epsilon = {text(total)} leaves {text(one * smallest)} for {label}{where}; this data set answers with at least "
-        f"{text(least)} for every released value: ask with epsilon = {text(enough)} or more"
+        f"epsilon = {text(total)} leaves {text(one * smallest)} for {label}{where}; this data set answers with at "
+        f"least {text(least)} for every released value: ask with epsilon = {text(enough)} or more"
     )
 
 
