@@ -30,15 +30,16 @@ from idios.core.exact import text
 from idios.core.inverse import describe_null_risk
 from idios.core.joint import calibrate_cells
 from idios.core.joint_loss import Component
-from idios.core.neighbours import Moves
+from idios.core.neighbours import Moves, Neighbours
 from idios.core.outer_ranks import RankPlan
 from idios.core.sampling import Source
-from idios.core.statistics import Statistic
+from idios.core.statistics import Count, Statistic
+from idios.core.statistics.order import OrderStatistic
 from idios.core.summary import Summary
 from idios.ledger import Price
 from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.answer import python_value
-from idios.query.calendar import to_datetime
+from idios.query.calendar import since_1970, to_datetime
 from idios.query.plan import Aggregate, Plan
 
 PUBLIC_NOISE = (Method.EXACT, Method.GLOBAL)
@@ -74,6 +75,40 @@ def draw_table(
         cells.append(tuple(_write_drawn(plan, *pair) for pair in zip(plan.aggregates, drawn, strict=True)))
         checks.append(tuple(map(partial(_check, plan, source), plan.aggregates, cell, drawn)))
         margins = list(map(partial(_margin, plan), plan.aggregates, mechanisms))
+    return _make_table(plan, cells, margins, checks, limits)
+
+
+def check_table(
+    plan: Plan, backend: Backend, cancellation: CancellationToken | None = None, source: Source | None = None
+) -> ReleasedTable:
+    """Tell how far off the cells of an earlier answer are."""
+    if plan.checked is None:
+        raise AssertionError("there is no earlier answer to check")
+    checks = []
+    with backend.open_snapshot(plan, cancellation) as snapshot:
+        for cell, written in zip(snapshot.summaries, plan.checked, strict=True):
+            if cancellation is not None:
+                cancellation.check()
+            values = [_read_written(plan, *pair) for pair in zip(plan.aggregates, written, strict=True)]
+            checks.append(tuple(map(partial(_check, plan, source), plan.aggregates, cell, values)))
+    return _make_table(plan, plan.checked, [None] * len(plan.aggregates), checks)
+
+
+def _read_written(plan: Plan, aggregate: Aggregate, written: str | None) -> Fraction | None:
+    """The number that was released, in the column's units."""
+    if written is None or aggregate.check is None or aggregate.column is None:
+        return None
+    kind = plan.dataset.columns[aggregate.column].kind
+    return since_1970(written, kind) if kind in (Kind.DATE, Kind.TIMESTAMP) else Fraction(written)
+
+
+def _make_table(
+    plan: Plan,
+    cells: Sequence[Sequence[str | None]],
+    margins: Sequence[Fraction | None],
+    checks: Sequence[tuple[int | None, ...]],
+    limits: Mapping[int, Sequence[Limits]] | None = None,
+) -> ReleasedTable:
     return ReleasedTable(
         dataset=plan.dataset.name,
         version=plan.dataset.version,
@@ -82,9 +117,9 @@ def draw_table(
         groups=tuple(
             {key.label: str(key.values[i]) for key, i in zip(plan.groups, cell, strict=True)} for cell in plan.cells
         ),
-        cells=tuple(cells),
+        cells=tuple(map(tuple, cells)),
         margins=tuple(margins),
-        clipped=_scale_limits(plan, limits),
+        clipped=_scale_limits(plan, limits or {}),
         checks=tuple(checks) if any(aggregate.check for aggregate in plan.aggregates) else (),
     )
 
@@ -310,7 +345,7 @@ def make_answer(
         margin_reasons=_margin_reasons(plan, margins),
         stored=stored,
         clipped_rows=tuple(_clipped_row(plan, limits) for limits in table.clipped),
-        check_rows=tuple(_check_row(plan, noisy) for noisy in table.checks),
+        check_rows=tuple(_check_row(plan, *row) for row in zip(table.checks, table.cells, strict=False)),
         types={
             output.label: kinds[output.aggregate] if output.aggregate is not None else _key_kind(plan, output.group)
             for output in plan.outputs
@@ -325,13 +360,25 @@ def _clipped_row(
     return {label: pair for label, pair in by_label.items() if pair is not None}
 
 
-def _check_row(plan: Plan, noisy: Sequence[int | None]) -> dict[str, Distance]:
+def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | None]) -> dict[str, Distance]:
+    counted = [int(v) for a, v in zip(plan.aggregates, values, strict=True) if v and isinstance(a.statistic, Count)]
     distances = [
-        None if value is None or aggregate.check is None else Distance(*aggregate.check.bound(value))
+        None
+        if value is None or aggregate.check is None
+        else Distance(*aggregate.check.bound(value), _find_size(plan, aggregate, counted))
         for aggregate, value in zip(plan.aggregates, noisy, strict=True)
     ]
     by_label = _by_label(plan, distances)
     return {label: distance for label, distance in by_label.items() if distance is not None}
+
+
+def _find_size(plan: Plan, aggregate: Aggregate, counted: Sequence[int]) -> int | None:
+    """How many values an order statistic is of, where that is public or was counted; only there it means percentiles."""
+    if not isinstance(aggregate.statistic, OrderStatistic) or aggregate.neighbours is not Neighbours.REPLACE:
+        return None
+    if aggregate.whole and plan.dataset.size is not None:
+        return plan.dataset.size
+    return counted[0] if len(counted) == 1 and counted[0] > 0 else None
 
 
 def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> Quote:

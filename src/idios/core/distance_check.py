@@ -87,18 +87,23 @@ class DistanceCheck:
         changing = entering if neighbours is Neighbours.REPLACE else 4 * entering
         return Rho(Fraction(0) if fixed else entering, changing)
 
-    def bound(self, noisy: int) -> tuple[int, int]:
+    def bound(self, noisy: int) -> tuple[int | None, int | None]:
         """From how many records too low (negative) to how many too high an answer is, with 95 %, given its noisy s.
 
-        >>> check = DistanceCheck(Fraction(1, 2), reach=100)
-        >>> check.margin, check.bound(1), check.bound(31)
-        (12, (-6, 7), (10, 22))
+        None is an end beyond the reach: so many records off or more.
+
+        >>> check = DistanceCheck(Fraction(1, 2), reach=20)
+        >>> check.margin, check.bound(1), check.bound(25), check.bound(-70)
+        (12, (-6, 7), (7, 19), (None, -20))
         """
         low, high = noisy - self.margin, noisy + self.margin
         # u records too high have s = 2u − 1, u too low −(2u − 1)
         least = -((1 - low) // 2) if low < 0 else -(-(low + 1) // 2) if low > 0 else 0
         most = (high + 1) // 2 if high > 0 else -((1 - high) // 2) if high < 0 else 0
-        return max(least, -self.reach), min(max(most, -self.reach), self.reach)
+        return (
+            None if least <= -self.reach else min(least, self.reach),
+            None if most >= self.reach else max(most, -self.reach),
+        )
 
 
 @dataclass(frozen=True)
@@ -114,9 +119,9 @@ class Both(Reading):
 
 
 def find_reach(statistic: Statistic, epsilon: Fraction, distance: int) -> int:
-    """How many records off are told apart: as far as the mechanism looks, else some 20 times the noise of the check."""
+    """How many records off are told apart: as far as the mechanism looks, else some 50 times the noise of the check."""
     farthest = FARTHEST_SPLITS if statistic.tries_splits else FARTHEST
-    return max(distance, min(math.ceil(20 / epsilon), farthest))
+    return max(distance, min(math.ceil(50 / epsilon), farthest))
 
 
 def _sign(distance: int, too_high: bool) -> int:

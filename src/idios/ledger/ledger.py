@@ -209,7 +209,7 @@ class Ledger:
         """
         if idempotency_key is not None:
             check_idempotency_key(idempotency_key)
-        settled = self._find_settled(request, idempotency_key)
+        settled = self.find_settled(request, idempotency_key)
         if settled is not None:
             return settled
         with self._transactions.writing() as writer:
@@ -224,8 +224,8 @@ class Ledger:
                 return read_answers(writer.connection, self._key, [question])[0]
             return Reservation(request, request.key, question.reserved, joined=not isinstance(fact, Reserved))
 
-    def _find_settled(self, request: ChargeRequest, idempotency_key: str | None) -> StoredAnswer | None:
-        """Refuse or answer what needs no write, and so no wait for the writers' lock: an answer that is paid for."""
+    def find_settled(self, request: ChargeRequest, idempotency_key: str | None = None) -> StoredAnswer | None:
+        """The answer that is stored and that the caller has paid for, if there is one; it takes no writers' lock."""
         with self._transactions.reading() as store:
             if idempotency_key is not None:
                 was_used(store.connection, request, idempotency_key)

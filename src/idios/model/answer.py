@@ -120,26 +120,39 @@ class ReleasedTable:
 class Distance:
     """How many records an answer is off, with 95 %: from ``low`` to ``high``, negative where it is too low.
 
+    None is no limit: so many records or more. ``size`` is how many records there are, or about are, where that is told.
+
     >>> print(Distance(7, 17), Distance(-4, 6), Distance(-9, -3), Distance(0, 0), sep=" | ")
     about 12 ± 5 records too high (95 %) | between 4 records too low and 6 too high (95 %) | \
 about 6 ± 3 records too low (95 %) | not one record off (95 %)
+    >>> print(Distance(50, None), Distance(-4, 6, size=1000), sep=" | ")
+    at least 50 records too high (95 %) | between 4 records too low and 6 too high (95 %), -0.4 to +0.6 percentiles
     """
 
-    low: int
-    high: int
+    low: int | None
+    high: int | None
+    size: int | None = json_field(optional=True, default=None)
 
     def __str__(self) -> str:
+        if self.size and self.low is not None and self.high is not None:
+            low, high = (f"{100 * end / self.size:+.2g}" for end in (self.low, self.high))
+            return f"{self._say()} (95 %), {low} to {high} percentiles"
+        return f"{self._say()} (95 %)"
+
+    def _say(self) -> str:
+        if self.low is None or self.high is None:
+            end, at_least = (self.low, self.high is None) if self.low is not None else (self.high, False)
+            if end is None:
+                return "unknown"
+            known = f"{abs(end):,} records too {'high' if end > 0 else 'low'}"
+            return f"at {'least' if at_least == (end > 0) else 'most'} {known}"
         if self.low == self.high == 0:
-            return "not one record off (95 %)"
+            return "not one record off"
         if self.low < 0 < self.high:
-            return f"between {-self.low:,} records too low and {self.high:,} too high (95 %)"
+            return f"between {-self.low:,} records too low and {self.high:,} too high"
         near, far = sorted((abs(self.low), abs(self.high)))
         half = -(-(far - near) // 2)
-        return f"about {far - half:,} ± {half:,} records too {'high' if self.high > 0 else 'low'} (95 %)"
-
-    def describe_share(self, size: int) -> str:
-        """The same as a share of so many records."""
-        return f"{100 * self.low / size:+.2g} to {100 * self.high / size:+.2g} % of the records"
+        return f"about {far - half:,} ± {half:,} records too {'high' if self.high > 0 else 'low'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +250,8 @@ class Answer:
         else:
             values = display.table_text(*self._table())
         note = [self.clipped_note] if self.clipped_columns else []
+        if self.check_rows and len(self.rows) == 1:
+            note += [f"{format_value(column)}: {distance}" for column, distance in self.check_rows[0].items()]
         return "\n".join([values, *note, f"{self.guarantee.notation}; cost: {self.cost}; remaining: {self.left}"])
 
     def _repr_html_(self) -> str:
@@ -246,20 +261,29 @@ class Answer:
         pairs += [("95 % of the noise", ", ".join(margins))] if margins else []
         pairs += [("no margin", self.margin_reason)] if self.margin_reason else []
         pairs += [("clipped", self.clipped_note)] if self.clipped_columns else []
+        if len(self.rows) == 1:
+            checked = self.check_rows[0].items() if self.check_rows else ()
+            pairs += [(f"how far off {format_value(column)} is", str(distance)) for column, distance in checked]
         pairs += [("guarantee", self.guarantee.notation)]
         return (
             display.table_html(*self._table()) + display.pairs_html(pairs) + display.paragraph_html(str(self.guarantee))
         )
 
     def _table(self) -> tuple[list[str], list[list[Any]], list[int]]:
-        """The head and the rows; the limits of several rows stand in columns of their own, those of one in a note."""
+        """The head and the rows; limits and checks of several rows stand in columns of their own, of one in notes."""
         right = [i for i, column in enumerate(self.columns) if self.types.get(column) in ("integer", "number")]
-        clipped = self.clipped_columns if len(self.rows) > 1 else ()
-        rows = [
-            [*(row[column] for column in self.columns), *(_format_limits(limits.get(column)) for column in clipped)]
-            for row, limits in zip(self.rows, self.clipped_rows or ({},) * len(self.rows), strict=True)
-        ]
-        return [*self.columns, *(f"{column} clipped to" for column in clipped)], rows, right
+        head: list[str] = list(self.columns)
+        rows = [[row[column] for column in self.columns] for row in self.rows]
+        if len(self.rows) > 1:
+            for column in self.clipped_columns:
+                head.append(f"{column} clipped to")
+                for row, limits in zip(rows, self.clipped_rows, strict=True):
+                    row.append(_format_limits(limits.get(column)))
+            for column in self.checked_columns:
+                head.append(f"{column} is off by")
+                for row, checked in zip(rows, self.check_rows, strict=True):
+                    row.append(str(checked[column]) if column in checked else "")
+        return head, rows, right
 
     @property
     def cost(self) -> str:
@@ -310,6 +334,11 @@ class Answer:
     def clipped_columns(self) -> tuple[str, ...]:
         """The statistics whose values were clipped in any row."""
         return tuple(column for column in self.margins if any(column in limits for limits in self.clipped_rows))
+
+    @property
+    def checked_columns(self) -> tuple[str, ...]:
+        """The statistics of which it is told how far off they are, in any row."""
+        return tuple(column for column in self.margins if any(column in checked for checked in self.check_rows))
 
     @property
     def clipped_note(self) -> str:

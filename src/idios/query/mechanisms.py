@@ -50,6 +50,12 @@ def read_check(check: object) -> Fraction:
     return share
 
 
+def can_check(aggregate: Aggregate) -> bool:
+    """Whether it can be told how many records an answer is off: where its error is secret, and distances are nested."""
+    numeric = not isinstance(aggregate.domain, Categories)
+    return numeric and aggregate.statistic.nested and aggregate.choice.method in CHECKED
+
+
 @dataclass(frozen=True)
 class Chooser:
     """What decides about all statistics of a question alike.
@@ -94,21 +100,20 @@ class Chooser:
         """The mechanism of one statistic, which pays for its check too."""
         alone = self._answer_alone(target, share)
         part = self.dataset.check if self.check is None else self.check
-        if not part or alone.choice.method not in CHECKED or isinstance(target.domain, Categories):
-            return alone
-        if not target.statistic.nested:
+        if not part or not can_check(alone):
             return alone
         rest, checking = divide(share, [1 - part, part], [True, True], self.concentrated)
         if self.check is None and not self._is_enough(target, rest, checking):
             return alone
         checked = self._answer_alone(target, rest)
-        return replace(checked, check=self._make_check(checked, checking))
+        return replace(checked, check=self.make_check(checked, checking))
 
     def _is_enough(self, target: Target, *shares: Fraction) -> bool:
         least = self.dataset.min_epsilon / self.dataset.protection.multiples[0]
         return all(split_between_parts(share, self.dataset.neighbours, self.cells) >= least for share in shares)
 
-    def _make_check(self, aggregate: Aggregate, share: Fraction) -> DistanceCheck:
+    def make_check(self, aggregate: Aggregate, share: Fraction) -> DistanceCheck:
+        """The check of an answer, which has this share of ε."""
         share *= self.protection.differential_share
         reach = partial(find_reach, aggregate.statistic, distance=aggregate.choice.distance)
         if aggregate.choice.rho is None:

@@ -90,6 +90,12 @@ def normal_form(
     )
 
 
+def check_form(form: str, epsilon: Fraction, aggregates: Iterable[Aggregate]) -> str:
+    """The normal form of a check of the answer that has this form and this ε."""
+    checks = [text(aggregate.check.epsilon) if aggregate.check else None for aggregate in aggregates]
+    return _to_json(json.loads(form) | {"answered with": text(epsilon), "checks": checks})
+
+
 def _group_form(multiples: Multiples) -> object:
     """The size of the group, which says everything where its multiples of ε are 1, 2, 3, …, or all of them."""
     size = len(multiples)

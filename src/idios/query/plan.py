@@ -160,6 +160,11 @@ class Aggregate:
         return self.choice.distance if self.check is None else max(self.choice.distance, self.check.reach)
 
     @property
+    def pure(self) -> bool:
+        """Whether ε bounds what it tells: not with Gaussian noise."""
+        return self.choice.rho is None and (self.check is None or self.check.rho is None)
+
+    @property
     def fitted(self) -> bool:
         """Whether the scale of its noise follows from the data, so that each value tells a threshold whatever its ε."""
         return self.choice.method is Method.LOCAL
@@ -200,7 +205,8 @@ class Plan:
     ``normal_form`` is equal for questions that mean the same. Groups, cells and aggregates are in a canonical
     order, which does not depend on the wording either, so that a stored answer, cell by cell, serves every
     question of the same normal form; ``outputs`` says how this question wants it shown. ``asked`` is the ε that the
-    question was asked with, ``rho`` what it costs with concentrated accounting.
+    question was asked with, ``rho`` what it costs with concentrated accounting. ``checked`` are the cells of an earlier
+    answer, where this only tells how far off they are.
     """
 
     dataset: Dataset
@@ -213,11 +219,12 @@ class Plan:
     guarantee: Guarantee
     normal_form: str
     outputs: tuple[Output, ...] = ()
+    checked: tuple[tuple[str | None, ...], ...] | None = None
 
     @property
     def pure(self) -> bool:
         """Whether ε bounds what the answer tells: not with Gaussian noise."""
-        return all(aggregate.choice.rho is None for aggregate in self.aggregates)
+        return all(aggregate.pure for aggregate in self.aggregates)
 
     @property
     def epsilon(self) -> Fraction:

@@ -18,21 +18,23 @@ takes long then. Two additions or removals move a median as far as one replaceme
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 from operator import or_
 
+from idios.core.calibration import Choice, Method
 from idios.core.domain import LIMIT, Domain
 from idios.core.exact import positive, text
 from idios.errors import InvalidInput, QuestionRefused
 from idios.query.cells import make_cells, make_groups
 from idios.query.decision_diagram import Diagram, DiagramManager
-from idios.query.mechanisms import Chooser, Target, read_check
-from idios.query.normal_form import normal_form, statistic_key
+from idios.query.mechanisms import Chooser, Target, can_check, read_check
+from idios.query.normal_form import check_form, normal_form, statistic_key
 from idios.query.plan import Group, Key, Measure, Output, Plan, Question, Split, read_split
 from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, simplify, union
 from idios.query.schema import Dataset
-from idios.query.shares import find_price, make_guarantee, shares_rho
+from idios.query.shares import divide, find_price, make_guarantee, shares_rho
 
 
 def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Split = None, check: object = None) -> Plan:
@@ -84,6 +86,42 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
         guarantee,
         normal_form(dataset, answered, groups, cells, released),
         _outputs(question, groups, same),
+    )
+    _refuse_too_little(made, total)
+    return made
+
+
+def plan_check(answered: Plan, cells: Sequence[Sequence[str | None]], epsilon: object) -> Plan:
+    """Plan what tells how far off the cells of an earlier answer are; what has a public margin is left as it is.
+
+    Nothing is drawn of the statistics again, so that they cost nothing.
+    """
+    total, dataset = positive(epsilon, "epsilon"), answered.dataset
+    concentrated = shares_rho(dataset, total)
+    chooser = Chooser(dataset, len(answered.cells), concentrated)
+    taken = [can_check(aggregate) for aggregate in answered.aggregates]
+    if not any(taken):
+        raise InvalidInput("no answer of this question has a distance that could be told")
+    shares = divide(total, [Fraction(1)] * len(taken), taken, concentrated)
+    nothing = Choice(Method.EXACT, 0, Fraction(0))
+    aggregates = tuple(
+        replace(
+            aggregate,
+            epsilon=Fraction(0),
+            choice=nothing,
+            check=chooser.make_check(aggregate, share) if share else None,
+        )
+        for aggregate, share in zip(answered.aggregates, shares, strict=True)
+    )
+    price = find_price(aggregates, dataset, len(answered.cells))
+    made = replace(
+        answered,
+        aggregates=aggregates,
+        asked=total,
+        rho=price,
+        guarantee=make_guarantee(aggregates, dataset, len(answered.cells), price),
+        normal_form=check_form(answered.normal_form, answered.epsilon, aggregates),
+        checked=tuple(map(tuple, cells)),
     )
     _refuse_too_little(made, total)
     return made

@@ -113,7 +113,7 @@ def make_guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int
     With Gaussian noise no ε is promised, but ρ, and what it stands for with the δ of the data set's budget.
     """
     protection, budget = dataset.protection, dataset.budget
-    if budget is not None and any(aggregate.choice.rho is not None for aggregate in aggregates):
+    if budget is not None and not all(aggregate.pure for aggregate in aggregates):
         fitted = any(aggregate.fitted for aggregate in aggregates)
         level = protection.level if fitted or protection.level is Level.GROUP else Level.DIFFERENTIAL
         return Guarantee.concentrated(level, price, dataset.neighbours, budget.delta, protection.multiples)
