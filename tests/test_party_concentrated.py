@@ -278,7 +278,8 @@ def find_worst(
     sql: str, notion: str, change: Callable[[Plan], Fraction] = lambda plan: plan.rho, **asked: Any
 ) -> float:
     """The greatest D_α/(α·ρ) over all pairs of neighbours, where ρ is the plan's unless it is changed."""
-    sizes = [2] if notion == "replace" else [0, 1, 2]
+    largest = 1 if sql in ROUNDS else 2
+    sizes = [largest] if notion == "replace" else range(largest + 1)
     plans = {size: make_plan(sql, notion, size, **asked) for size in sizes}
     drawings = {table: read_table(table, plans[len(table)]) for table in list_tables(sizes)}
     worst = 0.0
