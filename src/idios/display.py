@@ -78,7 +78,7 @@ def format_left(epsilon: Fraction | None, rho: Fraction | None = None) -> str:
     return f"ρ = {format_rho(rho)}, which stands for ε = {float(epsilon):.4g}"
 
 
-CLIPPED_BIAS = "What was clipped is a bias that the noise does not show."
+CLIPPED_BIAS = "What was clipped is a bias that neither the noise nor an interval shows."
 
 
 def format_limits(low: Fraction, high: Fraction) -> str:
