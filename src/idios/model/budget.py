@@ -36,7 +36,7 @@ from idios.codec import from_json, json_field, to_json
 from idios.core.concentrated import convert_to_epsilon, find_largest_rho
 from idios.core.exact import round_root_down, text
 from idios.core.guarantee import Guarantee
-from idios.display import Listing, format_amount, format_cost, format_left, format_rho, format_value
+from idios.display import Listing, format_amount, format_cost, format_left, format_rho, format_short, format_value
 from idios.errors import BudgetExceeded
 
 ZERO = Fraction(0)
@@ -151,9 +151,11 @@ class Balance:
     def within(self, whole: Balance) -> Balance:
         """The same accounts of an analyst, which also say what is left of the data set's.
 
-        A cap (ε, δ) is one on ρ as the data set's budget is; what it leaves open is the data set's.
+        A cap (ε, δ) is one on ρ as the data set's budget is; what it leaves open is the data set's: of its ε by itself
+        nothing, once something was answered there that has none.
         """
-        epsilon = replace(self.epsilon, remaining=whole.epsilon.remaining)
+        by_itself = whole.epsilon.remaining if whole.pure or whole.rho is None else ZERO
+        epsilon = replace(self.epsilon, remaining=by_itself)
         delta = replace(self.delta, remaining=whole.delta.remaining)
         if self.rho is None or whole.rho is None:
             return replace(self, epsilon=epsilon, delta=delta, rho=None)
@@ -245,6 +247,11 @@ class Balance:
             return self.epsilon.remaining
         return max(converted[0], self.epsilon.remaining or ZERO if self.pure else ZERO)
 
+    @property
+    def left_in_words(self) -> str:
+        """The same in words, with ρ where there is any."""
+        return format_left(self.left, None if self.rho is None else self.rho.remaining)
+
     def convert_remaining(self) -> tuple[Fraction, Fraction] | None:
         """The (ε, δ) that what is left of ρ stands for, ε rounded up; None without ρ or without a limit.
 
@@ -277,24 +284,25 @@ class BalanceList:
 
     budgets: tuple[Balance, ...]
 
+    @property
+    def head(self) -> tuple[str, ...]:
+        """The names of the amounts that a table of them has; ρ where there is any."""
+        head = ("budget ε", "spent ε", "remaining ε", "remaining δ")
+        return head if all(one.rho is None for one in self.budgets) else (*head, "spent ρ", "remaining ρ")
+
+    def cells(self, balance: Balance) -> tuple[str, ...]:
+        """The amounts of one balance under this head; the remaining ε is what is left of ρ stands for."""
+        rho = (None, None) if balance.rho is None else (balance.rho.spent, balance.rho.remaining)
+        amounts = (balance.epsilon.budget, balance.epsilon.spent, balance.left, balance.delta.remaining)
+        cells = (*map(format_short, amounts), *("" if amount is None else format_rho(amount) for amount in rho))
+        return cells[: len(self.head)]
+
     def listing(self) -> Listing[Balance]:
         """The balances as a sequence that prints as a table."""
-        head = ("data set", "analyst", "budget ε", "spent ε", "remaining ε", "remaining δ")
-        if all(balance.rho is None for balance in self.budgets):
-            return Listing(self.budgets, head, _balance_cells)
-        return Listing(self.budgets, (*head, "spent ρ", "remaining ρ"), _balance_and_rho_cells)
+        return Listing(self.budgets, ("data set", "analyst", *self.head), self._named_cells)
 
-
-def _balance_cells(balance: Balance) -> tuple[str, ...]:
-    amounts = (balance.epsilon.budget, balance.epsilon.spent, balance.epsilon.remaining, balance.delta.remaining)
-    return (balance.dataset, balance.analyst or "", *map(format_amount, amounts))
-
-
-def _balance_and_rho_cells(balance: Balance) -> tuple[str, ...]:
-    if balance.rho is None:
-        return (*_balance_cells(balance), "", "")
-    spent, remaining = balance.rho.spent, balance.rho.remaining
-    return (*_balance_cells(balance), format_rho(spent), "no limit" if remaining is None else format_rho(remaining))
+    def _named_cells(self, balance: Balance) -> tuple[str, ...]:
+        return (balance.dataset, balance.analyst or "", *self.cells(balance))
 
 
 def describe_shortage(refusal: BudgetExceeded) -> str:
