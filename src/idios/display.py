@@ -94,7 +94,17 @@ def format_left(epsilon: Fraction | None, rho: Fraction | None = None) -> str:
         return format_amount(None)
     if rho is None:
         return f"ε = {format_short(epsilon)}"
-    return f"ρ = {format_rho(rho)}, which stands for ε = {float(epsilon):.4g}"
+    return f"ρ = {format_rho(rho)}, {format_meaning(epsilon, rho)}"
+
+
+def format_meaning(epsilon: Fraction, rho: Fraction) -> str:
+    """The ε of what is left: what ρ stands for, or where none of that is left, what ε by itself still allows.
+
+    >>> format_meaning(Fraction(3), Fraction(1, 5)), format_meaning(Fraction(1), Fraction(0))
+    ('which stands for ε = 3', 'but ε = 1 by pure accounting')
+    """
+    stands = "which stands for" if rho or not epsilon else "but"
+    return f"{stands} ε = {float(epsilon):.4g}" + ("" if rho or not epsilon else " by pure accounting")
 
 
 CLIPPED_BIAS = "What was clipped is a bias that the noise does not show."

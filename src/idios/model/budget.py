@@ -201,7 +201,7 @@ class Balance:
             cost.rho,
             remaining,
             f"ρ = {format_rho(cost.rho)} asked, {format_rho(remaining)} left of {format_rho(self.rho.budget or ZERO)}, "
-            f"{_describe_rho(remaining)}; {self._remedy}",
+            f"{describe_rho(remaining)}; {self._remedy}",
         )
 
     @property
@@ -272,7 +272,7 @@ def _find_rho_budget(epsilon: Fraction | None, delta: Fraction | None) -> Fracti
     return find_largest_rho(epsilon, delta) if epsilon and delta else ZERO
 
 
-def _describe_rho(rho: Fraction) -> str:
+def describe_rho(rho: Fraction) -> str:
     """How much that is, in the terms of a question."""
     most = round_root_down(2 * rho)  # ε²/2 = ρ
     return f"enough for a question with ε = {format_amount(most)}" if most else "enough for no question"
@@ -313,7 +313,7 @@ def describe_shortage(refusal: BudgetExceeded) -> str:
     """
     whose = "the data set's budget" if refusal.analyst is None else "the analyst's cap"
     if refusal.quantity == "rho":
-        return f"ρ = {format_rho(refusal.remaining)} left of {whose}, {_describe_rho(refusal.remaining)}"
+        return f"ρ = {format_rho(refusal.remaining)} left of {whose}, {describe_rho(refusal.remaining)}"
     letter = "δ" if refusal.quantity == "delta" else "ε"
     return f"{letter} = {format_amount(refusal.remaining)} left of {whose}"
 
