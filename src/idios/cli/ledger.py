@@ -230,7 +230,9 @@ def forfeit(
     reason: Annotated[str, typer.Option(help="Why; it stays on the record.")],
     epsilon: Annotated[str, typer.Option(help="How much ε to count as spent.")] = "0",
     delta: Annotated[str, typer.Option(help="How much δ to count as spent.")] = "0",
-    rho: Annotated[str | None, typer.Option(help="How much ρ to count as spent; ε²/2 unless given.")] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="How much ρ to count as spent (ε²/2 unless given); from then on only ρ counts.")
+    ] = None,
     config: Config = DEFAULT,
 ) -> None:
     """Count ε, δ or ρ as spent that no entry accounts for, such as after a restore from an old backup."""

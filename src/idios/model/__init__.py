@@ -9,8 +9,9 @@ from idios.model.answer import (
     ReleasedAnswer,
     ReleasedTable,
 )
-from idios.model.budget import Account, Accounting, Balance, BalanceList, Cost, Holder, Quote, Role
+from idios.model.budget import Account, Accounting, Balance, BalanceList, Cost, Holder, Role
 from idios.model.dataset_facts import ColumnFacts, DatasetFacts, DatasetList, FunctionFacts
+from idios.model.quote import Quote
 
 __all__ = [
     "Account",

@@ -1,4 +1,4 @@
-"""Budgets: what a data set or an analyst may spend and has spent, and what a question would cost.
+"""Budgets: what a data set or an analyst may spend and has spent, and whether that allows a question.
 
 Rules:
 
@@ -25,18 +25,14 @@ what fails with δ_max less a crumb. At (5, 10⁻⁶) all this fails with 1.17·
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any
 
-from idios import display
-from idios.codec import from_json, json_field, to_json
+from idios.codec import json_field
 from idios.core.concentrated import convert_to_epsilon, find_largest_rho
-from idios.core.exact import round_root_down, text
-from idios.core.guarantee import Guarantee
-from idios.display import Listing, format_amount, format_cost, format_left, format_rho, format_short, format_value
+from idios.core.exact import round_root_down
+from idios.display import Listing, format_amount, format_left, format_rho, format_short
 from idios.errors import BudgetExceeded
 
 ZERO = Fraction(0)
@@ -316,107 +312,3 @@ def describe_shortage(refusal: BudgetExceeded) -> str:
         return f"ρ = {format_rho(refusal.remaining)} left of {whose}, {describe_rho(refusal.remaining)}"
     letter = "δ" if refusal.quantity == "delta" else "ε"
     return f"{letter} = {format_amount(refusal.remaining)} left of {whose}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quote:
-    """What a question would cost and promise; no data was touched.
-
-    ``split`` is the ε of each released cell by column: what the proportions result in that a question gives as
-    ``split=``. ``fitted`` counts the released values whose noise is fitted to the data, and ``least_epsilon`` is the
-    ε from which on the question is answered. ``remaining_after`` is what would be left. ``shortage`` says which budget
-    does not suffice, None if all do; the question is then ``affordable``. ``null_risks`` says by column on how few
-    values an answer is to be expected NULL or far off, where they may be so few.
-
-    ``cost`` is the price with pure accounting and ``rho`` that with concentrated accounting; Gaussian noise, which is
-    not ``pure``, has only the latter, and ``cost`` is then the ε that was asked with. ``more`` is about how many more
-    questions like this one could be asked after it.
-    """
-
-    dataset: str
-    columns: tuple[str, ...]
-    cost: Fraction
-    delta: Fraction
-    rho: Fraction
-    pure: bool
-    split: Mapping[str, Fraction]
-    cells: int
-    fitted: int
-    least_epsilon: Fraction
-    guarantee: Guarantee
-    remaining_before: Fraction | None
-    remaining_after: Fraction | None
-    remaining_rho_before: Fraction | None = json_field(optional=True, default=None)
-    remaining_rho_after: Fraction | None = json_field(optional=True, default=None)
-    more: int | None
-    affordable: bool = field(init=False)
-    shortage: str | None
-    stored: bool
-    margins: Mapping[str, Fraction | None] = json_field(key="margin")
-    margin_reasons: Mapping[str, str] = json_field(key="margin_reason")
-    null_risks: Mapping[str, str] = json_field(optional=True, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "affordable", self.shortage is None)
-
-    @property
-    def least(self) -> str:
-        """The ε from which on the question is answered, and what makes it so."""
-        values = "1 value has" if self.fitted == 1 else f"{self.fitted:,} values have"
-        return f"{text(self.least_epsilon)}" + (f" ({values} noise fitted to the data)" if self.fitted else "")
-
-    def __str__(self) -> str:
-        """What it would cost and promise, in plain text."""
-        return f"{display.pairs_text(self._pairs())}\n{self.guarantee}"
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return display.pairs_html(self._pairs()) + display.paragraph_html(str(self.guarantee))
-
-    @property
-    def before(self) -> str:
-        """What is left before the question, in words."""
-        return format_left(self.remaining_before, self.remaining_rho_before)
-
-    @property
-    def after(self) -> str:
-        """What would be left after it, and for how many more, in words; or what is too little."""
-        if not self.affordable:
-            return f"not affordable: {self.shortage}"
-        left = format_left(self.remaining_after, self.remaining_rho_after)
-        return left if self.more is None else f"{left}: about {self.more:,} more like this one"
-
-    @property
-    def prices(self) -> list[tuple[str, str]]:
-        """The price under both accountings, in words; first the one that is charged."""
-        pure = format_cost(self.cost, self.delta) if self.pure else "none: Gaussian noise has no ε of its own"
-        rho = f"ρ = {format_rho(self.rho)}"
-        if self.remaining_rho_before is None:
-            return [("cost", pure), ("with concentrated accounting", rho)]
-        return [("cost", rho), ("with pure accounting", pure)]
-
-    def _pairs(self) -> list[tuple[str, str]]:
-        pairs = [
-            *self.prices,
-            *([("stored", "yes, it would be returned")] if self.stored else []),
-            ("released cells", str(self.cells)),
-            ("least ε", self.least),
-            ("each cell", ", ".join(f"{format_value(column)}: ε = {text(e)}" for column, e in self.split.items())),
-            ("remaining before", self.before),
-            ("remaining after", self.after),
-        ]
-        for column, margin in self.margins.items():
-            known = f"not public: {self.margin_reasons.get(column, '')}" if margin is None else f"± {text(margin)}"
-            pairs.append((f"95 % margin of {format_value(column)}", known))
-        pairs += [(f"risk of {format_value(column)}", risk) for column, risk in self.null_risks.items()]
-        return [*pairs, ("guarantee", self.guarantee.notation)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The quote for JSON; exact numbers are text."""
-        plain: dict[str, Any] = to_json(self)
-        return plain
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Quote:
-        """The quote that ``to_dict`` wrote down."""
-        return from_json(cls, content, "a quote")

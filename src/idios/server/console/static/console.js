@@ -27,6 +27,10 @@ function quantity(text, letter = "ε") {
   return shown.startsWith("≈") ? `${letter} ${shown}` : `${letter} = ${shown}`;
 }
 
+function rough(text) {
+  return amount(text).replace("≈\u202f", "");
+}
+
 function figure(text) {
   const [above, below] = text.split("/").map(Number);
   const value = below === undefined ? above : above / below;
@@ -374,8 +378,10 @@ class Quote {
     if (!free) row(`With ${concentrated ? "pure" : "concentrated"} accounting`, make("span", { title: this.meaning }, concentrated ? pure : rho));
     const left = `${amount(quote.remaining_before)} → ${amount(quote.remaining_after)}`;
     if (quote.shortage) row("Remaining", make("strong", { className: "bad", textContent: `too little: ${quote.shortage}` }));
-    else if (concentrated) row("Remaining", `ρ: ${amount(before)} → ${amount(after)}`, aside(` (stands for ε: ${left})`));
-    else row("Remaining", left);
+    else if (concentrated) {
+      row("Remaining", `ρ: ${rough(before)} → ${rough(after)}`);
+      row("Stands for", `ε: ${rough(quote.remaining_before)} → ${rough(quote.remaining_after)}`);
+    } else row("Remaining", left);
     if (quote.more !== null && !quote.shortage) row("After it", `about ${figure(String(quote.more))} more like it`);
     const least = quote.least_epsilon === "0" ? "" : `, for ${quantity(quote.least_epsilon)} or more`;
     row("Released", `${quote.cells} cell${quote.cells === 1 ? "" : "s"}${least}`);
