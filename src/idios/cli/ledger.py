@@ -17,12 +17,15 @@ from idios.cli.analyst import DEFAULT, Config, open_ledger
 from idios.codec import to_json
 from idios.config import read_configuration
 from idios.core.exact import exact, text
+from idios.display import format_cost, format_short
 from idios.errors import InvalidInput
 from idios.ledger import Anchor, Ledger, StoredAnswer, back_up_ledger, restore
+from idios.model import BalanceList
 
 app = typer.Typer(help="The ledger: balances, entries, verification, export.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
+ZERO = Fraction(0)
 
 
 @app.command()
@@ -31,33 +34,13 @@ def balance(config: Config = DEFAULT, json: Json = False) -> None:
     with open_ledger(config) as ledger:
         balances = [ledger.balance(declaration.dataset) for declaration in ledger.datasets()]
     if json:
-        output.print_json(
-            [
-                {
-                    "dataset": balance.dataset,
-                    **{
-                        name: {"budget": text(a.budget), "spent": text(a.spent), "remaining": text(a.remaining)}
-                        for name, a in (("epsilon", balance.epsilon), ("delta", balance.delta))
-                    },
-                }
-                for balance in balances
-            ]
-        )
+        output.print_json(to_json(balances))
         return
-    table = Table()
-    for head in ("data set", "budget ε", "spent ε", "remaining ε", "remaining δ"):
-        table.add_column(head)
+    known = BalanceList(tuple(balances))
+    table = Table("data set", *known.head)
     for balance in balances:
-        e = balance.epsilon
-        left = output.format_number(balance.delta.remaining)
-        table.add_row(
-            balance.dataset,
-            output.format_number(e.budget),
-            output.format_number(e.spent),
-            output.format_number(e.remaining),
-            left,
-        )
-    output.console.print(table)
+        table.add_row(balance.dataset, *known.cells(balance))
+    output.print_balances(table, known)
 
 
 @app.command("show")
@@ -89,12 +72,24 @@ def show_entries(
 def _describe_entry(content: dict[str, Any]) -> str:
     """The facts of an entry that a person looks for; --json has all of them."""
     facts = []
-    for name in ("dataset", "analyst", "epsilon", "delta", "token", "controller", "key", "reason", "detail"):
+    for name in (
+        "dataset",
+        "analyst",
+        "accounting",
+        "epsilon",
+        "delta",
+        "rho",
+        "token",
+        "controller",
+        "key",
+        "reason",
+        "detail",
+    ):
         value = content.get(name)
         if value in (None, "0/1"):
             continue
-        if name in ("epsilon", "delta"):
-            value = output.format_number(Fraction(value))
+        if name in ("epsilon", "delta", "rho"):
+            value = format_short(Fraction(value))
         facts.append(f"{name} {value[:16] if name == 'key' else value}")
     return ", ".join(facts)
 
@@ -225,21 +220,31 @@ def raise_budget(
             epsilon=None if epsilon is None else exact(epsilon, "epsilon"),
             delta=None if delta is None else exact(delta, "delta"),
         )
-    output.console.print(f"{dataset}: budget ε = {output.format_number(new.epsilon.budget)}", highlight=False)
+    budget = format_cost(new.epsilon.budget or ZERO, new.delta.budget or ZERO)
+    output.console.print(f"{dataset}: budget {budget}; remaining {new.left_in_words}", highlight=False)
 
 
 @app.command()
 def forfeit(
     dataset: str,
-    epsilon: Annotated[str, typer.Option(help="How much ε to count as spent.")],
     reason: Annotated[str, typer.Option(help="Why; it stays on the record.")],
+    epsilon: Annotated[str, typer.Option(help="How much ε to count as spent.")] = "0",
     delta: Annotated[str, typer.Option(help="How much δ to count as spent.")] = "0",
+    rho: Annotated[
+        str | None, typer.Option(help="How much ρ to count as spent (ε²/2 unless given); from then on only ρ counts.")
+    ] = None,
     config: Config = DEFAULT,
 ) -> None:
-    """Count ε as spent that no entry accounts for, such as after a restore from an old backup."""
+    """Count ε, δ or ρ as spent that no entry accounts for, such as after a restore from an old backup."""
     with open_ledger(config) as ledger:
-        new = ledger.forfeit(dataset, epsilon=exact(epsilon, "epsilon"), delta=exact(delta, "delta"), reason=reason)
-    output.console.print(f"{dataset}: remaining ε = {output.format_number(new.epsilon.remaining)}", highlight=False)
+        new = ledger.forfeit(
+            dataset,
+            epsilon=exact(epsilon, "epsilon"),
+            delta=exact(delta, "delta"),
+            rho=None if rho is None else exact(rho, "rho"),
+            reason=reason,
+        )
+    output.console.print(f"{dataset}: remaining {new.left_in_words}", highlight=False)
 
 
 @app.command()
@@ -282,6 +287,7 @@ def _format_json(answers: list[StoredAnswer]) -> str:
             "time": answer.time,
             "epsilon": text(answer.epsilon),
             "delta": text(answer.delta),
+            "rho": text(answer.rho),
             **to_json(answer.table),
         }
         for answer in answers
@@ -293,7 +299,7 @@ def _format_csv(answers: list[StoredAnswer]) -> str:
     """One line for every released cell."""
     target = io.StringIO()
     lines = csv.writer(target, lineterminator="\n")
-    head = ["id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "guarantee"]
+    head = ["id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "rho", "guarantee"]
     lines.writerow([*head, "clipped_low", "clipped_high"])
     for answer in answers:
         table = answer.table
@@ -312,6 +318,7 @@ def _format_csv(answers: list[StoredAnswer]) -> str:
                         "" if value is None else value,
                         text(answer.epsilon),
                         text(answer.delta),
+                        text(answer.rho),
                         table.guarantee,
                         *(("", "") if pair is None else map(text, pair)),
                     ]

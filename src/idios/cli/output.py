@@ -14,9 +14,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 
 from idios.audit import Inspection
-from idios.core.exact import Extended, text
-from idios.display import format_limits
-from idios.model import Answer, Quote
+from idios.display import RHO_MEANING, format_limits, format_short
+from idios.model import Answer, BalanceList, Quote
 
 console = Console()
 stderr = Console(stderr=True)
@@ -57,16 +56,6 @@ def show_progress() -> Iterator[Callable[[str, float], None]]:
             progress.stop()
 
 
-def format_number(value: Extended | None) -> str:
-    """A number as text: exact where it ends soon, else six digits."""
-    if value is None:
-        return "no limit"
-    written = str(text(value))
-    if len(written) <= 12:
-        return written
-    return f"{float(value):.6g}"
-
-
 def format_cell(value: Any) -> str:
     """One released value as text."""
     if value is None:
@@ -95,7 +84,7 @@ def print_answer(result: Answer) -> None:
     console.print(table)
     if result.clipped_note:
         console.print(result.clipped_note, highlight=False, markup=False)
-    margins = [f"{c} ± {format_number(m)}" for c, m in result.margins.items() if m is not None]
+    margins = [f"{c} ± {format_short(m)}" for c, m in result.margins.items() if m is not None]
     if margins:
         console.print(f"95 % of the noise lies within: {', '.join(margins)}", highlight=False)
     elif result.margin_reason:
@@ -110,7 +99,7 @@ def print_quote(result: Quote) -> None:
     table = Table(show_header=False)
     rows = [
         *result.prices,
-        ("each released cell", ", ".join(f"{c}: ε = {format_number(e)}" for c, e in result.split.items())),
+        ("each released cell", ", ".join(f"{c}: ε = {format_short(e)}" for c, e in result.split.items())),
         ("released cells", str(result.cells)),
         ("least ε", result.least),
         ("remaining before", result.before),
@@ -120,7 +109,7 @@ def print_quote(result: Quote) -> None:
     for column in result.split:
         margin = result.margins[column]
         margin_text = (
-            f"± {format_number(margin)}" if margin is not None else f"not public: {result.margin_reasons[column]}"
+            f"± {format_short(margin)}" if margin is not None else f"not public: {result.margin_reasons[column]}"
         )
         rows.append((f"95 % margin of {column}", margin_text))
     rows += [(f"risk of {column}", risk) for column, risk in result.null_risks.items()]
@@ -128,6 +117,13 @@ def print_quote(result: Quote) -> None:
     for name, value in rows:
         table.add_row(name, value)
     console.print(table)
+
+
+def print_balances(table: Table, balances: BalanceList) -> None:
+    """Print a table of balances; where there is any ρ, what that is."""
+    console.print(table)
+    if any(balance.rho is not None for balance in balances.budgets):
+        console.print(RHO_MEANING, highlight=False)
 
 
 def print_inspection(result: Inspection) -> None:
@@ -139,19 +135,17 @@ def print_inspection(result: Inspection) -> None:
             table.add_row("group", ", ".join(f"{key} = {value}" for key, value in cell.group.items()))
         table.add_row("statistic", cell.statistic)
         true_value = (
-            cell.value if isinstance(cell.value, str) else "NULL" if cell.value is None else format_number(cell.value)
+            cell.value if isinstance(cell.value, str) else "NULL" if cell.value is None else format_short(cell.value)
         )
         table.add_row("true value", true_value)
         for i, (low, high) in enumerate(zip(cell.lows, cell.highs, strict=True)):
             if i:
-                table.add_row(
-                    f"within {i} change{'s' if i > 1 else ''}", f"{format_number(low)} … {format_number(high)}"
-                )
+                table.add_row(f"within {i} change{'s' if i > 1 else ''}", f"{format_short(low)} … {format_short(high)}")
         if cell.local_sensitivity is not None:
-            table.add_row("local sensitivity", format_number(cell.local_sensitivity))
+            table.add_row("local sensitivity", format_short(cell.local_sensitivity))
         scale = cell.noise["scale"]
-        scale_text = f", scale {format_number(scale)}" if isinstance(scale, Fraction) else ""
-        table.add_row("noise", f"{cell.noise['distribution']}{scale_text}, ε = {format_number(cell.noise['epsilon'])}")
+        scale_text = f", scale {format_short(scale)}" if isinstance(scale, Fraction) else ""
+        table.add_row("noise", f"{cell.noise['distribution']}{scale_text}, ε = {format_short(cell.noise['epsilon'])}")
         if cell.expected_error is not None:
             table.add_row("expected error", f"{cell.expected_error:.6g}")
         if cell.note:

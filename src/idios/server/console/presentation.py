@@ -20,7 +20,7 @@ from idios.server.console.charts import Bar, draw_bars
 from idios.server.console.formatting import format_amount, format_limits, format_time, format_value, parse_number
 
 MOST_CHARTS = 4
-AMOUNTS = ("epsilon", "delta", "min_epsilon")
+AMOUNTS = ("epsilon", "delta", "rho", "min_epsilon")
 FOLDED = 72
 """How long a field of an entry may be before it is folded."""
 _DIGEST = re.compile("[0-9a-f]{64}")
