@@ -214,10 +214,10 @@ def test_no_budget_buys_more_fitted_values_than_its_least_epsilon_does(width: in
     values = -(-SIZE // width)
     with holding_bits(1, **level) as party:
         sql = f"SELECT BIN(id, {width}), MEDIAN(x) FROM t GROUP BY BIN(id, {width})"
-        plan = party.plan(sql, values * LEAST)
+        plan = party.make_plan(sql, values * LEAST)
         assert (plan.fitted, plan.epsilon) == (values, values * LEAST)
         with pytest.raises(InvalidInput, match="or more"):
-            party.plan(sql, values * LEAST * Fraction(99, 100))
+            party.make_plan(sql, values * LEAST * Fraction(99, 100))
 
 
 def test_nobody_is_found_by_what_fails() -> None:

@@ -96,7 +96,7 @@ def ask_everything(party: TrustedParty, kind: Kind, level: str) -> int:
         calls = []
         for call in list_calls(kind, level):
             try:
-                party.plan(shape.format(call), 1)
+                party.make_plan(shape.format(call), 1)
             except Unanswerable:
                 continue
             calls.append(f"{call} AS s{len(calls)}")

@@ -544,7 +544,7 @@ def test_the_noise_is_what_the_inspection_says() -> None:
     with TrustedParty.open(table, name="people", columns=COLUMNS, budget=10**6, ledger=ledger) as party:
         sql = "SELECT MEDIAN(age) FROM people WHERE age < 80"
         inspection = party.inspect(sql, 1)
-        plan, source = party.plan(sql, 1), SeededSource(5)
+        plan, source = party.make_plan(sql, 1), SeededSource(5)
         [[mechanism]] = calibrate_plan(plan, party.datasets["people"].backend.summarise(plan))
         drawn = [float(str(draw_cell(plan, plan.aggregates[0], mechanism, source)[0])) for _ in range(1000)]
         scale, value = float(inspection.noise["scale"]), float(inspection.value)

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from idios.backends.base import Limits, Snapshot, open_source
+from idios.backends.base import Backend, Limits, Snapshot, open_source
 from idios.core import calibration, centre
 from idios.core.calibration import Mechanism
 from idios.core.clipping import ClippingPlan
@@ -118,7 +118,7 @@ def make_plan(sql: str, notion: str, size: int) -> Plan:
             fineness=60,
             parameters={"trim": False, "quantile": False, "k": False},
         )
-    return PARTIES[notion, size].plan(sql, EPSILON)
+    return PARTIES[notion, size].make_plan(sql, EPSILON)
 
 
 Outcome = tuple[int | None, int]
@@ -140,10 +140,15 @@ def sum_clipped(snapshot: Snapshot, limits: Mapping[int, Sequence[Limits]]) -> M
 
 
 def read_table(table: Table, plan: Plan, second: SecondRound = sum_clipped) -> Drawing:
+    with open_source(make_data(table), plan.dataset) as backend:
+        return read_backend(backend, plan, second)
+
+
+def read_backend(backend: Backend, plan: Plan, second: SecondRound = sum_clipped) -> Drawing:
     clipping = {i: a.choice.clipping for i, a in enumerate(plan.aggregates) if a.choice.clipping}
     outcomes = list(product(DRAWN_CENTRES, DRAWN_RADII)) if clipping else [(None, 0)]
     mechanisms, known = {}, {}
-    with open_source(make_data(table), plan.dataset) as backend, backend.open_snapshot(plan) as snapshot:
+    with backend.open_snapshot(plan) as snapshot:
         for outcome in outcomes:
             limits = {i: find_limits(clip, outcome) for i, clip in clipping.items()}
             shape = tuple(limits.values())

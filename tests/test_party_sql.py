@@ -160,7 +160,7 @@ def test_ten_thousand_questions(party: TrustedParty, monkeypatch: pytest.MonkeyP
             sql = mutated(sql, rng)
         try:
             # planning is all that a refusal needs; every tenth question that passes is also answered
-            plan = party.plan(sql, 5)
+            plan = party.make_plan(sql, 5)
             outcomes["planned"] += 1
             if outcomes["planned"] % 10 == 0:
                 answer = party.query(sql, 5)

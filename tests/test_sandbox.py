@@ -82,7 +82,7 @@ def test_whatever_the_party_would_answer_is_answered_without_data_or_account(
         for statistic in STATISTICS:
             sql = f"SELECT {statistic} FROM people"
             try:
-                plan = party.plan(sql, 1)
+                plan = party.make_plan(sql, 1)
             except IdiosError as refusal:
                 with pytest.raises(type(refusal)):
                     party.sandbox(sql, 1)

@@ -13,9 +13,9 @@ from typing import Any
 
 from idios.backends.base import Backend
 from idios.core.calibration import Added, Level, Mechanism, Method, Protection, Silent, expected_error
-from idios.core.distributions import DiscreteLaplace, InverseSensitivity
+from idios.core.distributions import DiscreteGaussian, DiscreteLaplace, InverseSensitivity
 from idios.core.domain import Categories, Kind
-from idios.core.exact import Extended, Number, text
+from idios.core.exact import Extended, Number, round_root_up, text
 from idios.core.multiples import SINGLE, Multiples, describe_multiples, linear_multiples
 from idios.core.sampling import SeededSource
 from idios.core.statistics import Median, Statistic
@@ -253,6 +253,9 @@ def _describe_noise(mechanism: Mechanism, aggregate: Aggregate, step: Fraction) 
         noise |= {"distribution": aggregate.choice.method.value}
     elif isinstance(mechanism, Added) and isinstance(mechanism.noise, DiscreteLaplace):
         noise |= {"distribution": "discrete Laplace", "scale": mechanism.noise.scale * step}
+    elif isinstance(mechanism, Added) and isinstance(mechanism.noise, DiscreteGaussian):
+        deviation = round_root_up(mechanism.noise.variance * step**2)
+        noise |= {"distribution": "discrete Gaussian", "scale": deviation}
     return noise
 
 

@@ -28,9 +28,12 @@ from idios.core.statistics import FINENESS, Parameters
 from idios.errors import DataChanged, InvalidInput
 from idios.ledger import Declaration, Ledger
 from idios.query.calendar import since_1970
+from idios.query.mechanisms import read_check
 from idios.query.schema import Budget, Column, Dataset
 
 MIN_EPSILON = Fraction(1, 20)
+CHECK = Fraction(1, 5)
+"""The share of ε that tells how far off answers are, at `differential`."""
 MAX_GROUPS = 1000
 RELEASE_SECONDS = Fraction(1, 4)
 """When a server's answers leave at `differential`: after this time, twice, four times it, …"""
@@ -49,6 +52,7 @@ DATASET_KEYS = (
     "fineness",
     "accounting",
     "budget",
+    "check",
     "min_epsilon",
     "max_groups",
     "parameters",
@@ -122,6 +126,7 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         parameters=read_parameters(table.get("parameters", {})),
         version=str(table.get("version", "")),
         budget=read_budget(table["budget"], table.get("accounting", "pure")),
+        check=read_check(table.get("check", CHECK if protection.level is Level.DIFFERENTIAL else 0)),
     )
     return DatasetConfig(
         dataset=dataset,

@@ -27,14 +27,18 @@ from idios.core.exact import Number
 from idios.core.sampling import Source
 from idios.core.statistics import Parameters
 from idios.datasets import OpenDataset, declare, open_datasets
-from idios.errors import AnswerFailed, NotPermitted
+from idios.errors import AnswerFailed, InvalidInput, NotPermitted
+from idios.least_epsilon import find_epsilon
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
 from idios.model import Account, Answer, Balance, Quote, ReleasedTable
 from idios.query.plan import Plan, Question, Split
-from idios.query.planner import make_plan
+from idios.query.planner import make_plan, plan_check
 from idios.query.reader import read
-from idios.release import draw_table, make_answer, make_quote
+from idios.query.shares import shares_rho
+from idios.release import check_table, draw_table, make_answer, make_quote
+from idios.report import Asker, ReportPlan, check_questions, name_question, plan_report, quote_report
 from idios.sandbox import Twins
+from idios.totals import Payer
 
 log = logging.getLogger("idios.controller")
 
@@ -99,6 +103,7 @@ class TrustedParty:
         columns: Mapping[str, Any],
         budget: Number | Mapping[str, Any],
         accounting: str | None = None,
+        check: Number | None = None,
         name: str | None = None,
         csv: Mapping[str, Any] | None = None,
         version: str | None = None,
@@ -137,6 +142,7 @@ class TrustedParty:
             "fineness": fineness,
             "accounting": accounting,
             "budget": budget,
+            "check": check,
             "min_epsilon": min_epsilon,
             "max_groups": max_groups,
             "parameters": parameters,
@@ -195,6 +201,7 @@ class TrustedParty:
         epsilon: Number,
         *,
         split: Split = None,
+        check: Number | None = None,
         analyst: str | None = None,
         idempotency_key: str | None = None,
         cancellation: CancellationToken | None = None,
@@ -202,24 +209,41 @@ class TrustedParty:
         """Answer a question for ``epsilon``, charged to the data set and to the analyst (None: the controller).
 
         ``split`` gives the proportions in which the statistics divide ε, by their names; evenly unless given.
+        ``check`` is the share of ε that tells how many records off an answer is, 0 for none; as declared unless given.
         ``idempotency_key`` is the caller's own: sent again with the same question it is the same request, with another
         it is refused. ``cancellation`` reports the steps and may cancel them; the charge stays, and the same question
         asked again completes it.
         """
-        charged = self.charge(sql, epsilon, split=split, analyst=analyst, idempotency_key=idempotency_key)
-        return self.complete(charged, cancellation)
+        plan = self.make_plan(sql, epsilon, split, check)
+        return self.complete(self.reserve(plan, analyst=analyst, idempotency_key=idempotency_key), cancellation)
 
-    def charge(
+    def check(
         self,
         sql: str,
         epsilon: Number,
         *,
+        with_epsilon: Number,
         split: Split = None,
         analyst: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Charged:
+        cancellation: CancellationToken | None = None,
+    ) -> Answer:
+        """Tell, for ``with_epsilon`` more, how many records off the stored answer to a question without a check is."""
+        plan = self.make_check_plan(sql, epsilon, with_epsilon, split, analyst=analyst)
+        return self.complete(self.reserve(plan, analyst=analyst), cancellation)
+
+    def make_check_plan(
+        self, sql: str, epsilon: Number, with_epsilon: Number, split: Split = None, *, analyst: str | None = None
+    ) -> Plan:
+        """Plan a check of an answer that the caller has."""
+        answered = self.make_plan(sql, epsilon, split, 0)
+        stored = self.ledger.find_settled(_request(answered, analyst))
+        if stored is None:
+            raise InvalidInput("there is no stored answer to this question, without a check and with this ε, to check")
+        return plan_check(answered, stored.table.cells, with_epsilon)
+
+    def charge(self, sql: str, epsilon: Number, *, split: Split = None, analyst: str | None = None) -> Charged:
         """The first half of ``query``: read, plan and charge. What is refused is refused here, whatever the data."""
-        return self.reserve(self.plan(sql, epsilon, split), analyst=analyst, idempotency_key=idempotency_key)
+        return self.reserve(self.make_plan(sql, epsilon, split), analyst=analyst)
 
     def reserve(self, plan: Plan, *, analyst: str | None = None, idempotency_key: str | None = None) -> Charged:
         """Charge what was planned, unless the data is no longer what was opened."""
@@ -241,7 +265,8 @@ class TrustedParty:
         plan = charged.plan
         opened = self.datasets[plan.dataset.name]
         try:
-            table = draw_table(plan, opened.backend, cancellation, self.source)
+            draw = draw_table if plan.checked is None else check_table
+            table = draw(plan, opened.backend, cancellation, self.source)
             opened.check_unchanged()  # what was read in several steps may be of two files
             return Drawn(table)
         except Exception as error:
@@ -271,9 +296,17 @@ class TrustedParty:
         """The digest that identifies the question, as the data set is declared now; touches no data."""
         return _request(plan, None).key
 
-    def quote(self, sql: str, epsilon: Number, *, split: Split = None, analyst: str | None = None) -> Quote:
+    def quote(
+        self,
+        sql: str,
+        epsilon: Number,
+        *,
+        split: Split = None,
+        check: Number | None = None,
+        analyst: str | None = None,
+    ) -> Quote:
         """Say what a question would cost and promise; touches no data."""
-        return self.price(self.plan(sql, epsilon, split), analyst=analyst)
+        return self.price(self.make_plan(sql, epsilon, split, check), analyst=analyst)
 
     def price(self, plan: Plan, *, analyst: str | None = None) -> Quote:
         """Say what it would cost and promise to answer what was planned."""
@@ -282,20 +315,64 @@ class TrustedParty:
         charged = price.charges_dataset if analyst is None else price.charges_analyst
         return make_quote(plan, price, balance, charged=charged)
 
+    def plan(
+        self,
+        questions: Mapping[str, str],
+        epsilon: Number | None = None,
+        *,
+        split: Mapping[str, Number] | None = None,
+        within: Number | None = None,
+        analyst: str | None = None,
+    ) -> ReportPlan:
+        """Plan questions by name as one report, and quote it; ``ask`` of the result spends, question by question.
+
+        ``epsilon`` is the total for each data set, divided evenly or in the proportions of ``split``. Or ``within``
+        is given, and each question has the least ε that keeps its margins so small (``find_epsilon``).
+        """
+        own = Payer(
+            lambda dataset: self.ledger.balance(dataset, analyst),
+            lambda sql, share: self.quote(sql, share, analyst=analyst),
+        )
+        asker = Asker(
+            query=lambda sql, share: self.query(sql, share, analyst=analyst),
+            identify=lambda sql, share: self.key(self.make_plan(sql, share)),
+            payers=(own,) if analyst is None else (own, Payer(self.ledger.balance, self.quote)),
+            adds_squares=lambda dataset, total: shares_rho(self.datasets[dataset].dataset, total),
+        )
+        if within is None and epsilon is not None:
+            return plan_report(asker, questions, epsilon, split)
+        if within is None or epsilon is not None or split is not None:
+            raise InvalidInput("a report takes either epsilon, with or without split, or within")
+        found = []
+        for name, sql in check_questions(questions).items():
+            with name_question(name):
+                found.append(self.find_epsilon(sql, within))
+        return quote_report(asker, questions, found)
+
+    def find_epsilon(self, sql: str, within: Number) -> Fraction:
+        """The least ε for which the 95 % margin of each statistic of a question is ``within``, such as 50 or "2%"."""
+        return find_epsilon(lambda epsilon: self.make_plan(sql, epsilon), within)
+
     def sandbox(
-        self, sql: str, epsilon: Number, split: Split = None, *, cancellation: CancellationToken | None = None
+        self,
+        sql: str,
+        epsilon: Number,
+        split: Split = None,
+        check: Number | None = None,
+        *,
+        cancellation: CancellationToken | None = None,
     ) -> Answer:
         """Answer a question about made-up data, as it would be answered about the real data; free.
 
         No data, no ledger and nothing stored is touched. ``cancellation`` may cancel it, which raises ``Cancelled``.
         """
-        plan = self.plan(sql, epsilon, split)
+        plan = self.make_plan(sql, epsilon, split, check)
         table = draw_table(plan, self.twins.of(plan.dataset), cancellation)
         return replace(make_answer(plan, table, id="sandbox"), sandbox=True)
 
     def inspect(self, sql: str, epsilon: Number, *, split: Split = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""
-        plan = self.plan(sql, epsilon, split)
+        plan = self.make_plan(sql, epsilon, split)
         opened = self.datasets[plan.dataset.name]
         strongest = plan_levels(self._read(sql), opened.dataset, epsilon, split, limit=None).strongest
         opened.check_unchanged()
@@ -314,10 +391,10 @@ class TrustedParty:
         self.ledger.record_inspection(_request(plans.first, None))
         return compute_costs(plans, opened.backend)
 
-    def plan(self, sql: str, epsilon: Number, split: Split = None) -> Plan:
+    def make_plan(self, sql: str, epsilon: Number, split: Split = None, check: Number | None = None) -> Plan:
         """Read and plan a question: public facts only."""
         question = self._read(sql)
-        return make_plan(question, self.datasets[question.dataset].dataset, epsilon, split)
+        return make_plan(question, self.datasets[question.dataset].dataset, epsilon, split, check)
 
     def _read(self, sql: str) -> Question:
         return read(sql, {name: opened.dataset for name, opened in self.datasets.items()})

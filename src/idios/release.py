@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from idios.backends.base import Backend, CancellationToken, Limits, Snapshot
@@ -29,15 +30,16 @@ from idios.core.exact import text
 from idios.core.inverse import describe_null_risk
 from idios.core.joint import calibrate_cells
 from idios.core.joint_loss import Component
-from idios.core.neighbours import Moves
+from idios.core.neighbours import Moves, Neighbours
 from idios.core.outer_ranks import RankPlan
 from idios.core.sampling import Source
-from idios.core.statistics import Statistic
+from idios.core.statistics import Count, Statistic
+from idios.core.statistics.order import OrderStatistic
 from idios.core.summary import Summary
 from idios.ledger import Price
-from idios.model import Answer, Balance, Cost, Quote, ReleasedTable
+from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.answer import python_value
-from idios.query.calendar import to_datetime
+from idios.query.calendar import since_1970, to_datetime
 from idios.query.plan import Aggregate, Plan
 
 PUBLIC_NOISE = (Method.EXACT, Method.GLOBAL)
@@ -59,17 +61,54 @@ def draw_table(
 ) -> ReleasedTable:
     """Summarise and draw everything that is released of a plan, cell by cell in the plan's own order."""
     margins: list[Fraction | None] = [None] * len(plan.aggregates)
-    cells = []
+    cells, checks = [], []
     check = None if cancellation is None else cancellation.check
     with backend.open_snapshot(plan, cancellation) as snapshot:
         limits, summaries = clip_values(plan, snapshot, source, check)
-    for mechanisms in calibrate_plan(plan, summaries, check):
+    for mechanisms, cell in zip(calibrate_plan(plan, summaries, check), summaries, strict=True):
         if check is not None:
             check()
-        values: list[str | None] = [None] * len(plan.aggregates)
-        for i, (aggregate, mechanism) in enumerate(zip(plan.aggregates, mechanisms, strict=True)):
-            values[i], margins[i] = draw_cell(plan, aggregate, mechanism, source)
-        cells.append(tuple(values))
+        drawn = [
+            draw_cell(plan, aggregate, mechanism, source)
+            for aggregate, mechanism in zip(plan.aggregates, mechanisms, strict=True)
+        ]
+        cells.append(tuple(_write_drawn(plan, *pair) for pair in zip(plan.aggregates, drawn, strict=True)))
+        checks.append(tuple(map(partial(_check, plan, source), plan.aggregates, cell, drawn)))
+        margins = list(map(partial(_margin, plan), plan.aggregates, mechanisms))
+    return _make_table(plan, cells, margins, checks, limits)
+
+
+def check_table(
+    plan: Plan, backend: Backend, cancellation: CancellationToken | None = None, source: Source | None = None
+) -> ReleasedTable:
+    """Tell how far off the cells of an earlier answer are."""
+    if plan.checked is None:
+        raise AssertionError("there is no earlier answer to check")
+    checks = []
+    with backend.open_snapshot(plan, cancellation) as snapshot:
+        for cell, written in zip(snapshot.summaries, plan.checked, strict=True):
+            if cancellation is not None:
+                cancellation.check()
+            values = [_read_written(plan, *pair) for pair in zip(plan.aggregates, written, strict=True)]
+            checks.append(tuple(map(partial(_check, plan, source), plan.aggregates, cell, values)))
+    return _make_table(plan, plan.checked, [None] * len(plan.aggregates), checks)
+
+
+def _read_written(plan: Plan, aggregate: Aggregate, written: str | None) -> Fraction | None:
+    """The number that was released, in the column's units."""
+    if written is None or aggregate.check is None or aggregate.column is None:
+        return None
+    kind = plan.dataset.columns[aggregate.column].kind
+    return since_1970(written, kind) if kind in (Kind.DATE, Kind.TIMESTAMP) else Fraction(written)
+
+
+def _make_table(
+    plan: Plan,
+    cells: Sequence[Sequence[str | None]],
+    margins: Sequence[Fraction | None],
+    checks: Sequence[tuple[int | None, ...]],
+    limits: Mapping[int, Sequence[Limits]] | None = None,
+) -> ReleasedTable:
     return ReleasedTable(
         dataset=plan.dataset.name,
         version=plan.dataset.version,
@@ -78,9 +117,10 @@ def draw_table(
         groups=tuple(
             {key.label: str(key.values[i]) for key, i in zip(plan.groups, cell, strict=True)} for cell in plan.cells
         ),
-        cells=tuple(cells),
+        cells=tuple(map(tuple, cells)),
         margins=tuple(margins),
-        clipped=_scale_limits(plan, limits),
+        clipped=_scale_limits(plan, limits or {}),
+        checks=tuple(checks) if any(aggregate.check for aggregate in plan.aggregates) else (),
     )
 
 
@@ -161,19 +201,31 @@ def _component(aggregate: Aggregate, summary: Summary, protection: Protection) -
     return Component(statistic, summary, weight, floor, aggregate.column, protection.fineness)
 
 
-def draw_cell(
-    plan: Plan, aggregate: Aggregate, mechanism: Mechanism, source: Source | None
-) -> tuple[str | None, Fraction | None]:
-    """Draw the value of one cell, as text (None is NULL), and its margin where that is public."""
-    margin = _margin(plan, aggregate, mechanism)
+def draw_cell(plan: Plan, aggregate: Aggregate, mechanism: Mechanism, source: Source | None) -> Fraction | int | None:
+    """Draw the value of one cell: a number in the column's units, the place of a category, None for NULL."""
     if isinstance(aggregate.domain, Categories):
-        place = mechanism.draw(source)
-        return None if place is None else aggregate.domain.values[place], margin
-    value = draw_number(mechanism, aggregate.statistic, aggregate.grid, plan.dataset.protection.fineness, source)
-    if value is None:
-        return None, margin
+        return mechanism.draw(source)
+    return draw_number(mechanism, aggregate.statistic, aggregate.grid, plan.dataset.protection.fineness, source)
+
+
+def _write_drawn(plan: Plan, aggregate: Aggregate, drawn: Fraction | int | None) -> str | None:
+    if drawn is None:
+        return None
+    if isinstance(aggregate.domain, Categories):
+        return aggregate.domain.values[int(drawn)]
     column = plan.dataset.columns[aggregate.column].kind if aggregate.column is not None else None
-    return write_value(value, kind_of(plan, aggregate), column), margin
+    return write_value(Fraction(drawn), kind_of(plan, aggregate), column)
+
+
+def _check(
+    plan: Plan, source: Source | None, aggregate: Aggregate, summary: Summary, drawn: Fraction | int | None
+) -> int | None:
+    """How far off what was drawn is, with noise; nothing of NULL."""
+    if aggregate.check is None or drawn is None:
+        return None
+    fineness = plan.dataset.protection.fineness
+    point = drawn / aggregate.statistic.answer_step(aggregate.grid, fineness)
+    return aggregate.check.draw(aggregate.statistic, summary, point, fineness, source)
 
 
 def draw_number(
@@ -238,13 +290,14 @@ def _margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism) -> Fraction 
 
 def _margin_reasons(plan: Plan, margins: Mapping[str, Fraction | None]) -> dict[str, str]:
     return {
-        output.label: _unknown_margin(plan.aggregates[output.aggregate].choice)
+        output.label: describe_unknown_margin(plan.aggregates[output.aggregate].choice)
         for output in plan.outputs
         if output.aggregate is not None and margins[output.label] is None
     }
 
 
-def _unknown_margin(choice: Choice) -> str:
+def describe_unknown_margin(choice: Choice) -> str:
+    """Why the margin of a statistic is not public."""
     otherwise = "the scale follows from the number of records, which is not read before asking"
     return UNKNOWN_MARGIN.get(choice.method, otherwise)
 
@@ -292,6 +345,7 @@ def make_answer(
         margin_reasons=_margin_reasons(plan, margins),
         stored=stored,
         clipped_rows=tuple(_clipped_row(plan, limits) for limits in table.clipped),
+        check_rows=tuple(_check_row(plan, *row) for row in zip(table.checks, table.cells, strict=False)),
         types={
             output.label: kinds[output.aggregate] if output.aggregate is not None else _key_kind(plan, output.group)
             for output in plan.outputs
@@ -304,6 +358,27 @@ def _clipped_row(
 ) -> dict[str, tuple[Fraction, Fraction]]:
     by_label = _by_label(plan, limits)
     return {label: pair for label, pair in by_label.items() if pair is not None}
+
+
+def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | None]) -> dict[str, Distance]:
+    counted = [int(v) for a, v in zip(plan.aggregates, values, strict=True) if v and isinstance(a.statistic, Count)]
+    distances = [
+        None
+        if value is None or aggregate.check is None
+        else Distance(*aggregate.check.bound(value), _find_size(plan, aggregate, counted))
+        for aggregate, value in zip(plan.aggregates, noisy, strict=True)
+    ]
+    by_label = _by_label(plan, distances)
+    return {label: distance for label, distance in by_label.items() if distance is not None}
+
+
+def _find_size(plan: Plan, aggregate: Aggregate, counted: Sequence[int]) -> int | None:
+    """How many values an order statistic is of, where that is public or was counted; only there it means percentiles."""
+    if not isinstance(aggregate.statistic, OrderStatistic) or aggregate.neighbours is not Neighbours.REPLACE:
+        return None
+    if aggregate.whole and plan.dataset.size is not None:
+        return plan.dataset.size
+    return counted[0] if len(counted) == 1 and counted[0] > 0 else None
 
 
 def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> Quote:

@@ -23,7 +23,7 @@ def test_the_version_is_told() -> None:
 
 def test_help_teaches() -> None:
     shown = run("--help").stdout
-    for command in ("query", "quote", "inspect", "init", "check", "analyst", "ledger", "demo"):
+    for command in ("query", "quote", "inspect", "plan", "init", "check", "analyst", "ledger", "demo"):
         assert command in shown
         assert run(command, "--help").exit_code == 0
     assert "Start with" in shown

@@ -253,3 +253,19 @@ def test_end_to_end_with_a_connection_cut_after_the_work_was_done(monkeypatch: p
     assert answer.value == here.value
     assert answer.remaining == here.remaining == Fraction(7, 2)
     assert answer.guarantee == here.guarantee
+
+
+def test_a_report_is_planned_by_quotes_and_asked_question_by_question() -> None:
+    account = {"budget": "4", "spent": "0", "remaining": "4"}
+    budget = {"budgets": [{"dataset": "people", "analyst": "ana", "epsilon": account, "delta": account}]}
+    quote = {**QUOTE, "rho": "1/18", "pure": True, "more": 9}
+    quotes, answers = [ok(quote)] * 2, [ok(ANSWER.to_dict())] * 2
+    script = Script(*quotes, *quotes, ok(budget), *quotes, ok(budget), *answers, ok(budget))
+    plan = script.party().plan({"middle": SQL, "again": f"{SQL} WHERE age > 3"}, epsilon=1, split={"middle": 3})
+    assert script.paths == [*["POST /v1/quote"] * 4, "GET /v1/budget"]
+    assert [question.epsilon for question in plan.questions] == [Fraction(3, 4), Fraction(1, 4)]
+    assert (plan.totals[0].cost, plan.totals[0].remaining_after) == (Fraction(2, 3), Fraction(10, 3))
+    report = plan.ask()
+    assert script.paths[7:] == ["GET /v1/budget", *["POST /v1/query"] * 2, "GET /v1/budget"]
+    assert [json.loads(request.content)["epsilon"] for request in script.requests[-3:-1]] == ["0.75", "0.25"]
+    assert report["again"].value == 29436.5

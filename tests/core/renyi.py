@@ -70,6 +70,21 @@ def lose_shift(shift: int, scale: Fraction) -> Losses:
     return _lose_shift(abs(shift), scale)
 
 
+def diverge_shift(shift: int, scale: Fraction, order: float) -> float:
+    """D_α of discrete Laplace noise around two values, however far apart: three geometric series.
+
+    With q = e^(−1/b) and d the distance, P^α·P′^(1−α) is c·q^((1−α)d + |x|) at x ≤ 0, c·q^(αd + x − d) at x ≥ d and
+    c·q^((1−α)d + (2α−1)x) between, c = (1−q)/(1+q).
+    """
+    if shift == 0:
+        return 0.0
+    rate, away = float(1 / scale), float(abs(shift) / scale)
+    inner = math.expm1(-rate) / math.expm1(-(2 * order - 1) * rate) * math.exp(-(2 * order - 1) * rate)
+    inner *= -math.expm1(-(2 * order - 1) * (away - rate))
+    total = 1 + math.exp(-(2 * order - 1) * away) + inner
+    return (math.log(total / (1 + math.exp(-rate))) + (order - 1) * away) / (order - 1)
+
+
 @cache
 def _lose_gaussian(distance: int, noise: DiscreteGaussian) -> Losses:
     """Out to where order 64 has its mass, (α − 1)·distance from the value, and 12σ beyond."""

@@ -306,5 +306,5 @@ def test_a_check_of_epsilon_alone_is_found(ledger: Ledger, monkeypatch: pytest.M
 def test_delta_that_is_forgotten_is_found(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger.forfeit("people", epsilon=Fraction(0), delta=DELTA * 99 / 100, reason="lost")
     assert not exceed(ledger)
-    monkeypatch.setattr("idios.model.budget._find_rho_budget", lambda epsilon, _: find_largest_rho(epsilon, DELTA))
+    monkeypatch.setattr("idios.model.balance._find_rho_budget", lambda epsilon, _: find_largest_rho(epsilon, DELTA))
     assert exceed(ledger)

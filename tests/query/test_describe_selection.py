@@ -58,17 +58,18 @@ def party() -> Iterator[TrustedParty]:
     ],
 )
 def test_conditions_in_words(party: TrustedParty, where: str, described: str) -> None:
-    assert describe_selection(party.plan(f"SELECT COUNT(*) FROM people {where}", "0.5").normal_form) == described
+    assert describe_selection(party.make_plan(f"SELECT COUNT(*) FROM people {where}", "0.5").normal_form) == described
 
 
 def test_what_a_statistic_implies_is_not_said(party: TrustedParty) -> None:
-    assert describe_selection(party.plan("SELECT MEDIAN(income) FROM people", "0.5").normal_form) == ""
+    assert describe_selection(party.make_plan("SELECT MEDIAN(income) FROM people", "0.5").normal_form) == ""
     grouped = "SELECT region, COUNT(*) FROM people WHERE age > 65 GROUP BY region"
-    assert describe_selection(party.plan(grouped, "0.5").normal_form) == "where age is at least 66"
+    assert describe_selection(party.make_plan(grouped, "0.5").normal_form) == "where age is at least 66"
 
 
 def test_what_is_too_long_is_not_spelled_out(party: TrustedParty) -> None:
     ages = " OR ".join(f"age = {age}" for age in range(0, 120, 2))
     assert (
-        describe_selection(party.plan(f"SELECT COUNT(*) FROM people WHERE {ages}", "0.5").normal_form) == LONG_CONDITION
+        describe_selection(party.make_plan(f"SELECT COUNT(*) FROM people WHERE {ages}", "0.5").normal_form)
+        == LONG_CONDITION
     )

@@ -120,14 +120,14 @@ def test_a_flood_of_slow_plans_keeps_nobody_out(office: Office, monkeypatch: pyt
     """Planning is held for as long as the others are served: before, it held every thread of the process."""
     begun: list[str] = []
     opened = threading.Event()
-    original = TrustedParty.plan
+    original = TrustedParty.make_plan
 
     def held(party: Any, sql: str, *given: Any) -> Any:
         begun.append(sql)
         assert opened.wait(30)
         return original(party, sql, *given)
 
-    monkeypatch.setattr(TrustedParty, "plan", held)
+    monkeypatch.setattr(TrustedParty, "make_plan", held)
     statuses: list[int] = []
 
     def send(who: str, sql: str) -> None:

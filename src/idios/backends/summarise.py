@@ -107,7 +107,7 @@ class Requirements:
 
     def runs(self, aggregate: Aggregate, size: int) -> list[Run]:
         """The ranks that an aggregate reads of ``size`` values, as far as they exist."""
-        runs = aggregate.reading.ranks(self.moves(aggregate, size), aggregate.choice.distance)
+        runs = aggregate.reading.ranks(self.moves(aggregate, size), aggregate.distance)
         inside = ((max(first, 1), min(last, size)) for first, last in runs)
         return [(first, last) for first, last in inside if first <= last]
 
@@ -276,7 +276,7 @@ class _AggregateInCells:
         beside = self._beside(reading, grid, known, moves)
         multiplicities: Mapping[int, tuple[int, tuple[int, ...]]] = {}
         if reading.needs_distinct:
-            multiplicities = search.queries.rarest(name, aggregate.choice.distance)
+            multiplicities = search.queries.rarest(name, aggregate.distance)
         counts = self._counts(grid) if reading.needs_counts else {}
         return [
             Summary(

@@ -11,6 +11,7 @@ import typer
 from idios.cli import analyst, compare, init, ledger, query
 from idios.cli.demo import demo
 from idios.cli.output import stderr
+from idios.cli.plan import plan
 from idios.cli.serve import serve
 from idios.errors import IdiosError
 
@@ -41,6 +42,7 @@ def start(
 app.command()(query.query)
 app.command()(query.quote)
 app.command()(query.inspect)
+app.command()(plan)
 app.command()(init.init)
 app.command()(init.check)
 app.command()(serve)

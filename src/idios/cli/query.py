@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from idios.cli import output
 from idios.cli.init import Header, Yes, declare_file
+from idios.display import format_short
 from idios.errors import InvalidInput
 from idios.party import TrustedParty
 
@@ -35,6 +37,13 @@ Protection = Annotated[
     typer.Option(
         help="The level of a file that is not declared yet, individual or differential: declares it as proposed, "
         "without asking, and with a budget of 10 unless given."
+    ),
+]
+Within = Annotated[
+    str | None,
+    typer.Option(
+        help="Instead of --epsilon: the least ε for a public 95 % margin within this, in the units of the answer, or "
+        "a share such as 2%, of the number of records for a count, of the largest possible sum for a sum."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
@@ -75,6 +84,7 @@ def quote(
     epsilon: Epsilon = "",
     budget: Budget = None,
     config: Config = None,
+    within: Within = None,
     split: Split = None,
     analyst: Analyst = None,
     header: Header = None,
@@ -85,6 +95,11 @@ def quote(
     """Show what a question would cost and promise, before anything is spent; no data is read."""
     question, path = _read_target(source, sql, config, budget, header, yes, protection)
     with TrustedParty.from_config(path) as party:
+        if within is not None:
+            if epsilon or split:
+                raise InvalidInput("--within finds ε: leave out --epsilon and --split")
+            epsilon = str(party.find_epsilon(question, within))
+            output.stderr.print(f"within {within}: --epsilon {format_short(Fraction(epsilon))}", highlight=False)
         quoted = party.quote(question, _require_epsilon(epsilon), split=_read_split(split), analyst=analyst)
     if json:
         output.print_json(quoted.to_dict())

@@ -31,6 +31,8 @@ from idios.model import (
     Quote,
     ReleasedAnswer,
 )
+from idios.report import Asker, ReportPlan, plan_report
+from idios.totals import Payer
 
 if TYPE_CHECKING:
     from idios.client.transport import Call, Reply, Transport
@@ -93,6 +95,15 @@ class RemoteParty:
         """
         call = self._call("/v1/query", sql, epsilon, split, wait)
         return self._ask(replace(call, key=secrets.token_hex(16)), progress)
+
+    def plan(self, questions: Mapping[str, str], epsilon: Number, split: Split = None) -> ReportPlan:
+        """Plan questions by name as one report for ``epsilon`` of each data set, and quote it; nothing is charged.
+
+        ``split`` gives proportions by the names of the questions. ``ask`` of the result spends, question by question.
+        """
+        own = Payer(lambda dataset: next(b for b in self.budget() if b.dataset == dataset), self.quote)
+        asker = Asker(self.query, identify=lambda sql, share: (sql.strip(), share), payers=(own,))
+        return plan_report(asker, questions, epsilon, split)
 
     def sandbox(self, sql: str, epsilon: Number, split: Split = None) -> Answer:
         """Answer a question about invented data of the same form; free, to try things out."""

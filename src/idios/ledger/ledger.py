@@ -19,7 +19,7 @@ from idios.errors import InvalidInput
 from idios.ledger import rules
 from idios.ledger.backup import back_up
 from idios.ledger.chain import Anchor, Entry, read_entries
-from idios.ledger.facts import Begun, Forfeited, Reserved
+from idios.ledger.facts import Begun, Reserved
 from idios.ledger.history import Spending, SpendingTracker, check_kinds, find_entries, list_answers, read_answers
 from idios.ledger.key import derive
 from idios.ledger.migrations import upgrade
@@ -29,15 +29,7 @@ from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation,
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, SomeRow, TokenRow
 from idios.ledger.store import Transactions
 from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate_secret, create_token, identify_token
-from idios.ledger.values import (
-    Clock,
-    check_amount,
-    check_name,
-    check_optional_amount,
-    check_text,
-    round_rho_up,
-    system_clock,
-)
+from idios.ledger.values import Clock, check_name, check_optional_amount, check_text, system_clock
 from idios.ledger.verification import LedgerHealth, Verification, rebuild, verify
 from idios.model import Balance, ReleasedTable, Role
 
@@ -141,15 +133,12 @@ class Ledger:
         rho: Fraction | None = None,
         reason: str,
     ) -> Balance:
-        """Count amounts as spent, on the record and even beyond the budget; `rho` None is ε²/2.
+        """Count as spent, even beyond the budget, what was answered and is not in this chain, as after a restore.
 
-        For what was answered and is not in this chain, such as after a restore from an old backup.
+        ρ None is ε²/2; one that is given may have been that of Gaussian noise.
         """
-        epsilon, delta = check_amount("epsilon", epsilon), check_amount("delta", delta)
-        counted = None if rho is None else round_rho_up(rho)
-        fact = Forfeited(dataset, epsilon, delta, check_text("reason", reason), counted)
         with self._transactions.writing() as writer:
-            writer.append(rules.forfeit(writer.store, fact))
+            writer.append(rules.forfeit(writer.store, dataset, epsilon, delta, rho, reason))
             return rules.require_dataset(writer.store, dataset).balance
 
     def retire(self, dataset: str) -> None:
@@ -220,7 +209,7 @@ class Ledger:
         """
         if idempotency_key is not None:
             check_idempotency_key(idempotency_key)
-        settled = self._find_settled(request, idempotency_key)
+        settled = self.find_settled(request, idempotency_key)
         if settled is not None:
             return settled
         with self._transactions.writing() as writer:
@@ -235,8 +224,8 @@ class Ledger:
                 return read_answers(writer.connection, self._key, [question])[0]
             return Reservation(request, request.key, question.reserved, joined=not isinstance(fact, Reserved))
 
-    def _find_settled(self, request: ChargeRequest, idempotency_key: str | None) -> StoredAnswer | None:
-        """Refuse or answer what needs no write, and so no wait for the writers' lock: an answer that is paid for."""
+    def find_settled(self, request: ChargeRequest, idempotency_key: str | None = None) -> StoredAnswer | None:
+        """The answer that is stored and that the caller has paid for, if there is one; it takes no writers' lock."""
         with self._transactions.reading() as store:
             if idempotency_key is not None:
                 was_used(store.connection, request, idempotency_key)
@@ -306,9 +295,8 @@ class Ledger:
 
     def retired(self, dataset: str) -> bool:
         """Whether a data set is on record and answers nothing more."""
-        check_name("data set", dataset)
         with self._transactions.reading() as store:
-            row = store.get(DatasetRow, dataset)
+            row = store.get(DatasetRow, check_name("data set", dataset))
         return row is not None and row.retired is not None
 
     def tokens(self) -> list[TokenRow]:

@@ -17,7 +17,7 @@ from idios.model import Accounting, Cost, ReleasedAnswer, ReleasedTable
 class Declaration:
     """A data set as its controller declares it; the budgets are for all analysts and versions together.
 
-    With `accounting` "concentrated" the budget is (ε, δ), and ρ is added up: see model/budget.py.
+    With `accounting` "concentrated" the budget is (ε, δ), and ρ is added up: see model/balance.py.
     """
 
     dataset: str

@@ -29,9 +29,9 @@ from idios.ledger.facts import (
 )
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, PaymentRow, QuestionRow, RowStore, TokenRow
-from idios.ledger.values import omit_rho
+from idios.ledger.values import check_amount, check_text, omit_rho, round_rho_up
 from idios.model import Accounting, Balance, Cost
-from idios.model.budget import describe_shortage
+from idios.model.balance import describe_shortage
 
 
 def require_dataset(store: RowStore, name: str) -> DatasetRow:
@@ -146,12 +146,16 @@ def raise_budget(store: RowStore, name: str, epsilon: Fraction | None, delta: Fr
     return fact
 
 
-def forfeit(store: RowStore, fact: Forfeited) -> Forfeited:
+def forfeit(
+    store: RowStore, name: str, epsilon: Fraction, delta: Fraction, rho: Fraction | None, reason: str
+) -> Forfeited:
     """Count amounts as spent, also beyond the budget: what was learnt is learnt."""
-    require_dataset(store, fact.dataset)
-    if not fact.epsilon and not fact.delta and not fact.rho:
-        raise InvalidInput(f"forfeiting of data set {fact.dataset!r} takes an ε, a δ or a ρ above 0")
-    return fact
+    require_dataset(store, name)
+    epsilon, delta = check_amount("epsilon", epsilon), check_amount("delta", delta)
+    rho = None if rho is None else round_rho_up(rho)
+    if not epsilon and not delta and not rho:
+        raise InvalidInput(f"forfeiting of data set {name!r} takes an ε, a δ or a ρ above 0")
+    return Forfeited(name, epsilon, delta, check_text("reason", reason), rho)
 
 
 def retire(store: RowStore, name: str) -> Retired | None:

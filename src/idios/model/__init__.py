@@ -3,15 +3,16 @@
 from idios.model.answer import (
     Answer,
     AnswerPage,
+    Distance,
     QuestionProgress,
     QuestionRequest,
     QuestionState,
     ReleasedAnswer,
     ReleasedTable,
 )
-from idios.model.budget import Account, Accounting, Balance, BalanceList, Cost, Holder, Role
+from idios.model.balance import Account, Accounting, Balance, BalanceList, Cost
+from idios.model.budget import Holder, Quote, Role
 from idios.model.dataset_facts import ColumnFacts, DatasetFacts, DatasetList, FunctionFacts
-from idios.model.quote import Quote
 
 __all__ = [
     "Account",
@@ -24,6 +25,7 @@ __all__ = [
     "Cost",
     "DatasetFacts",
     "DatasetList",
+    "Distance",
     "FunctionFacts",
     "Holder",
     "QuestionProgress",

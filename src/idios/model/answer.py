@@ -47,6 +47,8 @@ class ReleasedTable:
     ``cells`` holds exact text, or None for NULL: a row for each group, a value for each statistic. ``margins`` are the
     95 % half-widths of the noise of each statistic, where they are public. ``clipped`` is empty, or has for each value
     the limits that were drawn for it and to which the records' values were clipped, None where there are none.
+    ``checks`` is empty, or has for each value its noisy signed distance (``core.distance_check``), None where it has
+    none.
     """
 
     dataset: str
@@ -57,6 +59,7 @@ class ReleasedTable:
     cells: tuple[tuple[str | None, ...], ...]
     margins: tuple[Fraction | None, ...] = json_field(write=_write_margins)
     clipped: tuple[tuple[Limits | None, ...], ...] = json_field(optional=True, default=())
+    checks: tuple[tuple[int | None, ...], ...] = json_field(optional=True, default=())
 
     def __post_init__(self) -> None:
         if len(self.cells) != len(self.groups):
@@ -67,6 +70,10 @@ class ReleasedTable:
             raise refuse("margins", f"a list of {len(self.statistics)}", self.margins)
         if self.clipped and len(self.clipped) != len(self.groups):
             raise refuse("clipped", f"a list of {len(self.groups)}", self.clipped)
+        if self.checks and len(self.checks) != len(self.groups):
+            raise refuse("checks", f"a list of {len(self.groups)}", self.checks)
+        if any(len(row) != len(self.statistics) for row in self.checks):
+            raise InvalidInput(f"a row of checks must be a list of {len(self.statistics)}")
         for row in self.clipped:
             if len(row) != len(self.statistics):
                 raise InvalidInput(f"a row of clipped must be a list of {len(self.statistics)}")
@@ -107,6 +114,45 @@ class ReleasedTable:
     def _repr_html_(self) -> str:
         sentences = "".join(map(display.paragraph_html, self._sentences()))
         return display.paragraph_html(self._caption()) + display.table_html(*self._table()) + sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How many records an answer is off, with 95 %: from ``low`` to ``high``, negative where it is too low.
+
+    None is no limit: so many records or more. ``size`` is how many records there are, or about are, where that is told.
+
+    >>> print(Distance(7, 17), Distance(-4, 6), Distance(-9, -3), Distance(0, 0), sep=" | ")
+    about 12 ± 5 records too high (95 %) | between 4 records too low and 6 too high (95 %) | \
+about 6 ± 3 records too low (95 %) | not one record off (95 %)
+    >>> print(Distance(50, None), Distance(-4, 6, size=1000), sep=" | ")
+    at least 50 records too high (95 %) | between 4 records too low and 6 too high (95 %), -0.4 to +0.6 percentiles
+    """
+
+    low: int | None
+    high: int | None
+    size: int | None = json_field(optional=True, default=None)
+
+    def __str__(self) -> str:
+        if self.size and self.low is not None and self.high is not None:
+            low, high = (f"{100 * end / self.size:+.2g}" for end in (self.low, self.high))
+            return f"{self._say()} (95 %), {low} to {high} percentiles"
+        return f"{self._say()} (95 %)"
+
+    def _say(self) -> str:
+        if self.low is None or self.high is None:
+            end, at_least = (self.low, self.high is None) if self.low is not None else (self.high, False)
+            if end is None:
+                return "unknown"
+            known = f"{abs(end):,} records too {'high' if end > 0 else 'low'}"
+            return f"at {'least' if at_least == (end > 0) else 'most'} {known}"
+        if self.low == self.high == 0:
+            return "not one record off"
+        if self.low < 0 < self.high:
+            return f"between {-self.low:,} records too low and {self.high:,} too high"
+        near, far = sorted((abs(self.low), abs(self.high)))
+        half = -(-(far - near) // 2)
+        return f"about {far - half:,} ± {half:,} records too {'high' if self.high > 0 else 'low'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +214,7 @@ class Answer:
     margins: Mapping[str, Fraction | None] = json_field(key="margin")
     margin_reasons: Mapping[str, str] = json_field(key="margin_reason")
     clipped_rows: tuple[Mapping[str, Limits], ...] = json_field(key="clipped", optional=True, default=())
+    check_rows: tuple[Mapping[str, Distance], ...] = json_field(key="checks", optional=True, default=())
     stored: bool = False
     sandbox: bool = json_field(optional=True, default=False)
 
@@ -184,6 +231,10 @@ class Answer:
             if not limits.keys() <= self.margins.keys():
                 raise InvalidInput(f"an answer: clipped must name statistics, which are {', '.join(self.margins)}")
             _check_limits(limits.values())
+        if self.check_rows and len(self.check_rows) != len(self.rows):
+            raise refuse("an answer: checks", f"a list of {len(self.rows)}", self.check_rows)
+        if any(not checked.keys() <= self.margins.keys() for checked in self.check_rows):
+            raise InvalidInput(f"an answer: checks must name statistics, which are {', '.join(self.margins)}")
 
     def _python_row(self, exact_row: Any) -> dict[str, Any]:
         if not isinstance(exact_row, Mapping) or set(exact_row) != set(self.columns):
@@ -199,6 +250,8 @@ class Answer:
         else:
             values = display.table_text(*self._table())
         note = [self.clipped_note] if self.clipped_columns else []
+        if self.check_rows and len(self.rows) == 1:
+            note += [f"{format_value(column)}: {distance}" for column, distance in self.check_rows[0].items()]
         return "\n".join([values, *note, f"{self.guarantee.notation}; cost: {self.cost}; remaining: {self.left}"])
 
     def _repr_html_(self) -> str:
@@ -208,20 +261,29 @@ class Answer:
         pairs += [("95 % of the noise", ", ".join(margins))] if margins else []
         pairs += [("no margin", self.margin_reason)] if self.margin_reason else []
         pairs += [("clipped", self.clipped_note)] if self.clipped_columns else []
+        if len(self.rows) == 1:
+            checked = self.check_rows[0].items() if self.check_rows else ()
+            pairs += [(f"how far off {format_value(column)} is", str(distance)) for column, distance in checked]
         pairs += [("guarantee", self.guarantee.notation)]
         return (
             display.table_html(*self._table()) + display.pairs_html(pairs) + display.paragraph_html(str(self.guarantee))
         )
 
     def _table(self) -> tuple[list[str], list[list[Any]], list[int]]:
-        """The head and the rows; the limits of several rows stand in columns of their own, those of one in a note."""
+        """The head and the rows; limits and checks of several rows stand in columns of their own, of one in notes."""
         right = [i for i, column in enumerate(self.columns) if self.types.get(column) in ("integer", "number")]
-        clipped = self.clipped_columns if len(self.rows) > 1 else ()
-        rows = [
-            [*(row[column] for column in self.columns), *(_format_limits(limits.get(column)) for column in clipped)]
-            for row, limits in zip(self.rows, self.clipped_rows or ({},) * len(self.rows), strict=True)
-        ]
-        return [*self.columns, *(f"{column} clipped to" for column in clipped)], rows, right
+        head: list[str] = list(self.columns)
+        rows = [[row[column] for column in self.columns] for row in self.rows]
+        if len(self.rows) > 1:
+            for column in self.clipped_columns:
+                head.append(f"{column} clipped to")
+                for row, limits in zip(rows, self.clipped_rows, strict=True):
+                    row.append(_format_limits(limits.get(column)))
+            for column in self.checked_columns:
+                head.append(f"{column} is off by")
+                for row, checked in zip(rows, self.check_rows, strict=True):
+                    row.append(str(checked[column]) if column in checked else "")
+        return head, rows, right
 
     @property
     def cost(self) -> str:
@@ -272,6 +334,11 @@ class Answer:
     def clipped_columns(self) -> tuple[str, ...]:
         """The statistics whose values were clipped in any row."""
         return tuple(column for column in self.margins if any(column in limits for limits in self.clipped_rows))
+
+    @property
+    def checked_columns(self) -> tuple[str, ...]:
+        """The statistics of which it is told how far off they are, in any row."""
+        return tuple(column for column in self.margins if any(column in checked for checked in self.check_rows))
 
     @property
     def clipped_note(self) -> str:

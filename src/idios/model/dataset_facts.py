@@ -12,7 +12,7 @@ from idios.codec import json_field
 from idios.core.exact import text
 from idios.core.multiples import Multiples, list_multiples
 from idios.display import Listing
-from idios.model.budget import Accounting
+from idios.model.balance import Accounting
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,11 +82,18 @@ def normal_form(
                     places[own.text],
                     text(aggregate.epsilon),
                     *(["gaussian"] if aggregate.choice.rho is not None else []),
+                    *(["check", text(aggregate.check.epsilon)] if aggregate.check else []),
                 ]
                 for own, aggregate in released
             ],
         }
     )
+
+
+def check_form(form: str, epsilon: Fraction, aggregates: Iterable[Aggregate]) -> str:
+    """The normal form of a check of the answer that has this form and this ε."""
+    checks = [text(aggregate.check.epsilon) if aggregate.check else None for aggregate in aggregates]
+    return _to_json(json.loads(form) | {"answered with": text(epsilon), "checks": checks})
 
 
 def _group_form(multiples: Multiples) -> object:

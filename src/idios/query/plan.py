@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from idios.core.calibration import Choice, Method
+from idios.core.distance_check import Both, DistanceCheck
 from idios.core.domain import Categories, Domain
 from idios.core.exact import positive, round_root_up
 from idios.core.guarantee import Guarantee
@@ -133,7 +134,7 @@ class Aggregate:
 
     ``domain`` is the column's, narrowed by the filter. ``whole`` says that the selected values are all values of the
     table by declaration (no filter, no groups, not nullable), so that under replace their number is public.
-    ``neighbours`` are those that its mechanism is calibrated to.
+    ``neighbours`` are those that its mechanism is calibrated to. ``check`` says how far off the answer is told to be.
     """
 
     label: str
@@ -144,11 +145,24 @@ class Aggregate:
     epsilon: Fraction
     choice: Choice
     neighbours: Neighbours
+    check: DistanceCheck | None = None
 
     @property
     def reading(self) -> Reading:
         """What is read of the data before anything is drawn."""
-        return self.choice.reading or self.statistic
+        if self.choice.reading is None or self.check is None:
+            return self.choice.reading or self.statistic
+        return Both(self.choice.reading, self.statistic)
+
+    @property
+    def distance(self) -> int:
+        """How many changed records the envelope is read for."""
+        return self.choice.distance if self.check is None else max(self.choice.distance, self.check.reach)
+
+    @property
+    def pure(self) -> bool:
+        """Whether ε bounds what it tells: not with Gaussian noise."""
+        return self.choice.rho is None and (self.check is None or self.check.rho is None)
 
     @property
     def fitted(self) -> bool:
@@ -191,7 +205,8 @@ class Plan:
     ``normal_form`` is equal for questions that mean the same. Groups, cells and aggregates are in a canonical
     order, which does not depend on the wording either, so that a stored answer, cell by cell, serves every
     question of the same normal form; ``outputs`` says how this question wants it shown. ``asked`` is the ε that the
-    question was asked with, ``rho`` what it costs with concentrated accounting.
+    question was asked with, ``rho`` what it costs with concentrated accounting. ``checked`` are the cells of an earlier
+    answer, where this only tells how far off they are.
     """
 
     dataset: Dataset
@@ -204,11 +219,12 @@ class Plan:
     guarantee: Guarantee
     normal_form: str
     outputs: tuple[Output, ...] = ()
+    checked: tuple[tuple[str | None, ...], ...] | None = None
 
     @property
     def pure(self) -> bool:
         """Whether ε bounds what the answer tells: not with Gaussian noise."""
-        return all(aggregate.choice.rho is None for aggregate in self.aggregates)
+        return all(aggregate.pure for aggregate in self.aggregates)
 
     @property
     def epsilon(self) -> Fraction:
@@ -234,9 +250,19 @@ class Plan:
         paid is ρ, of which k values at the least ε cost k times as much: √k times the ε. What counts is ε_1.
         """
         least = self.dataset.min_epsilon / self.dataset.protection.multiples[0]
-        shares = [aggregate.epsilon for aggregate in self.aggregates if aggregate.epsilon]
-        each = self.asked * least / min(shares) if shares else Fraction(0)
-        paid = self.fitted * least if self.pure else round_root_up(self.fitted * least**2)
-        enough = max(each, paid)
+        each = self.asked * least / self.smallest_share if self.smallest_share else Fraction(0)
+        enough = max(each, self.least_fitted)
         # shares of ρ are rounded, and nobody can type 10000/141421
         return Fraction(math.ceil(enough * 10**6), 10**6) if self.dataset.concentrated else enough
+
+    @property
+    def least_fitted(self) -> Fraction:
+        """The ε from which on the fitted values are answered."""
+        least = self.dataset.min_epsilon / self.dataset.protection.multiples[0]
+        return self.fitted * least if self.pure else round_root_up(self.fitted * least**2)
+
+    @property
+    def smallest_share(self) -> Fraction:
+        """The least ε of any released value or check; 0 where nothing is paid for."""
+        shares = [aggregate.epsilon for aggregate in self.aggregates if aggregate.epsilon]
+        return min(shares + [a.check.epsilon for a in self.aggregates if a.check], default=Fraction(0))

@@ -18,51 +18,30 @@ takes long then. Two additions or removals move a median as far as one replaceme
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 
-from idios.core.calibration import Choice, Method, Protection, choose
-from idios.core.concentrated import pure_rho
-from idios.core.domain import LIMIT, Categories, Domain
+from idios.core.calibration import Choice, Method
+from idios.core.domain import LIMIT, Domain
 from idios.core.exact import positive, text
-from idios.core.guarantee import split_between_parts
-from idios.core.multiples import part_multiples
-from idios.core.neighbours import Moves, Neighbours
-from idios.core.statistics import Statistic
-from idios.errors import InvalidInput, QuestionRefused, Unanswerable
+from idios.errors import InvalidInput, QuestionRefused
 from idios.query.cells import make_cells, make_groups
 from idios.query.decision_diagram import Diagram, DiagramManager
-from idios.query.normal_form import normal_form, statistic_key
-from idios.query.plan import Aggregate, Group, Key, Measure, Output, Plan, Question, Split, read_split
+from idios.query.mechanisms import Chooser, Target, can_check, read_check
+from idios.query.normal_form import check_form, normal_form, statistic_key
+from idios.query.plan import Group, Key, Measure, Output, Plan, Question, Split, read_split
 from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, simplify, union
 from idios.query.schema import Dataset
-from idios.query.shares import (
-    choose_for_cells,
-    divide,
-    find_price,
-    find_relative_sensitivity,
-    make_guarantee,
-    shares_rho,
-)
-from idios.query.sql_functions import propose_alternatives
+from idios.query.shares import divide, find_price, make_guarantee, shares_rho
 
 
-@dataclass(frozen=True)
-class Target:
-    """One statistic to release: of which column, of which selected records, whatever it was called."""
-
-    measure: Measure
-    statistic: Statistic
-    column: str | None
-    selection: Diagram
-    domain: Domain | Categories
-    whole: bool
-
-
-def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Split = None) -> Plan:
+def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Split = None, check: object = None) -> Plan:
     """Decide everything about a question that can be decided without data.
+
+    ``check`` is the share of ε that tells how far off each answer is; None is what the data set declares, as far as it
+    leaves the least ε to both.
 
     >>> from idios.core.domain import Kind
     >>> from idios.query.reader import read
@@ -91,8 +70,8 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
     places = {name: i for i, name in enumerate(order)}
     same = [places[name] for name in names]
     proportions = None if split is None else read_split(question.measures, same, split)
-    concentrated = shares_rho(dataset, total)
-    aggregates = _aggregates(targets, proportions, dataset, total, len(cells), concentrated)
+    chooser = Chooser(dataset, len(cells), shares_rho(dataset, total), None if check is None else read_check(check))
+    aggregates = chooser.answer_all(targets, proportions, total)
     price = find_price(aggregates, dataset, len(cells))
     guarantee = make_guarantee(aggregates, dataset, len(cells), price)
     released = [(target.selection, aggregate) for target, aggregate in zip(targets, aggregates, strict=True)]
@@ -107,6 +86,42 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
         guarantee,
         normal_form(dataset, answered, groups, cells, released),
         _outputs(question, groups, same),
+    )
+    _refuse_too_little(made, total)
+    return made
+
+
+def plan_check(answered: Plan, cells: Sequence[Sequence[str | None]], epsilon: object) -> Plan:
+    """Plan what tells how far off the cells of an earlier answer are; what has a public margin is left as it is.
+
+    Nothing is drawn of the statistics again, so that they cost nothing.
+    """
+    total, dataset = positive(epsilon, "epsilon"), answered.dataset
+    concentrated = shares_rho(dataset, total)
+    chooser = Chooser(dataset, len(answered.cells), concentrated)
+    taken = [can_check(aggregate) for aggregate in answered.aggregates]
+    if not any(taken):
+        raise InvalidInput("no answer of this question has a distance that could be told")
+    shares = divide(total, [Fraction(1)] * len(taken), taken, concentrated)
+    nothing = Choice(Method.EXACT, 0, Fraction(0))
+    aggregates = tuple(
+        replace(
+            aggregate,
+            epsilon=Fraction(0),
+            choice=nothing,
+            check=chooser.make_check(aggregate, share) if share else None,
+        )
+        for aggregate, share in zip(answered.aggregates, shares, strict=True)
+    )
+    price = find_price(aggregates, dataset, len(answered.cells))
+    made = replace(
+        answered,
+        aggregates=aggregates,
+        asked=total,
+        rho=price,
+        guarantee=make_guarantee(aggregates, dataset, len(answered.cells), price),
+        normal_form=check_form(answered.normal_form, answered.epsilon, aggregates),
+        checked=tuple(map(tuple, cells)),
     )
     _refuse_too_little(made, total)
     return made
@@ -168,120 +183,12 @@ def _target(
     return Target(measure, statistic, column.name, selection, narrowed, whole)
 
 
-def _aggregates(
-    targets: Sequence[Target],
-    proportions: Sequence[Fraction] | None,
-    dataset: Dataset,
-    total: Fraction,
-    cells: int,
-    concentrated: bool,
-) -> tuple[Aggregate, ...]:
-    protection = dataset.protection
-    if cells > 1:
-        protection = replace(protection, multiples=part_multiples(protection.multiples))
-    paying = [not _is_free(target, dataset.neighbours) for target in targets]
-    if proportions is None:
-        proportions = _balance(targets, paying, dataset, total, concentrated)
-    answer = _answer_concentrated if concentrated else _answer_purely
-    return tuple(
-        answer(target, dataset, protection, share, cells) if share else _answer_freely(target, dataset)
-        for target, share in zip(targets, divide(total, proportions, paying, concentrated), strict=True)
-    )
-
-
-def _answer_freely(target: Target, dataset: Dataset) -> Aggregate:
-    """What is publicly known."""
-    return _aggregate(target, Fraction(0), Choice(Method.EXACT, 0, Fraction(0)), dataset.neighbours)
-
-
-def _answer_purely(target: Target, dataset: Dataset, protection: Protection, share: Fraction, cells: int) -> Aggregate:
-    epsilon = split_between_parts(share, dataset.neighbours, cells)
-    in_cells = cells > 1 and not target.statistic.tries_splits
-    neighbours = Neighbours.ADD_REMOVE if in_cells else dataset.neighbours
-    choice = _choice(target, dataset, protection, epsilon, neighbours, cells)
-    return _aggregate(target, epsilon, choice, dataset.neighbours if choice.method is Method.LOCAL else neighbours)
-
-
-def _answer_concentrated(
-    target: Target, dataset: Dataset, protection: Protection, share: Fraction, cells: int
-) -> Aggregate:
-    """With Gaussian noise, where noise is added at all; otherwise with as much ε as has the ρ of one selection."""
-    neighbours, parts = dataset.neighbours, 1
-    if neighbours is Neighbours.REPLACE and cells > 1:
-        parts = 2
-    gaussian = _choice(target, dataset, protection, share, neighbours, cells, pure_rho(share), parts)
-    if gaussian.rho is not None or parts == 1:
-        return _aggregate(target, share, gaussian, neighbours)
-    choose_share = partial(_choice, target, dataset, protection, cells=cells)
-    choice, neighbours, epsilon = choose_for_cells(choose_share, target.statistic, share)
-    return _aggregate(target, epsilon, choice, neighbours)
-
-
-def _aggregate(target: Target, epsilon: Fraction, choice: Choice, neighbours: Neighbours) -> Aggregate:
-    statistic, column, domain = target.statistic, target.column, target.domain
-    return Aggregate(target.measure.label, statistic, column, domain, target.whole, epsilon, choice, neighbours)
-
-
-def _balance(
-    targets: Sequence[Target], paying: Sequence[bool], dataset: Dataset, total: Fraction, concentrated: bool
-) -> list[Fraction]:
-    """Shares for which relative errors are equal, where they are public and no share is too little; else equal ones."""
-    even = [Fraction(1)] * len(targets)
-    found = []
-    for target, pays in zip(targets, paying, strict=True):
-        moves = Moves(dataset.neighbours, 1, None if target.whole else 0)
-        relative = find_relative_sensitivity(target.statistic, target.domain.grid, moves) if pays else Fraction(1)
-        if relative is None:
-            return even
-        found.append(relative)
-    shares = divide(total, found, paying, concentrated)
-    least = 2 * dataset.min_epsilon  # as cells may get half
-    return even if any(share < least for share, pays in zip(shares, paying, strict=True) if pays) else found
-
-
-def _is_free(target: Target, neighbours: Neighbours) -> bool:
-    """Whether a statistic is publicly known."""
-    statistic, moves = target.statistic, Moves(neighbours, 1, None if target.whole else 0)
-    return statistic.always_global and statistic.global_sensitivity(target.domain.grid, moves) == 0
-
-
-def _choice(
-    target: Target,
-    dataset: Dataset,
-    protection: Protection,
-    epsilon: Fraction,
-    neighbours: Neighbours,
-    cells: int,
-    rho: Fraction | None = None,
-    parts: int = 1,
-) -> Choice:
-    """The mechanism of a statistic."""
-    chosen = partial(
-        choose,
-        domain=target.domain.grid,
-        neighbours=neighbours,
-        whole=target.whole,
-        protection=protection,
-        epsilon=epsilon,
-        cells=cells,
-        size=dataset.size,
-        rho=rho,
-        parts=parts,
-    )
-    try:
-        return chosen(target.statistic)
-    except Unanswerable as error:
-        instead = propose_alternatives(target.statistic, target.column or "", dataset.parameters, chosen)
-        raise Unanswerable(f"{target.measure.label} cannot be answered: {error}. {instead}") from None
-
-
 def _refuse_too_little(made: Plan, total: Fraction) -> None:
-    enough = made.least_epsilon
+    enough, smallest = made.least_epsilon, made.smallest_share
     if total >= enough or not made.epsilon:
         return
     least, one = made.dataset.min_epsilon, made.dataset.protection.multiples[0]
-    smallest = min((a for a in made.aggregates if a.epsilon), key=lambda aggregate: aggregate.epsilon)
-    if total * least / (one * smallest.epsilon) < enough:
+    if total < made.least_fitted and one * smallest >= least:
         raise InvalidInput(
             f"epsilon = {text(total)} is too little for {made.fitted:,} values whose noise is fitted to the data: this "
             f"data set takes at least {text(least)} for each of them, groups included. Ask with epsilon = "
@@ -289,9 +196,13 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
             '"differential", which has no such price'
         )
     where = f" in each of {len(made.cells):,} groups" if len(made.cells) > 1 else ""
+    [label, *_] = [
+        *(aggregate.label for aggregate in made.aggregates if aggregate.epsilon == smallest),
+        *(f"the check of {a.label}" for a in made.aggregates if a.check and a.check.epsilon == smallest),
+    ]
     raise InvalidInput(
-        f"epsilon = {text(total)} leaves {text(one * smallest.epsilon)} for {smallest.label}{where}; this data set "
-        f"answers with at least {text(least)} for every released value: ask with epsilon = {text(enough)} or more"
+        f"epsilon = {text(total)} leaves {text(one * smallest)} for {label}{where}; this data set answers with at "
+        f"least {text(least)} for every released value: ask with epsilon = {text(enough)} or more"
     )
 
 

@@ -70,8 +70,9 @@ class Budget:
 class Dataset:
     """Everything public about a data set.
 
-    ``budget`` is the declared one, which the ledger may have raised since; None where nothing is charged. ``size`` is
-    the number of records where that is public: under replace, once the data is open.
+    ``budget`` is the declared one, which the ledger may have raised since; None where nothing is charged. ``check`` is
+    the share of a question's ε that tells how far off its answers are. ``size`` is the number of records where that is
+    public: under replace, once the data is open.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Dataset:
     parameters: Parameters = field(default_factory=Parameters)
     version: str = ""
     budget: Budget | None = None
+    check: Fraction = Fraction(0)
     size: int | None = None
 
     @property

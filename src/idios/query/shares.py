@@ -14,8 +14,7 @@ public, counts and sums, relative errors are: the share is proportional to sensi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from idios.core.calibration import Choice, Level
@@ -95,6 +94,8 @@ def find_price(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) ->
     fitted, others, laplace = Fraction(0), Rho(Fraction(0), Fraction(0)), Fraction(0)
     for aggregate in aggregates:
         choice = aggregate.choice
+        if aggregate.check is not None:
+            others += aggregate.check.find_rho(aggregate.neighbours, aggregate.whole)
         if not aggregate.fitted:
             others += find_rho(choice, aggregate.statistic, aggregate.neighbours, aggregate.whole)
         elif choice.rho is not None:
@@ -112,26 +113,29 @@ def make_guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int
     With Gaussian noise no ε is promised, but ρ, and what it stands for with the δ of the data set's budget.
     """
     protection, budget = dataset.protection, dataset.budget
-    if budget is not None and any(aggregate.choice.rho is not None for aggregate in aggregates):
+    if budget is not None and not all(aggregate.pure for aggregate in aggregates):
         fitted = any(aggregate.fitted for aggregate in aggregates)
         level = protection.level if fitted or protection.level is Level.GROUP else Level.DIFFERENTIAL
         return Guarantee.concentrated(level, price, dataset.neighbours, budget.delta, protection.multiples)
-    # what adds up to one promise is added first: the promise to groups is a long vector
-    parts = [[a for a in aggregates if a.fitted], [a for a in aggregates if not a.fitted]]
-    cell = compose_sequential(_promise(part, dataset) for part in parts if part)
+    cell = compose_sequential(_promise_cell(aggregates, dataset))
     together = cell if cells == 1 else compose_parallel([cell] * cells)
     guarantee = round_up(together, protection.multiples)
-    return replace(guarantee, rho=price) if dataset.concentrated else guarantee
+    return guarantee.attach_rho(price, protection.multiples) if dataset.concentrated else guarantee
 
 
-def _promise(aggregates: Sequence[Aggregate], dataset: Dataset) -> Guarantee:
-    """What the aggregates of a cell promise that are all fitted, or all not.
+def _promise_cell(aggregates: Sequence[Aggregate], dataset: Dataset) -> Iterator[Guarantee]:
+    """What is promised in one cell, added up first where it is one promise: that to groups is a long vector.
 
     Noise at the local sensitivity promises what the level does; every other mechanism is differentially private.
     """
     level, neighbours = dataset.protection.level, dataset.neighbours
-    epsilon = sum((aggregate.choice.epsilon for aggregate in aggregates), Fraction(0))
-    first = aggregates[0]
-    if first.fitted and level is Level.GROUP:
-        return Guarantee.for_groups([multiple * epsilon for multiple in first.choice.multiples], neighbours)
-    return Guarantee(level if first.fitted else Level.DIFFERENTIAL, epsilon, neighbours)
+    fitted = [aggregate.choice for aggregate in aggregates if aggregate.fitted]
+    epsilon = sum((choice.epsilon for choice in fitted), Fraction(0))
+    if fitted and level is Level.GROUP:
+        yield Guarantee.for_groups([multiple * epsilon for multiple in fitted[0].multiples], neighbours)
+    elif fitted:
+        yield Guarantee(level, epsilon, neighbours)
+    others = [aggregate.choice.epsilon for aggregate in aggregates if not aggregate.fitted]
+    others += [aggregate.check.epsilon for aggregate in aggregates if aggregate.check]
+    if others:
+        yield Guarantee(Level.DIFFERENTIAL, sum(others, Fraction(0)), neighbours)

@@ -139,7 +139,7 @@ def _offered_functions(party: TrustedParty, dataset: Dataset, column: Column) ->
     for name, call in calls.items():
         why = None
         try:
-            party.plan(f"SELECT {call} FROM {identifier(dataset.name)}", epsilon)
+            party.make_plan(f"SELECT {call} FROM {identifier(dataset.name)}", epsilon)
         except Unanswerable as error:
             why = str(error)
         except IdiosError:

@@ -169,7 +169,7 @@ class QuestionQueue:
         """Read and plan a question when it is the caller's turn."""
         check_affordable(question)
         return await self._planning.run(
-            caller_name(identity), lambda: party.plan(question.sql, question.epsilon, question.split)
+            caller_name(identity), lambda: party.make_plan(question.sql, question.epsilon, question.split)
         )
 
     async def quote(self, party: TrustedParty, question: QuestionRequest, identity: Identity) -> Quote:

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from idios.display import CLIPPED_BIAS, RHO_MEANING, format_meaning
-from idios.model.budget import describe_rho
+from idios.model.balance import describe_rho
 from idios.server.auth import drop_session, read_cookie
 from idios.server.console import formatting
 from idios.server.http_errors import NO_SUCH_PAGE, Problem, Refused

@@ -13,7 +13,7 @@ from idios.codec import from_json, to_json
 from idios.core.concentrated import convert_to_epsilon, find_largest_rho
 from idios.errors import BudgetExceeded
 from idios.model import Account, Accounting, Balance, BalanceList, Cost
-from idios.model.budget import describe_shortage
+from idios.model.balance import describe_shortage
 
 ZERO, NOTHING = Fraction(0), Cost(Fraction(0), Fraction(0), Fraction(0))
 DELTA = Fraction(1, 10**6)

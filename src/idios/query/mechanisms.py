@@ -1,0 +1,189 @@
+"""Which mechanism answers each statistic of a question, with how much of its ε, and what checks the answer.
+
+Public facts only. Which share a statistic gets, and what all of it costs, is in ``shares``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial
+
+from idios.core.calibration import Choice, Method, Protection, choose
+from idios.core.concentrated import pure_rho
+from idios.core.distance_check import DistanceCheck, find_reach
+from idios.core.domain import Categories, Domain
+from idios.core.exact import exact
+from idios.core.guarantee import split_between_parts
+from idios.core.multiples import part_multiples
+from idios.core.neighbours import Moves, Neighbours
+from idios.core.statistics import Statistic
+from idios.errors import InvalidInput, Unanswerable
+from idios.query.decision_diagram import Diagram
+from idios.query.plan import Aggregate, Measure
+from idios.query.schema import Dataset
+from idios.query.shares import choose_for_cells, divide, find_relative_sensitivity
+from idios.query.sql_functions import propose_alternatives
+
+CHECKED = (Method.LOCAL, Method.INVERSE, Method.ABOVE_THRESHOLD)
+"""The mechanisms whose errors are secret, and can be told in records."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One statistic to release: of which column, of which selected records, whatever it was called."""
+
+    measure: Measure
+    statistic: Statistic
+    column: str | None
+    selection: Diagram
+    domain: Domain | Categories
+    whole: bool
+
+
+def read_check(check: object) -> Fraction:
+    """The share of ε for checks: at least 0, which is none, and below 1."""
+    share = exact(check, "check")
+    if not 0 <= share < 1:
+        raise InvalidInput(f"check must be a share of epsilon, at least 0 and below 1, got {check!r}")
+    return share
+
+
+def can_check(aggregate: Aggregate) -> bool:
+    """Whether it can be told how many records an answer is off: where its error is secret, and distances are nested."""
+    numeric = not isinstance(aggregate.domain, Categories)
+    return numeric and aggregate.statistic.nested and aggregate.choice.method in CHECKED
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """What decides about all statistics of a question alike.
+
+    ``check`` is the share of ε that was asked for checks; None is what the data set declares, where that is enough.
+    """
+
+    dataset: Dataset
+    cells: int
+    concentrated: bool
+    check: Fraction | None = None
+
+    @cached_property
+    def protection(self) -> Protection:
+        """What each cell promises."""
+        protection = self.dataset.protection
+        if self.cells == 1:
+            return protection
+        return replace(protection, multiples=part_multiples(protection.multiples))
+
+    @property
+    def parts(self) -> int:
+        """How many cells a record may touch."""
+        return 2 if self.cells > 1 and self.dataset.neighbours is Neighbours.REPLACE else 1
+
+    def answer_all(
+        self, targets: Sequence[Target], proportions: Sequence[Fraction] | None, epsilon: Fraction
+    ) -> tuple[Aggregate, ...]:
+        """The mechanism of every statistic; ``proportions`` None divides ε by itself."""
+        paying = [not self._is_free(target) for target in targets]
+        if proportions is None:
+            proportions = self._balance(targets, paying, epsilon)
+        shares = divide(epsilon, proportions, paying, self.concentrated)
+        return tuple(
+            self.answer(target, share)
+            if share
+            else _aggregate(target, share, Choice(Method.EXACT, 0, share), self.dataset.neighbours)
+            for target, share in zip(targets, shares, strict=True)
+        )
+
+    def answer(self, target: Target, share: Fraction) -> Aggregate:
+        """The mechanism of one statistic, which pays for its check too."""
+        alone = self._answer_alone(target, share)
+        part = self.dataset.check if self.check is None else self.check
+        if not part or not can_check(alone):
+            return alone
+        rest, checking = divide(share, [1 - part, part], [True, True], self.concentrated)
+        if self.check is None and not self._is_enough(target, rest, checking):
+            return alone
+        checked = self._answer_alone(target, rest)
+        return replace(checked, check=self.make_check(checked, checking))
+
+    def _is_enough(self, target: Target, *shares: Fraction) -> bool:
+        least = self.dataset.min_epsilon / self.dataset.protection.multiples[0]
+        return all(split_between_parts(share, self.dataset.neighbours, self.cells) >= least for share in shares)
+
+    def make_check(self, aggregate: Aggregate, share: Fraction) -> DistanceCheck:
+        """The check of an answer, which has this share of ε."""
+        share *= self.protection.differential_share
+        reach = partial(find_reach, aggregate.statistic, distance=aggregate.choice.distance)
+        if aggregate.choice.rho is None:
+            epsilon = split_between_parts(share, self.dataset.neighbours, self.cells)
+            return DistanceCheck(epsilon, reach(epsilon))
+        return DistanceCheck(share, reach(share), pure_rho(share), 4 * self.parts)
+
+    def _answer_alone(self, target: Target, share: Fraction) -> Aggregate:
+        return self._answer_concentrated(target, share) if self.concentrated else self._answer_purely(target, share)
+
+    def _answer_purely(self, target: Target, share: Fraction) -> Aggregate:
+        notion = self.dataset.neighbours
+        epsilon = split_between_parts(share, notion, self.cells)
+        in_cells = self.cells > 1 and not target.statistic.tries_splits
+        neighbours = Neighbours.ADD_REMOVE if in_cells else notion
+        choice = self._choose(target, epsilon, neighbours)
+        return _aggregate(target, epsilon, choice, notion if choice.method is Method.LOCAL else neighbours)
+
+    def _answer_concentrated(self, target: Target, share: Fraction) -> Aggregate:
+        """With Gaussian noise, where noise is added at all; otherwise with as much ε as has the ρ of one selection."""
+        notion = self.dataset.neighbours
+        gaussian = self._choose(target, share, notion, pure_rho(share))
+        if gaussian.rho is not None or self.parts == 1:
+            return _aggregate(target, share, gaussian, notion)
+        choice, neighbours, epsilon = choose_for_cells(partial(self._choose, target), target.statistic, share)
+        return _aggregate(target, epsilon, choice, neighbours)
+
+    def _choose(self, target: Target, epsilon: Fraction, neighbours: Neighbours, rho: Fraction | None = None) -> Choice:
+        chosen = partial(
+            choose,
+            domain=target.domain.grid,
+            neighbours=neighbours,
+            whole=target.whole,
+            protection=self.protection,
+            epsilon=epsilon,
+            cells=self.cells,
+            size=self.dataset.size,
+            rho=rho,
+            parts=self.parts,
+        )
+        try:
+            return chosen(target.statistic)
+        except Unanswerable as error:
+            parameters = self.dataset.parameters
+            instead = propose_alternatives(target.statistic, target.column or "", parameters, chosen)
+            raise Unanswerable(f"{target.measure.label} cannot be answered: {error}. {instead}") from None
+
+    def _balance(self, targets: Sequence[Target], paying: Sequence[bool], epsilon: Fraction) -> list[Fraction]:
+        """Proportions that make relative errors equal, where those are public and no share is too little; else 1."""
+        even = [Fraction(1)] * len(targets)
+        found = []
+        for target, pays in zip(targets, paying, strict=True):
+            relative = find_relative_sensitivity(target.statistic, target.domain.grid, self._any_size(target))
+            if pays and relative is None:
+                return even
+            found.append(relative or Fraction(1))
+        shares = divide(epsilon, found, paying, self.concentrated)
+        least = 2 * self.dataset.min_epsilon  # as cells may get half
+        return even if any(share < least for share, pays in zip(shares, paying, strict=True) if pays) else found
+
+    def _is_free(self, target: Target) -> bool:
+        """Whether a statistic is publicly known."""
+        statistic, moves = target.statistic, self._any_size(target)
+        return statistic.always_global and statistic.global_sensitivity(target.domain.grid, moves) == 0
+
+    def _any_size(self, target: Target) -> Moves:
+        """What a changed record can do, where the number of values does not matter."""
+        return Moves(self.dataset.neighbours, 1, None if target.whole else 0)
+
+
+def _aggregate(target: Target, epsilon: Fraction, choice: Choice, neighbours: Neighbours) -> Aggregate:
+    statistic, column, domain = target.statistic, target.column, target.domain
+    return Aggregate(target.measure.label, statistic, column, domain, target.whole, epsilon, choice, neighbours)
