@@ -373,7 +373,7 @@ def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | N
 
 
 def _find_size(plan: Plan, aggregate: Aggregate, counted: Sequence[int]) -> int | None:
-    """How many values an order statistic is of, where that is public or was counted; only there it means percentiles."""
+    """How many values an order statistic is of, where that is public or was counted: then records are percentiles."""
     if not isinstance(aggregate.statistic, OrderStatistic) or aggregate.neighbours is not Neighbours.REPLACE:
         return None
     if aggregate.whole and plan.dataset.size is not None:

@@ -22,7 +22,7 @@ from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.errors import IdiosError, InvalidInput
 from idios.model.answer import PYTHON_TYPES, Answer, python_value
-from idios.model.budget import Quote
+from idios.model.quote import Quote
 
 names = st.text(min_size=1, max_size=8)
 fractions = st.fractions(min_value=0, max_value=10**9)

@@ -26,6 +26,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import chain
 
 from idios.core.concentrated import Rho, pure_rho
@@ -59,14 +60,16 @@ class DistanceCheck:
             return DiscreteLaplace(2 / self.epsilon)
         return DiscreteGaussian(gaussian_variance(Fraction(self.squared), self.rho))
 
-    @property
+    @cached_property
     def margin(self) -> int:
         """The 95 % half-width of s."""
         return self.noise.central_interval(CONFIDENCE)[1]
 
     def measure(self, statistic: Statistic, summary: Summary, point: Fraction, fineness: int) -> int:
         """s of a point, given in steps of the answer's grid; it need not lie on it."""
-        envelope = statistic.envelope(summary, min(self.reach, summary.size + 1), fineness)
+        # with all its values gone, a statistic that needs some is anything in its range; counts and sums never are
+        farthest = min(self.reach, summary.size + 1) if statistic.least_size else self.reach
+        envelope = statistic.envelope(summary, farthest, fineness)
         too_high = False
         for distance, (low, high) in enumerate(zip(envelope.lows, envelope.highs, strict=True)):
             if low <= point <= high:
@@ -96,10 +99,9 @@ class DistanceCheck:
         >>> check.margin, check.bound(1), check.bound(25), check.bound(-70)
         (12, (-6, 7), (7, 19), (None, -20))
         """
-        low, high = noisy - self.margin, noisy + self.margin
-        # u records too high have s = 2u − 1, u too low −(2u − 1)
-        least = -((1 - low) // 2) if low < 0 else -(-(low + 1) // 2) if low > 0 else 0
-        most = (high + 1) // 2 if high > 0 else -((1 - high) // 2) if high < 0 else 0
+        least, most = _count_records(noisy - self.margin), -_count_records(-noisy - self.margin)
+        if least > most:  # no s lies in between, so what lies on both sides
+            least, most = most, least
         return (
             None if least <= -self.reach else min(least, self.reach),
             None if most >= self.reach else max(most, -self.reach),
@@ -128,3 +130,10 @@ def _sign(distance: int, too_high: bool) -> int:
     if distance == 0:
         return 0
     return 2 * distance - 1 if too_high else 1 - 2 * distance
+
+
+def _count_records(signed: int) -> int:
+    """The least number of records too high, negative where too low, whose s is so much or more."""
+    if signed > 0:
+        return signed // 2 + 1
+    return -((1 - signed) // 2)

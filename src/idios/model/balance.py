@@ -1,4 +1,4 @@
-"""Balances: what a data set or an analyst may spend and has spent.
+"""Budgets: what a data set or an analyst may spend and has spent, and whether that allows a question.
 
 Rules:
 
@@ -43,6 +43,21 @@ class Accounting(StrEnum):
 
     PURE = "pure"
     CONCENTRATED = "concentrated"
+
+
+class Role(StrEnum):
+    """The role of a token's holder."""
+
+    ANALYST = "analyst"
+    CONTROLLER = "controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who a token stands for: the name, and whether they are an analyst or a controller."""
+
+    name: str
+    role: Role
 
 
 @dataclass(frozen=True, slots=True)
