@@ -292,6 +292,7 @@ def _format_json(answers: list[StoredAnswer]) -> str:
             "question": describe_question(answer.question),
             "epsilon": text(answer.epsilon),
             "delta": text(answer.delta),
+            "rho": text(answer.rho),
             **to_json(replace(answer.table, statistics=name_statistics(answer.question))),
         }
         for answer in answers
@@ -300,7 +301,7 @@ def _format_json(answers: list[StoredAnswer]) -> str:
 
 
 EXPORTED = (
-    *("id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "guarantee"),
+    *("id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "rho", "guarantee"),
     *("clipped_low", "clipped_high", "question", "low", "high", "check", "entry"),
 )
 
@@ -336,6 +337,7 @@ def _list_values(answer: StoredAnswer) -> Iterator[dict[str, object]]:
                 "value": value,
                 "epsilon": text(answer.epsilon),
                 "delta": text(answer.delta),
+                "rho": text(answer.rho),
                 "guarantee": table.guarantee,
                 **dict(zip(("clipped_low", "clipped_high"), map(text, limits or ()), strict=False)),
                 "question": question,
