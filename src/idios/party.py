@@ -402,7 +402,9 @@ class TrustedParty:
             # the grant was withdrawn meanwhile; the answer is paid for
             nothing = Account(Fraction(0), Fraction(0))
             balance = Balance(charged.dataset, charged.analyst, nothing, nothing)
-        return make_answer(charged.plan, released.table, id=charged.id, balance=balance, stored=charged.stored)
+        return make_answer(
+            charged.plan, released.table, id=charged.id, balance=balance, stored=charged.stored, released=released
+        )
 
     def _failed(self, reservation: Reservation, error: Exception) -> None:
         """Keep the reason where the controller alone finds it; the charge stays.

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from idios.core.calibration import Choice, Method
 from idios.core.distance_check import Both, DistanceCheck
 from idios.core.domain import Categories, Domain
-from idios.core.exact import positive, round_root_up
+from idios.core.exact import positive, round_root_up, text
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Reading, Statistic
@@ -186,13 +186,20 @@ class Aggregate:
 class Group:
     """One GROUP BY key: a category column, or bins of equal width of a bounded one.
 
-    ``intervals`` are the grid points of each group in order, ``values`` what the analyst sees for it.
+    ``intervals`` are the grid points of each group in order, ``values`` what the analyst sees for it, ``width`` that of
+    a bin.
     """
 
     label: str
     column: str
     intervals: tuple[tuple[int, int], ...]
     values: tuple[str | Fraction, ...]
+    width: Fraction | None = None
+
+    @property
+    def name(self) -> str:
+        """The key in SQL, whatever the analyst called it."""
+        return self.column if self.width is None else f"BIN({self.column}, {text(self.width)})"
 
 
 @dataclass(frozen=True)
@@ -212,8 +219,8 @@ class Plan:
     ``normal_form`` is equal for questions that mean the same. Groups, cells and aggregates are in a canonical
     order, which does not depend on the wording either, so that a stored answer, cell by cell, serves every
     question of the same normal form; ``outputs`` says how this question wants it shown. ``asked`` is the ε that the
-    question was asked with, ``rho`` what it costs with concentrated accounting. ``checked`` are the cells of an earlier
-    answer, where this only tells how far off they are.
+    question was asked with, ``rho`` what it costs with concentrated accounting. ``sql`` is the question as the caller
+    wrote it. ``checked`` are the cells of an earlier answer, where this only tells how far off they are.
     """
 
     dataset: Dataset
@@ -226,6 +233,7 @@ class Plan:
     guarantee: Guarantee
     normal_form: str
     outputs: tuple[Output, ...] = ()
+    sql: str = field(default="", compare=False)
     checked: tuple[tuple[str | None, ...], ...] | None = None
 
     @property

@@ -86,6 +86,7 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
         guarantee,
         normal_form(dataset, answered, groups, cells, released),
         _outputs(question, groups, same),
+        question.source,
     )
     _refuse_too_little(made, total)
     return made
