@@ -121,8 +121,10 @@ def describe_accuracy(answer: Answer, row: int, column: str) -> str:
     """What an analyst is told of how far off a figure may be."""
     if answer.check_rows and column in answer.check_rows[row]:
         return str(answer.check_rows[row][column]).replace(" (95 %)", "")
-    margin = answer.margins[column]
-    return "" if margin is None else f"± {float(margin):,.0f}"
+    if (margin := answer.margins[column]) is not None:
+        return f"± {float(margin):,.0f}"
+    low, high = answer.interval_rows[row][column]
+    return f"{float(low):,.0f} to {float(high):,.0f}"
 
 
 if __name__ == "__main__":
