@@ -134,7 +134,8 @@ class Aggregate:
 
     ``domain`` is the column's, narrowed by the filter. ``whole`` says that the selected values are all values of the
     table by declaration (no filter, no groups, not nullable), so that under replace their number is public.
-    ``neighbours`` are those that its mechanism is calibrated to. ``check`` says how far off the answer is told to be.
+    ``neighbours`` are those that its mechanism is calibrated to. ``check`` tells how far off the answer is, and
+    ``demanded`` is the least part of ε that follows from it.
     """
 
     label: str
@@ -146,6 +147,12 @@ class Aggregate:
     choice: Choice
     neighbours: Neighbours
     check: DistanceCheck | None = None
+    demanded: Fraction | None = None
+
+    @property
+    def least_part(self) -> Fraction:
+        """The part of ε that must reach the data set's least one; a check that nobody asked for is left out first."""
+        return self.epsilon if self.demanded is None else self.demanded
 
     @property
     def reading(self) -> Reading:
@@ -271,6 +278,5 @@ class Plan:
 
     @property
     def smallest_share(self) -> Fraction:
-        """The least ε of any released value or check; 0 where nothing is paid for."""
-        shares = [aggregate.epsilon for aggregate in self.aggregates if aggregate.epsilon]
-        return min(shares + [a.check.epsilon for a in self.aggregates if a.check], default=Fraction(0))
+        """The least ε of any released value, or check that was asked for; 0 where nothing is paid for."""
+        return min((part for aggregate in self.aggregates if (part := aggregate.least_part)), default=Fraction(0))
