@@ -43,8 +43,11 @@ class AnswerView:
     margins: dict[str, str]
     head: list[tuple[str, bool]]
     """The names of the table's columns, and whether each holds numbers."""
-    rows: list[list[tuple[str, str, bool]]]
+    rows: list[list[tuple[str, str, bool | None]]]
+    """Each cell as it is shown, exactly, and whether it is a number; None: it says something about one."""
     charts: list[Chart]
+    checks: dict[str, str]
+    """How far off each statistic of a single row is, where that is told."""
     clipped: str
     """What was clipped in a single row, and what clipping means; empty if nothing was."""
 
@@ -57,10 +60,11 @@ class AnswerView:
 def present_answer(answer: Answer) -> AnswerView:
     """The answer's cells as text (shown, exact, whether it is a number), and a chart of each statistic by group.
 
-    The limits that values were clipped to stand in columns of their own, or with a single row in a sentence.
+    The limits that values were clipped to, and how far off values are, stand in columns of their own, or with a single
+    row in a sentence.
     """
     groups = [column for column in answer.columns if column not in answer.margins]
-    rows = [
+    rows: list[list[tuple[str, str, bool | None]]] = [
         [
             (str(row[column]), str(row[column]), False)
             if column in groups
@@ -80,6 +84,14 @@ def present_answer(answer: Answer) -> AnswerView:
             for row, limited in zip(rows, answer.clipped_rows, strict=True):
                 pair = to_json(limited.get(column, ()))
                 row.append((format_limits(pair), f"[{', '.join(pair)}]", True) if pair else ("", "", True))
+    checks = {column: str(distance) for row in answer.check_rows for column, distance in row.items()}
+    if len(rows) > 1:
+        checks = {}
+        for column in answer.checked_columns:
+            head.append((f"{column} is off by", False))
+            for row, checked in zip(rows, answer.check_rows, strict=True):
+                told = str(checked.get(column, ""))
+                row.append((told, told, None))
     single = (
         format_value(answer.exact_rows[0][answer.columns[0]]) if len(rows) == 1 and len(answer.columns) == 1 else None
     )
@@ -90,7 +102,7 @@ def present_answer(answer: Answer) -> AnswerView:
             chart = _chart(answer, groups, column)
             if chart is not None:
                 charts.append(chart)
-    return AnswerView(answer, single, margins, head, rows, charts, clipped)
+    return AnswerView(answer, single, margins, head, rows, charts, checks, clipped)
 
 
 def _chart(answer: Answer, groups: list[str], column: str) -> Chart | None:
