@@ -135,7 +135,8 @@ class Aggregate:
     ``domain`` is the column's, narrowed by the filter. ``whole`` says that the selected values are all values of the
     table by declaration (no filter, no groups, not nullable), so that under replace their number is public.
     ``neighbours`` are those that its mechanism is calibrated to. ``check`` says how far off the answer is told to be;
-    where the declared one was left out for want of ε, ``check_lacks`` is by what ε would have to be multiplied.
+    where the declared one was left out for want of ε, ``check_lacks`` is by what ε would have to be multiplied, and where
+    it was not, ``unchecked`` is the ε that the answer would have without.
     """
 
     label: str
@@ -148,6 +149,7 @@ class Aggregate:
     neighbours: Neighbours
     check: DistanceCheck | None = None
     check_lacks: Fraction | None = None
+    unchecked: Fraction | None = None
 
     @property
     def reading(self) -> Reading:
@@ -264,9 +266,13 @@ class Plan:
 
     @property
     def smallest_share(self) -> Fraction:
-        """The least ε of any released value or check; 0 where nothing is paid for."""
-        shares = [aggregate.epsilon for aggregate in self.aggregates if aggregate.epsilon]
-        return min(shares + [a.check.epsilon for a in self.aggregates if a.check], default=Fraction(0))
+        """The least ε of any released value or check; 0 where nothing is paid for.
+
+        A declared check is left out before it has too little, so only one that was asked for counts.
+        """
+        shares = [aggregate.unchecked or aggregate.epsilon for aggregate in self.aggregates if aggregate.epsilon]
+        asked = [a.check.epsilon for a in self.aggregates if a.check is not None and a.unchecked is None]
+        return min(shares + asked, default=Fraction(0))
 
     @property
     def checks(self) -> dict[str, Fraction]:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from idios.codec import to_json
 from idios.core.exact import text
 from idios.display import CLIPPED_BIAS, describe_clipping
-from idios.model import Answer
+from idios.model import Answer, Distance
 from idios.server.console.charts import Bar, draw_bars
 from idios.server.console.formatting import format_amount, format_limits, format_time, format_value, parse_number
 
@@ -84,13 +84,13 @@ def present_answer(answer: Answer) -> AnswerView:
             for row, limited in zip(rows, answer.clipped_rows, strict=True):
                 pair = to_json(limited.get(column, ()))
                 row.append((format_limits(pair), f"[{', '.join(pair)}]", True) if pair else ("", "", True))
-    checks = {column: str(distance) for row in answer.check_rows for column, distance in row.items()}
+    checks = {column: _format_distance(distance) for row in answer.check_rows for column, distance in row.items()}
     if len(rows) > 1:
         checks = {}
         for column in answer.checked_columns:
             head.append((f"{column} is off by", False))
             for row, checked in zip(rows, answer.check_rows, strict=True):
-                told = str(checked.get(column, ""))
+                told = _format_distance(checked[column]) if column in checked else ""
                 row.append((told, told, None))
     single = (
         format_value(answer.exact_rows[0][answer.columns[0]]) if len(rows) == 1 and len(answer.columns) == 1 else None
@@ -103,6 +103,10 @@ def present_answer(answer: Answer) -> AnswerView:
             if chart is not None:
                 charts.append(chart)
     return AnswerView(answer, single, margins, head, rows, charts, checks, clipped)
+
+
+def _format_distance(distance: Distance) -> str:
+    return str(distance).replace("95 %", "95\N{NO-BREAK SPACE}%")
 
 
 def _chart(answer: Answer, groups: list[str], column: str) -> Chart | None:
