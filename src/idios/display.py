@@ -107,7 +107,7 @@ def format_meaning(epsilon: Fraction, rho: Fraction) -> str:
     return f"{stands} ε = {float(epsilon):.4g}" + ("" if rho or not epsilon else " by pure accounting")
 
 
-CLIPPED_BIAS = "What was clipped is a bias that the noise does not show."
+CLIPPED_BIAS = "What was clipped is a bias that neither the noise nor an interval shows."
 
 
 def format_limits(low: Fraction, high: Fraction) -> str:

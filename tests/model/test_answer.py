@@ -355,7 +355,7 @@ def test_text_for_people() -> None:
 
 
 CLIPPED = (Fraction(-1200), Fraction(88000))
-BIAS = "What was clipped is a bias that the noise does not show."
+BIAS = "What was clipped is a bias that neither the noise nor an interval shows."
 
 
 def one_row(**changes: Any) -> Answer:

@@ -13,7 +13,7 @@ end everything has its ε and Σε ≤ ε_max, and the rest, B. An outcome in A 
 P(S∩A) ≤ e^ε_max·P′(S∩A) for any S. On the way to an outcome in B the first question that left A was let in by
 Σρ ≤ ρ_max, and so was every later one: it has the same probability in the run that is stopped at ρ_max. That run is
 ρ_max-concentrated (core/concentrated.py, rule 1), so (ε_max, δ_left)-private: P(S∩B) ≤ e^ε_max·P′(S∩B) + δ_left. A and
-B are disjoint: the sum is the claim, with δ_left, and with δ_max if what was spent of δ failed. ∎
+B are disjoint, so the sum is the claim; with what was spent of δ before, it fails with at most δ_max in all. ∎
 
 Conditions: the ρ of a question follows from earlier answers, which are all that its plan has seen; and the budget is
 fixed beforehand: it is not raised, and the accounting not changed, because of what was answered.

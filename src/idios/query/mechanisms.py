@@ -108,8 +108,9 @@ class Chooser:
         if self.check is None and (lacking := self._find_lacking(rest, checking)) > 1:
             return replace(alone, check_lacks=lacking)
         checked = self._answer_alone(target, rest)
-        unchecked = alone.epsilon if self.check is None else None
-        return replace(checked, check=self.make_check(checked, checking), unchecked=unchecked)
+        made = self.make_check(checked, checking)
+        demanded = alone.epsilon if self.check is None else min(checked.epsilon, made.epsilon)
+        return replace(checked, check=made, demanded=demanded)
 
     def _find_lacking(self, *shares: Fraction) -> Fraction:
         """By what these shares would have to be multiplied for each to have the least ε; 1 where it has."""
