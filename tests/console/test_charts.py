@@ -61,7 +61,7 @@ def test_bars_are_as_long_as_their_values_and_start_at_zero() -> None:
 
 
 def test_margins_are_whiskers_that_stay_inside() -> None:
-    root = _read(draw_bars("t", [Bar("a", 10.0, "10", 4.0), Bar("b", 1.0, "1", 4.0)]))
+    root = _read(draw_bars("t", [Bar("a", 10.0, "10", (6.0, 14.0)), Bar("b", 1.0, "1", (-3.0, 5.0))]))
     spans = [(_number(one, "x1"), _number(one, "x2")) for one in _of(root, "line", "whisker")]
     long = [(a, b) for a, b in spans if a != b]
     assert len(long) == 2

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json as jsonlib
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +23,7 @@ from idios.display import format_cost, format_short
 from idios.errors import InvalidInput
 from idios.ledger import Anchor, Ledger, StoredAnswer, back_up_ledger, restore
 from idios.model import BalanceList
+from idios.query.normal_form import describe_question, describe_statistics, name_statistics
 
 app = typer.Typer(help="The ledger: balances, entries, verification, export.", no_args_is_help=True)
 
@@ -283,44 +286,62 @@ def export(
 def _format_json(answers: list[StoredAnswer]) -> str:
     content = [
         {
-            "id": answer.key[:16],
+            "id": answer.id,
             "time": answer.time,
+            "sequence": answer.sequence,
+            "question": describe_question(answer.question),
             "epsilon": text(answer.epsilon),
             "delta": text(answer.delta),
             "rho": text(answer.rho),
-            **to_json(answer.table),
+            **to_json(replace(answer.table, statistics=name_statistics(answer.question))),
         }
         for answer in answers
     ]
     return jsonlib.dumps(content, ensure_ascii=False, indent=2)
 
 
+EXPORTED = (
+    *("id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "rho", "guarantee"),
+    *("clipped_low", "clipped_high", "question", "low", "high", "check", "entry"),
+)
+
+
 def _format_csv(answers: list[StoredAnswer]) -> str:
-    """One line for every released cell."""
+    """One line for every released value."""
     target = io.StringIO()
-    lines = csv.writer(target, lineterminator="\n")
-    head = ["id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "rho", "guarantee"]
-    lines.writerow([*head, "clipped_low", "clipped_high"])
+    lines = csv.DictWriter(target, EXPORTED, lineterminator="\n")
+    lines.writeheader()
     for answer in answers:
-        table = answer.table
-        clipped = table.clipped or ((None,) * len(table.statistics),) * len(table.cells)
-        for group, values, limits in zip(table.groups, table.cells, clipped, strict=True):
-            group_text = "; ".join(f"{key} = {value}" for key, value in group.items())
-            for statistic, value, pair in zip(table.statistics, values, limits, strict=True):
-                lines.writerow(
-                    [
-                        answer.key[:16],
-                        answer.time,
-                        answer.dataset,
-                        answer.version,
-                        group_text,
-                        statistic,
-                        "" if value is None else value,
-                        text(answer.epsilon),
-                        text(answer.delta),
-                        text(answer.rho),
-                        table.guarantee,
-                        *(("", "") if pair is None else map(text, pair)),
-                    ]
-                )
+        lines.writerows(_list_values(answer))
     return target.getvalue().rstrip("\n")
+
+
+def _list_values(answer: StoredAnswer) -> Iterator[dict[str, object]]:
+    """Every released value with all that is published of it.
+
+    What was asked is told from its normal form: nobody's own words are published.
+    """
+    table = answer.table
+    nothing = ((None,) * len(table.statistics),) * len(table.cells)
+    described = list(zip(name_statistics(answer.question), describe_statistics(answer.question), strict=True))
+    extra = (table.clipped or nothing, table.intervals or nothing, table.checks or nothing)
+    for group, *rows in zip(table.groups, table.cells, *extra, strict=True):
+        for (statistic, question), value, limits, interval, check in zip(described, *rows, strict=True):
+            yield {
+                "id": answer.id,
+                "time": answer.time,
+                "dataset": answer.dataset,
+                "version": answer.version,
+                "group": "; ".join(f"{key} = {name}" for key, name in group.items()),
+                "statistic": statistic,
+                "value": value,
+                "epsilon": text(answer.epsilon),
+                "delta": text(answer.delta),
+                "rho": text(answer.rho),
+                "guarantee": table.guarantee,
+                **dict(zip(("clipped_low", "clipped_high"), map(text, limits or ()), strict=False)),
+                "question": question,
+                **dict(zip(("low", "high"), interval or (), strict=False)),
+                "check": None if check is None else (abs(check) + 1) // 2 * (1 if check > 0 else -1),
+                "entry": answer.sequence,
+            }

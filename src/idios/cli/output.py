@@ -67,22 +67,32 @@ def format_cell(value: Any) -> str:
     return str(value)
 
 
+def format_interval(interval: tuple[Any, Any]) -> str:
+    """The ends of an interval as text."""
+    return f"{format_cell(interval[0])} to {format_cell(interval[1])}"
+
+
 def print_answer(result: Answer) -> None:
     """Print the released table, what it cost and what it promises."""
     table = Table()
     for column in result.columns:
         table.add_column(column, justify="left" if column not in result.margins else "right")
-    clipped = result.clipped_columns if len(result.rows) > 1 else ()
+    several = len(result.rows) > 1
+    clipped, intervals = (result.clipped_columns, result.interval_columns) if several else ((), ())
+    for column in intervals:
+        table.add_column(f"{column} (95 %)", justify="right")
     for column in clipped:
         table.add_column(f"{column} clipped to", justify="right")
-    checked = result.checked_columns if len(result.rows) > 1 else ()
+    checked = result.checked_columns if several else ()
     for column in checked:
         table.add_column(f"{column} is off by")
     for i, row in enumerate(result.rows):
         limits = (result.clipped_rows[i].get(column) for column in clipped)
+        found = (result.intervals[i].get(column) for column in intervals)
         distances = (result.check_rows[i].get(column, "") for column in checked)
         table.add_row(
             *(format_cell(row[column]) for column in result.columns),
+            *("" if pair is None else format_interval(pair) for pair in found),
             *("" if pair is None else format_limits(*pair) for pair in limits),
             *map(str, distances),
         )
@@ -94,7 +104,10 @@ def print_answer(result: Answer) -> None:
     margins = [f"{c} ± {format_short(m)}" for c, m in result.margins.items() if m is not None]
     if margins:
         console.print(f"95 % of the noise lies within: {', '.join(margins)}", highlight=False)
-    elif result.margin_reason:
+    own = {} if several else {c: pair for c, pair in result.intervals.items() if result.margins[c] is None}
+    for column, pair in own.items():
+        console.print(f"{column} lies within {format_interval(pair)} with 95 %", highlight=False, markup=False)
+    if result.margin_reason and not (margins or own):
         console.print(f"No margin is shown: {result.margin_reason}.", highlight=False)
     spent = "a stored answer, nothing was charged" if result.stored else result.price
     console.print(f"Cost: {spent}. Remaining: {result.left}.", highlight=False)

@@ -262,7 +262,8 @@ class Answer:
             raise refuse("an answer: intervals", f"a list of {len(self.rows)}", self.interval_rows)
         if any(not row.keys() <= self.margins.keys() for row in self.interval_rows):
             raise InvalidInput(f"an answer: intervals must name statistics, which are {', '.join(self.margins)}")
-        self._python_intervals()
+        if any(low > high for row in self._python_intervals() for low, high in row.values()):
+            raise InvalidInput("an answer: an interval must be (low, high) with low ≤ high")
 
     def _python_intervals(self) -> tuple[dict[str, tuple[Any, Any]], ...]:
         return tuple(

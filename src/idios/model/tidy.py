@@ -22,7 +22,7 @@ from idios.core.exact import text
 from idios.display import format_value
 
 if TYPE_CHECKING:
-    from idios.model.answer import Answer
+    from idios.model.answer import Answer, Distance
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,15 @@ def list_columns(answer: Answer) -> list[TidyColumn]:
                 add(
                     f"{column}_check_{end}",
                     "integer",
-                    [str(getattr(row[column], end)) if column in row else None for row in answer.check_rows],
+                    [_write_end(row.get(column), end) for row in answer.check_rows],
                 )
     return found
+
+
+def _write_end(distance: Distance | None, end: str) -> str | None:
+    """One end of a check; None where there is none, or no bound on that side."""
+    found = None if distance is None else getattr(distance, end)
+    return None if found is None else str(found)
 
 
 def write_csv(answer: Answer, *, metadata: bool) -> str:

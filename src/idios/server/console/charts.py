@@ -36,12 +36,12 @@ _ids = count(1)
 
 @dataclass(frozen=True)
 class Bar:
-    """One value with the half-width of its noise, if that is public."""
+    """One value with the ends of its 95 % interval, if it has one."""
 
     label: str
     value: float | None
     shown: str
-    margin: float | None = None
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class LevelErrors:
 
 
 def draw_bars(title: str, rows: Sequence[Bar]) -> Markup:
-    """Horizontal bars from 0, one for each group, with the margin as a whisker."""
+    """Horizontal bars from 0, one for each group, with the interval as a whisker."""
     drawn = rows[:MOST_BARS]
-    reach = [bar.value + side * (bar.margin or 0) for bar in drawn if bar.value is not None for side in (-1, 0, 1)]
+    reach = [end for bar in drawn if bar.value is not None for end in (bar.value, *(bar.interval or ()))]
     labels = min(MOST_LABEL, 12 + 7.5 * max(len(bar.label) for bar in drawn))
     values = 10 + 8.5 * max(len(bar.shown) for bar in drawn)
     axis = linear_axis(reach, labels + 8, WIDTH - values)
@@ -72,8 +72,8 @@ def draw_bars(title: str, rows: Sequence[Bar]) -> Markup:
         end = axis.at(bar.value)
         left, wide = min(zero, end), max(abs(end - zero), 0.5)
         parts.append(_rectangle(left, top + 5, wide, _ROW - 10, "series-1"))
-        if bar.margin:
-            low, high = axis.at(bar.value - bar.margin), axis.at(bar.value + bar.margin)
+        if bar.interval and bar.interval[0] < bar.interval[1]:
+            low, high = map(axis.at, bar.interval)
             parts += [_line(low, middle, high, middle, "whisker")]
             parts += [_line(x, middle - 4, x, middle + 4, "whisker") for x in (low, high)]
     more = f" The first {MOST_BARS} of {len(rows)}." if len(rows) > MOST_BARS else ""
