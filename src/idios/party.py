@@ -303,10 +303,13 @@ class TrustedParty:
         *,
         split: Split = None,
         check: Number | None = None,
+        then_check: Number | None = None,
         analyst: str | None = None,
     ) -> Quote:
-        """Say what a question would cost and promise; touches no data."""
-        return self.price(self.make_plan(sql, epsilon, split, check), analyst=analyst)
+        """Say what a question, or ``check`` of its answer for ``then_check``, would cost; touches no data."""
+        if then_check is None:
+            return self.price(self.make_plan(sql, epsilon, split, check), analyst=analyst)
+        return self.price(self.make_check_plan(sql, epsilon, then_check, split, analyst=analyst), analyst=analyst)
 
     def price(self, plan: Plan, *, analyst: str | None = None) -> Quote:
         """Say what it would cost and promise to answer what was planned."""

@@ -390,6 +390,8 @@ def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> 
         margins=margins,
         margin_reasons=list_margin_reasons(plan, margins),
         null_risks=_null_risks(plan),
+        checks=plan.checks,
+        checked_from=plan.checked_from,
     )
 
 
