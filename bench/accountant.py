@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from bench.peers.__main__ import installed
-from idios.core.concentrated import convert_to_epsilon, gaussian_rho, pure_rho, range_rho
+from idios.core.concentrated import convert_to_epsilon, pure_rho, range_rho
 
 EPSILONS = [Fraction(text) for text in ("0.01", "0.02", "0.05", "0.1", "0.25", "0.5", "1")]
 DELTAS = [Fraction(1, 10**places) for places in (3, 6, 9)]
@@ -63,8 +63,7 @@ def draw_noises(chance: random.Random) -> dict[str, object]:
     for epsilon in chance.sample(EPSILONS[1:6], 3):
         times = chance.randint(1, 60)
         kind = chance.choice(["laplace", "gaussian"])
-        rho = pure_rho(epsilon) if kind == "laplace" else gaussian_rho(Fraction(1), 1 / epsilon**2)
-        rhos += [rho] * times
+        rhos += [pure_rho(epsilon)] * times  # of Gaussian noise with σ = 1/ε too
         noises.append((kind, float(1 / epsilon), times))
     return tell(rhos, chance.choice(DELTAS), noises)
 

@@ -546,7 +546,7 @@ def test_the_noise_is_what_the_inspection_says() -> None:
         inspection = party.inspect(sql, 1)
         plan, source = party.make_plan(sql, 1), SeededSource(5)
         [[mechanism]] = calibrate_plan(plan, party.datasets["people"].backend.summarise(plan))
-        drawn = [float(str(draw_cell(plan, plan.aggregates[0], mechanism, source)[0])) for _ in range(1000)]
+        drawn = [float(draw_cell(plan, plan.aggregates[0], mechanism, source)[0] or 0) for _ in range(1000)]
         scale, value = float(inspection.noise["scale"]), float(inspection.value)
         assert np.mean([abs(d - value) for d in drawn]) == pytest.approx(scale, rel=0.15)
 

@@ -28,7 +28,7 @@ from idios.core.distributions.above_threshold import Reals
 from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.outer_ranks import CentredSearch
 from idios.party import TrustedParty
-from idios.query import planner, shares
+from idios.query import mechanisms, shares
 from idios.query.plan import Plan
 from tests.core.renyi import (
     ORDERS,
@@ -151,7 +151,7 @@ def _however_few_records(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make_plan(sql: str, notion: str, size: int, epsilon: Fraction = EPSILON, **declared: Any) -> Plan:
     """The plan for a table of this size, which is public under replace."""
-    declared = {"protection": "differential", **CONCENTRATED, **declared}
+    declared = {"protection": "differential", "check": 0, **CONCENTRATED, **declared}
     key = notion, size, repr(declared)
     if key not in OPEN:
         OPEN[key] = TrustedParty.open(
@@ -166,7 +166,7 @@ def make_plan(sql: str, notion: str, size: int, epsilon: Fraction = EPSILON, **d
         )
     party = OPEN[key]
     assert isinstance(party, TrustedParty)
-    return party.plan(sql, epsilon)
+    return party.make_plan(sql, epsilon)
 
 
 def read_table(table: Table, plan: Plan) -> Drawing:
@@ -332,11 +332,11 @@ def test_all_of_epsilon_in_every_cell_is_caught(monkeypatch: pytest.MonkeyPatch)
     rho = make_plan(sql, "replace", 2).rho
 
     def everything(choose: Any, statistic: Any, epsilon: Fraction) -> Any:
-        neighbours = planner.Neighbours.ADD_REMOVE
+        neighbours = mechanisms.Neighbours.ADD_REMOVE
         return choose(epsilon, neighbours), neighbours, epsilon
 
     assert find_worst(sql, "replace") <= WITHIN
-    monkeypatch.setattr(planner, "choose_for_cells", everything)
+    monkeypatch.setattr(mechanisms, "choose_for_cells", everything)
     assert find_worst(sql, "replace", lambda _: rho) > 1.5
 
 

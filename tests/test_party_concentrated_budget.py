@@ -31,7 +31,7 @@ def median(least: int) -> str:
 
 
 def open_party(ledger: Path | None = None, **declared: Any) -> TrustedParty:
-    declared = {"protection": "differential", **CONCENTRATED, **declared}
+    declared = {"protection": "differential", "check": 0, **CONCENTRATED, **declared}
     data = {"x": list(range(100)) * 5}
     return TrustedParty.open(data, name="t", version="1", columns=COLUMNS, ledger=ledger, **declared)
 
@@ -80,7 +80,7 @@ def test_noise_that_has_epsilon_and_noise_that_has_none(party: TrustedParty) -> 
 @pytest.mark.parametrize("sql", [count(1), median(1)])
 def test_a_dear_question_is_let_in_until_something_has_no_epsilon(sql: str, party: TrustedParty) -> None:
     """ρ of ε = 2 is too much, ε = 2 is not; Gaussian noise has no ε that it could be added to."""
-    plan = party.plan(sql, 2)
+    plan = party.make_plan(sql, 2)
     assert plan.pure
     assert plan.rho > MOST
     assert party.quote(sql, 2).shortage is None

@@ -26,7 +26,7 @@ from idios.core.distributions import InverseSensitivity
 from idios.core.neighbours import Neighbours
 from idios.core.summary import Summary
 from idios.party import TrustedParty
-from idios.query import planner
+from idios.query import mechanisms
 from idios.query.plan import Plan
 from idios.release import calibrate_plan
 from tests.losses import ROUNDING, compare_noise, find_loss, find_loss_at, list_noisy, stopping_logarithms
@@ -113,6 +113,7 @@ def make_plan(sql: str, notion: str, size: int) -> Plan:
             columns=COLUMNS,
             neighbours=notion,
             protection="differential",
+            check=0,
             budget=10**6,
             min_epsilon="0.001",
             fineness=60,
@@ -270,7 +271,7 @@ def test_a_record_that_moves_between_cells_attains_epsilon() -> None:
 
 
 def give_each_cell_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "split_between_parts", lambda epsilon, neighbours, parts: epsilon)
+    monkeypatch.setattr(mechanisms, "split_between_parts", lambda epsilon, neighbours, parts: epsilon)
 
 
 def test_two_cells_with_all_of_epsilon_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:

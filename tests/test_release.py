@@ -26,7 +26,7 @@ def quote(select: str, rest: str = "", *, rows: int = 400, epsilon: str = "1", *
         "region": rng.choice(["north", "south"], rows),
     }
     options = {"protection": "differential"} | options
-    with TrustedParty.open(data, name="people", columns=COLUMNS, budget=10, **options) as party:
+    with TrustedParty.open(data, name="people", columns=COLUMNS, budget=10, check=0, **options) as party:
         return party.quote(f"SELECT {select} FROM people {rest}", epsilon)
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from html import escape
 from typing import Any, Generic, TypeVar
 
-from idios.core.exact import text
+from idios.core.exact import Extended, text
 from idios.errors import IdiosError
 
 T = TypeVar("T")
@@ -38,6 +38,25 @@ def format_amount(value: Fraction | None) -> str:
     ('0.25', '1/3', 'no limit')
     """
     return "no limit" if value is None else str(text(value))
+
+
+def format_short(value: Extended | None) -> str:
+    """A number for people: exact where that is short, else six digits.
+
+    >>> format_short(Fraction(1, 3)), format_short(Fraction(12345678, 87654321)), format_short(None)
+    ('1/3', '0.140845', 'no limit')
+    """
+    if value is None:
+        return "no limit"
+    written = str(text(value))
+    return written if len(written) <= 12 else f"{float(value):.6g}"
+
+
+RHO_MEANING = (
+    "ρ is what concentrated accounting adds up: ε²/2 or less for a question of ε; all of it together stands for one ε, "
+    "up to the probability δ."
+)
+"""What ρ is, for a reader who knows ε."""
 
 
 def format_rho(rho: Fraction) -> str:
@@ -74,11 +93,21 @@ def format_left(epsilon: Fraction | None, rho: Fraction | None = None) -> str:
     if epsilon is None:
         return format_amount(None)
     if rho is None:
-        return f"ε = {format_amount(epsilon)}"
-    return f"ρ = {format_rho(rho)}, which stands for ε = {float(epsilon):.4g}"
+        return f"ε = {format_short(epsilon)}"
+    return f"ρ = {format_rho(rho)}, {format_meaning(epsilon, rho)}"
 
 
-CLIPPED_BIAS = "What was clipped is a bias that the noise does not show."
+def format_meaning(epsilon: Fraction, rho: Fraction) -> str:
+    """The ε of what is left: what ρ stands for, or where none of that is left, what ε by itself still allows.
+
+    >>> format_meaning(Fraction(3), Fraction(1, 5)), format_meaning(Fraction(1), Fraction(0))
+    ('which stands for ε = 3', 'but ε = 1 by pure accounting')
+    """
+    stands = "which stands for" if rho or not epsilon else "but"
+    return f"{stands} ε = {float(epsilon):.4g}" + ("" if rho or not epsilon else " by pure accounting")
+
+
+CLIPPED_BIAS = "What was clipped is a bias that neither the noise nor an interval shows."
 
 
 def format_limits(low: Fraction, high: Fraction) -> str:

@@ -28,7 +28,6 @@ from idios.core.sampling import Source
 from idios.core.statistics import Parameters
 from idios.datasets import OpenDataset, declare, open_datasets
 from idios.errors import AnswerFailed, InvalidInput, NotPermitted
-from idios.least_epsilon import find_epsilon
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
 from idios.model import Account, Answer, Balance, Quote, ReleasedTable
 from idios.query.plan import Plan, Question, Split
@@ -36,9 +35,10 @@ from idios.query.planner import make_plan, plan_check
 from idios.query.reader import read
 from idios.query.shares import shares_rho
 from idios.release import check_table, draw_table, make_answer, make_quote
-from idios.report import Asker, ReportPlan, check_questions, name_question, plan_report, quote_report
+from idios.reports.least_epsilon import find_epsilon
+from idios.reports.report import Asker, ReportPlan, plan_report, plan_within
+from idios.reports.totals import Payer
 from idios.sandbox import Twins
-from idios.totals import Payer
 
 log = logging.getLogger("idios.controller")
 
@@ -343,11 +343,7 @@ class TrustedParty:
             return plan_report(asker, questions, epsilon, split)
         if within is None or epsilon is not None or split is not None:
             raise InvalidInput("a report takes either epsilon, with or without split, or within")
-        found = []
-        for name, sql in check_questions(questions).items():
-            with name_question(name):
-                found.append(self.find_epsilon(sql, within))
-        return quote_report(asker, questions, found)
+        return plan_within(asker, questions, lambda sql: self.find_epsilon(sql, within))
 
     def find_epsilon(self, sql: str, within: Number) -> Fraction:
         """The least ε for which the 95 % margin of each statistic of a question is ``within``, such as 50 or "2%"."""
@@ -406,7 +402,9 @@ class TrustedParty:
             # the grant was withdrawn meanwhile; the answer is paid for
             nothing = Account(Fraction(0), Fraction(0))
             balance = Balance(charged.dataset, charged.analyst, nothing, nothing)
-        return make_answer(charged.plan, released.table, id=charged.id, balance=balance, stored=charged.stored)
+        return make_answer(
+            charged.plan, released.table, id=charged.id, balance=balance, stored=charged.stored, released=released
+        )
 
     def _failed(self, reservation: Reservation, error: Exception) -> None:
         """Keep the reason where the controller alone finds it; the charge stays.

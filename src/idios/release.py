@@ -2,8 +2,8 @@
 
     summaries ─ calibrate ─▶ mechanisms ─ draw, clamp to public limits ─▶ ReleasedTable ─ label ─▶ Answer
 
-Margins are told only where the scale of the noise is public. An answer and a quote show public facts, what was released
-and nothing else.
+Margins and intervals are those of ``margins``. An answer and a quote show public facts, what was released and nothing
+else. What is stored names statistics and groups by their normal form, so that nobody reads another's words.
 """
 
 from __future__ import annotations
@@ -11,47 +11,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from idios.backends.base import Backend, CancellationToken, Limits, Snapshot
 from idios.core.calibration import (
-    Added,
-    Choice,
     Mechanism,
-    Method,
     Protection,
     calibrate,
     find_floor,
-    make_global_noise,
 )
-from idios.core.clipping import ClippingPlan
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
-from idios.core.inverse import describe_null_risk
 from idios.core.joint import calibrate_cells
 from idios.core.joint_loss import Component
-from idios.core.neighbours import Moves, Neighbours
-from idios.core.outer_ranks import RankPlan
+from idios.core.neighbours import Neighbours
 from idios.core.sampling import Source
 from idios.core.statistics import Count, Statistic
 from idios.core.statistics.order import OrderStatistic
 from idios.core.summary import Summary
-from idios.ledger import Price
+from idios.ledger import Price, StoredAnswer
+from idios.margins import describe_risk, draw_with_interval, find_margin, list_margin_reasons, public_margin
 from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.answer import python_value
 from idios.query.calendar import since_1970, to_datetime
+from idios.query.normal_form import describe_question, name_statistics
 from idios.query.plan import Aggregate, Plan
 
-PUBLIC_NOISE = (Method.EXACT, Method.GLOBAL)
-UNKNOWN_MARGIN = {
-    Method.LOCAL: "the noise is fitted to the data, so its scale is for the controller alone",
-    Method.INVERSE: "the shape of the noise follows the data, so it is for the controller alone",
-    Method.ABOVE_THRESHOLD: "the shape of the noise follows the data, so it is for the controller alone",
-    Method.MOMENTS: "the scale follows from the number of records, which is secret",
-    Method.CLIPPED: "values were clipped to limits that were drawn, a bias that no margin of the noise shows",
-    Method.EXPONENTIAL: "a category has no margin",
-}
-
+DrawnCell: TypeAlias = tuple[Fraction | int | None, tuple[Fraction, Fraction] | None]
+"""A value, and the ends of its interval where it has one."""
 
 # What is drawn.
 
@@ -61,7 +48,7 @@ def draw_table(
 ) -> ReleasedTable:
     """Summarise and draw everything that is released of a plan, cell by cell in the plan's own order."""
     margins: list[Fraction | None] = [None] * len(plan.aggregates)
-    cells, checks = [], []
+    cells, intervals, checks = [], [], []
     check = None if cancellation is None else cancellation.check
     with backend.open_snapshot(plan, cancellation) as snapshot:
         limits, summaries = clip_values(plan, snapshot, source, check)
@@ -72,10 +59,12 @@ def draw_table(
             draw_cell(plan, aggregate, mechanism, source)
             for aggregate, mechanism in zip(plan.aggregates, mechanisms, strict=True)
         ]
-        cells.append(tuple(_write_drawn(plan, *pair) for pair in zip(plan.aggregates, drawn, strict=True)))
-        checks.append(tuple(map(partial(_check, plan, source), plan.aggregates, cell, drawn)))
-        margins = list(map(partial(_margin, plan), plan.aggregates, mechanisms))
-    return _make_table(plan, cells, margins, checks, limits)
+        values = [value for value, _ in drawn]
+        cells.append(tuple(map(partial(_write_drawn, plan), plan.aggregates, values)))
+        intervals.append(tuple(_write_interval(plan, *pair) for pair in zip(plan.aggregates, drawn, strict=True)))
+        checks.append(tuple(map(partial(_check, plan, source), plan.aggregates, cell, values)))
+        margins = list(map(partial(find_margin, plan), plan.aggregates, mechanisms))
+    return _make_table(plan, cells, margins, checks, limits, intervals)
 
 
 def check_table(
@@ -108,19 +97,21 @@ def _make_table(
     margins: Sequence[Fraction | None],
     checks: Sequence[tuple[int | None, ...]],
     limits: Mapping[int, Sequence[Limits]] | None = None,
+    intervals: Sequence[Sequence[tuple[str, str] | None]] = (),
 ) -> ReleasedTable:
     return ReleasedTable(
         dataset=plan.dataset.name,
         version=plan.dataset.version,
         guarantee=str(plan.guarantee),
-        statistics=tuple(aggregate.label for aggregate in plan.aggregates),
+        statistics=name_statistics(plan.normal_form),
         groups=tuple(
-            {key.label: str(key.values[i]) for key, i in zip(plan.groups, cell, strict=True)} for cell in plan.cells
+            {key.name: str(key.values[i]) for key, i in zip(plan.groups, cell, strict=True)} for cell in plan.cells
         ),
         cells=tuple(map(tuple, cells)),
         margins=tuple(margins),
         clipped=_scale_limits(plan, limits or {}),
         checks=tuple(checks) if any(aggregate.check for aggregate in plan.aggregates) else (),
+        intervals=tuple(map(tuple, intervals)) if any(map(any, intervals)) else (),
     )
 
 
@@ -201,11 +192,16 @@ def _component(aggregate: Aggregate, summary: Summary, protection: Protection) -
     return Component(statistic, summary, weight, floor, aggregate.column, protection.fineness)
 
 
-def draw_cell(plan: Plan, aggregate: Aggregate, mechanism: Mechanism, source: Source | None) -> Fraction | int | None:
-    """Draw the value of one cell: a number in the column's units, the place of a category, None for NULL."""
+def draw_cell(plan: Plan, aggregate: Aggregate, mechanism: Mechanism, source: Source | None) -> DrawnCell:
+    """Draw one cell: a number in the column's units, the place of a category, None for NULL; and its interval."""
     if isinstance(aggregate.domain, Categories):
-        return mechanism.draw(source)
-    return draw_number(mechanism, aggregate.statistic, aggregate.grid, plan.dataset.protection.fineness, source)
+        return mechanism.draw(source), None
+    statistic, fineness = aggregate.statistic, plan.dataset.protection.fineness
+    ends = _find_range(statistic, aggregate.grid, fineness)
+    point, interval = draw_with_interval(aggregate.choice, mechanism, *ends, source)
+    step = statistic.answer_step(aggregate.grid, fineness)
+    scaled = None if interval is None else (interval[0] * step, interval[1] * step)
+    return None if point is None else point * step, scaled
 
 
 def _write_drawn(plan: Plan, aggregate: Aggregate, drawn: Fraction | int | None) -> str | None:
@@ -215,6 +211,13 @@ def _write_drawn(plan: Plan, aggregate: Aggregate, drawn: Fraction | int | None)
         return aggregate.domain.values[int(drawn)]
     column = plan.dataset.columns[aggregate.column].kind if aggregate.column is not None else None
     return write_value(Fraction(drawn), kind_of(plan, aggregate), column)
+
+
+def _write_interval(plan: Plan, aggregate: Aggregate, drawn: DrawnCell) -> tuple[str, str] | None:
+    if drawn[1] is None:
+        return None
+    low, high = (_write_drawn(plan, aggregate, end) for end in drawn[1])
+    return str(low), str(high)
 
 
 def _check(
@@ -235,8 +238,14 @@ def draw_number(
     drawn = mechanism.draw(source)
     if drawn is None:
         return None
-    low, high = (statistic.place(end, fineness) for end in statistic.range(grid))
+    low, high = _find_range(statistic, grid, fineness)
     return Fraction(min(max(drawn, low), high)) * statistic.answer_step(grid, fineness)
+
+
+def _find_range(statistic: Statistic, grid: Domain, fineness: int) -> tuple[int | float, int | float]:
+    """The public range of a statistic, in steps of the answer's grid."""
+    low, high = statistic.range(grid)
+    return statistic.place(low, fineness), statistic.place(high, fineness)
 
 
 # How it is written.
@@ -267,50 +276,21 @@ def write_value(value: Fraction, kind: str, column_kind: Kind | None) -> str:
     return moment.date().isoformat() if kind == "date" else moment.isoformat()
 
 
-# Margins.
-
-
-def public_margin(plan: Plan, aggregate: Aggregate) -> Fraction | None:
-    """The margin as far as it is known without the data: where the sensitivity does not depend on the size."""
-    choice, statistic = aggregate.choice, aggregate.statistic
-    if not statistic.always_global or choice.method not in PUBLIC_NOISE:
-        return None
-    moves = Moves(aggregate.neighbours, 1, None if aggregate.whole else 0)
-    noise = make_global_noise(choice, statistic, aggregate.grid, moves, plan.dataset.protection.fineness)
-    return _margin(plan, aggregate, Added(0, noise))
-
-
-def _margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism) -> Fraction | None:
-    """The 95 % half-width of noise whose scale is public."""
-    if aggregate.choice.method not in PUBLIC_NOISE or not isinstance(mechanism, Added):
-        return None
-    step = aggregate.statistic.answer_step(aggregate.grid, plan.dataset.protection.fineness)
-    return mechanism.noise.central_interval(0.95)[1] * step
-
-
-def _margin_reasons(plan: Plan, margins: Mapping[str, Fraction | None]) -> dict[str, str]:
-    return {
-        output.label: describe_unknown_margin(plan.aggregates[output.aggregate].choice)
-        for output in plan.outputs
-        if output.aggregate is not None and margins[output.label] is None
-    }
-
-
-def describe_unknown_margin(choice: Choice) -> str:
-    """Why the margin of a statistic is not public."""
-    otherwise = "the scale follows from the number of records, which is not read before asking"
-    return UNKNOWN_MARGIN.get(choice.method, otherwise)
-
-
 # What the caller gets.
 
 
 def make_answer(
-    plan: Plan, table: ReleasedTable, *, id: str, balance: Balance | None = None, stored: bool = False
+    plan: Plan,
+    table: ReleasedTable,
+    *,
+    id: str,
+    balance: Balance | None = None,
+    stored: bool = False,
+    released: StoredAnswer | None = None,
 ) -> Answer:
     """The answer that a released table is to this question, or to another that means the same.
 
-    ``balance`` is what is left to the caller; None: nothing is charged.
+    ``balance`` is what is left to the caller; None: nothing is charged. ``released`` is its entry in the ledger.
     """
     kinds = [kind_of(plan, aggregate) for aggregate in plan.aggregates]
     rows, exact_rows = [], []
@@ -342,9 +322,15 @@ def make_answer(
         remaining=None if balance is None else balance.left,
         remaining_rho=None if balance is None or balance.rho is None else balance.rho.remaining,
         margins=margins,
-        margin_reasons=_margin_reasons(plan, margins),
+        margin_reasons=list_margin_reasons(plan, margins),
         stored=stored,
         clipped_rows=tuple(_clipped_row(plan, limits) for limits in table.clipped),
+        interval_rows=tuple(_interval_row(plan, row) for row in table.intervals),
+        question=describe_question(plan.normal_form),
+        sql=plan.sql,
+        version=table.version,
+        time=None if released is None else released.time,
+        sequence=None if released is None else released.sequence,
         check_rows=tuple(_check_row(plan, *row) for row in zip(table.checks, table.cells, strict=False)),
         types={
             output.label: kinds[output.aggregate] if output.aggregate is not None else _key_kind(plan, output.group)
@@ -360,6 +346,11 @@ def _clipped_row(
     return {label: pair for label, pair in by_label.items() if pair is not None}
 
 
+def _interval_row(plan: Plan, row: Sequence[tuple[str, str] | None]) -> dict[str, tuple[str, str]]:
+    by_label = _by_label(plan, row)
+    return {label: interval for label, interval in by_label.items() if interval is not None}
+
+
 def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | None]) -> dict[str, Distance]:
     counted = [int(v) for a, v in zip(plan.aggregates, values, strict=True) if v and isinstance(a.statistic, Count)]
     distances = [
@@ -373,7 +364,7 @@ def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | N
 
 
 def _find_size(plan: Plan, aggregate: Aggregate, counted: Sequence[int]) -> int | None:
-    """How many values an order statistic is of, where that is public or was counted; only there it means percentiles."""
+    """How many values an order statistic is of, where that is public or was counted: then records are percentiles."""
     if not isinstance(aggregate.statistic, OrderStatistic) or aggregate.neighbours is not Neighbours.REPLACE:
         return None
     if aggregate.whole and plan.dataset.size is not None:
@@ -410,25 +401,15 @@ def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> 
         shortage=price.shortage,
         stored=price.stored,
         margins=margins,
-        margin_reasons=_margin_reasons(plan, margins),
+        margin_reasons=list_margin_reasons(plan, margins),
         null_risks=_null_risks(plan),
     )
 
 
 def _null_risks(plan: Plan) -> dict[str, str]:
     """By column, on how few values an answer is to be expected NULL or far off, where they may be so few."""
-    risks = _by_label(plan, [_describe_risk(aggregate, plan.dataset.size) for aggregate in plan.aggregates])
+    risks = _by_label(plan, [describe_risk(aggregate, plan.dataset.size) for aggregate in plan.aggregates])
     return {label: risk for label, risk in risks.items() if risk}
-
-
-def _describe_risk(aggregate: Aggregate, records: int | None) -> str:
-    choice, whole = aggregate.choice, aggregate.whole
-    if choice.method is Method.INVERSE:
-        neighbours, epsilon, refusal = aggregate.neighbours, choice.epsilon, choice.refusal
-        return describe_null_risk(aggregate.statistic, neighbours, records, whole, epsilon, refusal)
-    if (records is None or not whole) and isinstance(choice.reading, RankPlan | ClippingPlan):
-        return f"far off where fewer than about {choice.reading.least_size:,} values are selected"
-    return ""
 
 
 def _key_kind(plan: Plan, group: int | None) -> str:

@@ -20,7 +20,7 @@ key_file = "ledger.key"
 
 [datasets.people]
 source = "people.csv"
-budget = "{budget}"
+{budget}
 
 [datasets.people.columns]
 age = {{ type = "integer" }}
@@ -47,6 +47,8 @@ def run_json(*arguments: str) -> Any:
     return json.loads(run(*arguments, "--json").stdout)
 
 
-def configure(budget: str = "1") -> None:
-    """Write a configuration for the file people.csv in this folder."""
-    Path("idios.toml").write_text(_CONFIGURATION.format(budget=budget))
+def configure(budget: str = "1", delta: str = "") -> None:
+    """Write a configuration for the file people.csv in this folder; with a δ the accounting is concentrated."""
+    concentrated = f'accounting = "concentrated"\nbudget = {{ epsilon = "{budget}", delta = "{delta}" }}'
+    declared = concentrated if delta else f'budget = "{budget}"'
+    Path("idios.toml").write_text(_CONFIGURATION.format(budget=declared))

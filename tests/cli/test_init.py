@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from idios.errors import (
     InvalidInput,
     SourceError,
 )
+from idios.query.schema import Budget
 from tests.cli.runner import run, run_json
 
 
@@ -48,6 +50,20 @@ def test_init_writes_what_it_is_told_and_never_overwrites(folder: Path) -> None:
     for unreadable in ("age=120..0", "age=zero..ten"):
         with pytest.raises(InvalidInput):
             run("init", "people.csv", "--yes", "--out", "b.toml", "--bounds", unreadable)
+    assert not (folder / "b.toml").exists()
+
+
+def test_init_explains_both_accountings_and_writes_the_one_chosen(folder: Path) -> None:
+    run("init", "people.csv", "--yes", "--out", "pure.toml")
+    run("init", "people.csv", "--yes", "--budget", "5", "--accounting", "concentrated", "--delta", "1e-6")
+    budgets = []
+    for name in ("pure.toml", "idios.toml"):
+        assert '# What adds up to the budget. "pure": the ε of all answers' in (folder / name).read_text()
+        budgets.append(read_configuration(folder / name).datasets["people"].dataset.budget)
+    assert budgets == [Budget(Fraction(10)), Budget(Fraction(5), Fraction(1, 10**6))]
+    for wrong in (["--accounting", "concentrated"], ["--delta", "1e-6"], ["--accounting", "other"]):
+        with pytest.raises(InvalidInput, match="accounting"):
+            run("init", "people.csv", "--yes", "--out", "b.toml", *wrong)
     assert not (folder / "b.toml").exists()
 
 

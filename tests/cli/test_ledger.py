@@ -158,3 +158,52 @@ def test_an_older_ledger_is_backed_up_and_upgraded(declared: Path, monkeypatch: 
     assert "Nothing to do: 19 entries, all as signed" in run_text("ledger", "upgrade")
     move_ledger_away()
     assert "run `idios ledger upgrade`" in run_text("ledger", "restore", "before.db")
+
+
+def test_a_data_set_goes_on_with_concentrated_accounting(declared: Path) -> None:
+    configure(delta="1e-6")
+    with pytest.raises(LedgerError, match=r"idios ledger raise people --delta 0\.000001"):
+        run_text("query", MEDIAN_AGE, "-e", "0.05")
+    assert "budget ε = 1, δ = 0.000001; remaining ε = 0.5" in run_text("ledger", "raise", "people", "--delta", "1e-6")
+    assert "ρ" not in run_text("ledger", "balance")
+    run_text("ledger", "raise", "people", "--epsilon", "5")
+    configure(budget="5", delta="1e-6")
+    answer = run_json("query", MEDIAN_AGE, "-e", "0.05")
+    [balance] = run_json("ledger", "balance")
+    assert Fraction(balance["rho"]["spent"]) == Fraction(1, 8) + Fraction(answer["rho"])
+    shown = run_text("ledger", "balance")
+    assert "ρ is what concentrated accounting adds up" in shown
+    assert "0.12625" in shown
+    assert [row["rho"] for row in json.loads(run_text("ledger", "export"))] == ["0.125", "0.00125"]
+    exported = run_text("ledger", "export", "--format", "csv").splitlines()
+    assert [row["rho"] for row in csv.DictReader(exported)] == ["0.125", "0.00125"]
+    assert "0.00125" in run_text("ledger", "show")
+
+
+def test_rho_is_forfeited(declared: Path) -> None:
+    configure(budget="5", delta="1e-6")
+    for path in Path().glob("ledger.*"):
+        path.unlink()
+    run_text("query", MEDIAN_AGE, "-e", "0.05")
+    left = Fraction(run_json("ledger", "balance")[0]["rho"]["remaining"])
+    shown = run_text("ledger", "forfeit", "people", "--rho", "0.1", "--reason", "old backup")
+    assert f"remaining ρ = {float(left) - 0.1:.6g}, which stands for ε = " in shown
+    assert Fraction(run_json("ledger", "balance")[0]["rho"]["remaining"]) == left - Fraction(1, 10)
+
+
+def test_caps_are_shown_with_their_rho(declared: Path) -> None:
+    configure(budget="5", delta="1e-6")
+    for path in Path().glob("ledger.*"):
+        path.unlink()
+    run_text("query", "SELECT COUNT(*) FROM people WHERE age > 30", "-e", "0.05")
+    for name in ("ada", "bob"):
+        run_text("analyst", "add", name)
+    granted = run_text("analyst", "grant", "ada", "people", "--epsilon", "1")
+    assert "remaining: ρ = 0.024356, which stands for ε = 1" in granted
+    whole = Fraction(run_json("ledger", "balance")[0]["rho"]["remaining"])
+    run_text("analyst", "grant", "bob", "people")
+    ada, bob = run_json("analyst", "list")["grants"]
+    assert Fraction(ada["rho"]["remaining"]) < Fraction(bob["rho"]["remaining"]) == whole
+    shown = run_text("analyst", "list")
+    assert "0.461815" in shown, "bob, who has no cap, sees what is left of the data set's"
+    assert "0.024356" in shown

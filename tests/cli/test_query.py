@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 from idios.config import read_configuration
 from idios.core.calibration import Level
 from idios.errors import ConfigurationError, InvalidInput
+from idios.query.schema import Budget
 from tests.cli.runner import MEDIAN, run, run_json
 
 
@@ -86,7 +88,7 @@ def test_the_level_of_protection_declares_a_file_without_asking(folder: Path) ->
         assert assumed in told
     declared = read_configuration(folder / "idios.toml").datasets["people"]
     assert declared.dataset.protection.level is Level.DIFFERENTIAL
-    assert declared.budget == 10
+    assert declared.dataset.budget == Budget(Fraction(10))
     again = run(*asked, "--protection", "differential")
     assert "nothing was charged" in again.stdout
     assert "declares" not in again.stderr

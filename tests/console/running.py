@@ -72,7 +72,8 @@ shares_source = true
 version = "2026-11"
 protection = "individual"
 analysts = "trusted"
-budget = 5
+accounting = "concentrated"
+budget = {{ epsilon = 5, delta = "1e-6" }}
 release_seconds = 60
 
 [datasets.archive.columns]

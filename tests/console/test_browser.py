@@ -25,6 +25,8 @@ def test_from_signing_in_to_an_answer(seen: Watched, running: Served) -> None:
     assert seen.page.get_by_label("Question in SQL").input_value() == MEDIAN
     before = running.spent()
     expect(seen.page.locator("#quote")).to_contain_text("4 → 3.5")
+    expect(seen.page.locator("#quote")).to_contain_text("With concentrated accountingρ")
+    expect(seen.page.locator("#quote")).to_contain_text("about 7 more like it")
     expect(seen.page.locator("#quote")).to_contain_text("1 cell, for ε = 0.05 or more")
     expect(seen.page.locator("#quote")).to_contain_text("differential privacy")
     expect(seen.page.get_by_role("button", name="Ask (spends ε = 0.5)")).to_be_visible()
@@ -40,6 +42,18 @@ def test_from_signing_in_to_an_answer(seen: Watched, running: Served) -> None:
     assert running.spent() == before + Fraction(1, 2)
     seen.follow("History")
     assert seen.page.locator(".history output").first.inner_text() == number
+
+
+def test_where_rho_adds_up_a_quote_tells_both_prices(seen: Watched) -> None:
+    seen.sign_in("ada")
+    seen.open("/console/ask")
+    seen.write("SELECT COUNT(*) FROM archive WHERE age > 40", "0.05")
+    quote = seen.page.locator("#quote")
+    expect(quote).to_contain_text("Costρ = 0.00125")
+    expect(quote).to_contain_text("With pure accountingnone: Gaussian noise has no ε of its own")
+    expect(quote).to_contain_text(re.compile(r"ρ: 0\.\d+ → 0\.\d+Stands forε: [\d.]+ → [\d.]+"))
+    expect(quote).to_contain_text(re.compile(r"about \d+ more like it"))
+    expect(seen.page.get_by_role("button", name="Ask (spends ρ = 0.00125)")).to_be_visible()
 
 
 def test_groups_are_bars_and_a_table(seen: Watched, running: Served) -> None:
@@ -232,11 +246,11 @@ def test_long_questions_are_watched_and_stopped(
     expect(seen.page.locator("h1")).to_have_text("Answered")
     assert seen.page.locator(".single output").count() == 1
     seen.open("/console/ask")
-    seen.write("SELECT MEDIAN(age) FROM archive", "1")
+    seen.write("SELECT MEDIAN(age) FROM archive", "0.5")
     seen.press("^Ask")
     seen.press("Stop")
     assert seen.text("h1") == "Stopped"
-    assert running.spent("archive") == 1
+    assert running.spent("archive") == Fraction(1, 2)
     seen.press("To the question")
     assert seen.page.get_by_label("Question in SQL").input_value() == "SELECT MEDIAN(age) FROM archive"
 

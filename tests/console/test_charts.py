@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from xml.etree import ElementTree
@@ -11,12 +12,14 @@ from markupsafe import Markup
 
 from idios.ledger import Spending, Step
 from idios.ledger.history import STEPS
+from idios.model import Accounting, Balance, Cost
 from idios.server.console.charts import (
     MOST_BARS,
     Axis,
     Bar,
     LevelErrors,
     draw_bars,
+    draw_budget,
     draw_levels,
     draw_meter,
     draw_timeline,
@@ -58,7 +61,7 @@ def test_bars_are_as_long_as_their_values_and_start_at_zero() -> None:
 
 
 def test_margins_are_whiskers_that_stay_inside() -> None:
-    root = _read(draw_bars("t", [Bar("a", 10.0, "10", 4.0), Bar("b", 1.0, "1", 4.0)]))
+    root = _read(draw_bars("t", [Bar("a", 10.0, "10", (6.0, 14.0)), Bar("b", 1.0, "1", (-3.0, 5.0))]))
     spans = [(_number(one, "x1"), _number(one, "x2")) for one in _of(root, "line", "whisker")]
     long = [(a, b) for a, b in spans if a != b]
     assert len(long) == 2
@@ -120,14 +123,20 @@ def _spending(*charges: tuple[int, str | None, str]) -> Spending:
     return Spending(_hour(charges[0][0]), steps, epsilon, counts)
 
 
+def _balance(epsilon: int, delta: Fraction = Fraction(0)) -> Balance:
+    accounting = Accounting.CONCENTRATED if delta else Accounting.PURE
+    spent = Cost(Fraction(1, 2), Fraction(0), Fraction(1, 8), pure=not delta)
+    return Balance.of_dataset("people", accounting, Fraction(epsilon), delta, spent)
+
+
 def _hour(number: int) -> str:
     return (NOW - timedelta(hours=50 - number)).isoformat()
 
 
 def test_spending_is_stacked_by_whoever_paid_for_the_data_set() -> None:
-    found = draw_timeline("people", _spending((1, "ada", "1"), (2, None, "2"), (3, "ada", "4")), Fraction(10), NOW)
+    found = draw_timeline(_balance(10), _spending((1, "ada", "1"), (2, None, "2"), (3, "ada", "4")), NOW)
     root = _read(found.drawing)
-    assert [(spender.name, spender.epsilon, spender.charges) for spender in found.spenders] == [
+    assert [(spender.name, spender.amount, spender.charges) for spender in found.spenders] == [
         ("ada", 5, 2),
         ("controller", 2, 1),
     ]
@@ -139,18 +148,30 @@ def test_spending_is_stacked_by_whoever_paid_for_the_data_set() -> None:
     assert (bottom - tops[1]) / (bottom - limit) == pytest.approx(0.7, abs=0.01)
 
 
+def test_where_rho_adds_up_it_is_drawn() -> None:
+    balance = _balance(5, Fraction(1, 10**6))
+    spending = Spending(_hour(1), (Step(_hour(1), {"ada": Fraction(1, 2)}, {"ada": Fraction(1, 8)}),))
+    spending = replace(spending, epsilon={"ada": Fraction(1, 2)}, charges={"ada": 1}, rho={"ada": Fraction(1, 8)})
+    found = draw_timeline(balance, spending, NOW)
+    assert (found.letter, found.spenders[0].amount) == ("ρ", Fraction(1, 8))
+    assert "ρ = 0.125 of ≈\u202f0.4631 spent" in found.drawing
+    meter = draw_budget(balance)
+    assert (meter.left, meter.whole) == ("ρ ≈\u202f0.3381", "≈\u202f0.4631")
+    assert meter.meaning == "which stands for ε = 4.19, δ = 1e-6"
+
+
 def test_an_analyst_called_controller_is_not_the_controller() -> None:
-    found = draw_timeline("people", _spending((1, "controller", "1"), (2, None, "2")), Fraction(10), NOW)
-    assert [spender.epsilon for spender in found.spenders] == [2, 1]
+    found = draw_timeline(_balance(10), _spending((1, "controller", "1"), (2, None, "2")), NOW)
+    assert [spender.amount for spender in found.spenders] == [2, 1]
 
 
 def test_no_spending_and_much_spending_are_drawn() -> None:
-    assert draw_timeline("people", Spending(), Fraction(10), NOW).spenders == ()
-    _read(draw_timeline("people", Spending(), Fraction(10), NOW).drawing)
+    assert draw_timeline(_balance(10), Spending(), NOW).spenders == ()
+    _read(draw_timeline(_balance(10), Spending(), NOW).drawing)
     many = _spending(*((i * 49 // STEPS, f"a{i % 90}", "1/1000") for i in range(STEPS)))
-    found = draw_timeline("people", many, Fraction(1), NOW)
+    found = draw_timeline(_balance(1), many, NOW)
     paths = [one.attrib["class"] for one in _read(found.drawing).iter("path")]
     assert paths == [f"series-{number}" for number in range(1, 7)], "a layer for each colour"
     assert len(found.drawing) < 200_000
     assert len(found.spenders) == 90
-    assert sum(spender.epsilon for spender in found.spenders) == Fraction(STEPS, 1000)
+    assert sum(spender.amount for spender in found.spenders) == Fraction(STEPS, 1000)

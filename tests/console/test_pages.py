@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from idios.display import RHO_MEANING
 from idios.server.console.pages import ASSETS, POLICY
 from tests.console.console_office import BY_REGION, MEDIAN, Office, csrf, open_office, sign_in, write_office
+from tests.server.office import CONCENTRATED
 
 HOSTILE = "<script>alert(1)</script>\"' onload=x"
 PAGES = ["datasets", "ask", "history", "overview", "ledger", "analysts", "compare", "nothing"]
@@ -188,3 +190,37 @@ def test_without_a_cap_the_meter_says_what_is_left_of_the_data_set(office: Offic
     ada = sign_in(office, office.tokens.ada)
     office.service.party.query(MEDIAN, "3")
     assert "ε = 7 left of the data set&#39;s budget" in ada.get("/console/history").text
+
+
+def test_pages_tell_rho_and_what_it_means(tmp_path: Path) -> None:
+    office = open_office(write_office(tmp_path, budget=CONCENTRATED))
+    with office.client:
+        ada, grace = (sign_in(office, token) for token in (office.tokens.ada, office.tokens.grace))
+        form = {"csrf": csrf(ada.get("/console/ask").text), "sql": "SELECT COUNT(*) FROM people WHERE age > 40"}
+        quoted = ada.post("/console/ask", data={**form, "epsilon": "0.05", "action": "quote"}).text
+        assert "<dt>With pure accounting</dt><dd>none: Gaussian noise has no ε of its own</dd>" in quoted
+        assert "about 247 more like this one" in quoted
+        asked = ada.post("/console/ask", data={**form, "epsilon": "0.05", "action": "ask", "once": "1"}).text
+        assert "ρ = 0.00125 (asked with ε = 0.05)" in asked
+        assert "<dd>ρ = 0.309815, which stands for ε = " in asked
+        refused = ada.post("/console/ask", data={**form, "epsilon": "0.9", "action": "ask", "once": "2"}).text
+        assert "ρ = 0.405 was asked for, ρ ≈\u202f0.3098 is left, enough for a question with ε = 0.7" in refused
+        shown = {name: grace.get(f"/console/{name}").text for name in PAGES[:-1]}
+        shown["history"] = ada.get("/console/history").text
+    for name in ("datasets", "history", "overview", "analysts", "ask"):
+        assert RHO_MEANING in shown[name], name
+    assert "ρ = 0.00125 (asked with ε = 0.05)" in shown["history"]
+    assert '<th scope="col" class="number">ρ</th>' in shown["overview"]
+    assert "ρ ≈\u202f0.3098<small>which stands for ε = " in shown["analysts"]
+    for text in (quoted, asked, refused, *shown.values()):
+        _check(text)
+
+
+def test_what_it_would_cost_with_the_other_accounting_is_told(office: Office) -> None:
+    ada = sign_in(office, office.tokens.ada)
+    form = {"csrf": csrf(ada.get("/console/ask").text), "epsilon": "0.4", "action": "quote"}
+    form["sql"] = "SELECT COUNT(*) FROM people WHERE age > 40"
+    quoted = ada.post("/console/ask", data=form).text
+    assert "<dt>Cost</dt><dd>ε = 0.4</dd>" in quoted
+    assert f'<dt>With concentrated accounting</dt><dd title="{RHO_MEANING}">ρ = 0.08</dd>' in quoted
+    assert RHO_MEANING not in ada.get("/console/history").text

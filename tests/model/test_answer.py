@@ -22,7 +22,7 @@ from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.errors import IdiosError, InvalidInput
 from idios.model.answer import PYTHON_TYPES, Answer, python_value
-from idios.model.budget import Quote
+from idios.model.quote import Quote
 
 names = st.text(min_size=1, max_size=8)
 fractions = st.fractions(min_value=0, max_value=10**9)
@@ -355,7 +355,7 @@ def test_text_for_people() -> None:
 
 
 CLIPPED = (Fraction(-1200), Fraction(88000))
-BIAS = "What was clipped is a bias that the noise does not show."
+BIAS = "What was clipped is a bias that neither the noise nor an interval shows."
 
 
 def one_row(**changes: Any) -> Answer:

@@ -74,7 +74,7 @@ def test_what_was_clipped_is_shown_beside_the_values() -> None:
         "region  COUNT(*)  MODE(region)  COUNT(*) clipped to",
         "north   12        a             [−1,200, 0.333333]",
         "sööth   NULL      b",
-        "What was clipped is a bias that the noise does not show.",
+        "What was clipped is a bias that neither the noise nor an interval shows.",
         "0.5-iDP …",
     ]
     assert CLIPPED._repr_html_().count("What was clipped") == 1

@@ -38,7 +38,7 @@ source = "people.parquet"
 shares_source = true
 version = "1"
 protection = "differential"
-budget = 10
+budget = {budget}
 release_seconds = {release}
 
 [datasets.people.columns]
@@ -60,7 +60,18 @@ income = {{ type = "integer", centre = 20000 }}
 """
 
 
-def write_office(folder: Path, *, ledger: str = "sqlite:///ledger.db", release: str = "0", rows: int = 500) -> Path:
+CONCENTRATED = '{ epsilon = 5, delta = "1e-6" }\naccounting = "concentrated"'
+"""A budget of people of which ρ is added up."""
+
+
+def write_office(
+    folder: Path,
+    *,
+    ledger: str = "sqlite:///ledger.db",
+    release: str = "0",
+    rows: int = 500,
+    budget: str = "10",
+) -> Path:
     """The configuration and the data of a small office."""
     rng = np.random.default_rng(3)
     table = pa.table(
@@ -72,7 +83,7 @@ def write_office(folder: Path, *, ledger: str = "sqlite:///ledger.db", release: 
     )
     parquet.write_table(table, folder / "people.parquet")
     config = folder / "idios.toml"
-    config.write_text(TOML.format(ledger=ledger, release=release))
+    config.write_text(TOML.format(ledger=ledger, release=release, budget=budget))
     return config
 
 

@@ -12,9 +12,11 @@ import typer
 from rich.table import Table
 
 from idios.cli import output
+from idios.codec import to_json
 from idios.config import read_configuration
 from idios.core.exact import exact, text
 from idios.ledger import Ledger, Role
+from idios.model import BalanceList
 
 app = typer.Typer(help="Who may ask about which data set, and how much each may spend.", no_args_is_help=True)
 
@@ -54,8 +56,7 @@ def grant(
             epsilon=None if epsilon is None else exact(epsilon, "epsilon"),
             delta=None if delta is None else exact(delta, "delta"),
         )
-    left = output.format_number(balance.epsilon.remaining)
-    output.console.print(f"{name} may ask about {dataset}; remaining: ε = {left}", highlight=False)
+    output.console.print(f"{name} may ask about {dataset}; remaining: {balance.left_in_words}", highlight=False)
 
 
 @app.command()
@@ -125,6 +126,7 @@ def list_analysts(
                         "budget": text(grant.epsilon.budget),
                         "spent": text(grant.epsilon.spent),
                         "remaining": text(grant.epsilon.remaining),
+                        **({} if grant.rho is None else {"rho": to_json(grant.rho)}),
                     }
                     for grant in grants
                 ],
@@ -135,20 +137,15 @@ def list_analysts(
             }
         )
         return
-    table = Table()
-    for head in ("analyst", "data set", "cap ε", "spent ε", "remaining ε"):
-        table.add_column(head)
+    known = BalanceList(tuple(grants))
+    table = Table("analyst", "data set", "cap ε", *_without_delta(known.head)[1:])
     for name in names:
-        own = [grant for grant in grants if grant.analyst == name]
-        for grant in own:
-            account = grant.epsilon
-            table.add_row(
-                name,
-                grant.dataset,
-                output.format_number(account.budget),
-                output.format_number(account.spent),
-                output.format_number(account.remaining),
-            )
-        if not own:
-            table.add_row(name, "no grant", "", "", "")
-    output.console.print(table)
+        own = [(grant.dataset, *_without_delta(known.cells(grant))) for grant in grants if grant.analyst == name]
+        for cells in own or [("no grant",)]:
+            table.add_row(name, *cells)
+    output.print_balances(table, known)
+
+
+def _without_delta(cells: tuple[str, ...]) -> tuple[str, ...]:
+    """What a narrow table has of a balance."""
+    return cells[:3] + cells[4:]

@@ -25,10 +25,11 @@ from idios.cli.output import console, print_json, show_progress, stderr
 from idios.config import read_configuration
 from idios.core.calibration import Level, Protection
 from idios.core.domain import Kind
-from idios.core.exact import positive, text
-from idios.datasets import read_columns
+from idios.core.exact import text
+from idios.datasets import read_budget, read_columns
 from idios.errors import ConfigurationError, InvalidInput, SourceError
 from idios.party import TrustedParty
+from idios.query.schema import Budget
 
 Header = Annotated[
     bool | None,
@@ -60,6 +61,11 @@ LEVELS = """\
 # release_seconds = 0.25  # on a server: answers leave at 0.25, 0.5, 1, 2, … seconds, so that time tells nothing; \
 default at "differential\""""
 """What a controller chooses between, with its consequences; the levels not chosen are comments."""
+ACCOUNTING = (
+    '# What adds up to the budget. "pure": the ε of all answers, a promise without exception. "concentrated": their ρ,',
+    '# about ε²/2, so that many more fit into { epsilon = 5, delta = "1e-6" }; it may fail, with the probability δ.',
+)
+"""Between which accountings a controller chooses."""
 BUDGET = "10"
 """The total ε that is proposed."""
 
@@ -69,6 +75,12 @@ def init(
     out: Annotated[Path, typer.Option(help="Where to write the configuration.")] = Path("idios.toml"),
     name: Annotated[str | None, typer.Option(help="What analysts call the data set.")] = None,
     budget: Annotated[str, typer.Option(help="Total ε over all analysts.")] = BUDGET,
+    accounting: Annotated[
+        str, typer.Option(help="What adds up: pure, the ε of all answers; or concentrated, their ρ, with a --delta.")
+    ] = "pure",
+    delta: Annotated[
+        str | None, typer.Option(help="With concentrated accounting: the probability that the promise fails.")
+    ] = None,
     bounds: Annotated[
         list[str] | None, typer.Option(help="Publicly known bounds, such as --bounds age=0..120; repeatable.")
     ] = None,
@@ -97,14 +109,14 @@ def init(
     unknown = [column for column in (*known, *listed) if column not in {known_name for known_name, *_ in columns}]
     if unknown:
         raise InvalidInput(f"the source has no column {unknown[0]!r}")
-    positive(budget, "budget")
+    total = read_budget({"epsilon": budget, **({} if delta is None else {"delta": delta})}, accounting)
     path = source if ":" in source.partition("::")[0] else str(Path(source.partition("::")[0]).resolve())
     if path != source:
         folder = out.resolve().parent
         inside = Path(path)
         path = str(inside.relative_to(folder)) if inside.is_relative_to(folder) else path
         path += source[len(source.partition("::")[0]) :]
-    text = format_dataset(chosen, path, proposal, budget, known, listed)
+    text = format_dataset(chosen, path, proposal, total, known, listed)
     _check_columns(chosen, text)
     out.write_text(LEDGER + text, encoding="utf-8")
     console.print(f"{out} declares {chosen!r} with {len(columns)} columns. Read it, then: idios check --config {out}")
@@ -168,11 +180,11 @@ def declare_file(
         return file
     proposal = propose(source, header)
     total = budget or (BUDGET if protection else _ask_budget(name))
-    positive(total, "budget")
+    spendable = read_budget(total, "pure")
     relative = (
         source if path.is_absolute() and file.parent.resolve() != path.parent.resolve() else _relative_to_folder(source)
     )
-    table = format_dataset(name, relative, proposal, total, level=level)
+    table = format_dataset(name, relative, proposal, spendable, level=level)
     confirm(proposal, name, file, yes=yes or protection is not None)
     head = "" if file.exists() else LEDGER
     with file.open("a", encoding="utf-8") as target:
@@ -240,19 +252,24 @@ def format_dataset(
     name: str,
     source: str,
     proposal: Proposal,
-    budget: str,
+    budget: Budget,
     bounds: Mapping[str, tuple[str, str]] | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
     level: Level = Level.INDIVIDUAL,
 ) -> str:
     """The table of one data set, with the choices a controller has as comments."""
+    total, accounting = text(budget.epsilon), "pure"
+    if budget.concentrated:
+        total, accounting = f'{{ epsilon = {total}, delta = "{text(budget.delta)}" }}', "concentrated"
     marks = {each.value: "" if each is level else "# " for each in Level}
     lines = [
         "",
         f"[datasets.{_quote_key(name)}]",
         f"source = {_quote(source)}",
         *([f"csv = {_format_csv(proposal.csv_format)}"] if proposal.csv_format else []),
-        f"budget = {text(positive(budget, 'budget'))}  # ε over all analysts; to raise it later: idios ledger raise",
+        *ACCOUNTING,
+        f'accounting = "{accounting}"',
+        f"budget = {total}  # over all analysts; to raise it later: idios ledger raise",
         'neighbours = "replace"         # one record changes, n is public; or "add-remove"',
         LEVELS.format(**marks),
         "min_epsilon = 0.05             # the least ε of every released cell; medians of n groups take n × 0.05",

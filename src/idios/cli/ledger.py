@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json as jsonlib
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,12 +19,16 @@ from idios.cli.analyst import DEFAULT, Config, open_ledger
 from idios.codec import to_json
 from idios.config import read_configuration
 from idios.core.exact import exact, text
+from idios.display import format_cost, format_short
 from idios.errors import InvalidInput
 from idios.ledger import Anchor, Ledger, StoredAnswer, back_up_ledger, restore
+from idios.model import BalanceList
+from idios.query.normal_form import describe_question, describe_statistics, name_statistics
 
 app = typer.Typer(help="The ledger: balances, entries, verification, export.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
+ZERO = Fraction(0)
 
 
 @app.command()
@@ -31,33 +37,13 @@ def balance(config: Config = DEFAULT, json: Json = False) -> None:
     with open_ledger(config) as ledger:
         balances = [ledger.balance(declaration.dataset) for declaration in ledger.datasets()]
     if json:
-        output.print_json(
-            [
-                {
-                    "dataset": balance.dataset,
-                    **{
-                        name: {"budget": text(a.budget), "spent": text(a.spent), "remaining": text(a.remaining)}
-                        for name, a in (("epsilon", balance.epsilon), ("delta", balance.delta))
-                    },
-                }
-                for balance in balances
-            ]
-        )
+        output.print_json(to_json(balances))
         return
-    table = Table()
-    for head in ("data set", "budget ε", "spent ε", "remaining ε", "remaining δ"):
-        table.add_column(head)
+    known = BalanceList(tuple(balances))
+    table = Table("data set", *known.head)
     for balance in balances:
-        e = balance.epsilon
-        left = output.format_number(balance.delta.remaining)
-        table.add_row(
-            balance.dataset,
-            output.format_number(e.budget),
-            output.format_number(e.spent),
-            output.format_number(e.remaining),
-            left,
-        )
-    output.console.print(table)
+        table.add_row(balance.dataset, *known.cells(balance))
+    output.print_balances(table, known)
 
 
 @app.command("show")
@@ -89,12 +75,24 @@ def show_entries(
 def _describe_entry(content: dict[str, Any]) -> str:
     """The facts of an entry that a person looks for; --json has all of them."""
     facts = []
-    for name in ("dataset", "analyst", "epsilon", "delta", "token", "controller", "key", "reason", "detail"):
+    for name in (
+        "dataset",
+        "analyst",
+        "accounting",
+        "epsilon",
+        "delta",
+        "rho",
+        "token",
+        "controller",
+        "key",
+        "reason",
+        "detail",
+    ):
         value = content.get(name)
         if value in (None, "0/1"):
             continue
-        if name in ("epsilon", "delta"):
-            value = output.format_number(Fraction(value))
+        if name in ("epsilon", "delta", "rho"):
+            value = format_short(Fraction(value))
         facts.append(f"{name} {value[:16] if name == 'key' else value}")
     return ", ".join(facts)
 
@@ -225,21 +223,31 @@ def raise_budget(
             epsilon=None if epsilon is None else exact(epsilon, "epsilon"),
             delta=None if delta is None else exact(delta, "delta"),
         )
-    output.console.print(f"{dataset}: budget ε = {output.format_number(new.epsilon.budget)}", highlight=False)
+    budget = format_cost(new.epsilon.budget or ZERO, new.delta.budget or ZERO)
+    output.console.print(f"{dataset}: budget {budget}; remaining {new.left_in_words}", highlight=False)
 
 
 @app.command()
 def forfeit(
     dataset: str,
-    epsilon: Annotated[str, typer.Option(help="How much ε to count as spent.")],
     reason: Annotated[str, typer.Option(help="Why; it stays on the record.")],
+    epsilon: Annotated[str, typer.Option(help="How much ε to count as spent.")] = "0",
     delta: Annotated[str, typer.Option(help="How much δ to count as spent.")] = "0",
+    rho: Annotated[
+        str | None, typer.Option(help="How much ρ to count as spent (ε²/2 unless given); from then on only ρ counts.")
+    ] = None,
     config: Config = DEFAULT,
 ) -> None:
-    """Count ε as spent that no entry accounts for, such as after a restore from an old backup."""
+    """Count ε, δ or ρ as spent that no entry accounts for, such as after a restore from an old backup."""
     with open_ledger(config) as ledger:
-        new = ledger.forfeit(dataset, epsilon=exact(epsilon, "epsilon"), delta=exact(delta, "delta"), reason=reason)
-    output.console.print(f"{dataset}: remaining ε = {output.format_number(new.epsilon.remaining)}", highlight=False)
+        new = ledger.forfeit(
+            dataset,
+            epsilon=exact(epsilon, "epsilon"),
+            delta=exact(delta, "delta"),
+            rho=None if rho is None else exact(rho, "rho"),
+            reason=reason,
+        )
+    output.console.print(f"{dataset}: remaining {new.left_in_words}", highlight=False)
 
 
 @app.command()
@@ -278,42 +286,62 @@ def export(
 def _format_json(answers: list[StoredAnswer]) -> str:
     content = [
         {
-            "id": answer.key[:16],
+            "id": answer.id,
             "time": answer.time,
+            "sequence": answer.sequence,
+            "question": describe_question(answer.question),
             "epsilon": text(answer.epsilon),
             "delta": text(answer.delta),
-            **to_json(answer.table),
+            "rho": text(answer.rho),
+            **to_json(replace(answer.table, statistics=name_statistics(answer.question))),
         }
         for answer in answers
     ]
     return jsonlib.dumps(content, ensure_ascii=False, indent=2)
 
 
+EXPORTED = (
+    *("id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "rho", "guarantee"),
+    *("clipped_low", "clipped_high", "question", "low", "high", "check", "entry"),
+)
+
+
 def _format_csv(answers: list[StoredAnswer]) -> str:
-    """One line for every released cell."""
+    """One line for every released value."""
     target = io.StringIO()
-    lines = csv.writer(target, lineterminator="\n")
-    head = ["id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "guarantee"]
-    lines.writerow([*head, "clipped_low", "clipped_high"])
+    lines = csv.DictWriter(target, EXPORTED, lineterminator="\n")
+    lines.writeheader()
     for answer in answers:
-        table = answer.table
-        clipped = table.clipped or ((None,) * len(table.statistics),) * len(table.cells)
-        for group, values, limits in zip(table.groups, table.cells, clipped, strict=True):
-            group_text = "; ".join(f"{key} = {value}" for key, value in group.items())
-            for statistic, value, pair in zip(table.statistics, values, limits, strict=True):
-                lines.writerow(
-                    [
-                        answer.key[:16],
-                        answer.time,
-                        answer.dataset,
-                        answer.version,
-                        group_text,
-                        statistic,
-                        "" if value is None else value,
-                        text(answer.epsilon),
-                        text(answer.delta),
-                        table.guarantee,
-                        *(("", "") if pair is None else map(text, pair)),
-                    ]
-                )
+        lines.writerows(_list_values(answer))
     return target.getvalue().rstrip("\n")
+
+
+def _list_values(answer: StoredAnswer) -> Iterator[dict[str, object]]:
+    """Every released value with all that is published of it.
+
+    What was asked is told from its normal form: nobody's own words are published.
+    """
+    table = answer.table
+    nothing = ((None,) * len(table.statistics),) * len(table.cells)
+    described = list(zip(name_statistics(answer.question), describe_statistics(answer.question), strict=True))
+    extra = (table.clipped or nothing, table.intervals or nothing, table.checks or nothing)
+    for group, *rows in zip(table.groups, table.cells, *extra, strict=True):
+        for (statistic, question), value, limits, interval, check in zip(described, *rows, strict=True):
+            yield {
+                "id": answer.id,
+                "time": answer.time,
+                "dataset": answer.dataset,
+                "version": answer.version,
+                "group": "; ".join(f"{key} = {name}" for key, name in group.items()),
+                "statistic": statistic,
+                "value": value,
+                "epsilon": text(answer.epsilon),
+                "delta": text(answer.delta),
+                "rho": text(answer.rho),
+                "guarantee": table.guarantee,
+                **dict(zip(("clipped_low", "clipped_high"), map(text, limits or ()), strict=False)),
+                "question": question,
+                **dict(zip(("low", "high"), interval or (), strict=False)),
+                "check": None if check is None else (abs(check) + 1) // 2 * (1 if check > 0 else -1),
+                "entry": answer.sequence,
+            }

@@ -14,9 +14,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 
 from idios.audit import Inspection
-from idios.core.exact import Extended, text
-from idios.display import format_limits
-from idios.model import Answer, Quote
+from idios.display import RHO_MEANING, format_limits, format_short
+from idios.model import Answer, BalanceList, Quote
 
 console = Console()
 stderr = Console(stderr=True)
@@ -57,16 +56,6 @@ def show_progress() -> Iterator[Callable[[str, float], None]]:
             progress.stop()
 
 
-def format_number(value: Extended | None) -> str:
-    """A number as text: exact where it ends soon, else six digits."""
-    if value is None:
-        return "no limit"
-    written = str(text(value))
-    if len(written) <= 12:
-        return written
-    return f"{float(value):.6g}"
-
-
 def format_cell(value: Any) -> str:
     """One released value as text."""
     if value is None:
@@ -78,27 +67,40 @@ def format_cell(value: Any) -> str:
     return str(value)
 
 
+def format_interval(interval: tuple[Any, Any]) -> str:
+    """The ends of an interval as text."""
+    return f"{format_cell(interval[0])} to {format_cell(interval[1])}"
+
+
 def print_answer(result: Answer) -> None:
     """Print the released table, what it cost and what it promises."""
     table = Table()
     for column in result.columns:
         table.add_column(column, justify="left" if column not in result.margins else "right")
-    clipped = result.clipped_columns if len(result.rows) > 1 else ()
+    several = len(result.rows) > 1
+    clipped, intervals = (result.clipped_columns, result.interval_columns) if several else ((), ())
+    for column in intervals:
+        table.add_column(f"{column} (95 %)", justify="right")
     for column in clipped:
         table.add_column(f"{column} clipped to", justify="right")
     for i, row in enumerate(result.rows):
         limits = (result.clipped_rows[i].get(column) for column in clipped)
+        found = (result.intervals[i].get(column) for column in intervals)
         table.add_row(
             *(format_cell(row[column]) for column in result.columns),
+            *("" if pair is None else format_interval(pair) for pair in found),
             *("" if pair is None else format_limits(*pair) for pair in limits),
         )
     console.print(table)
     if result.clipped_note:
         console.print(result.clipped_note, highlight=False, markup=False)
-    margins = [f"{c} ± {format_number(m)}" for c, m in result.margins.items() if m is not None]
+    margins = [f"{c} ± {format_short(m)}" for c, m in result.margins.items() if m is not None]
     if margins:
         console.print(f"95 % of the noise lies within: {', '.join(margins)}", highlight=False)
-    elif result.margin_reason:
+    own = {} if several else {c: pair for c, pair in result.intervals.items() if result.margins[c] is None}
+    for column, pair in own.items():
+        console.print(f"{column} lies within {format_interval(pair)} with 95 %", highlight=False, markup=False)
+    if result.margin_reason and not (margins or own):
         console.print(f"No margin is shown: {result.margin_reason}.", highlight=False)
     spent = "a stored answer, nothing was charged" if result.stored else result.price
     console.print(f"Cost: {spent}. Remaining: {result.left}.", highlight=False)
@@ -110,7 +112,7 @@ def print_quote(result: Quote) -> None:
     table = Table(show_header=False)
     rows = [
         *result.prices,
-        ("each released cell", ", ".join(f"{c}: ε = {format_number(e)}" for c, e in result.split.items())),
+        ("each released cell", ", ".join(f"{c}: ε = {format_short(e)}" for c, e in result.split.items())),
         ("released cells", str(result.cells)),
         ("least ε", result.least),
         ("remaining before", result.before),
@@ -120,7 +122,7 @@ def print_quote(result: Quote) -> None:
     for column in result.split:
         margin = result.margins[column]
         margin_text = (
-            f"± {format_number(margin)}" if margin is not None else f"not public: {result.margin_reasons[column]}"
+            f"± {format_short(margin)}" if margin is not None else f"not public: {result.margin_reasons[column]}"
         )
         rows.append((f"95 % margin of {column}", margin_text))
     rows += [(f"risk of {column}", risk) for column, risk in result.null_risks.items()]
@@ -128,6 +130,13 @@ def print_quote(result: Quote) -> None:
     for name, value in rows:
         table.add_row(name, value)
     console.print(table)
+
+
+def print_balances(table: Table, balances: BalanceList) -> None:
+    """Print a table of balances; where there is any ρ, what that is."""
+    console.print(table)
+    if any(balance.rho is not None for balance in balances.budgets):
+        console.print(RHO_MEANING, highlight=False)
 
 
 def print_inspection(result: Inspection) -> None:
@@ -139,19 +148,17 @@ def print_inspection(result: Inspection) -> None:
             table.add_row("group", ", ".join(f"{key} = {value}" for key, value in cell.group.items()))
         table.add_row("statistic", cell.statistic)
         true_value = (
-            cell.value if isinstance(cell.value, str) else "NULL" if cell.value is None else format_number(cell.value)
+            cell.value if isinstance(cell.value, str) else "NULL" if cell.value is None else format_short(cell.value)
         )
         table.add_row("true value", true_value)
         for i, (low, high) in enumerate(zip(cell.lows, cell.highs, strict=True)):
             if i:
-                table.add_row(
-                    f"within {i} change{'s' if i > 1 else ''}", f"{format_number(low)} … {format_number(high)}"
-                )
+                table.add_row(f"within {i} change{'s' if i > 1 else ''}", f"{format_short(low)} … {format_short(high)}")
         if cell.local_sensitivity is not None:
-            table.add_row("local sensitivity", format_number(cell.local_sensitivity))
+            table.add_row("local sensitivity", format_short(cell.local_sensitivity))
         scale = cell.noise["scale"]
-        scale_text = f", scale {format_number(scale)}" if isinstance(scale, Fraction) else ""
-        table.add_row("noise", f"{cell.noise['distribution']}{scale_text}, ε = {format_number(cell.noise['epsilon'])}")
+        scale_text = f", scale {format_short(scale)}" if isinstance(scale, Fraction) else ""
+        table.add_row("noise", f"{cell.noise['distribution']}{scale_text}, ε = {format_short(cell.noise['epsilon'])}")
         if cell.expected_error is not None:
             table.add_row("expected error", f"{cell.expected_error:.6g}")
         if cell.note:

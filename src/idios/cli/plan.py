@@ -15,7 +15,7 @@ from rich.table import Table
 from idios.cli import output
 from idios.errors import InvalidInput, QuestionRefused
 from idios.party import TrustedParty
-from idios.report import Report, ReportPlan
+from idios.reports.report import Report, ReportPlan
 
 # A string or a quoted name may contain what looks like a comment or an end.
 _PIECES = re.compile(

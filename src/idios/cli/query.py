@@ -10,6 +10,7 @@ import typer
 
 from idios.cli import output
 from idios.cli.init import Header, Yes, declare_file
+from idios.display import format_short
 from idios.errors import InvalidInput
 from idios.party import TrustedParty
 
@@ -98,9 +99,7 @@ def quote(
             if epsilon or split:
                 raise InvalidInput("--within finds ε: leave out --epsilon and --split")
             epsilon = str(party.find_epsilon(question, within))
-            output.stderr.print(
-                f"within {within}: --epsilon {output.format_number(Fraction(epsilon))}", highlight=False
-            )
+            output.stderr.print(f"within {within}: --epsilon {format_short(Fraction(epsilon))}", highlight=False)
         quoted = party.quote(question, _require_epsilon(epsilon), split=_read_split(split), analyst=analyst)
     if json:
         output.print_json(quoted.to_dict())

@@ -31,8 +31,8 @@ from idios.model import (
     Quote,
     ReleasedAnswer,
 )
-from idios.report import Asker, ReportPlan, plan_report
-from idios.totals import Payer
+from idios.reports.report import Asker, ReportPlan, plan_report
+from idios.reports.totals import Payer
 
 if TYPE_CHECKING:
     from idios.client.transport import Call, Reply, Transport

@@ -156,8 +156,8 @@ class StoredAnswer:
     @property
     def released(self) -> ReleasedAnswer:
         """The table with its place in the ledger and what it cost, as it is listed."""
-        facts = {name: getattr(self, name) for name in ("sequence", "id", "time", "epsilon", "delta")}
-        return ReleasedAnswer(**vars(self.table), **facts, rho=omit_rho(self.cost))
+        facts = {name: getattr(self, name) for name in ("sequence", "id", "time", "epsilon", "delta", "rho")}
+        return ReleasedAnswer(**vars(self.table), **facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from idios.model.answer import (
     ReleasedAnswer,
     ReleasedTable,
 )
-from idios.model.balance import Account, Accounting, Balance, BalanceList, Cost
-from idios.model.budget import Holder, Quote, Role
+from idios.model.balance import Account, Accounting, Balance, BalanceList, Cost, Holder, Role
 from idios.model.dataset_facts import ColumnFacts, DatasetFacts, DatasetList, FunctionFacts
+from idios.model.quote import Quote
 
 __all__ = [
     "Account",

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from idios import display
@@ -20,6 +21,7 @@ from idios.core.exact import text
 from idios.core.guarantee import Guarantee
 from idios.display import format_cost, format_left, format_value
 from idios.errors import InvalidInput
+from idios.model.tidy import list_columns, write_csv
 
 PYTHON_TYPES = {
     "integer": int,
@@ -33,6 +35,9 @@ PYTHON_TYPES = {
 
 Limits: TypeAlias = tuple[Fraction, Fraction]
 """What values were clipped to, in the column's units."""
+
+Interval: TypeAlias = tuple[str, str]
+"""Where a value lies with 95 %, both ends written as the value is."""
 
 
 def _write_margins(margins: tuple[Fraction | None, ...]) -> list[str | None]:
@@ -48,7 +53,8 @@ class ReleasedTable:
     95 % half-widths of the noise of each statistic, where they are public. ``clipped`` is empty, or has for each value
     the limits that were drawn for it and to which the records' values were clipped, None where there are none.
     ``checks`` is empty, or has for each value its noisy signed distance (``core.distance_check``), None where it has
-    none.
+    none. ``intervals`` is empty, or has for each value the ends of its 95 % interval, written as the value is; None
+    where it has none.
     """
 
     dataset: str
@@ -60,6 +66,7 @@ class ReleasedTable:
     margins: tuple[Fraction | None, ...] = json_field(write=_write_margins)
     clipped: tuple[tuple[Limits | None, ...], ...] = json_field(optional=True, default=())
     checks: tuple[tuple[int | None, ...], ...] = json_field(optional=True, default=())
+    intervals: tuple[tuple[Interval | None, ...], ...] = json_field(optional=True, default=())
 
     def __post_init__(self) -> None:
         if len(self.cells) != len(self.groups):
@@ -74,6 +81,10 @@ class ReleasedTable:
             raise refuse("checks", f"a list of {len(self.groups)}", self.checks)
         if any(len(row) != len(self.statistics) for row in self.checks):
             raise InvalidInput(f"a row of checks must be a list of {len(self.statistics)}")
+        if self.intervals and len(self.intervals) != len(self.groups):
+            raise refuse("intervals", f"a list of {len(self.groups)}", self.intervals)
+        if any(len(row) != len(self.statistics) for row in self.intervals):
+            raise InvalidInput(f"a row of intervals must be a list of {len(self.statistics)}")
         for row in self.clipped:
             if len(row) != len(self.statistics):
                 raise InvalidInput(f"a row of clipped must be a list of {len(self.statistics)}")
@@ -98,6 +109,10 @@ class ReleasedTable:
         ]
         head = [*keys, *self.statistics]
         for i, statistic in enumerate(self.statistics):
+            if any(intervals[i] for intervals in self.intervals):
+                head.append(f"{statistic} (95 %)")
+                for row, intervals in zip(rows, self.intervals, strict=True):
+                    row.append(_format_interval(intervals[i]))
             if any(limits[i] for limits in self.clipped):
                 head.append(f"{statistic} clipped to")
                 for row, limits in zip(rows, self.clipped, strict=True):
@@ -194,9 +209,11 @@ class Answer:
     ``rho`` is what was charged and ``remaining_rho`` what is left, which ``remaining`` stands for. ``margin`` is the
     95 % half-width of the noise where its scale is public, else None, and ``margin_reason`` says why; with several
     statistics it is a table. ``clipped_rows`` is empty, or has for each row the limits to which the values of a
-    statistic were clipped. ``types`` is the kind of each column: integer, number, date, timestamp or category; what it
-    does not name is read off the values, and a column of NULL alone stays without. ``sandbox`` says that the data
-    behind it was invented.
+    statistic were clipped, and ``interval_rows`` likewise the ends of each 95 % interval as exact text. ``question`` is
+    what was asked in words, ``sql`` the same as the caller wrote it, ``version`` that of the data; ``time`` and
+    ``sequence`` are those of the entry in the ledger that released it. ``types`` is the kind of each column: integer,
+    number, date, timestamp or category; what it does not name is read off the values, and a column of NULL alone stays
+    without. ``sandbox`` says that the data behind it was invented.
     """
 
     id: str
@@ -215,6 +232,12 @@ class Answer:
     margin_reasons: Mapping[str, str] = json_field(key="margin_reason")
     clipped_rows: tuple[Mapping[str, Limits], ...] = json_field(key="clipped", optional=True, default=())
     check_rows: tuple[Mapping[str, Distance], ...] = json_field(key="checks", optional=True, default=())
+    interval_rows: tuple[Mapping[str, Interval], ...] = json_field(key="intervals", optional=True, default=())
+    question: str = json_field(optional=True, default="")
+    sql: str = json_field(optional=True, default="")
+    version: str = json_field(optional=True, default="")
+    time: str | None = json_field(optional=True, default=None)
+    sequence: int | None = json_field(optional=True, default=None)
     stored: bool = False
     sandbox: bool = json_field(optional=True, default=False)
 
@@ -235,6 +258,22 @@ class Answer:
             raise refuse("an answer: checks", f"a list of {len(self.rows)}", self.check_rows)
         if any(not checked.keys() <= self.margins.keys() for checked in self.check_rows):
             raise InvalidInput(f"an answer: checks must name statistics, which are {', '.join(self.margins)}")
+        if self.interval_rows and len(self.interval_rows) != len(self.rows):
+            raise refuse("an answer: intervals", f"a list of {len(self.rows)}", self.interval_rows)
+        if any(not row.keys() <= self.margins.keys() for row in self.interval_rows):
+            raise InvalidInput(f"an answer: intervals must name statistics, which are {', '.join(self.margins)}")
+        if any(low > high for row in self._python_intervals() for low, high in row.values()):
+            raise InvalidInput("an answer: an interval must be (low, high) with low ≤ high")
+
+    def _python_intervals(self) -> tuple[dict[str, tuple[Any, Any]], ...]:
+        return tuple(
+            {
+                column: (_read_value(low, kind, column), _read_value(high, kind, column))
+                for column, (low, high) in row.items()
+                for kind in [self.types.get(column)]
+            }
+            for row in self.interval_rows
+        )
 
     def _python_row(self, exact_row: Any) -> dict[str, Any]:
         if not isinstance(exact_row, Mapping) or set(exact_row) != set(self.columns):
@@ -244,8 +283,11 @@ class Answer:
     def __str__(self) -> str:
         """The released values, their cost and what is left, in plain text."""
         if len(self.rows) == 1:
+            [intervals] = self._python_intervals() or ({},)
             values = ", ".join(
-                f"{format_value(column)} = {format_value(self.rows[0][column])}" for column in self.columns
+                f"{format_value(column)} = {format_value(self.rows[0][column])}"
+                + (f" (95 %: {_format_interval(intervals[column])})" if column in intervals else "")
+                for column in self.columns
             )
         else:
             values = display.table_text(*self._table())
@@ -257,8 +299,12 @@ class Answer:
     def _repr_html_(self) -> str:
         """The same for a notebook, with the guarantee in words."""
         margins = [f"{column} ± {text(margin)}" for column, margin in self.margins.items() if margin is not None]
-        pairs = [("cost", self.cost), ("remaining", self.left)]
+        pairs = [("question", self.question)] if self.question else []
+        pairs += [("cost", self.cost), ("remaining", self.left)]
         pairs += [("95 % of the noise", ", ".join(margins))] if margins else []
+        if len(self.rows) == 1 and self.interval_rows:
+            found = self._python_intervals()[0].items()
+            pairs += [(f"{format_value(column)} with 95 %", _format_interval(pair)) for column, pair in found]
         pairs += [("no margin", self.margin_reason)] if self.margin_reason else []
         pairs += [("clipped", self.clipped_note)] if self.clipped_columns else []
         if len(self.rows) == 1:
@@ -275,6 +321,11 @@ class Answer:
         head: list[str] = list(self.columns)
         rows = [[row[column] for column in self.columns] for row in self.rows]
         if len(self.rows) > 1:
+            found = self._python_intervals()
+            for column in self.interval_columns:
+                head.append(f"{column} (95 %)")
+                for row, intervals in zip(rows, found, strict=True):
+                    row.append(_format_interval(intervals.get(column)))
             for column in self.clipped_columns:
                 head.append(f"{column} clipped to")
                 for row, limits in zip(rows, self.clipped_rows, strict=True):
@@ -322,6 +373,17 @@ class Answer:
         return "; ".join(dict.fromkeys(self.margin_reasons.values()))
 
     @property
+    def intervals(self) -> Any:
+        """By statistic, where it lies with 95 %; with several rows a tuple of such mappings."""
+        rows = self._python_intervals()
+        return rows if len(self.rows) > 1 else rows[0] if rows else {}
+
+    @property
+    def interval_columns(self) -> tuple[str, ...]:
+        """The statistics that have an interval in any row."""
+        return tuple(column for column in self.margins if any(column in row for row in self.interval_rows))
+
+    @property
     def clipped(self) -> Any:
         """By statistic, the limits to which values were clipped; with several rows a tuple of such mappings."""
         rows = tuple(
@@ -365,12 +427,32 @@ class Answer:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def to_pandas(self) -> Any:
-        """The rows as a pandas data frame."""
-        return display.to_pandas(self.columns, self.types, self.rows)
+        """The rows as a pandas data frame; intervals and checks in columns after their statistic."""
+        return display.to_pandas(*self._frame())
 
     def to_polars(self) -> Any:
-        """The rows as a polars data frame."""
-        return display.to_polars(self.columns, self.types, self.rows)
+        """The same as a polars data frame."""
+        return display.to_polars(*self._frame())
+
+    def _frame(self) -> tuple[list[str], dict[str, str], list[dict[str, Any]]]:
+        columns = list_columns(self)
+        rows = [
+            row | {c.name: python_value(c.values[i], c.kind) for c in columns if c.name not in row}
+            for i, row in enumerate(self.rows)
+        ]
+        return [c.name for c in columns], {c.name: c.kind for c in columns if c.kind}, rows
+
+    def to_csv(self, path: str | Path | None = None, *, metadata: bool = False) -> str | None:
+        """Write the same table as CSV to a file, or return it as text without one.
+
+        ``metadata`` puts the question, the guarantee and all else that is said of the answer before it, as lines that
+        begin with #.
+        """
+        written = write_csv(self, metadata=metadata)
+        if path is None:
+            return written
+        Path(path).write_text(written, encoding="utf-8", newline="")
+        return None
 
 
 @dataclass(frozen=True)
@@ -455,6 +537,10 @@ def _check_limits(pairs: Iterable[Limits]) -> None:
     for low, high in pairs:
         if low > high:
             raise InvalidInput("the limits that values were clipped to must be (low, high) with low ≤ high")
+
+
+def _format_interval(interval: tuple[Any, Any] | None) -> str:
+    return "" if interval is None else f"{format_value(interval[0])} to {format_value(interval[1])}"
 
 
 def _format_limits(limits: Limits | None) -> str:

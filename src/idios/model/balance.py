@@ -1,4 +1,4 @@
-"""Balances: what a data set or an analyst may spend and has spent.
+"""Budgets: what a data set or an analyst may spend and has spent, and whether that allows a question.
 
 Rules:
 
@@ -32,7 +32,7 @@ from fractions import Fraction
 from idios.codec import json_field
 from idios.core.concentrated import convert_to_epsilon, find_largest_rho
 from idios.core.exact import round_root_down
-from idios.display import Listing, format_amount, format_rho
+from idios.display import Listing, format_amount, format_left, format_rho, format_short
 from idios.errors import BudgetExceeded
 
 ZERO = Fraction(0)
@@ -43,6 +43,21 @@ class Accounting(StrEnum):
 
     PURE = "pure"
     CONCENTRATED = "concentrated"
+
+
+class Role(StrEnum):
+    """The role of a token's holder."""
+
+    ANALYST = "analyst"
+    CONTROLLER = "controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who a token stands for: the name, and whether they are an analyst or a controller."""
+
+    name: str
+    role: Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +147,11 @@ class Balance:
     def within(self, whole: Balance) -> Balance:
         """The same accounts of an analyst, which also say what is left of the data set's.
 
-        A cap (ε, δ) is one on ρ as the data set's budget is; what it leaves open is the data set's.
+        A cap (ε, δ) is one on ρ as the data set's budget is; what it leaves open is the data set's: of its ε by itself
+        nothing, once something was answered there that has none.
         """
-        epsilon = replace(self.epsilon, remaining=whole.epsilon.remaining)
+        by_itself = whole.epsilon.remaining if whole.pure or whole.rho is None else ZERO
+        epsilon = replace(self.epsilon, remaining=by_itself)
         delta = replace(self.delta, remaining=whole.delta.remaining)
         if self.rho is None or whole.rho is None:
             return replace(self, epsilon=epsilon, delta=delta, rho=None)
@@ -180,7 +197,7 @@ class Balance:
             cost.rho,
             remaining,
             f"ρ = {format_rho(cost.rho)} asked, {format_rho(remaining)} left of {format_rho(self.rho.budget or ZERO)}, "
-            f"{_describe_rho(remaining)}; {self._remedy}",
+            f"{describe_rho(remaining)}; {self._remedy}",
         )
 
     @property
@@ -226,6 +243,11 @@ class Balance:
             return self.epsilon.remaining
         return max(converted[0], self.epsilon.remaining or ZERO if self.pure else ZERO)
 
+    @property
+    def left_in_words(self) -> str:
+        """The same in words, with ρ where there is any."""
+        return format_left(self.left, None if self.rho is None else self.rho.remaining)
+
     def convert_remaining(self) -> tuple[Fraction, Fraction] | None:
         """The (ε, δ) that what is left of ρ stands for, ε rounded up; None without ρ or without a limit.
 
@@ -246,7 +268,7 @@ def _find_rho_budget(epsilon: Fraction | None, delta: Fraction | None) -> Fracti
     return find_largest_rho(epsilon, delta) if epsilon and delta else ZERO
 
 
-def _describe_rho(rho: Fraction) -> str:
+def describe_rho(rho: Fraction) -> str:
     """How much that is, in the terms of a question."""
     most = round_root_down(2 * rho)  # ε²/2 = ρ
     return f"enough for a question with ε = {format_amount(most)}" if most else "enough for no question"
@@ -258,24 +280,25 @@ class BalanceList:
 
     budgets: tuple[Balance, ...]
 
+    @property
+    def head(self) -> tuple[str, ...]:
+        """The names of the amounts that a table of them has; ρ where there is any."""
+        head = ("budget ε", "spent ε", "remaining ε", "remaining δ")
+        return head if all(one.rho is None for one in self.budgets) else (*head, "spent ρ", "remaining ρ")
+
+    def cells(self, balance: Balance) -> tuple[str, ...]:
+        """The amounts of one balance under this head; the remaining ε is what is left of ρ stands for."""
+        rho = (None, None) if balance.rho is None else (balance.rho.spent, balance.rho.remaining)
+        amounts = (balance.epsilon.budget, balance.epsilon.spent, balance.left, balance.delta.remaining)
+        cells = (*map(format_short, amounts), *("" if amount is None else format_rho(amount) for amount in rho))
+        return cells[: len(self.head)]
+
     def listing(self) -> Listing[Balance]:
         """The balances as a sequence that prints as a table."""
-        head = ("data set", "analyst", "budget ε", "spent ε", "remaining ε", "remaining δ")
-        if all(balance.rho is None for balance in self.budgets):
-            return Listing(self.budgets, head, _balance_cells)
-        return Listing(self.budgets, (*head, "spent ρ", "remaining ρ"), _balance_and_rho_cells)
+        return Listing(self.budgets, ("data set", "analyst", *self.head), self._named_cells)
 
-
-def _balance_cells(balance: Balance) -> tuple[str, ...]:
-    amounts = (balance.epsilon.budget, balance.epsilon.spent, balance.epsilon.remaining, balance.delta.remaining)
-    return (balance.dataset, balance.analyst or "", *map(format_amount, amounts))
-
-
-def _balance_and_rho_cells(balance: Balance) -> tuple[str, ...]:
-    if balance.rho is None:
-        return (*_balance_cells(balance), "", "")
-    spent, remaining = balance.rho.spent, balance.rho.remaining
-    return (*_balance_cells(balance), format_rho(spent), "no limit" if remaining is None else format_rho(remaining))
+    def _named_cells(self, balance: Balance) -> tuple[str, ...]:
+        return (balance.dataset, balance.analyst or "", *self.cells(balance))
 
 
 def describe_shortage(refusal: BudgetExceeded) -> str:
@@ -286,6 +309,6 @@ def describe_shortage(refusal: BudgetExceeded) -> str:
     """
     whose = "the data set's budget" if refusal.analyst is None else "the analyst's cap"
     if refusal.quantity == "rho":
-        return f"ρ = {format_rho(refusal.remaining)} left of {whose}, {_describe_rho(refusal.remaining)}"
+        return f"ρ = {format_rho(refusal.remaining)} left of {whose}, {describe_rho(refusal.remaining)}"
     letter = "δ" if refusal.quantity == "delta" else "ε"
     return f"{letter} = {format_amount(refusal.remaining)} left of {whose}"

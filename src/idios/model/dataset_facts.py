@@ -12,6 +12,7 @@ from idios.codec import json_field
 from idios.core.exact import text
 from idios.core.multiples import Multiples, list_multiples
 from idios.display import Listing
+from idios.model.balance import Accounting
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class DatasetFacts:
     """What is public of one data set; ``columns`` prints as a table.
 
     ``size`` is the number of records, None where that is not public. ``multiples`` are the multiples of ε that groups
-    are protected with, or None where they are 1, 2, …, ``group``.
+    are protected with, or None where they are 1, 2, …, ``group``. ``accounting`` says what adds up: ε, or ρ beside it.
     """
 
     name: str
@@ -83,6 +84,7 @@ class DatasetFacts:
     multiples: Multiples | None = json_field(optional=True, default=None)
     size: int | None = json_field(optional=True, default=None)
     analysts_trusted: bool
+    accounting: Accounting = json_field(optional=True, default=Accounting.PURE)
     min_epsilon: Fraction
     max_groups: int
     release_seconds: Fraction | None
@@ -96,6 +98,7 @@ class DatasetFacts:
         level = f"{self.level}, {self.group} records" if self.group > 1 else self.level
         level += f" with ε × ({list_multiples(self.multiples)})" if self.multiples else ""
         pairs = [("data set", self.name), ("version", self.version), ("level", level), ("neighbours", self.neighbours)]
+        pairs += [("accounting", self.accounting)] if self.accounting is Accounting.CONCENTRATED else []
         pairs += [("records", f"{self.size:,}")] if self.size is not None else []
         return [*pairs, ("least ε of a cell", str(text(self.min_epsilon))), ("most groups", str(self.max_groups))]
 

@@ -109,7 +109,7 @@ def _group(question: Question, key: Key, label: str, column: Column, selection: 
             values.append(column.domain.values[index])
         else:
             values.append(format_value(first * grid.step, column.kind))
-    return Group(label, column.name, tuple(intervals), tuple(values))
+    return Group(label, column.name, tuple(intervals), tuple(values), key.width)
 
 
 def _indices(possible: Intervals, size: int) -> list[int]:

@@ -109,7 +109,9 @@ class Chooser:
         if self.check is None and not self._is_enough(target, rest, checking):
             return alone
         checked = self._answer_alone(target, rest)
-        return replace(checked, check=self.make_check(checked, checking))
+        made = self.make_check(checked, checking)
+        demanded = alone.epsilon if self.check is None else min(checked.epsilon, made.epsilon)
+        return replace(checked, check=made, demanded=demanded)
 
     def _is_enough(self, target: Target, *shares: Fraction) -> bool:
         least = self.dataset.min_epsilon / self.dataset.protection.multiples[0]

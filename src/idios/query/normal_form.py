@@ -5,8 +5,9 @@ statistic, of a condition or of a bin. It holds the declarations it rests on too
 another question. The version of the data and the total ε are not in it. ``FORM`` is: it grows when other
 mechanisms answer the same declarations, so that what earlier ones drew is an answer to another question.
 
-Its layout is private to this module, which also reads it back: ``describe_selection`` says in words what a stored
-question selected.
+Its layout is private to this module, which also reads it back: ``describe_question`` says in words what a stored
+question asked, ``describe_selection`` what it selected. These words are public facts about what was released: whoever
+may see the answer may see them, whereas the SQL of one analyst is shown to nobody else.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 from idios.core.domain import Categories, Kind
 from idios.core.exact import text
 from idios.core.multiples import Multiples, linear_multiples
-from idios.core.statistics import Statistic
+from idios.core.statistics import STATISTICS, Statistic
 from idios.query.calendar import format_value
 from idios.query.cells import Cell, partition_selection
 from idios.query.decision_diagram import Diagram
@@ -126,6 +127,92 @@ def _to_json(form: object) -> str:
     return json.dumps(form, sort_keys=True, separators=(",", ":"))
 
 
+WORDS = {
+    "count": "number of records",
+    "distinct_count": "number of distinct values of {column}",
+    "iqr": "interquartile range of {column}",
+    "kth_smallest": "k-th smallest {column}, k = {argument}",
+    "kth_largest": "k-th largest {column}, k = {argument}",
+    "trimmed_mean": "mean of {column} with {argument} trimmed off each end",
+    "winsorized_mean": "mean of {column} with {argument} winsorized at each end",
+    "quantile": "{argument} quantile of {column}",
+    "discrete_quantile": "discrete {argument} quantile of {column}",
+}
+"""How a statistic is said; otherwise by its name."""
+
+
+def name_statistics(form: str) -> tuple[str, ...]:
+    """Each statistic of a question as a call in SQL, in the order of release, whatever the analysts called them.
+
+    >>> name_statistics('{"statistics": [["count", null, null, 0, "1"], ["kth_largest", "2", "age", 0, "1"]]}')
+    ('COUNT(*)', 'KTH_LARGEST(age, 2)')
+    """
+    question = json.loads(form)
+    names = [_write_call(*statistic[:3]) for statistic in question["statistics"]]
+    # counts of records that differ in what they select, such as COUNT(*) and COUNT(income)
+    return tuple(
+        f"{name} {_describe_conditions(question, [number])}".strip() if names.count(name) > 1 else name
+        for number, name in enumerate(names)
+    )
+
+
+def _write_call(name: str, argument: str | None, column: str | None) -> str:
+    if name == "count":
+        return "COUNT(*)"
+    statistic = next(each for each in STATISTICS if each.name == name)
+    return statistic.spellings[0].write(column or "*", argument if statistic.parameter else None)
+
+
+def describe_question(form: str) -> str:
+    """A question in words, read back from its normal form.
+
+    >>> describe_question('{"columns": {"age": ["integer", "1", 0, 120, 0, false]}, "groups": [], "statistics": '
+    ... '[["median", "0.5", "income", 0, "1"]], "selections": '
+    ... '[[["age", [[0, 29, false], [30, 40, true], [41, 120, false]], null]]]}')
+    'median of income where age is from 30 to 40'
+    """
+    question = json.loads(form)
+    by_conditions: dict[str, dict[str, None]] = {}
+    for number, statistic in enumerate(question["statistics"]):
+        words = by_conditions.setdefault(_describe_conditions(question, [number]), {})
+        words[_describe_statistic(*statistic[:3])] = None
+    asked = "; ".join(f"{_list_words(list(words))} {where}".strip() for where, words in by_conditions.items())
+    return _add_keys(question, asked)
+
+
+def describe_statistics(form: str) -> tuple[str, ...]:
+    """The question that each statistic answers, in words, in the order of release."""
+    question = json.loads(form)
+    return tuple(
+        _add_keys(question, f"{_describe_statistic(*statistic[:3])} {_describe_conditions(question, [number])}".strip())
+        for number, statistic in enumerate(question["statistics"])
+    )
+
+
+def _list_words(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _add_keys(question: Mapping[str, Any], asked: str) -> str:
+    keys = [_describe_key(column, groups, question["columns"][column]) for column, groups in question["groups"]]
+    checked = f"distance of the answer with ε = {question['answered with']} to: " if "checks" in question else ""
+    return f"{checked}{asked}" + (f", by {' and '.join(keys)}" if keys else "")
+
+
+def _describe_statistic(name: str, argument: str | None, column: str | None) -> str:
+    return WORDS.get(name, f"{name.replace('_', ' ')} of {{column}}").format(column=column, argument=argument)
+
+
+def _describe_key(column: str, groups: Sequence[Sequence[Any]], declared: Sequence[Any]) -> str:
+    """The column, and of bins the first and the last of them."""
+    if declared[0] == Kind.CATEGORY:
+        return column
+    ends = [_describe_interval([*declared[:2], None, None], group[0][0], group[-1][1]) for group in groups if group]
+    return (
+        f"{column} in {len(ends)} bins, {ends[0]}, …, {ends[-1]}" if len(ends) > 2 else f"{column}, {' or '.join(ends)}"
+    )
+
+
 def describe_selection(form: str) -> str:
     """The conditions of a question in words, read back from its normal form; empty if it was about all records.
 
@@ -134,11 +221,17 @@ def describe_selection(form: str) -> str:
     ... '[[["age", [[0, 29, false], [30, 40, true], [41, 120, false]], null]]]}')
     'where age is from 30 to 40'
     """
-    question = json.loads(form)
+    return _describe_conditions(json.loads(form), None)
+
+
+def _describe_conditions(question: Mapping[str, Any], numbers: Sequence[int] | None) -> str:
+    """The conditions of some statistics; None: of all."""
+    chosen = question["statistics"] if numbers is None else [question["statistics"][number] for number in numbers]
     # a statistic of a column and a key already say that the column is known
-    implied = {column for _, _, column, *_ in question["statistics"]} | {column for column, _ in question["groups"]}
+    implied = {column for _, _, column, *_ in chosen} | {column for column, _ in question["groups"]}
     conditions: dict[str, None] = {}
-    for diagram in question["selections"]:
+    for place in sorted({statistic[3] for statistic in chosen}):
+        diagram = question["selections"][place]
         if isinstance(diagram, bool):
             continue
         if len(diagram) > MAX_DESCRIBED_NODES:

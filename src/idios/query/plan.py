@@ -17,7 +17,7 @@ from typing import TypeAlias
 from idios.core.calibration import Choice, Method
 from idios.core.distance_check import Both, DistanceCheck
 from idios.core.domain import Categories, Domain
-from idios.core.exact import positive, round_root_up
+from idios.core.exact import positive, round_root_up, text
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Reading, Statistic
@@ -134,7 +134,8 @@ class Aggregate:
 
     ``domain`` is the column's, narrowed by the filter. ``whole`` says that the selected values are all values of the
     table by declaration (no filter, no groups, not nullable), so that under replace their number is public.
-    ``neighbours`` are those that its mechanism is calibrated to. ``check`` says how far off the answer is told to be.
+    ``neighbours`` are those that its mechanism is calibrated to. ``check`` tells how far off the answer is, and
+    ``demanded`` is the least part of ε that follows from it.
     """
 
     label: str
@@ -146,6 +147,12 @@ class Aggregate:
     choice: Choice
     neighbours: Neighbours
     check: DistanceCheck | None = None
+    demanded: Fraction | None = None
+
+    @property
+    def least_part(self) -> Fraction:
+        """The part of ε that must reach the data set's least one; a check that nobody asked for is left out first."""
+        return self.epsilon if self.demanded is None else self.demanded
 
     @property
     def reading(self) -> Reading:
@@ -179,13 +186,20 @@ class Aggregate:
 class Group:
     """One GROUP BY key: a category column, or bins of equal width of a bounded one.
 
-    ``intervals`` are the grid points of each group in order, ``values`` what the analyst sees for it.
+    ``intervals`` are the grid points of each group in order, ``values`` what the analyst sees for it, ``width`` that of
+    a bin.
     """
 
     label: str
     column: str
     intervals: tuple[tuple[int, int], ...]
     values: tuple[str | Fraction, ...]
+    width: Fraction | None = None
+
+    @property
+    def name(self) -> str:
+        """The key in SQL, whatever the analyst called it."""
+        return self.column if self.width is None else f"BIN({self.column}, {text(self.width)})"
 
 
 @dataclass(frozen=True)
@@ -205,8 +219,8 @@ class Plan:
     ``normal_form`` is equal for questions that mean the same. Groups, cells and aggregates are in a canonical
     order, which does not depend on the wording either, so that a stored answer, cell by cell, serves every
     question of the same normal form; ``outputs`` says how this question wants it shown. ``asked`` is the ε that the
-    question was asked with, ``rho`` what it costs with concentrated accounting. ``checked`` are the cells of an earlier
-    answer, where this only tells how far off they are.
+    question was asked with, ``rho`` what it costs with concentrated accounting. ``sql`` is the question as the caller
+    wrote it. ``checked`` are the cells of an earlier answer, where this only tells how far off they are.
     """
 
     dataset: Dataset
@@ -219,6 +233,7 @@ class Plan:
     guarantee: Guarantee
     normal_form: str
     outputs: tuple[Output, ...] = ()
+    sql: str = field(default="", compare=False)
     checked: tuple[tuple[str | None, ...], ...] | None = None
 
     @property
@@ -263,6 +278,5 @@ class Plan:
 
     @property
     def smallest_share(self) -> Fraction:
-        """The least ε of any released value or check; 0 where nothing is paid for."""
-        shares = [aggregate.epsilon for aggregate in self.aggregates if aggregate.epsilon]
-        return min(shares + [a.check.epsilon for a in self.aggregates if a.check], default=Fraction(0))
+        """The least ε of any released value, or check that was asked for; 0 where nothing is paid for."""
+        return min((part for aggregate in self.aggregates if (part := aggregate.least_part)), default=Fraction(0))

@@ -86,6 +86,7 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
         guarantee,
         normal_form(dataset, answered, groups, cells, released),
         _outputs(question, groups, same),
+        question.source,
     )
     _refuse_too_little(made, total)
     return made
@@ -104,14 +105,13 @@ def plan_check(answered: Plan, cells: Sequence[Sequence[str | None]], epsilon: o
         raise InvalidInput("no answer of this question has a distance that could be told")
     shares = divide(total, [Fraction(1)] * len(taken), taken, concentrated)
     nothing = Choice(Method.EXACT, 0, Fraction(0))
-    aggregates = tuple(
-        replace(
-            aggregate,
-            epsilon=Fraction(0),
-            choice=nothing,
-            check=chooser.make_check(aggregate, share) if share else None,
-        )
+    checks = [
+        chooser.make_check(aggregate, share) if share else None
         for aggregate, share in zip(answered.aggregates, shares, strict=True)
+    ]
+    aggregates = tuple(
+        replace(aggregate, epsilon=Fraction(0), choice=nothing, check=check, demanded=check.epsilon if check else None)
+        for aggregate, check in zip(answered.aggregates, checks, strict=True)
     )
     price = find_price(aggregates, dataset, len(answered.cells))
     made = replace(
@@ -196,10 +196,8 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
             '"differential", which has no such price'
         )
     where = f" in each of {len(made.cells):,} groups" if len(made.cells) > 1 else ""
-    [label, *_] = [
-        *(aggregate.label for aggregate in made.aggregates if aggregate.epsilon == smallest),
-        *(f"the check of {a.label}" for a in made.aggregates if a.check and a.check.epsilon == smallest),
-    ]
+    worst = next(aggregate for aggregate in made.aggregates if aggregate.least_part == smallest)
+    label = worst.label if smallest == worst.epsilon or not worst.check else f"the check of {worst.label}"
     raise InvalidInput(
         f"epsilon = {text(total)} leaves {text(one * smallest)} for {label}{where}; this data set answers with at "
         f"least {text(least)} for every released value: ask with epsilon = {text(enough)} or more"

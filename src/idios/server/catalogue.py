@@ -15,7 +15,7 @@ from idios.core.exact import text
 from idios.core.multiples import linear_multiples
 from idios.datasets import DatasetConfig
 from idios.errors import ConfigurationError, IdiosError, Unanswerable
-from idios.model import ColumnFacts, DatasetFacts, FunctionFacts
+from idios.model import Accounting, ColumnFacts, DatasetFacts, FunctionFacts
 from idios.party import TrustedParty
 from idios.query.lexer import RESERVED
 from idios.query.schema import Column, Dataset
@@ -94,6 +94,7 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
         multiples=None if multiples == linear_multiples(len(multiples)) else multiples,
         size=dataset.size,
         analysts_trusted=declared.analysts_trusted,
+        accounting=Accounting.CONCENTRATED if dataset.concentrated else Accounting.PURE,
         min_epsilon=dataset.min_epsilon,
         max_groups=dataset.max_groups,
         release_seconds=declared.release_seconds,

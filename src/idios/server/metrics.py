@@ -34,7 +34,10 @@ class BudgetCollector:
         spent = GaugeMetricFamily("idios_spent", "What was spent on a data set.", labels=["dataset", "quantity"])
         for declared in self._ledger.datasets():
             balance = self._ledger.balance(declared.dataset)
-            for quantity, account in (("epsilon", balance.epsilon), ("delta", balance.delta)):
+            accounts = (("epsilon", balance.epsilon), ("delta", balance.delta), ("rho", balance.rho))
+            for quantity, account in accounts:
+                if account is None:
+                    continue
                 if account.budget is not None:
                     budget.add_metric([declared.dataset, quantity], float(account.budget))
                 spent.add_metric([declared.dataset, quantity], float(account.spent))

@@ -13,6 +13,16 @@ Theorem. Each is ε-differentially private, under replace and under add-remove.
 Proof. |y| ≤ C and |2y² − C²| ≤ C². An arrival or a departure moves Σy by at most C, Σ(2y² − C²) by at most C² and the
 count by 1: it costs ε/2 + ε/2, or ε/4 + ε/4 + ε/2. A replacement moves the sums by twice as much at most and the count
 not at all: it costs ε, or ε/2 + ε/2. So under replace the count is free. (Where C = 0 all sums are 0.) ∎
+
+Intervals. S, Z and N are private releases, and the scales of their noises are public. So what they tell of the truth is
+post-processing, and free. Of d of them each noise is within its own k with 1 − 0.05/d, so all are with 95 %. Then the
+true sums lie in S ± k and Z ± k, the true number of values n in N ± k, and n ≥ 1 where there is a mean at all: the
+interval is from the least to the greatest answer that these allow, of the statistic on the answer's grid.
+
+- A quotient D/n is least at the least D, over the greatest n where that D is positive and over the least n otherwise;
+  the greatest one is its mirror image.
+- With u = 1/n the variance is C²/2 + (Z/2)·u − D²·u². This falls in D² and rises in Z, and is concave in u: its least
+  value is at an end of u, its greatest at an end or at u = Z/4D².
 """
 
 from __future__ import annotations
@@ -20,10 +30,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from idios.core.distributions.discrete_gaussian import DiscreteGaussian
 from idios.core.distributions.discrete_laplace import DiscreteLaplace
 from idios.core.sampling import Source
 from idios.core.statistics.base import FINENESS
@@ -31,6 +43,18 @@ from idios.core.statistics.spread import Variance
 from idios.errors import InvalidInput
 
 Reals = NDArray[np.float64]
+Interval: TypeAlias = tuple[int, int]
+
+CONFIDENCE = 0.95
+
+
+def find_half_width(noise: DiscreteLaplace | DiscreteGaussian, parts: int = 1) -> int:
+    """The least k that noise stays within, with so much probability that ``parts`` noises all do with 95 %.
+
+    >>> find_half_width(DiscreteLaplace(Fraction(10))), find_half_width(DiscreteLaplace(Fraction(10)), parts=2)
+    (30, 37)
+    """
+    return noise.central_interval(1 - (1 - CONFIDENCE) / parts)[1]
 
 
 class _Limited:
@@ -92,15 +116,35 @@ class NoisyQuotient(_Limited):
 
     def place(self, deviation: int, count: int) -> int | None:
         """The answer to a noisy sum and a noisy count."""
-        if count < 1:
-            return None
+        return None if count < 1 else self._round(deviation, count)
+
+    def _round(self, deviation: int, count: int) -> int:
         point = (2 * self.resolution * (deviation + count * self.centre) + count) // (2 * count)
         return min(max(point, self.low * self.resolution), self.high * self.resolution)
 
     def draw(self, source: Source | None = None) -> int | None:
         """One exact draw; None where the noisy count is below 1."""
+        return self.draw_with_interval(source)[0]
+
+    def draw_with_interval(self, source: Source | None = None) -> tuple[int | None, Interval | None]:
+        """The same draw, and what its noisy sum and count tell of the true mean."""
         deviation = self.deviation + self.sum_noise.sample(source=source)
-        return self.place(deviation, self.size + self.count_noise.sample(source=source))
+        count = self.size + self.count_noise.sample(source=source)
+        return self.place(deviation, count), self.find_interval(deviation, count)
+
+    def find_interval(self, deviation: int, count: int) -> Interval | None:
+        """Where the true mean lies with 95 %, given a noisy sum and a noisy count; nothing where there is no answer.
+
+        >>> mean = NoisyQuotient(0, 9, size=1000, total=4200, epsilon=Fraction(1), resolution=100)
+        >>> mean.find_interval(200, 1000), mean.find_interval(-200, 1000), mean.find_interval(0, 3)
+        ((416, 424), (376, 384), (0, 900))
+        """
+        if count < 1:
+            return None
+        far, few = find_half_width(self.sum_noise, 2), find_half_width(self.count_noise, 2)
+        least, most = max(1, count - few), count + few
+        low, high = deviation - far, deviation + far
+        return self._round(low, most if low > 0 else least), self._round(high, least if high > 0 else most)
 
     def pmf(self, point: int | None) -> float:
         """The probability of an answer, as far as floats can tell.
@@ -168,16 +212,43 @@ class NoisyVariance(_Limited):
 
     def place(self, deviation: int, squares: int, count: int) -> int | None:
         """The answer to noisy S, Z and N."""
-        if count < 1:
-            return None
+        return None if count < 1 else self._round(deviation**2, squares, Fraction(1, count))
+
+    def _round(self, squared_deviation: int, squares: int, share: Fraction) -> int:
+        """C²/2 + (Z/2)·u − D²·u² within its limits, on the answer's grid; monotone in the first."""
         most = Fraction(self.radius**2)
-        variance = (Fraction(squares, count) + most) / 2 - Fraction(deviation, count) ** 2
+        variance = (squares * share + most) / 2 - squared_deviation * share**2
         return int(self.statistic.place(min(max(variance, Fraction(0)), most), self.fineness))
 
     def draw(self, source: Source | None = None) -> int | None:
         """One exact draw; None where the noisy count is below 1."""
-        exact, noises = self.deviations, self.noises
-        return self.place(*(value + noise.sample(source=source) for value, noise in zip(exact, noises, strict=True)))
+        return self.draw_with_interval(source)[0]
+
+    def draw_with_interval(self, source: Source | None = None) -> tuple[int | None, Interval | None]:
+        """The same draw, and what its noisy sums and count tell of the true statistic."""
+        noisy = [value + noise.sample(source=source) for value, noise in zip(self.deviations, self.noises, strict=True)]
+        return self.place(*noisy), self.find_interval(*noisy)
+
+    def find_interval(self, deviation: int, squares: int, count: int) -> Interval | None:
+        """Where the true statistic lies with 95 %, given noisy S, Z and N; nothing where there is no answer.
+
+        >>> spread = NoisyVariance(Variance(), -5, 5, size=9000, total=0, squares=9 * 9000, epsilon=Fraction(1))
+        >>> [round(end / FINENESS, 2) for end in spread.find_interval(*spread.deviations)]
+        [8.97, 9.03]
+        """
+        if count < 1:
+            return None
+        far, farther, few = (find_half_width(noise, 3) for noise in self.noises)
+        shares = [Fraction(1, max(1, count - few)), Fraction(1, count + few)]
+        nearest = max(0, abs(deviation) - far) ** 2
+        vertex = Fraction(squares + farther, 4 * nearest) if nearest else shares[0]
+        return (
+            min(self._round((abs(deviation) + far) ** 2, squares - farther, share) for share in shares),
+            max(
+                self._round(nearest, squares + farther, share)
+                for share in (*shares, min(max(vertex, shares[1]), shares[0]))
+            ),
+        )
 
     def expected_absolute(self, value: int) -> float:
         """E|answer − value|, given that there is an answer."""

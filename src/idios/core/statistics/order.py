@@ -48,6 +48,24 @@ MOST_PARTS = 1000
 """Quantiles are answered on this part of a step at the finest."""
 
 
+def _interpolate(between: Sequence[tuple[int | float, int | float, int]], parts: int) -> list[int | float]:
+    """Values ``rest`` parts of the way from one to the next, times the number of parts; an infinite end wins.
+
+    >>> _interpolate([(4, 6, 1), (4, math.inf, 1), (10**400, math.inf, 0)], 2) == [10, math.inf, 2 * 10**400]
+    True
+    """
+    try:
+        return [(parts - rest) * below + (rest and rest * above) for below, above, rest in between]
+    except OverflowError:  # a number greater than any float, beside an infinite end
+        return [_interpolate_one(*pair, parts) for pair in between]
+
+
+def _interpolate_one(below: int | float, above: int | float, rest: int, parts: int) -> int | float:
+    if not rest or isinstance(below, float):
+        return below * parts
+    return above if isinstance(above, float) else (parts - rest) * below + rest * above
+
+
 class OrderStatistic(MonotoneStatistic):
     """The value at one position of the sorted selection."""
 
@@ -88,7 +106,7 @@ class OrderStatistic(MonotoneStatistic):
         rank, rest = divmod(numerator, parts)
         run = summary.run(rank - reach, rank + reach + (rest > 0))
         above = run[1:] if rest else run
-        placed = [(parts - rest) * a + (rest and rest * b) for a, b in zip(run, above, strict=False)]
+        placed = _interpolate(list(zip(run, above, repeat(rest))), parts)
         low, high = (self.place(end, fineness) for end in self.range(summary.domain))
         lows, highs = placed[reach::-1], placed[reach:]
         lows += lows[-1:] * (defined - reach) + [low] * (distance - defined)
@@ -112,10 +130,8 @@ class OrderStatistic(MonotoneStatistic):
 
         def read(places: Iterable[int]) -> list[int | float]:
             """The values there, interpolated, on the answer's grid."""
-            return [
-                (parts - rest) * run[rank] + (rest and rest * run[rank + 1])
-                for rank, rest in map(divmod, places, repeat(parts))
-            ]
+            between = [(run[rank], run[rank + 1], rest) for rank, rest in map(divmod, places, repeat(parts))]
+            return _interpolate(between, parts)
 
         lows = read(map(min, map(sub, more, ranks), fewer))
         highs = read(map(max, more, map(add, fewer, ranks)))

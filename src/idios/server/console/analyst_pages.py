@@ -20,8 +20,10 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
 from idios.codec import to_json
+from idios.display import format_cost
 from idios.errors import IdiosError, InvalidInput
-from idios.model import QuestionProgress, QuestionRequest
+from idios.ledger import StoredAnswer
+from idios.model import Accounting, QuestionProgress, QuestionRequest
 from idios.query.normal_form import describe_selection
 from idios.query.sql_functions import list_functions
 from idios.server.catalogue import identifier
@@ -74,7 +76,14 @@ def datasets(visit: PageVisit) -> Response:
 def history(visit: PageVisit, before: Annotated[int | None, Query(ge=1, le=2**53)] = None) -> Response:
     """The visitor's own answers, newest first; a controller sees all."""
     answers = visit.service.answers(visit.identity, before=before, limit=PAGE + 1)
-    page = [{**to_json(answer.released), "selected": describe_selection(answer.question)} for answer in answers[:PAGE]]
+    page = [
+        {
+            **to_json(answer.released),
+            "selected": describe_selection(answer.question),
+            "price": _price(visit, answer),
+        }
+        for answer in answers[:PAGE]
+    ]
     older = answers[PAGE - 1].sequence if len(answers) > PAGE else None
     budgets = draw_budgets(visit.service.balances(visit.identity))
     return show(visit, "history.html", answers=page, older=older, first=before is None, budgets=budgets)
@@ -112,7 +121,7 @@ async def ask(visit: FormVisit) -> Response:
             answer = await visit.service.sandbox(visit.identity, question, present_answer)
             values |= {"answer": answer, "sandbox": True}
         else:
-            values["quote"] = (await visit.service.quote(visit.identity, question)).to_dict()
+            values["quote"] = await visit.service.quote(visit.identity, question)
     except (IdiosError, Refused) as error:
         problem = to_problem(error)
         visit.request.scope["idios.counted"] = problem.counted
@@ -147,6 +156,14 @@ async def stop(id: Id, visit: FormVisit) -> Response:
     """Stop computing; the question stays charged."""
     await visit.service.cancel_question(visit.identity, id)
     return redirect(f"/console/questions/{id}")
+
+
+def _price(visit: Visit, answer: StoredAnswer) -> str | None:
+    """What an answer cost in words, where ρ adds up."""
+    described = visit.service.catalogue.get(answer.dataset)
+    if described is None or described.accounting is Accounting.PURE:
+        return None
+    return format_cost(answer.epsilon, answer.delta, answer.rho, answer.pure)
 
 
 def _idempotency_key(visit: Visit, question: QuestionRequest) -> str:

@@ -6,7 +6,7 @@ Every chart stands beside a table of the same numbers, so it is one picture to a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -14,6 +14,7 @@ from itertools import accumulate, count
 
 from markupsafe import Markup
 
+from idios.display import format_meaning
 from idios.ledger import Balance, Spending
 from idios.server.console.formatting import format_amount, format_quantity, format_rough
 
@@ -35,12 +36,12 @@ _ids = count(1)
 
 @dataclass(frozen=True)
 class Bar:
-    """One value with the half-width of its noise, if that is public."""
+    """One value with the ends of its 95 % interval, if it has one."""
 
     label: str
     value: float | None
     shown: str
-    margin: float | None = None
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class LevelErrors:
 
 
 def draw_bars(title: str, rows: Sequence[Bar]) -> Markup:
-    """Horizontal bars from 0, one for each group, with the margin as a whisker."""
+    """Horizontal bars from 0, one for each group, with the interval as a whisker."""
     drawn = rows[:MOST_BARS]
-    reach = [bar.value + side * (bar.margin or 0) for bar in drawn if bar.value is not None for side in (-1, 0, 1)]
+    reach = [end for bar in drawn if bar.value is not None for end in (bar.value, *(bar.interval or ()))]
     labels = min(MOST_LABEL, 12 + 7.5 * max(len(bar.label) for bar in drawn))
     values = 10 + 8.5 * max(len(bar.shown) for bar in drawn)
     axis = linear_axis(reach, labels + 8, WIDTH - values)
@@ -71,8 +72,8 @@ def draw_bars(title: str, rows: Sequence[Bar]) -> Markup:
         end = axis.at(bar.value)
         left, wide = min(zero, end), max(abs(end - zero), 0.5)
         parts.append(_rectangle(left, top + 5, wide, _ROW - 10, "series-1"))
-        if bar.margin:
-            low, high = axis.at(bar.value - bar.margin), axis.at(bar.value + bar.margin)
+        if bar.interval and bar.interval[0] < bar.interval[1]:
+            low, high = map(axis.at, bar.interval)
             parts += [_line(low, middle, high, middle, "whisker")]
             parts += [_line(x, middle - 4, x, middle + 4, "whisker") for x in (low, high)]
     more = f" The first {MOST_BARS} of {len(rows)}." if len(rows) > MOST_BARS else ""
@@ -124,6 +125,8 @@ class BudgetMeter:
     left: str
     whole: str
     drawing: Markup
+    meaning: str = ""
+    """What ρ stands for, with concentrated accounting."""
 
 
 def draw_budgets(balances: Iterable[Balance]) -> list[BudgetMeter]:
@@ -133,16 +136,20 @@ def draw_budgets(balances: Iterable[Balance]) -> list[BudgetMeter]:
 
 def draw_budget(balance: Balance) -> BudgetMeter:
     """Draw what is left of one balance as a meter."""
-    left, whole = balance.epsilon.remaining, balance.epsilon.budget
-    remaining = format_quantity(left)
+    account, letter, meaning = balance.epsilon, "ε", ""
+    if balance.rho is not None:
+        account, letter = balance.rho, "ρ"
+        delta = format_quantity(balance.delta.remaining, "δ")
+        meaning = f"{format_meaning(balance.left or Fraction(0), account.remaining or Fraction(0))}, {delta}"
+    left, whole = account.remaining, account.budget
+    remaining = format_quantity(left, letter)
     if left is None or whole is None:
         # The analyst is limited by the data set's budget, which is shared: there is no total of their own to draw.
-        return BudgetMeter(balance.dataset, f"{remaining} left of the data set's budget", "", Markup(""))
+        return BudgetMeter(balance.dataset, f"{remaining} left of the data set's budget", "", Markup(""), meaning)
     total = format_amount(whole)
     share = float(left / whole) if whole else 0.0
-    return BudgetMeter(
-        balance.dataset, remaining, total, draw_meter(f"{balance.dataset}: {remaining} left of {total}", share)
-    )
+    drawing = draw_meter(f"{balance.dataset}: {remaining} left of {total}", share)
+    return BudgetMeter(balance.dataset, remaining, total, drawing, meaning)
 
 
 @dataclass(frozen=True)
@@ -151,7 +158,7 @@ class Spender:
 
     name: str
     style: str
-    epsilon: Fraction
+    amount: Fraction
     charges: int
 
 
@@ -161,14 +168,17 @@ class Timeline:
 
     drawing: Markup
     spenders: tuple[Spender, ...]
+    letter: str
 
 
-def draw_timeline(dataset: str, spending: Spending, budget: Fraction, now: datetime) -> Timeline:
-    """Stacked steps, one layer for each analyst, largest at the bottom; the budget is the top.
+def draw_timeline(balance: Balance, spending: Spending, now: datetime) -> Timeline:
+    """Stacked steps of ε, or of ρ where that adds up: one layer for each analyst, largest at the bottom, then the rest.
 
-    The smallest are drawn as one layer, as there are only so many colours.
+    The budget is the top. The smallest are drawn as one layer, as there are only so many colours.
     """
-    totals = spending.epsilon
+    account, quantity, letter = (balance.rho, "rho", "ρ") if balance.rho else (balance.epsilon, "epsilon", "ε")
+    budget = account.budget or Fraction(0)
+    totals: Mapping[str | None, Fraction] = getattr(spending, quantity)
     ranked = sorted(totals, key=lambda caller: (-totals[caller], caller or ""))
     styles = [f"series-{min(number, MOST_SERIES - 1) + 1}" for number in range(len(ranked))]
     spenders = tuple(
@@ -186,7 +196,7 @@ def draw_timeline(dataset: str, spending: Spending, budget: Fraction, now: datet
     below = [0.0] * len(times)
     for style in dict.fromkeys(styles):
         callers = [caller for caller, own in zip(ranked, styles, strict=True) if own == style]
-        steps = (sum(float(step.epsilon.get(caller, 0)) for caller in callers) for step in spending.steps)
+        steps = (sum(float(getattr(step, quantity).get(caller, 0)) for caller in callers) for step in spending.steps)
         above = [level + more for level, more in zip(below, accumulate(steps), strict=True)]
         parts.append(_layer(x, y, times, below, above, style))
         below = above
@@ -196,11 +206,11 @@ def draw_timeline(dataset: str, spending: Spending, budget: Fraction, now: datet
         parts.append(_label(x.at(end), _BOTTOM + 15, text, anchor, "tick"))
     charges = sum(spending.charges.values())
     description = (
-        f"{charges} charges: ε = {format_amount(spent)} of {format_amount(budget)} spent; the table has the totals."
+        f"{charges} charges: {format_quantity(spent, letter)} of {format_amount(budget)} spent; the table has the "
+        "totals."
     )
-    return Timeline(
-        _svg(f"Spending of {dataset} over time", description, TIMELINE_HEIGHT, parts, TIMELINE_WIDTH), spenders
-    )
+    title = f"Spending of {balance.dataset} over time"
+    return Timeline(_svg(title, description, TIMELINE_HEIGHT, parts, TIMELINE_WIDTH), spenders, letter)
 
 
 def _frame(y: Axis, budget: Fraction) -> Markup:

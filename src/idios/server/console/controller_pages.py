@@ -211,7 +211,7 @@ def _overview(visit: Visit, *, problem: Problem | None = None, done: str | None 
                 "retired": name not in served,
                 "described": visit.service.catalogue[name],
                 "warnings": list_dataset_risks(declared),
-                "timeline": draw_timeline(name, book.spending(name), balance.epsilon.budget or Fraction(0), now),
+                "timeline": draw_timeline(balance, book.spending(name), now),
             }
         )
     status = 200 if problem is None else problem.status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from idios.display import CLIPPED_BIAS
+from idios.display import CLIPPED_BIAS, RHO_MEANING, format_meaning
+from idios.model.balance import describe_rho
 from idios.server.auth import drop_session, read_cookie
 from idios.server.console import formatting
 from idios.server.http_errors import NO_SUCH_PAGE, Problem, Refused
@@ -86,6 +88,9 @@ templates.globals |= {
     "clipped_bias": CLIPPED_BIAS,
     "describe_level": formatting.describe_level,
     "describe_neighbours": formatting.describe_neighbours,
+    "describe_rho": lambda amount: describe_rho(Fraction(amount)),
+    "format_meaning": format_meaning,
+    "rho_meaning": RHO_MEANING,
 }
 templates.filters |= {
     "amount": formatting.format_amount,

@@ -6,6 +6,7 @@ And where in a question something is wrong.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -20,7 +21,7 @@ from idios.server.console.charts import Bar, draw_bars
 from idios.server.console.formatting import format_amount, format_limits, format_time, format_value, parse_number
 
 MOST_CHARTS = 4
-AMOUNTS = ("epsilon", "delta", "min_epsilon")
+AMOUNTS = ("epsilon", "delta", "rho", "min_epsilon")
 FOLDED = 72
 """How long a field of an entry may be before it is folded."""
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -41,6 +42,8 @@ class AnswerView:
     answer: Answer
     single: str | None
     margins: dict[str, str]
+    intervals: dict[str, str]
+    """The 95 % intervals of a single row."""
     head: list[tuple[str, bool]]
     """The names of the table's columns, and whether each holds numbers."""
     rows: list[list[tuple[str, str, bool]]]
@@ -70,6 +73,12 @@ def present_answer(answer: Answer) -> AnswerView:
         for row in answer.exact_rows
     ]
     head = [(column, column in answer.margins) for column in answer.columns]
+    if len(rows) > 1:
+        for column in answer.interval_columns:
+            head.append((f"{column} (95 %)", True))
+            for row, found in zip(rows, answer.interval_rows, strict=True):
+                ends = found.get(column, ())
+                row.append((_join(map(format_value, ends)), _join(ends), True))
     clipped = CLIPPED_BIAS if answer.clipped_columns else ""
     if clipped and len(rows) == 1:
         limits = {column: format_limits(to_json(pair)) for column, pair in answer.clipped_rows[0].items()}
@@ -84,29 +93,45 @@ def present_answer(answer: Answer) -> AnswerView:
         format_value(answer.exact_rows[0][answer.columns[0]]) if len(rows) == 1 and len(answer.columns) == 1 else None
     )
     margins = {column: format_value(text(margin)) for column, margin in answer.margins.items() if margin is not None}
+    [own] = answer.interval_rows if len(rows) == len(answer.interval_rows) == 1 else ({},)
+    intervals = {column: _join(map(format_value, ends)) for column, ends in own.items()}
     charts = []
     if groups and len(rows) > 1:
         for column in list(answer.margins)[:MOST_CHARTS]:
             chart = _chart(answer, groups, column)
             if chart is not None:
                 charts.append(chart)
-    return AnswerView(answer, single, margins, head, rows, charts, clipped)
+    return AnswerView(answer, single, margins, intervals, head, rows, charts, clipped)
+
+
+def _join(ends: Iterable[str]) -> str:
+    return " to ".join(ends)
 
 
 def _chart(answer: Answer, groups: list[str], column: str) -> Chart | None:
-    margin = answer.margins[column]
     bars = [
         Bar(
             " · ".join(str(row[group]) for group in groups),
             parse_number(row[column]),
             format_value(row[column]),
-            None if margin is None else float(margin),
+            _find_interval(answer, number, column),
         )
-        for row in answer.exact_rows
+        for number, row in enumerate(answer.exact_rows)
     ]
     known = any(bar.value is not None for bar in bars)
     title = f"{column} by {', '.join(groups)}"
     return Chart(title, draw_bars(title, bars)) if known else None
+
+
+def _find_interval(answer: Answer, number: int, column: str) -> tuple[float, float] | None:
+    """The interval of one value as floats; of tables that were stored without any, from the margin."""
+    value, margin = parse_number(answer.exact_rows[number][column]), answer.margins[column]
+    if value is None:
+        return None
+    if answer.interval_rows:
+        low, high = map(parse_number, answer.interval_rows[number].get(column, (None, None)))
+        return None if low is None or high is None else (low, high)
+    return None if margin is None else (value - float(margin), value + float(margin))
 
 
 def mark_error(sql: str, where: dict[str, Any] | None) -> tuple[str, str, str] | None:

@@ -151,7 +151,8 @@ async def sandbox(body: QuestionBody, identity: Caller, service: Served) -> Resp
 def _facts(stored: StoredAnswer) -> dict[str, object]:
     """What is known of an answer beside what is stored of it."""
     facts = {"sequence": stored.sequence, "id": stored.id, "time": stored.time}
-    return {**facts, "epsilon": to_json(stored.epsilon), "delta": to_json(stored.delta)}
+    costs = {"epsilon": stored.epsilon, "delta": stored.delta, "rho": stored.rho}
+    return {**facts, **{name: to_json(amount) for name, amount in costs.items()}}
 
 
 def _encode_progress(

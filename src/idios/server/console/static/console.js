@@ -27,6 +27,10 @@ function quantity(text, letter = "ε") {
   return shown.startsWith("≈") ? `${letter} ${shown}` : `${letter} = ${shown}`;
 }
 
+function rough(text) {
+  return amount(text).replace("≈\u202f", "");
+}
+
 function figure(text) {
   const [above, below] = text.split("/").map(Number);
   const value = below === undefined ? above : above / below;
@@ -275,6 +279,7 @@ class Quote {
     this.divide = form.querySelector(".divide");
     this.paint = paint;
     this.token = form.dataset.csrf;
+    this.meaning = form.dataset.rho;
     this.shown = form.querySelector("#quote");
     this.card = form.querySelector(".quote");
     this.spend = form.querySelector("[data-spend]");
@@ -362,11 +367,22 @@ class Quote {
       list.append(make("div", {}, make("dt", { textContent: name }), make("dd", {}, ...parts)));
     };
     const aside = (text, tag = "span") => make(tag, { className: "muted", textContent: text });
-    const free = quote.cost === "0";
+    const free = quote.rho === "0";
     const delta = quote.delta === "0" ? "" : `, ${quantity(quote.delta, "δ")}`;
-    row("Cost", free ? "free" : `${quantity(quote.cost)}${delta}`, quote.stored ? aside(" (stored)") : "");
+    const rho = quantity(quote.rho, "ρ");
+    const pure = quote.pure ? `${quantity(quote.cost)}${delta}` : "none: Gaussian noise has no ε of its own";
+    const [before, after] = [quote.remaining_rho_before, quote.remaining_rho_after];
+    const concentrated = before !== undefined;
+    const charged = concentrated ? rho : pure;
+    row("Cost", free ? "free" : charged, quote.stored ? aside(" (stored)") : "");
+    if (!free) row(`With ${concentrated ? "pure" : "concentrated"} accounting`, make("span", { title: this.meaning }, concentrated ? pure : rho));
+    const left = `${amount(quote.remaining_before)} → ${amount(quote.remaining_after)}`;
     if (quote.shortage) row("Remaining", make("strong", { className: "bad", textContent: `too little: ${quote.shortage}` }));
-    else row("Remaining", `${amount(quote.remaining_before)} → ${amount(quote.remaining_after)}`);
+    else if (concentrated) {
+      row("Remaining", `ρ: ${rough(before)} → ${rough(after)}`);
+      row("Stands for", `ε: ${rough(quote.remaining_before)} → ${rough(quote.remaining_after)}`);
+    } else row("Remaining", left);
+    if (quote.more !== null && !quote.shortage) row("After it", `about ${figure(String(quote.more))} more like it`);
     const least = quote.least_epsilon === "0" ? "" : `, for ${quantity(quote.least_epsilon)} or more`;
     row("Released", `${quote.cells} cell${quote.cells === 1 ? "" : "s"}${least}`);
     for (const [column, share] of Object.entries(quote.split)) {
@@ -377,7 +393,7 @@ class Quote {
     row("Guarantee", make("code", { textContent: quote.guarantee.notation }));
     const risks = Object.entries(quote.null_risks ?? {}).map(([column, risk]) => make("p", { textContent: `${column}: ${risk}` }));
     this.shown.replaceChildren(list, ...risks, aside(quote.guarantee.sentence, "p"));
-    this.spend.textContent = free ? "Ask (free)" : `Ask (spends ${quantity(quote.cost)})`;
+    this.spend.textContent = free ? "Ask (free)" : `Ask (spends ${concentrated ? rho : quantity(quote.cost)})`;
   }
 }
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from idios import report as module
 from idios.errors import AnswerFailed, BudgetExceeded, InvalidInput, QuestionRefused, Unanswerable
 from idios.ledger import Ledger
 from idios.party import TrustedParty
-from idios.report import ReportPlan
+from idios.reports import report as module
+from idios.reports.report import ReportPlan
 
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from idios.errors import InvalidInput, Unanswerable
-from idios.least_epsilon import find_place, round_place
 from idios.party import TrustedParty
+from idios.reports.least_epsilon import find_place, round_place
 
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},

@@ -29,7 +29,7 @@ from idios.display import format_amount, format_left
 from idios.errors import AnswerFailed, BudgetExceeded, InvalidInput, QuestionRefused, Unanswerable
 from idios.model import Answer, Quote
 from idios.query.shares import divide
-from idios.totals import Payer, Total, add_up, settle
+from idios.reports.totals import Payer, Total, add_up, settle
 
 T = TypeVar("T")
 Progress = Callable[[str, float], None]
@@ -255,6 +255,15 @@ def plan_report(
     least = [quote.least_epsilon if pays else Fraction(0) for quote, pays in zip(whole, paying, strict=True)]
     _refuse_too_little(list(questions), shares, least, total)
     return quote_report(asker, questions, shares)
+
+
+def plan_within(asker: Asker, questions: Mapping[str, str], find_epsilon: Callable[[str], Fraction]) -> ReportPlan:
+    """Plan a report in which each question has the ε that is found for it."""
+    found = []
+    for name, sql in check_questions(questions).items():
+        with name_question(name):
+            found.append(find_epsilon(sql))
+    return quote_report(asker, questions, found)
 
 
 def quote_report(asker: Asker, questions: Mapping[str, str], epsilons: Sequence[Fraction]) -> ReportPlan:

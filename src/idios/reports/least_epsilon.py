@@ -14,9 +14,9 @@ from math import ceil
 from idios.core.exact import Number, positive, text
 from idios.core.statistics import Sum
 from idios.errors import InvalidInput, Unanswerable
+from idios.margins import describe_unknown_margin, public_margin
 from idios.query.plan import Aggregate, Plan
-from idios.release import describe_unknown_margin, public_margin
-from idios.report import try_doubling
+from idios.reports.report import try_doubling
 
 PER_DECADE = 900
 """How many numbers of three significant digits there are from one power of ten to the next."""

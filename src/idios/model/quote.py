@@ -1,10 +1,9 @@
-"""Who asks, and what a question would cost."""
+"""What a question would cost and promise, before anything is charged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
@@ -13,21 +12,6 @@ from idios.codec import from_json, json_field, to_json
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
 from idios.display import format_cost, format_left, format_rho, format_value
-
-
-class Role(StrEnum):
-    """The role of a token's holder."""
-
-    ANALYST = "analyst"
-    CONTROLLER = "controller"
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who a token stands for: the name, and whether they are an analyst or a controller."""
-
-    name: str
-    role: Role
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,115 @@
+"""An answer as it is published: a tidy table, and what is said beside it.
+
+    region,AVG(income),AVG(income)_low,AVG(income)_high
+    north,41320.5,40990.25,41655.75
+
+1. A row for each group; after each statistic its interval in columns ``_low`` and ``_high`` where it has any, and the
+   interval of its check, in records, in ``_check_low`` and ``_check_high``. What has none has no such columns.
+2. The metadata says what was asked, in words and as this analyst wrote it, of which version of the data, with which
+   guarantee and margins, when, and which entry of the ledger it is. None of it is anybody else's.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from idios.core.exact import text
+from idios.display import format_value
+
+if TYPE_CHECKING:
+    from idios.model.answer import Answer, Distance
+
+
+@dataclass(frozen=True)
+class TidyColumn:
+    """One column: its kind, and its values as exact text."""
+
+    name: str
+    kind: str
+    values: tuple[str | None, ...]
+
+
+def list_columns(answer: Answer) -> list[TidyColumn]:
+    """The columns of an answer, each statistic followed by its interval and its check."""
+    found: list[TidyColumn] = []
+    taken = set(answer.columns)
+
+    def add(name: str, kind: str, values: Sequence[str | None]) -> None:
+        while name in taken:  # what an analyst called a column comes first
+            name += "_"
+        taken.add(name)
+        found.append(TidyColumn(name, kind, tuple(values)))
+
+    for column in answer.columns:
+        kind = answer.types.get(column, "")
+        found.append(TidyColumn(column, kind, tuple(row[column] for row in answer.exact_rows)))
+        if any(column in row for row in answer.interval_rows):
+            for place, end in enumerate(("low", "high")):
+                add(
+                    f"{column}_{end}",
+                    kind,
+                    [row[column][place] if column in row else None for row in answer.interval_rows],
+                )
+        if any(column in row for row in answer.check_rows):
+            for end in ("low", "high"):
+                add(
+                    f"{column}_check_{end}",
+                    "integer",
+                    [_write_end(row.get(column), end) for row in answer.check_rows],
+                )
+    return found
+
+
+def _write_end(distance: Distance | None, end: str) -> str | None:
+    """One end of a check; None where there is none, or no bound on that side."""
+    found = None if distance is None else getattr(distance, end)
+    return None if found is None else str(found)
+
+
+def write_csv(answer: Answer, *, metadata: bool) -> str:
+    """The table as CSV (RFC 4180, but with plain line ends); the metadata as lines ``# key: value`` before it."""
+    target = io.StringIO()
+    if metadata:
+        for key, value in list_metadata(answer):
+            target.write(f"# {key}: {value}\n")
+    columns = list_columns(answer)
+    lines = csv.writer(target, lineterminator="\n")
+    lines.writerow([column.name for column in columns])
+    lines.writerows(zip(*(map(_write_cell, column.values) for column in columns), strict=True))
+    return target.getvalue()
+
+
+def list_metadata(answer: Answer) -> list[tuple[str, str]]:
+    """What is said beside the table, each on one line; what is not known is left out."""
+    margins = {column: f"± {text(margin)}" for column, margin in answer.margins.items() if margin is not None}
+    told: list[tuple[str, Any]] = [
+        ("dataset", answer.dataset),
+        ("version", answer.version),
+        ("question", answer.question),
+        ("sql", answer.sql),
+        ("guarantee", answer.guarantee),
+        ("cost", answer.price),
+        *((f"margin of {column} (95 %)", margin) for column, margin in margins.items()),
+        *((f"no margin of {column}", reason) for column, reason in answer.margin_reasons.items()),
+        ("clipped", answer.clipped_note),
+        ("time", answer.time),
+        ("entry", answer.sequence),
+        ("id", answer.id),
+        ("sandbox", "the data was invented" if answer.sandbox else ""),
+    ]
+    return [(format_value(key), format_value(value)) for key, value in told if value not in (None, "")]
+
+
+def _write_cell(value: str | None) -> str:
+    """A value for other programs: a fraction that no decimal ends is rounded to a float."""
+    if value is None:
+        return ""
+    numerator, slash, denominator = value.partition("/")
+    if slash and numerator.lstrip("-").isdecimal() and denominator.isdecimal():
+        return repr(float(Fraction(value)))
+    return value

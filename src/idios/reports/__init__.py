@@ -1,0 +1,1 @@
+"""Reports: several questions planned as one, priced before anything is spent."""

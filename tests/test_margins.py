@@ -1,0 +1,167 @@
+"""Margins and intervals: where they are public, that they hold, and what is said where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from idios.core.calibration import Added, Choice, Method
+from idios.core.distributions import DiscreteLaplace
+from idios.core.sampling import SeededSource
+from idios.margins import UNKNOWN_MARGIN, draw_with_interval
+from idios.model import Answer, ReleasedTable
+from idios.party import TrustedParty
+from idios.release import draw_table, make_answer
+
+ROWS = 600
+COLUMNS: dict[str, Any] = {
+    "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
+    "income": {"type": "integer", "nullable": False},
+    "region": {"type": "category", "values": ["north", "south"], "nullable": False},
+    "born": {"type": "date", "bounds": ["1900-01-01", "2026-12-31"], "nullable": False},
+}
+
+
+def make_rows() -> dict[str, Any]:
+    rng = np.random.default_rng(11)
+    return {
+        "age": rng.integers(18, 90, ROWS),
+        "income": rng.lognormal(10, 1, ROWS).astype(np.int64) - 5000,
+        "region": rng.choice(["north", "south"], ROWS),
+        "born": [date(1950 + i % 50, 1 + i % 12, 1) for i in range(ROWS)],
+    }
+
+
+def open_party(**options: Any) -> TrustedParty:
+    options = {"protection": "differential", "check": 0} | options
+    return TrustedParty.open(make_rows(), name="people", columns=COLUMNS, budget=10**6, **options)
+
+
+@pytest.fixture(scope="module")
+def party() -> Iterator[TrustedParty]:
+    with open_party() as opened:
+        yield opened
+
+
+def clip(values: np.ndarray, table: ReleasedTable) -> np.ndarray:
+    """The values as the statistic saw them."""
+    limits = table.clipped[0][0] if table.clipped else None
+    return values if limits is None else np.clip(values, float(limits[0]), float(limits[1]))
+
+
+TRUTHS = {
+    "COUNT(*)": len,
+    "SUM": np.sum,
+    "AVG": np.mean,
+    "VARIANCE": np.var,
+    "STDDEV": np.std,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("notion", "where"), [("replace", ""), ("replace", "WHERE age < 60"), ("add-remove", "WHERE age < 60")]
+)
+@pytest.mark.parametrize("column", ["age", "income"])
+@pytest.mark.parametrize("function", list(TRUTHS))
+def test_an_interval_holds_the_truth_in_nineteen_of_twenty_draws(
+    where: str, column: str, function: str, notion: str
+) -> None:
+    """Of clipped values, where limits were drawn; 100 fixed seeds, and at most 5 % + 3 standard deviations missed."""
+    rows = make_rows()
+    selected = rows[column][rows["age"] < 60] if where else rows[column]
+    call = function if function == "COUNT(*)" else f"{function}({column})"
+    with open_party(neighbours=notion) as party:
+        plan = party.make_plan(f"SELECT {call} FROM people {where}", 1)
+        backend, missed = party.datasets["people"].backend, 0
+        for seed in range(100):
+            table = draw_table(plan, backend, None, SeededSource(seed))
+            truth = float(TRUTHS[function](clip(selected, table)))
+            low, high = (float(Fraction(end)) for end in (table.intervals[0][0] or ("0", "0")))
+            assert low <= float(Fraction(table.cells[0][0] or "0")) <= high
+            missed += not low - 1e-6 <= truth <= high + 1e-6
+    assert missed / 100 <= 0.05 + 3 * (0.05 * 0.95 / 100) ** 0.5
+
+
+def test_the_margin_of_an_average_of_a_whole_table_is_known_before_asking(party: TrustedParty) -> None:
+    for sql in ("SELECT AVG(age) AS a FROM people", "SELECT VARIANCE(age) AS a FROM people"):
+        quoted, answer = party.quote(sql, 1), party.query(sql, 1)
+        assert quoted.margins == answer.margins
+        assert quoted.margins["a"] is not None
+        assert quoted.margins["a"] > 0
+        assert quoted.margin_reasons == answer.margin_reasons == {}
+        [(low, high)] = answer.interval_rows[0].values()
+        assert Fraction(high) - Fraction(low) == 2 * quoted.margins["a"]
+    # sensitivity 120/600, so that 95 % of noise of scale 0.2 is within ln 20 times that
+    margin = party.quote("SELECT AVG(age) AS a FROM people", 1).margins["a"]
+    assert float(margin or 0) == pytest.approx(0.2 * np.log(20), abs=1e-5)
+
+
+def test_the_least_epsilon_for_the_margin_of_an_average(party: TrustedParty) -> None:
+    sql = "SELECT AVG(age) AS a FROM people"
+    epsilon = party.find_epsilon(sql, 2)
+    assert party.quote(sql, epsilon).margins["a"] <= 2  # type: ignore[operator]
+    assert party.quote(sql, epsilon * Fraction(99, 100)).margins["a"] > 2  # type: ignore[operator]
+
+
+def test_a_size_that_is_not_public_tells_no_margin() -> None:
+    with open_party(neighbours="add-remove") as party:
+        quoted = party.quote("SELECT AVG(age) AS a, SUM(age) AS s, AVG(income) AS c FROM people", 1)
+        assert quoted.margins["a"] is quoted.margins["c"] is None
+        assert quoted.margins["s"] is not None
+        reasons = {"a": UNKNOWN_MARGIN[Method.MOMENTS], "c": UNKNOWN_MARGIN[Method.CLIPPED]}
+        assert quoted.margin_reasons == reasons
+
+
+@pytest.mark.parametrize("protection", ["individual", "differential"])
+def test_noise_that_follows_the_data_has_neither_and_says_so_once(protection: str) -> None:
+    with open_party(protection=protection) as party:
+        answer = party.query("SELECT region, MEDIAN(age) AS m, COUNT(*) AS n FROM people GROUP BY region", 4)
+        assert answer.interval_columns == ("n",)
+        assert list(answer.margin_reasons) == ["m"]
+        method = Method.LOCAL if protection == "individual" else Method.INVERSE
+        assert answer.margin_reason == UNKNOWN_MARGIN[method]
+        assert not any(name.startswith("m_") for name in answer.to_pandas().columns)
+
+
+def test_an_interval_stays_in_the_public_range(party: TrustedParty) -> None:
+    """A count is not below 0, and a drawn value that was clamped keeps its whole margin on the other side."""
+    noise = Added(3, DiscreteLaplace(Fraction(10)))
+    choice = Choice(Method.GLOBAL, 0, Fraction(1))
+    seen = set()
+    for seed in range(50):
+        point, interval = draw_with_interval(choice, noise, 0, float("inf"), SeededSource(seed))
+        assert point is not None
+        assert interval is not None
+        assert interval == (max(0, point - 30), point + 30)
+        seen.add(point)
+    assert 0 in seen
+    assert draw_with_interval(Choice(Method.LOCAL, 1, Fraction(1)), noise, 0, 99, SeededSource(1))[1] is None
+
+
+def test_the_number_of_records_of_a_public_table_is_exact(party: TrustedParty) -> None:
+    answer = party.query("SELECT COUNT(*) AS n FROM people", 1)
+    assert answer.interval_rows == ({"n": ("600", "600")},)
+
+
+def test_a_stored_interval_is_the_one_that_was_drawn(party: TrustedParty) -> None:
+    first = party.query("SELECT AVG(age) AS mine FROM people WHERE age < 50", 1)
+    second = party.query("SELECT AVG(age) AS yours FROM people WHERE age <= 49", 1)
+    assert second.stored
+    assert first.interval_rows[0]["mine"] == second.interval_rows[0]["yours"]
+
+
+def test_tables_of_before_have_no_intervals_and_are_answered(party: TrustedParty) -> None:
+    plan = party.make_plan("SELECT AVG(age) AS a FROM people WHERE age < 50", 1)
+    old = draw_table(plan, party.datasets["people"].backend, None, SeededSource(1))
+    text = ReleasedTable.from_text(old.to_text().partition(',"intervals"')[0] + "}")
+    answer = make_answer(plan, text, id="old")
+    assert answer.interval_rows == ()
+    assert answer.intervals == {}
+    assert Answer.from_dict(answer.to_dict()) == answer
