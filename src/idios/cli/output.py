@@ -83,15 +83,22 @@ def print_answer(result: Answer) -> None:
         table.add_column(f"{column} (95 %)", justify="right")
     for column in clipped:
         table.add_column(f"{column} clipped to", justify="right")
+    checked = result.checked_columns if several else ()
+    for column in checked:
+        table.add_column(f"{column} is off by")
     for i, row in enumerate(result.rows):
         limits = (result.clipped_rows[i].get(column) for column in clipped)
         found = (result.intervals[i].get(column) for column in intervals)
+        distances = (result.check_rows[i].get(column, "") for column in checked)
         table.add_row(
             *(format_cell(row[column]) for column in result.columns),
             *("" if pair is None else format_interval(pair) for pair in found),
             *("" if pair is None else format_limits(*pair) for pair in limits),
+            *map(str, distances),
         )
     console.print(table)
+    for column, distance in result.check_rows[0].items() if len(result.check_rows) == 1 else ():
+        console.print(f"{column}: {distance}", highlight=False, markup=False)
     if result.clipped_note:
         console.print(result.clipped_note, highlight=False, markup=False)
     margins = [f"{c} ± {format_short(m)}" for c, m in result.margins.items() if m is not None]
@@ -110,9 +117,11 @@ def print_answer(result: Answer) -> None:
 def print_quote(result: Quote) -> None:
     """Print what a question would cost and promise."""
     table = Table(show_header=False)
+    drawn = result.drawn.items()
     rows = [
         *result.prices,
-        ("each released cell", ", ".join(f"{c}: ε = {format_short(e)}" for c, e in result.split.items())),
+        *([("each released cell", ", ".join(f"{c}: ε = {format_short(e)}" for c, e in drawn))] if drawn else []),
+        *result.check_pairs,
         ("released cells", str(result.cells)),
         ("least ε", result.least),
         ("remaining before", result.before),

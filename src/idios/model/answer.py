@@ -304,11 +304,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class QuestionRequest:
-    """A question as it came to a server, its numbers as text."""
+    """A question as it came to a server, its numbers as text.
+
+    ``then_check`` is the ε of a check of the answer that is stored; without it the question itself is asked.
+    """
 
     sql: str
     epsilon: str
     split: Mapping[str, str] | None = None
+    check: str | None = None
+    then_check: str | None = None
 
 
 class QuestionState(StrEnum):
