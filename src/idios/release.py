@@ -324,8 +324,8 @@ def make_answer(
         margins=margins,
         margin_reasons=list_margin_reasons(plan, margins),
         stored=stored,
-        clipped_rows=tuple(_clipped_row(plan, limits) for limits in table.clipped),
-        interval_rows=tuple(_interval_row(plan, row) for row in table.intervals),
+        clipped_rows=tuple(_list_present(plan, limits) for limits in table.clipped),
+        interval_rows=tuple(_list_present(plan, row) for row in table.intervals),
         question=describe_question(plan.normal_form),
         sql=plan.sql,
         version=table.version,
@@ -339,18 +339,6 @@ def make_answer(
     )
 
 
-def _clipped_row(
-    plan: Plan, limits: Sequence[tuple[Fraction, Fraction] | None]
-) -> dict[str, tuple[Fraction, Fraction]]:
-    by_label = _by_label(plan, limits)
-    return {label: pair for label, pair in by_label.items() if pair is not None}
-
-
-def _interval_row(plan: Plan, row: Sequence[tuple[str, str] | None]) -> dict[str, tuple[str, str]]:
-    by_label = _by_label(plan, row)
-    return {label: interval for label, interval in by_label.items() if interval is not None}
-
-
 def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | None]) -> dict[str, Distance]:
     counted = [int(v) for a, v in zip(plan.aggregates, values, strict=True) if v and isinstance(a.statistic, Count)]
     distances = [
@@ -359,8 +347,7 @@ def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | N
         else Distance(*aggregate.check.bound(value), _find_size(plan, aggregate, counted))
         for aggregate, value in zip(plan.aggregates, noisy, strict=True)
     ]
-    by_label = _by_label(plan, distances)
-    return {label: distance for label, distance in by_label.items() if distance is not None}
+    return _list_present(plan, distances)
 
 
 def _find_size(plan: Plan, aggregate: Aggregate, counted: Sequence[int]) -> int | None:
@@ -410,8 +397,7 @@ def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> 
 
 def _null_risks(plan: Plan) -> dict[str, str]:
     """By column, on how few values an answer is to be expected NULL or far off, where they may be so few."""
-    risks = _by_label(plan, [describe_risk(aggregate, plan.dataset.size) for aggregate in plan.aggregates])
-    return {label: risk for label, risk in risks.items() if risk}
+    return _list_present(plan, [describe_risk(aggregate, plan.dataset.size) or None for aggregate in plan.aggregates])
 
 
 def _key_kind(plan: Plan, group: int | None) -> str:
@@ -424,6 +410,11 @@ def _key_kind(plan: Plan, group: int | None) -> str:
 
 def _by_label(plan: Plan, by_aggregate: Sequence[Any]) -> dict[str, Any]:
     return {output.label: by_aggregate[output.aggregate] for output in plan.outputs if output.aggregate is not None}
+
+
+def _list_present(plan: Plan, by_aggregate: Sequence[Any]) -> dict[str, Any]:
+    """By column, what is there."""
+    return {label: value for label, value in _by_label(plan, by_aggregate).items() if value is not None}
 
 
 def _plain_number(value: Fraction) -> int | float:

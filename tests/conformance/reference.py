@@ -62,10 +62,10 @@ def reference(plan: Plan, table: Table) -> list[list[Summary]]:
     """Everything a backend must return for a plan."""
     return [
         [
-            summarise(values, a.reading, a.grid, _moves(a, len(values), rows), a.choice.distance)
+            summarise(values, a.reading, a.grid, find_moves(a, len(values), rows), a.distance)
             for a, values in zip(plan.aggregates, cell, strict=True)
         ]
-        for cell, rows in _selected(plan, table)
+        for cell, rows in select_values(plan, table)
     ]
 
 
@@ -74,18 +74,18 @@ def clipped_reference(
 ) -> dict[int, list[Summary]]:
     """Everything a second round must return."""
     found: dict[int, list[Summary]] = {index: [] for index in limits}
-    for place, (cell, rows) in enumerate(_selected(plan, table)):
+    for place, (cell, rows) in enumerate(select_values(plan, table)):
         for index, of_cells in limits.items():
             aggregate, (low, high) = plan.aggregates[index], of_cells[place]
             clipped = [min(max(value, low), high) for value in cell[index]]
             squares = sum(v * v for v in clipped) if aggregate.statistic.needs_squares else None
             domain = Domain(aggregate.grid.step, low, high)
-            moves = _moves(aggregate, len(clipped), rows)
+            moves = find_moves(aggregate, len(clipped), rows)
             found[index].append(Summary(domain, moves, total=sum(clipped), squares=squares))
     return found
 
 
-def _selected(plan: Plan, table: Table) -> Iterator[tuple[list[list[int]], int]]:
+def select_values(plan: Plan, table: Table) -> Iterator[tuple[list[list[int]], int]]:
     """For every cell, the ascending values of each aggregate; and how many records the table has."""
     columns = plan.dataset.columns
     points = {name: [point(columns[name], value) for value in values] for name, values in table.items()}
@@ -122,6 +122,6 @@ def _in(plan: Plan, cell: tuple[int, ...], record: Mapping[str, int | None]) -> 
     return True
 
 
-def _moves(aggregate: Aggregate, size: int, rows: int) -> Moves:
+def find_moves(aggregate: Aggregate, size: int, rows: int) -> Moves:
     whole = aggregate.whole or aggregate.neighbours is Neighbours.ADD_REMOVE
     return Moves(aggregate.neighbours, size, None if whole else rows - size)

@@ -12,7 +12,7 @@ from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.display import CLIPPED_BIAS
 from idios.model import Answer
-from idios.model.answer import Limits
+from idios.model.released import Limits
 from idios.server.console.pages import templates
 from idios.server.console.presentation import mark_error, present_answer, present_entry
 

@@ -106,9 +106,9 @@ def print_answer(result: Answer) -> None:
         console.print(f"95 % of the noise lies within: {', '.join(margins)}", highlight=False)
     own = {} if several else {c: pair for c, pair in result.intervals.items() if result.margins[c] is None}
     for column, pair in own.items():
-        console.print(f"{column} lies within {format_interval(pair)} with 95 %", highlight=False, markup=False)
-    if result.margin_reason and not (margins or own):
-        console.print(f"No margin is shown: {result.margin_reason}.", highlight=False)
+        console.print(f"With 95 %, {column} is from {format_interval(pair)}.", highlight=False, markup=False)
+    if result.no_margin_note:
+        console.print(f"No margin: {result.no_margin_note}.", highlight=False, markup=False)
     spent = "a stored answer, nothing was charged" if result.stored else result.price
     console.print(f"Cost: {spent}. Remaining: {result.left}.", highlight=False)
     console.print(f"Promise: {result.guarantee}", highlight=False)

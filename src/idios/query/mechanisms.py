@@ -53,9 +53,12 @@ def read_check(check: object) -> Fraction:
 
 
 def can_check(aggregate: Aggregate) -> bool:
-    """Whether it can be told how many records an answer is off: where its error is secret, and distances are nested."""
-    numeric = not isinstance(aggregate.domain, Categories)
-    return numeric and aggregate.statistic.nested and aggregate.choice.method in CHECKED
+    """Whether it can be told how many records an answer is off: where its error is secret, and distances are nested.
+
+    That of counts and sums never is, even where a floor of 0 has their noise fitted to the data.
+    """
+    statistic, numeric = aggregate.statistic, not isinstance(aggregate.domain, Categories)
+    return numeric and statistic.nested and not statistic.always_global and aggregate.choice.method in CHECKED
 
 
 @dataclass(frozen=True)
