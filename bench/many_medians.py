@@ -58,6 +58,7 @@ def measure(level: str, accounting: str, epsilon: Fraction, sets: int) -> float:
             accounting=accounting,
             protection=level,
             min_epsilon="0.0001",
+            check=0,
         ) as party:
             for name, column in table.items():
                 answer = party.query(f"SELECT MEDIAN({name}) FROM data", epsilon).value
@@ -75,6 +76,7 @@ def ask_until_refused(statistic: str, epsilon: Fraction) -> int:
         budget={"epsilon": 5, "delta": DELTA},
         accounting="concentrated",
         protection="differential",
+        check=0,
     ) as party:
         while True:
             try:

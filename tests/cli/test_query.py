@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from idios.cli import output
 from idios.config import read_configuration
 from idios.core.calibration import Level
 from idios.errors import ConfigurationError, InvalidInput
@@ -110,3 +111,34 @@ def test_a_level_that_cannot_be_declares_nothing(folder: Path) -> None:
 def test_a_given_budget_comes_before_the_proposed_one(folder: Path) -> None:
     level = ["--protection", "individual", "--budget", "2"]
     assert run_json("query", "people.csv", MEDIAN, "-e", "0.5", *level)["remaining"] == "1.5"
+
+
+def test_checks(folder: Path) -> None:
+    asked = ("people.csv", MEDIAN, "-e", "8")
+    checked = run_json("query", *asked, "--protection", "differential", "--budget", "100")
+    assert set(checked["checks"][0]["MEDIAN(income)"]) >= {"low", "high"}
+    shown = " ".join(run("query", *asked).stdout.split())
+    assert "MEDIAN(income): " in shown
+    assert "(95 %)" in shown
+    with pytest.raises(InvalidInput, match="there is no stored answer to this question"):
+        run("query", *asked, "--then-check", "2")
+    plain = run_json("query", *asked, "--check", "0")
+    assert "checks" not in plain
+    assert run_json("quote", *asked, "--then-check", "2")["cost"] == "2"
+    assert "each released cell" not in run("quote", *asked, "--then-check", "2").stdout
+    later = run_json("query", *asked, "--then-check", "2")
+    assert later["rows"] == plain["rows"]
+    assert later["checks"]
+    assert run_json("ledger", "balance")[0]["epsilon"]["spent"] == "18"
+    with pytest.raises(InvalidInput, match="leave out --check"):
+        run("query", *asked, "--check", "0.5", "--then-check", "2")
+
+
+def test_checks_of_several_rows_are_a_column(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output.console, "width", 200)
+    options = ("--values", "region=north,south", "--bounds", "age=0..120")
+    run("init", "people.csv", "--yes", "--name", "people", *options)
+    asked = "SELECT region, MEDIAN(age) FROM people GROUP BY region"
+    shown = run("query", asked, "-e", "4", "--check", "0.5").stdout
+    assert "MEDIAN(age) is off by" in shown
+    assert "(95 %)" in shown

@@ -49,3 +49,14 @@ def test_a_split_is_named_by_statistic(folder: Path) -> None:
     assert run_json(*asked)["split"] == {"AVG(age)": "0.75", "SUM(age)": "0.25"}
     with pytest.raises(InvalidInput, match=r"for each of AVG\(age\), SUM\(age\), by its name"):
         run(*asked[:-4], "-s", "AVG=3")
+
+
+def test_a_quote_tells_of_checks(folder: Path) -> None:
+    asked = ("people.csv", "SELECT MEDIAN(income) FROM people", "-e", "1")
+    assert run_json("quote", *asked, "--protection", "differential")["checks"] == {"MEDIAN(income)": "0.2"}
+    assert "ε = 0.2, tells how many records off it is" in run("quote", *asked).stdout
+    assert run_json("quote", *asked, "--check", "0.5")["split"] == {"MEDIAN(income)": "0.5"}
+    assert "checks" not in run_json("quote", *asked, "--check", "0")
+    assert "none below ε = 0.25" in run("quote", *asked[:2], "-e", "0.2").stdout
+    with pytest.raises(InvalidInput, match="leave out --epsilon, --split, --check and --then-check"):
+        run("quote", *asked[:2], "--within", "5", "--check", "0.2")

@@ -46,6 +46,7 @@ shares_source = true
 version = "2026-11"
 protection = "differential"
 budget = 10
+check = 0
 release_seconds = 0
 
 [datasets.people.columns]

@@ -279,3 +279,25 @@ def test_everything_works_without_script(chromium: Any, running: Served, monkeyp
         seen.press("^Ask")
         assert seen.text("h1") == "Still computing"
         expect(seen.page.locator("h1")).to_have_text("Answered")
+
+
+def test_the_share_for_checks_is_quoted_and_told(seen: Watched, running: Served) -> None:
+    seen.sign_in(running.analyst("carla", "3"))
+    seen.open("/console/ask")
+    seen.write(MEDIAN, "1")
+    field, quote = seen.page.get_by_label("Share for checks"), seen.page.locator("#quote")
+    assert field.get_attribute("placeholder") == "0"
+    expect(quote).to_contain_text("MEDIAN(income)ε = 1,")
+    field.fill("0.25")
+    expect(quote).to_contain_text("MEDIAN(income)ε = 0.75,")
+    expect(quote).to_contain_text("Check of MEDIAN(income)ε = 0.25, tells how many records off it is")
+    seen.open("/console/ask")
+    assert field.input_value() == "0.25", "a draft has its check too"
+    expect(quote).to_contain_text("ε = 0.75,")
+    seen.press("^Ask")
+    assert re.search(r"How far off [\w ]*\d+ .*\(95\s%\)", seen.text(".facts"))
+    seen.write(BY_REGION.replace("COUNT(*)", "MEDIAN(age)"), "2")
+    field.fill("0.5")
+    seen.press("^Ask")
+    assert seen.page.locator("td.words").count() == 4
+    assert seen.fits()

@@ -179,3 +179,21 @@ def test_metrics_tell_nothing_of_the_data(office: Office) -> None:
     assert 'idios_questions_total{dataset="people",outcome="stored"} 1.0' in text
     assert 'route="/v1/query"' in text
     assert "seconds" not in text
+
+
+def test_an_answer_is_told_in_the_callers_own_words(office: Office) -> None:
+    office.ledger.grant("bob", "people")
+    asked = {
+        "ada": "SELECT COUNT(*) AS adas FROM people WHERE age > 40",
+        "bob": "SELECT COUNT(*) FROM people WHERE age>=41",
+    }
+    answers = {who: office.ask(sql, who=who).json() for who, sql in asked.items()}
+    assert {who: answer["sql"] for who, answer in answers.items()} == asked
+    assert "adas" not in str(answers["bob"])
+    listed = office.call("GET", "/v1/answers", "bob")
+    assert "adas" not in listed.text
+    for field in ("question", "version", "time", "sequence"):
+        assert answers["ada"][field] == answers["bob"][field]
+    assert answers["bob"]["question"] == "number of records where age is at least 41"
+    [(low, high)] = answers["bob"]["intervals"][0].values()
+    assert Fraction(low) <= Fraction(answers["bob"]["rows"][0]["COUNT(*)"]) <= Fraction(high)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json as jsonlib
-from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,14 +12,14 @@ from rich.table import Table
 
 from idios.cli import output
 from idios.cli.analyst import DEFAULT, Config, open_ledger
+from idios.cli.export import format_csv, format_json
 from idios.codec import to_json
 from idios.config import read_configuration
-from idios.core.exact import exact, text
+from idios.core.exact import exact
 from idios.display import format_cost, format_short
 from idios.errors import InvalidInput
-from idios.ledger import Anchor, Ledger, StoredAnswer, back_up_ledger, restore
+from idios.ledger import Anchor, Ledger, back_up_ledger, restore
 from idios.model import BalanceList
-from idios.query.normal_form import describe_question, describe_statistics, name_statistics
 
 app = typer.Typer(help="The ledger: balances, entries, verification, export.", no_args_is_help=True)
 
@@ -271,77 +267,13 @@ def export(
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of printing.")] = None,
     config: Config = DEFAULT,
 ) -> None:
-    """Export the released answers with their guarantees, for publication."""
+    """Export the released answers for publication: questions in words, values, intervals, guarantees, entries."""
     if format not in ("csv", "json"):
         raise InvalidInput(f"format must be csv or json, got {format!r}")
     with open_ledger(config) as ledger:
         answers = ledger.answers(dataset)
-    written = _format_csv(answers) if format == "csv" else _format_json(answers)
+    written = format_csv(answers) if format == "csv" else format_json(answers)
     if out is None:
         output.console.out(written, highlight=False)
     else:
         out.write_text(written + "\n", encoding="utf-8")
-
-
-def _format_json(answers: list[StoredAnswer]) -> str:
-    content = [
-        {
-            "id": answer.id,
-            "time": answer.time,
-            "sequence": answer.sequence,
-            "question": describe_question(answer.question),
-            "epsilon": text(answer.epsilon),
-            "delta": text(answer.delta),
-            "rho": text(answer.rho),
-            **to_json(replace(answer.table, statistics=name_statistics(answer.question))),
-        }
-        for answer in answers
-    ]
-    return jsonlib.dumps(content, ensure_ascii=False, indent=2)
-
-
-EXPORTED = (
-    *("id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "rho", "guarantee"),
-    *("clipped_low", "clipped_high", "question", "low", "high", "check", "entry"),
-)
-
-
-def _format_csv(answers: list[StoredAnswer]) -> str:
-    """One line for every released value."""
-    target = io.StringIO()
-    lines = csv.DictWriter(target, EXPORTED, lineterminator="\n")
-    lines.writeheader()
-    for answer in answers:
-        lines.writerows(_list_values(answer))
-    return target.getvalue().rstrip("\n")
-
-
-def _list_values(answer: StoredAnswer) -> Iterator[dict[str, object]]:
-    """Every released value with all that is published of it.
-
-    What was asked is told from its normal form: nobody's own words are published.
-    """
-    table = answer.table
-    nothing = ((None,) * len(table.statistics),) * len(table.cells)
-    described = list(zip(name_statistics(answer.question), describe_statistics(answer.question), strict=True))
-    extra = (table.clipped or nothing, table.intervals or nothing, table.checks or nothing)
-    for group, *rows in zip(table.groups, table.cells, *extra, strict=True):
-        for (statistic, question), value, limits, interval, check in zip(described, *rows, strict=True):
-            yield {
-                "id": answer.id,
-                "time": answer.time,
-                "dataset": answer.dataset,
-                "version": answer.version,
-                "group": "; ".join(f"{key} = {name}" for key, name in group.items()),
-                "statistic": statistic,
-                "value": value,
-                "epsilon": text(answer.epsilon),
-                "delta": text(answer.delta),
-                "rho": text(answer.rho),
-                "guarantee": table.guarantee,
-                **dict(zip(("clipped_low", "clipped_high"), map(text, limits or ()), strict=False)),
-                "question": question,
-                **dict(zip(("low", "high"), interval or (), strict=False)),
-                "check": None if check is None else (abs(check) + 1) // 2 * (1 if check > 0 else -1),
-                "entry": answer.sequence,
-            }

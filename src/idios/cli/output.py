@@ -83,15 +83,22 @@ def print_answer(result: Answer) -> None:
         table.add_column(f"{column} (95 %)", justify="right")
     for column in clipped:
         table.add_column(f"{column} clipped to", justify="right")
+    checked = result.checked_columns if several else ()
+    for column in checked:
+        table.add_column(f"{column} is off by")
     for i, row in enumerate(result.rows):
         limits = (result.clipped_rows[i].get(column) for column in clipped)
         found = (result.intervals[i].get(column) for column in intervals)
+        distances = (result.check_rows[i].get(column, "") for column in checked)
         table.add_row(
             *(format_cell(row[column]) for column in result.columns),
             *("" if pair is None else format_interval(pair) for pair in found),
             *("" if pair is None else format_limits(*pair) for pair in limits),
+            *map(str, distances),
         )
     console.print(table)
+    for column, distance in result.check_rows[0].items() if len(result.check_rows) == 1 else ():
+        console.print(f"{column}: {distance}", highlight=False, markup=False)
     if result.clipped_note:
         console.print(result.clipped_note, highlight=False, markup=False)
     margins = [f"{c} ± {format_short(m)}" for c, m in result.margins.items() if m is not None]
@@ -99,9 +106,9 @@ def print_answer(result: Answer) -> None:
         console.print(f"95 % of the noise lies within: {', '.join(margins)}", highlight=False)
     own = {} if several else {c: pair for c, pair in result.intervals.items() if result.margins[c] is None}
     for column, pair in own.items():
-        console.print(f"{column} lies within {format_interval(pair)} with 95 %", highlight=False, markup=False)
-    if result.margin_reason and not (margins or own):
-        console.print(f"No margin is shown: {result.margin_reason}.", highlight=False)
+        console.print(f"With 95 %, {column} is from {format_interval(pair)}.", highlight=False, markup=False)
+    if result.no_margin_note:
+        console.print(f"No margin: {result.no_margin_note}.", highlight=False, markup=False)
     spent = "a stored answer, nothing was charged" if result.stored else result.price
     console.print(f"Cost: {spent}. Remaining: {result.left}.", highlight=False)
     console.print(f"Promise: {result.guarantee}", highlight=False)
@@ -110,9 +117,11 @@ def print_answer(result: Answer) -> None:
 def print_quote(result: Quote) -> None:
     """Print what a question would cost and promise."""
     table = Table(show_header=False)
+    drawn = result.drawn.items()
     rows = [
         *result.prices,
-        ("each released cell", ", ".join(f"{c}: ε = {format_short(e)}" for c, e in result.split.items())),
+        *([("each released cell", ", ".join(f"{c}: ε = {format_short(e)}" for c, e in drawn))] if drawn else []),
+        *result.check_pairs,
         ("released cells", str(result.cells)),
         ("least ε", result.least),
         ("remaining before", result.before),

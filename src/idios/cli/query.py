@@ -10,6 +10,7 @@ import typer
 
 from idios.cli import output
 from idios.cli.init import Header, Yes, declare_file
+from idios.core.exact import exact
 from idios.display import format_short
 from idios.errors import InvalidInput
 from idios.party import TrustedParty
@@ -29,6 +30,20 @@ Split = Annotated[
         "--split",
         "-s",
         help='How ε is split, one for each statistic: -s "MEDIAN(income)=2" -s "AVG(age)=1"; evenly unless given.',
+    ),
+]
+Check = Annotated[
+    str | None,
+    typer.Option(
+        help="The share of ε that tells how many records off each answer is, such as 0.2; 0 for none; as declared "
+        "unless given."
+    ),
+]
+ThenCheck = Annotated[
+    str | None,
+    typer.Option(
+        help="Instead of asking: the ε that tells how many records off the answer is that this question was given "
+        "without a check."
     ),
 ]
 Analyst = Annotated[str | None, typer.Option(help="Ask on behalf of this analyst, charged to their own cap as well.")]
@@ -56,6 +71,8 @@ def query(
     budget: Budget = None,
     config: Config = None,
     split: Split = None,
+    check: Check = None,
+    then_check: ThenCheck = None,
     analyst: Analyst = None,
     header: Header = None,
     yes: Yes = False,
@@ -71,7 +88,11 @@ def query(
     """
     question, path = _read_target(source, sql, config, budget, header, yes, protection)
     with output.show_progress() as progress, TrustedParty.from_config(path, progress=progress) as party:
-        answer = party.query(question, _require_epsilon(epsilon), split=_read_split(split), analyst=analyst)
+        cost, parts = _require_epsilon(epsilon), _read_split(split)
+        if _is_asked(check, then_check):
+            answer = party.query(question, cost, split=parts, check=check, analyst=analyst)
+        else:
+            answer = party.check(question, cost, with_epsilon=str(then_check), split=parts, analyst=analyst)
     if json:
         output.print_json(answer.to_dict())
     else:
@@ -86,6 +107,8 @@ def quote(
     config: Config = None,
     within: Within = None,
     split: Split = None,
+    check: Check = None,
+    then_check: ThenCheck = None,
     analyst: Analyst = None,
     header: Header = None,
     yes: Yes = False,
@@ -96,11 +119,13 @@ def quote(
     question, path = _read_target(source, sql, config, budget, header, yes, protection)
     with TrustedParty.from_config(path) as party:
         if within is not None:
-            if epsilon or split:
-                raise InvalidInput("--within finds ε: leave out --epsilon and --split")
+            if epsilon or split or check or then_check:
+                raise InvalidInput("--within finds ε: leave out --epsilon, --split, --check and --then-check")
             epsilon = str(party.find_epsilon(question, within))
             output.stderr.print(f"within {within}: --epsilon {format_short(Fraction(epsilon))}", highlight=False)
-        quoted = party.quote(question, _require_epsilon(epsilon), split=_read_split(split), analyst=analyst)
+        cost, parts = _require_epsilon(epsilon), _read_split(split)
+        _is_asked(check, then_check)
+        quoted = party.quote(question, cost, split=parts, check=check, then_check=then_check, analyst=analyst)
     if json:
         output.print_json(quoted.to_dict())
     else:
@@ -152,6 +177,13 @@ def _require_epsilon(given: str) -> str:
     if not given:
         raise InvalidInput("say what the question may cost, such as --epsilon 0.5")
     return given
+
+
+def _is_asked(check: str | None, then_check: str | None) -> bool:
+    """Whether the question itself is asked, and not a check of its answer."""
+    if then_check is not None and check is not None and exact(check, "--check"):
+        raise InvalidInput("--then-check is for an answer that was given without a check: leave out --check")
+    return then_check is None
 
 
 def _read_split(given: list[str] | None) -> dict[str, str] | None:

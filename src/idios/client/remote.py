@@ -77,9 +77,18 @@ class RemoteParty:
         """What may be spent, is spent and is left, for each data set."""
         return self._read(BalanceList, self._get("/v1/budget")).listing()
 
-    def quote(self, sql: str, epsilon: Number, split: Split = None) -> Quote:
-        """Say what a question would cost and promise; nothing is charged."""
-        return self._read(Quote, self._transport.send(self._call("/v1/quote", sql, epsilon, split)).content)
+    def quote(
+        self,
+        sql: str,
+        epsilon: Number,
+        split: Split = None,
+        *,
+        check: Number | None = None,
+        then_check: Number | None = None,
+    ) -> Quote:
+        """Say what a question, or ``check`` of its answer for ``then_check``, would cost and promise; free."""
+        call = self._call("/v1/quote", sql, epsilon, split, check=check, then_check=then_check)
+        return self._read(Quote, self._transport.send(call).content)
 
     def query(
         self,
@@ -88,12 +97,29 @@ class RemoteParty:
         split: Split = None,
         wait: Number | None = None,
         progress: Progress | None = None,
+        *,
+        check: Number | None = None,
     ) -> Answer:
         """Answer a question for ``epsilon``; an interrupt from the keyboard stops it, and it stays charged.
 
-        ``wait`` is how many seconds, up to 60, the server holds the request before the client polls instead.
+        ``wait`` is how many seconds, up to 60, the server holds the request before the client polls instead. ``check``
+        is the share of ε that tells how many records off an answer is, 0 for none; as declared unless given.
         """
-        call = self._call("/v1/query", sql, epsilon, split, wait)
+        call = self._call("/v1/query", sql, epsilon, split, wait, check=check)
+        return self._ask(replace(call, key=secrets.token_hex(16)), progress)
+
+    def check(
+        self,
+        sql: str,
+        epsilon: Number,
+        *,
+        with_epsilon: Number,
+        split: Split = None,
+        wait: Number | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """Tell, for ``with_epsilon`` more, how many records off the stored answer to a question without a check is."""
+        call = self._call("/v1/query", sql, epsilon, split, wait, then_check=with_epsilon)
         return self._ask(replace(call, key=secrets.token_hex(16)), progress)
 
     def plan(self, questions: Mapping[str, str], epsilon: Number, split: Split = None) -> ReportPlan:
@@ -105,9 +131,9 @@ class RemoteParty:
         asker = Asker(self.query, identify=lambda sql, share: (sql.strip(), share), payers=(own,))
         return plan_report(asker, questions, epsilon, split)
 
-    def sandbox(self, sql: str, epsilon: Number, split: Split = None) -> Answer:
+    def sandbox(self, sql: str, epsilon: Number, split: Split = None, *, check: Number | None = None) -> Answer:
         """Answer a question about invented data of the same form; free, to try things out."""
-        answer = self._ask(self._call("/v1/sandbox", sql, epsilon, split), None)
+        answer = self._ask(self._call("/v1/sandbox", sql, epsilon, split, check=check), None)
         return replace(answer, sandbox=True)
 
     def answers(self, dataset: str | None = None) -> Iterator[ReleasedAnswer]:
@@ -126,7 +152,17 @@ class RemoteParty:
 
     # The way of a question.
 
-    def _call(self, path: str, sql: str, epsilon: Number, split: Split, wait: Number | None = None) -> Call:
+    def _call(
+        self,
+        path: str,
+        sql: str,
+        epsilon: Number,
+        split: Split,
+        wait: Number | None = None,
+        *,
+        check: Number | None = None,
+        then_check: Number | None = None,
+    ) -> Call:
         """A question as the server reads it; what can be refused here is not sent."""
         if not isinstance(sql, str):
             raise InvalidInput(f"the question must be a text, got {shorten(sql)}")
@@ -137,6 +173,10 @@ class RemoteParty:
             None if split is None else {name: text(positive(part, "a part of split")) for name, part in split.items()}
         )
         body: dict[str, Any] = {"sql": sql, "epsilon": text(amount), "split": parts}
+        if check is not None:
+            body["check"] = text(exact(check, "check"))
+        if then_check is not None:
+            body["then_check"] = text(positive(then_check, "with_epsilon"))
         if wait is not None:
             seconds = exact(wait, "wait")
             if not 0 <= seconds <= LONGEST_WAIT:

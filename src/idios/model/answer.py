@@ -1,19 +1,15 @@
-"""Answers: the table that is drawn and stored, and the answer that a question makes of it.
-
-A table is stored once, cell by cell in the plan's own order. Each question that means the same shows it under its own
-labels, as an answer.
-"""
+"""The answer that a question makes of a released table: under its own labels, with what it cost and promises."""
 
 from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from idios import display
 from idios.codec import from_json, json_field, read_number, refuse, to_json
@@ -21,6 +17,7 @@ from idios.core.exact import text
 from idios.core.guarantee import Guarantee
 from idios.display import format_cost, format_left, format_value
 from idios.errors import InvalidInput
+from idios.model.released import Distance, Interval, Limits, check_limits, format_cell_limits, format_interval
 from idios.model.tidy import list_columns, write_csv
 
 PYTHON_TYPES = {
@@ -31,166 +28,6 @@ PYTHON_TYPES = {
     "category": str,
 }
 """What ``python_value`` makes of each kind of value."""
-
-
-Limits: TypeAlias = tuple[Fraction, Fraction]
-"""What values were clipped to, in the column's units."""
-
-Interval: TypeAlias = tuple[str, str]
-"""Where a value lies with 95 %, both ends written as the value is."""
-
-
-def _write_margins(margins: tuple[Fraction | None, ...]) -> list[str | None]:
-    # Always as a fraction, never as a decimal: tables that are signed have it so.
-    return [None if margin is None else str(margin) for margin in margins]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleasedTable:
-    """What was drawn for a question, as it is stored and signed.
-
-    ``cells`` holds exact text, or None for NULL: a row for each group, a value for each statistic. ``margins`` are the
-    95 % half-widths of the noise of each statistic, where they are public. ``clipped`` is empty, or has for each value
-    the limits that were drawn for it and to which the records' values were clipped, None where there are none.
-    ``checks`` is empty, or has for each value its noisy signed distance (``core.distance_check``), None where it has
-    none. ``intervals`` is empty, or has for each value the ends of its 95 % interval, written as the value is; None
-    where it has none.
-    """
-
-    dataset: str
-    version: str
-    guarantee: str
-    statistics: tuple[str, ...]
-    groups: tuple[Mapping[str, str], ...]
-    cells: tuple[tuple[str | None, ...], ...]
-    margins: tuple[Fraction | None, ...] = json_field(write=_write_margins)
-    clipped: tuple[tuple[Limits | None, ...], ...] = json_field(optional=True, default=())
-    checks: tuple[tuple[int | None, ...], ...] = json_field(optional=True, default=())
-    intervals: tuple[tuple[Interval | None, ...], ...] = json_field(optional=True, default=())
-
-    def __post_init__(self) -> None:
-        if len(self.cells) != len(self.groups):
-            raise refuse("cells", f"a list of {len(self.groups)}", self.cells)
-        if any(len(row) != len(self.statistics) for row in self.cells):
-            raise InvalidInput(f"a row of cells must be a list of {len(self.statistics)}")
-        if len(self.margins) != len(self.statistics):
-            raise refuse("margins", f"a list of {len(self.statistics)}", self.margins)
-        if self.clipped and len(self.clipped) != len(self.groups):
-            raise refuse("clipped", f"a list of {len(self.groups)}", self.clipped)
-        if self.checks and len(self.checks) != len(self.groups):
-            raise refuse("checks", f"a list of {len(self.groups)}", self.checks)
-        if any(len(row) != len(self.statistics) for row in self.checks):
-            raise InvalidInput(f"a row of checks must be a list of {len(self.statistics)}")
-        if self.intervals and len(self.intervals) != len(self.groups):
-            raise refuse("intervals", f"a list of {len(self.groups)}", self.intervals)
-        if any(len(row) != len(self.statistics) for row in self.intervals):
-            raise InvalidInput(f"a row of intervals must be a list of {len(self.statistics)}")
-        for row in self.clipped:
-            if len(row) != len(self.statistics):
-                raise InvalidInput(f"a row of clipped must be a list of {len(self.statistics)}")
-            _check_limits(limits for limits in row if limits is not None)
-
-    def to_text(self) -> str:
-        """The table as it is stored; this layout never changes."""
-        return json.dumps(to_json(self), ensure_ascii=False, separators=(",", ":"))
-
-    @classmethod
-    def from_text(cls, stored: str) -> ReleasedTable:
-        """The table that ``to_text`` wrote down."""
-        return from_json(cls, json.loads(stored), "a released table")
-
-    def _caption(self) -> str:
-        return self.dataset
-
-    def _table(self) -> tuple[list[str], list[list[Any]]]:
-        keys = list(self.groups[0]) if self.groups else []
-        rows = [
-            [*(group.get(key) for key in keys), *values] for group, values in zip(self.groups, self.cells, strict=True)
-        ]
-        head = [*keys, *self.statistics]
-        for i, statistic in enumerate(self.statistics):
-            if any(intervals[i] for intervals in self.intervals):
-                head.append(f"{statistic} (95 %)")
-                for row, intervals in zip(rows, self.intervals, strict=True):
-                    row.append(_format_interval(intervals[i]))
-            if any(limits[i] for limits in self.clipped):
-                head.append(f"{statistic} clipped to")
-                for row, limits in zip(rows, self.clipped, strict=True):
-                    row.append(_format_limits(limits[i]))
-        return head, rows
-
-    def _sentences(self) -> list[str]:
-        clipped = any(limits for row in self.clipped for limits in row)
-        return [*[display.CLIPPED_BIAS] * clipped, self.guarantee]
-
-    def __str__(self) -> str:
-        return "\n".join([self._caption(), display.table_text(*self._table()), *self._sentences()])
-
-    def _repr_html_(self) -> str:
-        sentences = "".join(map(display.paragraph_html, self._sentences()))
-        return display.paragraph_html(self._caption()) + display.table_html(*self._table()) + sentences
-
-
-@dataclass(frozen=True, slots=True)
-class Distance:
-    """How many records an answer is off, with 95 %: from ``low`` to ``high``, negative where it is too low.
-
-    None is no limit: so many records or more. ``size`` is how many records there are, or about are, where that is told.
-
-    >>> print(Distance(7, 17), Distance(-4, 6), Distance(-9, -3), Distance(0, 0), sep=" | ")
-    about 12 ± 5 records too high (95 %) | between 4 records too low and 6 too high (95 %) | \
-about 6 ± 3 records too low (95 %) | not one record off (95 %)
-    >>> print(Distance(50, None), Distance(-4, 6, size=1000), sep=" | ")
-    at least 50 records too high (95 %) | between 4 records too low and 6 too high (95 %), -0.4 to +0.6 percentiles
-    """
-
-    low: int | None
-    high: int | None
-    size: int | None = json_field(optional=True, default=None)
-
-    def __str__(self) -> str:
-        if self.size and self.low is not None and self.high is not None:
-            low, high = (f"{100 * end / self.size:+.2g}" for end in (self.low, self.high))
-            return f"{self._say()} (95 %), {low} to {high} percentiles"
-        return f"{self._say()} (95 %)"
-
-    def _say(self) -> str:
-        if self.low is None or self.high is None:
-            end, at_least = (self.low, self.high is None) if self.low is not None else (self.high, False)
-            if end is None:
-                return "unknown"
-            known = f"{abs(end):,} records too {'high' if end > 0 else 'low'}"
-            return f"at {'least' if at_least == (end > 0) else 'most'} {known}"
-        if self.low == self.high == 0:
-            return "not one record off"
-        if self.low < 0 < self.high:
-            return f"between {-self.low:,} records too low and {self.high:,} too high"
-        near, far = sorted((abs(self.low), abs(self.high)))
-        half = -(-(far - near) // 2)
-        return f"about {far - half:,} ± {half:,} records too {'high' if self.high > 0 else 'low'}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleasedAnswer(ReleasedTable):
-    """A table that was released before, with its place in the ledger and what it cost; ``rho`` None is ε²/2."""
-
-    sequence: int
-    id: str
-    time: str
-    epsilon: Fraction
-    delta: Fraction
-    rho: Fraction | None = json_field(optional=True, default=None)
-
-    def _caption(self) -> str:
-        return f"{self.dataset}, {self.time[:19]}, ε = {text(self.epsilon)}"
-
-
-@dataclass(frozen=True)
-class AnswerPage:
-    """Answers that were released before, newest first; ``next`` is the number before which the next page begins."""
-
-    answers: tuple[ReleasedAnswer, ...]
-    next: int | None
 
 
 def _read_rows(plain: Any, what: str) -> tuple[Any, ...]:
@@ -253,7 +90,7 @@ class Answer:
         for limits in self.clipped_rows:
             if not limits.keys() <= self.margins.keys():
                 raise InvalidInput(f"an answer: clipped must name statistics, which are {', '.join(self.margins)}")
-            _check_limits(limits.values())
+            check_limits(limits.values())
         if self.check_rows and len(self.check_rows) != len(self.rows):
             raise refuse("an answer: checks", f"a list of {len(self.rows)}", self.check_rows)
         if any(not checked.keys() <= self.margins.keys() for checked in self.check_rows):
@@ -286,7 +123,7 @@ class Answer:
             [intervals] = self._python_intervals() or ({},)
             values = ", ".join(
                 f"{format_value(column)} = {format_value(self.rows[0][column])}"
-                + (f" (95 %: {_format_interval(intervals[column])})" if column in intervals else "")
+                + (f" (95 %: {format_interval(intervals[column])})" if column in intervals else "")
                 for column in self.columns
             )
         else:
@@ -304,8 +141,8 @@ class Answer:
         pairs += [("95 % of the noise", ", ".join(margins))] if margins else []
         if len(self.rows) == 1 and self.interval_rows:
             found = self._python_intervals()[0].items()
-            pairs += [(f"{format_value(column)} with 95 %", _format_interval(pair)) for column, pair in found]
-        pairs += [("no margin", self.margin_reason)] if self.margin_reason else []
+            pairs += [(f"{format_value(column)} with 95 %", format_interval(pair)) for column, pair in found]
+        pairs += [("no margin", self.no_margin_note)] if self.no_margin_note else []
         pairs += [("clipped", self.clipped_note)] if self.clipped_columns else []
         if len(self.rows) == 1:
             checked = self.check_rows[0].items() if self.check_rows else ()
@@ -325,11 +162,11 @@ class Answer:
             for column in self.interval_columns:
                 head.append(f"{column} (95 %)")
                 for row, intervals in zip(rows, found, strict=True):
-                    row.append(_format_interval(intervals.get(column)))
+                    row.append(format_interval(intervals.get(column)))
             for column in self.clipped_columns:
                 head.append(f"{column} clipped to")
                 for row, limits in zip(rows, self.clipped_rows, strict=True):
-                    row.append(_format_limits(limits.get(column)))
+                    row.append(format_cell_limits(limits.get(column)))
             for column in self.checked_columns:
                 head.append(f"{column} is off by")
                 for row, checked in zip(rows, self.check_rows, strict=True):
@@ -371,6 +208,16 @@ class Answer:
     def margin_reason(self) -> str:
         """Why there is no margin; empty if there is."""
         return "; ".join(dict.fromkeys(self.margin_reasons.values()))
+
+    @property
+    def no_margin_note(self) -> str:
+        """Why some statistics have neither a margin nor an interval, each reason once; empty if all have one."""
+        columns: dict[str, list[str]] = {}
+        for column, reason in self.margin_reasons.items():
+            if column not in self.interval_columns:
+                columns.setdefault(reason, []).append(column)
+        named = len(self.margins) > 1
+        return "; ".join(f"{', '.join(of)}: {reason}" if named else reason for reason, of in columns.items())
 
     @property
     def intervals(self) -> Any:
@@ -457,11 +304,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class QuestionRequest:
-    """A question as it came to a server, its numbers as text."""
+    """A question as it came to a server, its numbers as text.
+
+    ``then_check`` is the ε of a check of the answer that is stored; without it the question itself is asked.
+    """
 
     sql: str
     epsilon: str
     split: Mapping[str, str] | None = None
+    check: str | None = None
+    then_check: str | None = None
 
 
 class QuestionState(StrEnum):
@@ -531,20 +383,6 @@ def _read_value(stored: Any, kind: str | None, column: str) -> Any:
         return python_value(stored, kind)
     except (ValueError, OverflowError):
         raise InvalidInput(f"an answer: a value of column {column!r} is not of the type {kind}") from None
-
-
-def _check_limits(pairs: Iterable[Limits]) -> None:
-    for low, high in pairs:
-        if low > high:
-            raise InvalidInput("the limits that values were clipped to must be (low, high) with low ≤ high")
-
-
-def _format_interval(interval: tuple[Any, Any] | None) -> str:
-    return "" if interval is None else f"{format_value(interval[0])} to {format_value(interval[1])}"
-
-
-def _format_limits(limits: Limits | None) -> str:
-    return "" if limits is None else display.format_limits(*limits)
 
 
 def _plain_number(margin: Fraction | None) -> int | float | None:

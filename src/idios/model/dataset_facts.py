@@ -74,6 +74,7 @@ class DatasetFacts:
 
     ``size`` is the number of records, None where that is not public. ``multiples`` are the multiples of ε that groups
     are protected with, or None where they are 1, 2, …, ``group``. ``accounting`` says what adds up: ε, or ρ beside it.
+    ``check`` is the share of ε that tells how far off answers are, unless a question says otherwise.
     """
 
     name: str
@@ -85,6 +86,7 @@ class DatasetFacts:
     size: int | None = json_field(optional=True, default=None)
     analysts_trusted: bool
     accounting: Accounting = json_field(optional=True, default=Accounting.PURE)
+    check: Fraction = json_field(optional=True, default=Fraction(0))
     min_epsilon: Fraction
     max_groups: int
     release_seconds: Fraction | None
@@ -100,6 +102,7 @@ class DatasetFacts:
         pairs = [("data set", self.name), ("version", self.version), ("level", level), ("neighbours", self.neighbours)]
         pairs += [("accounting", self.accounting)] if self.accounting is Accounting.CONCENTRATED else []
         pairs += [("records", f"{self.size:,}")] if self.size is not None else []
+        pairs += [("share of ε for checks", str(text(self.check)))] if self.check else []
         return [*pairs, ("least ε of a cell", str(text(self.min_epsilon))), ("most groups", str(self.max_groups))]
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from idios import display
 from idios.codec import from_json, json_field, to_json
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
-from idios.display import format_cost, format_left, format_rho, format_value
+from idios.display import format_cost, format_left, format_rho, format_short, format_value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,9 @@ class Quote:
     ``split=``. ``fitted`` counts the released values whose noise is fitted to the data, and ``least_epsilon`` is the
     ε from which on the question is answered. ``remaining_after`` is what would be left. ``shortage`` says which budget
     does not suffice, None if all do; the question is then ``affordable``. ``null_risks`` says by column on how few
-    values an answer is to be expected NULL or far off, where they may be so few.
+    values an answer is to be expected NULL or far off, where they may be so few. ``checks`` is by column the ε of the
+    check that tells how far off its answer is; ``checked_from`` the ε from which on there is the declared one, where it
+    was left out because it would have too little.
 
     ``cost`` is the price with pure accounting and ``rho`` that with concentrated accounting; Gaussian noise, which is
     not ``pure``, has only the latter, and ``cost`` is then the ε that was asked with. ``more`` is about how many more
@@ -51,6 +53,8 @@ class Quote:
     margins: Mapping[str, Fraction | None] = json_field(key="margin")
     margin_reasons: Mapping[str, str] = json_field(key="margin_reason")
     null_risks: Mapping[str, str] = json_field(optional=True, default_factory=dict)
+    checks: Mapping[str, Fraction] = json_field(optional=True, default_factory=dict)
+    checked_from: Mapping[str, Fraction] = json_field(optional=True, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "affordable", self.shortage is None)
@@ -91,13 +95,30 @@ class Quote:
             return [("cost", pure), ("with concentrated accounting", rho)]
         return [("cost", rho), ("with pure accounting", pure)]
 
+    @property
+    def drawn(self) -> dict[str, Fraction]:
+        """``split`` without what is only checked, and not drawn again."""
+        return {column: share for column, share in self.split.items() if share or column not in self.checks}
+
+    @property
+    def check_pairs(self) -> list[tuple[str, str]]:
+        """Which answers are checked and with which ε, in words; and from which ε on those are that could be."""
+        told = {
+            column: f"ε = {format_short(share)}, tells how many records off it is"
+            for column, share in self.checks.items()
+        }
+        told |= {column: f"none below ε = {format_short(least)}" for column, least in self.checked_from.items()}
+        return [(f"check of {format_value(column)}", words) for column, words in told.items()]
+
     def _pairs(self) -> list[tuple[str, str]]:
+        drawn = self.drawn.items()
         pairs = [
             *self.prices,
             *([("stored", "yes, it would be returned")] if self.stored else []),
             ("released cells", str(self.cells)),
             ("least ε", self.least),
-            ("each cell", ", ".join(f"{format_value(column)}: ε = {text(e)}" for column, e in self.split.items())),
+            *([("each cell", ", ".join(f"{format_value(c)}: ε = {text(e)}" for c, e in drawn))] if drawn else []),
+            *self.check_pairs,
             ("remaining before", self.before),
             ("remaining after", self.after),
         ]

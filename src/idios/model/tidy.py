@@ -22,7 +22,8 @@ from idios.core.exact import text
 from idios.display import format_value
 
 if TYPE_CHECKING:
-    from idios.model.answer import Answer, Distance
+    from idios.model.answer import Answer
+    from idios.model.released import Distance
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ from idios.query.sql_functions import propose_alternatives
 
 CHECKED = (Method.LOCAL, Method.INVERSE, Method.ABOVE_THRESHOLD)
 """The mechanisms whose errors are secret, and can be told in records."""
+SMALLEST_SHARE = Fraction(1, 10**6)
+"""What a share of ρ is rounded to; less than this is nothing."""
 
 
 @dataclass(frozen=True)
@@ -106,16 +108,18 @@ class Chooser:
         if not part or not can_check(alone):
             return alone
         rest, checking = divide(share, [1 - part, part], [True, True], self.concentrated)
-        if self.check is None and not self._is_enough(target, rest, checking):
-            return alone
+        if self.check is None and (lacking := self._find_lacking(rest, checking)) > 1:
+            return replace(alone, check_lacks=lacking)
         checked = self._answer_alone(target, rest)
         made = self.make_check(checked, checking)
         demanded = alone.epsilon if self.check is None else min(checked.epsilon, made.epsilon)
         return replace(checked, check=made, demanded=demanded)
 
-    def _is_enough(self, target: Target, *shares: Fraction) -> bool:
+    def _find_lacking(self, *shares: Fraction) -> Fraction:
+        """By what these shares would have to be multiplied for each to have the least ε; 1 where it has."""
         least = self.dataset.min_epsilon / self.dataset.protection.multiples[0]
-        return all(split_between_parts(share, self.dataset.neighbours, self.cells) >= least for share in shares)
+        smallest = split_between_parts(min(shares), self.dataset.neighbours, self.cells)
+        return max(Fraction(1), least / max(smallest, SMALLEST_SHARE))
 
     def make_check(self, aggregate: Aggregate, share: Fraction) -> DistanceCheck:
         """The check of an answer, which has this share of ε."""

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
@@ -135,7 +135,8 @@ class Aggregate:
     ``domain`` is the column's, narrowed by the filter. ``whole`` says that the selected values are all values of the
     table by declaration (no filter, no groups, not nullable), so that under replace their number is public.
     ``neighbours`` are those that its mechanism is calibrated to. ``check`` tells how far off the answer is, and
-    ``demanded`` is the least part of ε that follows from it.
+    ``demanded`` is the least part of ε that follows from it; where the declared one was left out for want of ε,
+    ``check_lacks`` is by what ε would have to be multiplied.
     """
 
     label: str
@@ -148,6 +149,7 @@ class Aggregate:
     neighbours: Neighbours
     check: DistanceCheck | None = None
     demanded: Fraction | None = None
+    check_lacks: Fraction | None = None
 
     @property
     def least_part(self) -> Fraction:
@@ -267,8 +269,7 @@ class Plan:
         least = self.dataset.min_epsilon / self.dataset.protection.multiples[0]
         each = self.asked * least / self.smallest_share if self.smallest_share else Fraction(0)
         enough = max(each, self.least_fitted)
-        # shares of ρ are rounded, and nobody can type 10000/141421
-        return Fraction(math.ceil(enough * 10**6), 10**6) if self.dataset.concentrated else enough
+        return self._round(enough)
 
     @property
     def least_fitted(self) -> Fraction:
@@ -280,3 +281,23 @@ class Plan:
     def smallest_share(self) -> Fraction:
         """The least ε of any released value, or check that was asked for; 0 where nothing is paid for."""
         return min((part for aggregate in self.aggregates if (part := aggregate.least_part)), default=Fraction(0))
+
+    @property
+    def checks(self) -> dict[str, Fraction]:
+        """By column, the ε of the check of its answer."""
+        return self._by_label(lambda aggregate: None if aggregate.check is None else aggregate.check.epsilon)
+
+    @property
+    def checked_from(self) -> dict[str, Fraction]:
+        """By column whose declared check was left out, the ε from which on a question like this one has it."""
+        return self._by_label(
+            lambda aggregate: aggregate.check_lacks and self._round(self.asked * aggregate.check_lacks)
+        )
+
+    def _by_label(self, find: Callable[[Aggregate], Fraction | None]) -> dict[str, Fraction]:
+        found = [(o.label, find(self.aggregates[o.aggregate])) for o in self.outputs if o.aggregate is not None]
+        return {label: amount for label, amount in found if amount is not None}
+
+    def _round(self, epsilon: Fraction) -> Fraction:
+        # shares of ρ are rounded, and nobody can type 10000/141421
+        return Fraction(math.ceil(epsilon * 10**6), 10**6) if self.dataset.concentrated else epsilon

@@ -95,6 +95,7 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
         size=dataset.size,
         analysts_trusted=declared.analysts_trusted,
         accounting=Accounting.CONCENTRATED if dataset.concentrated else Accounting.PURE,
+        check=dataset.check,
         min_epsilon=dataset.min_epsilon,
         max_groups=dataset.max_groups,
         release_seconds=declared.release_seconds,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache
@@ -190,7 +190,38 @@ class QuestionBody(Body):
         return check_affordable(QuestionRequest(self.sql, str(self.epsilon), split))
 
 
-class QueryBody(QuestionBody):
+class SandboxBody(QuestionBody):
+    """A question, and how much of its ε tells how far off the answer is."""
+
+    check: Exact | None = Field(
+        default=None,
+        description="The share of ε that tells how many records off each answer is; 0: none; as declared unless given.",
+        examples=[None],
+    )
+
+    def question(self) -> QuestionRequest:
+        """The question with its check."""
+        return replace(super().question(), check=None if self.check is None else str(self.check))
+
+
+class QuoteBody(SandboxBody):
+    """A question, or a check of the answer that it was given."""
+
+    then_check: Exact | None = Field(
+        default=None,
+        description="The ε that tells how many records off the stored answer to this question is, which was asked "
+        "without a check; nothing else is asked then.",
+        examples=[None],
+    )
+
+    def question(self) -> QuestionRequest:
+        """The question, or the check of its answer."""
+        return check_affordable(
+            replace(super().question(), then_check=None if self.then_check is None else str(self.then_check))
+        )
+
+
+class QueryBody(QuoteBody):
     """A question to be answered."""
 
     wait: float | None = Field(

@@ -58,10 +58,11 @@ LOST = 30.0
 
 def check_affordable(question: QuestionRequest) -> QuestionRequest:
     """Refuse a question that the server would have to work too long for, and return any other."""
-    if exact(question.epsilon, "epsilon") > MOST_EPSILON:
-        raise InvalidInput(
-            f"epsilon must be at most {MOST_EPSILON:,} here, which already protects no record; ask with less"
-        )
+    for name, given in (("epsilon", question.epsilon), ("then_check", question.then_check)):
+        if given is not None and exact(given, name) > MOST_EPSILON:
+            raise InvalidInput(
+                f"{name} must be at most {MOST_EPSILON:,} here, which already protects no record; ask with less"
+            )
     return question
 
 
@@ -168,9 +169,7 @@ class QuestionQueue:
     async def plan(self, party: TrustedParty, question: QuestionRequest, identity: Identity) -> Plan:
         """Read and plan a question when it is the caller's turn."""
         check_affordable(question)
-        return await self._planning.run(
-            caller_name(identity), lambda: party.make_plan(question.sql, question.epsilon, question.split)
-        )
+        return await self._planning.run(caller_name(identity), lambda: plan_request(party, question, identity))
 
     async def quote(self, party: TrustedParty, question: QuestionRequest, identity: Identity) -> Quote:
         """Say what a question would cost."""
@@ -334,6 +333,16 @@ class QuestionQueue:
         if state == "running" and self._release.get(row.dataset, 0.0) == 0:
             return replace(progress, step=row.step, share=row.share)
         return progress
+
+
+def plan_request(party: TrustedParty, question: QuestionRequest, identity: Identity) -> Plan:
+    """Plan a question, or a check of the answer that the caller has."""
+    sql, epsilon, split = question.sql, question.epsilon, question.split
+    if question.then_check is None:
+        return party.make_plan(sql, epsilon, split, question.check)
+    if question.check is not None and exact(question.check, "check"):
+        raise InvalidInput("then_check is for an answer that was given without a check: leave out check")
+    return party.make_check_plan(sql, epsilon, question.then_check, split, analyst=charged_analyst(identity))
 
 
 def release_after(elapsed: float, first: float) -> float:

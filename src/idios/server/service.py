@@ -130,7 +130,8 @@ class Service:
 
         def answer(cancellation: CancellationToken) -> T:
             sandbox = self.party_for(identity).sandbox
-            return encode(sandbox(question.sql, question.epsilon, question.split, cancellation=cancellation))
+            sql, epsilon, split, check = question.sql, question.epsilon, question.split, question.check
+            return encode(sandbox(sql, epsilon, split, check, cancellation=cancellation))
 
         return await self.free_work.run_with_deadline(caller_name(identity), answer)
 

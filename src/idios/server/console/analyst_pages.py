@@ -29,6 +29,7 @@ from idios.query.sql_functions import list_functions
 from idios.server.catalogue import identifier
 from idios.server.console.access import FormVisit, PageVisit, Visit
 from idios.server.console.charts import draw_budgets
+from idios.server.console.formatting import format_amount
 from idios.server.console.pages import redirect, show
 from idios.server.console.presentation import mark_error, present_answer
 from idios.server.http_errors import Problem, Refused, to_problem
@@ -102,7 +103,7 @@ def ask_page(
 @router.post("/console/ask")
 async def ask(visit: FormVisit) -> Response:
     """Quote, try or ask what the form says, and show the result; or only fill it in, to go on writing."""
-    question = QuestionRequest(visit.field("sql"), visit.field("epsilon"))
+    question = QuestionRequest(visit.field("sql"), visit.field("epsilon"), check=visit.field("check") or None)
     action = visit.form.get("action", "quote")
     if action == "write":
         return await run_sync(lambda: _ask_page(visit, question))
@@ -168,7 +169,7 @@ def _price(visit: Visit, answer: StoredAnswer) -> str | None:
 
 def _idempotency_key(visit: Visit, question: QuestionRequest) -> str:
     """The idempotency key of a form and its question: a reload repeats it, and a changed text gets another."""
-    facts = json.dumps([visit.field("once"), question.sql, question.epsilon, question.split])
+    facts = json.dumps([visit.field("once"), question.sql, question.epsilon, question.split, question.check])
     return "console-" + hashlib.sha256(facts.encode()).hexdigest()
 
 
@@ -183,11 +184,18 @@ def _ask_page(visit: Visit, question: QuestionRequest, *, status: int = 200, **v
         **values,
         "question": question,
         "split": visit.field("split"),
+        "declared_check": _describe_check(visit),
         "once": secrets.token_hex(16),
         "words": list_words(visit),
         "budgets": draw_budgets(visit.service.balances(visit.identity)),
     }
     return show(visit, "ask.html", status=status, **context)
+
+
+def _describe_check(visit: Visit) -> str:
+    """The share for checks that the visitor's data sets declare, where it is one."""
+    shares = {visit.service.catalogue[name].check for name in visit.party.datasets}
+    return format_amount(shares.pop()) if len(shares) == 1 else "as declared"
 
 
 def read_split(text: str) -> dict[str, str] | None:

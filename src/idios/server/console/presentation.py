@@ -16,7 +16,7 @@ from markupsafe import Markup
 from idios.codec import to_json
 from idios.core.exact import text
 from idios.display import CLIPPED_BIAS, describe_clipping
-from idios.model import Answer
+from idios.model import Answer, Distance
 from idios.server.console.charts import Bar, draw_bars
 from idios.server.console.formatting import format_amount, format_limits, format_time, format_value, parse_number
 
@@ -46,8 +46,11 @@ class AnswerView:
     """The 95 % intervals of a single row."""
     head: list[tuple[str, bool]]
     """The names of the table's columns, and whether each holds numbers."""
-    rows: list[list[tuple[str, str, bool]]]
+    rows: list[list[tuple[str, str, bool | None]]]
+    """Each cell as it is shown, exactly, and whether it is a number; None: it says something about one."""
     charts: list[Chart]
+    checks: dict[str, str]
+    """How far off each statistic of a single row is, where that is told."""
     clipped: str
     """What was clipped in a single row, and what clipping means; empty if nothing was."""
 
@@ -60,10 +63,11 @@ class AnswerView:
 def present_answer(answer: Answer) -> AnswerView:
     """The answer's cells as text (shown, exact, whether it is a number), and a chart of each statistic by group.
 
-    The limits that values were clipped to stand in columns of their own, or with a single row in a sentence.
+    The limits that values were clipped to, and how far off values are, stand in columns of their own, or with a single
+    row in a sentence.
     """
     groups = [column for column in answer.columns if column not in answer.margins]
-    rows = [
+    rows: list[list[tuple[str, str, bool | None]]] = [
         [
             (str(row[column]), str(row[column]), False)
             if column in groups
@@ -89,6 +93,14 @@ def present_answer(answer: Answer) -> AnswerView:
             for row, limited in zip(rows, answer.clipped_rows, strict=True):
                 pair = to_json(limited.get(column, ()))
                 row.append((format_limits(pair), f"[{', '.join(pair)}]", True) if pair else ("", "", True))
+    checks = {column: _format_distance(distance) for row in answer.check_rows for column, distance in row.items()}
+    if len(rows) > 1:
+        checks = {}
+        for column in answer.checked_columns:
+            head.append((f"{column} is off by", False))
+            for row, checked in zip(rows, answer.check_rows, strict=True):
+                told = _format_distance(checked[column]) if column in checked else ""
+                row.append((told, told, None))
     single = (
         format_value(answer.exact_rows[0][answer.columns[0]]) if len(rows) == 1 and len(answer.columns) == 1 else None
     )
@@ -101,11 +113,15 @@ def present_answer(answer: Answer) -> AnswerView:
             chart = _chart(answer, groups, column)
             if chart is not None:
                 charts.append(chart)
-    return AnswerView(answer, single, margins, intervals, head, rows, charts, clipped)
+    return AnswerView(answer, single, margins, intervals, head, rows, charts, checks, clipped)
 
 
 def _join(ends: Iterable[str]) -> str:
     return " to ".join(ends)
+
+
+def _format_distance(distance: Distance) -> str:
+    return str(distance).replace("95 %", "95\N{NO-BREAK SPACE}%")
 
 
 def _chart(answer: Answer, groups: list[str], column: str) -> Chart | None:

@@ -16,7 +16,8 @@ from idios.server.auth import Caller
 from idios.server.http_errors import to_problem
 from idios.server.messages import (
     QueryBody,
-    QuestionBody,
+    QuoteBody,
+    SandboxBody,
     add_facts,
     document,
     document_errors,
@@ -58,7 +59,7 @@ def datasets(identity: Caller, service: Served) -> Response:
 @router.post(
     "/quote", response_model=document(Quote), responses=document_errors(), summary="What a question would cost"
 )
-async def quote(body: QuestionBody, identity: Caller, service: Served) -> Response:
+async def quote(body: QuoteBody, identity: Caller, service: Served) -> Response:
     """Cost, guarantee and remaining budget of a question; nothing is charged and no data is touched."""
     return await run_sync(encode_reply, await service.quote(identity, body.question()))
 
@@ -75,7 +76,10 @@ async def quote(body: QuestionBody, identity: Caller, service: Served) -> Respon
 async def query(
     body: QueryBody, identity: Caller, service: Served, request: Request, idempotency_key: Key = None
 ) -> Response:
-    """Charge and answer a question. The same question again returns the stored answer, free."""
+    """Charge and answer a question. The same question again returns the stored answer, free.
+
+    With `then_check`, charge that and tell how far off the stored answer is.
+    """
     question = body.question()
     request.scope["idios.log"] = service.log_fields(question)
     wait = service.settings.wait_seconds if body.wait is None else body.wait
@@ -143,7 +147,7 @@ def answers(
 @router.post(
     "/sandbox", response_model=document(Answer), responses=document_errors(), summary="Try a question on made-up data"
 )
-async def sandbox(body: QuestionBody, identity: Caller, service: Served) -> Response:
+async def sandbox(body: SandboxBody, identity: Caller, service: Served) -> Response:
     """Answer about a table generated from the declared schema alone: free, and only good for debugging."""
     return await service.sandbox(identity, body.question(), encode_reply)
 

@@ -87,7 +87,7 @@ class Draft {
     this.form = form;
     const kept = Draft.read();
     if (kept !== null && !form.elements.sql.value.trim()) {
-      for (const name of ["sql", "epsilon", "split"]) form.elements[name].value = kept[name];
+      for (const name of ["sql", "epsilon", "check", "split"]) form.elements[name].value = kept[name] ?? "";
       if (kept.split) form.querySelector(".divide").open = true;
     }
     form.addEventListener("input", () => this.keep());
@@ -95,9 +95,9 @@ class Draft {
   }
 
   keep() {
-    const { sql, epsilon, split } = this.form.elements;
+    const { sql, epsilon, check, split } = this.form.elements;
     if (!sql.value.trim()) return Draft.forget();
-    const written = { sql: sql.value, epsilon: epsilon.value, split: ownSplit(split) };
+    const written = { sql: sql.value, epsilon: epsilon.value, check: check.value, split: ownSplit(split) };
     sessionStorage.setItem(Draft.KEY, JSON.stringify({ ...written, who: document.body.dataset.who }));
   }
 }
@@ -275,6 +275,7 @@ class Quote {
   constructor(form, field, paint) {
     this.field = field;
     this.epsilon = form.querySelector("#epsilon");
+    this.check = form.querySelector("#check");
     this.split = form.querySelector("#split");
     this.divide = form.querySelector(".divide");
     this.paint = paint;
@@ -285,7 +286,7 @@ class Quote {
     this.spend = form.querySelector("[data-spend]");
     this.empty = this.shown.textContent;
     this.flight = null;
-    for (const one of [this.field, this.epsilon, this.split]) one.addEventListener("input", () => this.later());
+    for (const one of [this.field, this.epsilon, this.check, this.split]) one.addEventListener("input", () => this.later());
     this.divide.addEventListener("toggle", () => this.offer());
     // What was only offered is not sent: the question may have changed since.
     form.addEventListener("submit", () => (this.split.value = ownSplit(this.split)));
@@ -323,7 +324,7 @@ class Quote {
       const response = await fetch("/v1/quote", {
         method: "POST",
         headers: { "Content-Type": "application/json", "X-CSRF-Token": this.token },
-        body: JSON.stringify({ sql, epsilon: this.epsilon.value.trim(), split }),
+        body: JSON.stringify({ sql, epsilon: this.epsilon.value.trim(), split, check: this.check.value.trim() || null }),
         signal: flight.signal,
       });
       const body = await response.json();
@@ -390,6 +391,8 @@ class Quote {
       const told = margin === null ? aside("margin not public") : `± ${figure(margin)}`;
       row(column, `${quantity(share)}, `, told);
     }
+    for (const [column, share] of Object.entries(quote.checks ?? {})) row(`Check of ${column}`, `${quantity(share)}, tells how many records off it is`);
+    for (const [column, least] of Object.entries(quote.checked_from ?? {})) row(`Check of ${column}`, aside(`none below ${quantity(least)}`));
     row("Guarantee", make("code", { textContent: quote.guarantee.notation }));
     const risks = Object.entries(quote.null_risks ?? {}).map(([column, risk]) => make("p", { textContent: `${column}: ${risk}` }));
     this.shown.replaceChildren(list, ...risks, aside(quote.guarantee.sentence, "p"));

@@ -1,0 +1,195 @@
+"""Released tables: what was drawn for a question, as it is stored and signed.
+
+A table is stored once, cell by cell in the plan's own order, under names that are nobody's own. Each question that
+means the same makes an answer of it (``answer``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from idios import display
+from idios.codec import from_json, json_field, refuse, to_json
+from idios.core.exact import text
+from idios.display import format_value
+from idios.errors import InvalidInput
+
+Limits: TypeAlias = tuple[Fraction, Fraction]
+"""What values were clipped to, in the column's units."""
+
+Interval: TypeAlias = tuple[str, str]
+"""Where a value lies with 95 %, both ends written as the value is."""
+
+
+def _write_margins(margins: tuple[Fraction | None, ...]) -> list[str | None]:
+    # Always as a fraction, never as a decimal: tables that are signed have it so.
+    return [None if margin is None else str(margin) for margin in margins]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedTable:
+    """What was drawn for a question, as it is stored and signed.
+
+    ``cells`` holds exact text, or None for NULL: a row for each group, a value for each statistic. ``margins`` are the
+    95 % half-widths of the noise of each statistic, where they are public. ``clipped`` is empty, or has for each value
+    the limits that were drawn for it and to which the records' values were clipped, None where there are none.
+    ``checks`` is empty, or has for each value its noisy signed distance (``core.distance_check``), None where it has
+    none. ``intervals`` is empty, or has for each value the ends of its 95 % interval, written as the value is; None
+    where it has none.
+    """
+
+    dataset: str
+    version: str
+    guarantee: str
+    statistics: tuple[str, ...]
+    groups: tuple[Mapping[str, str], ...]
+    cells: tuple[tuple[str | None, ...], ...]
+    margins: tuple[Fraction | None, ...] = json_field(write=_write_margins)
+    clipped: tuple[tuple[Limits | None, ...], ...] = json_field(optional=True, default=())
+    checks: tuple[tuple[int | None, ...], ...] = json_field(optional=True, default=())
+    intervals: tuple[tuple[Interval | None, ...], ...] = json_field(optional=True, default=())
+
+    def __post_init__(self) -> None:
+        if len(self.cells) != len(self.groups):
+            raise refuse("cells", f"a list of {len(self.groups)}", self.cells)
+        if any(len(row) != len(self.statistics) for row in self.cells):
+            raise InvalidInput(f"a row of cells must be a list of {len(self.statistics)}")
+        if len(self.margins) != len(self.statistics):
+            raise refuse("margins", f"a list of {len(self.statistics)}", self.margins)
+        if self.clipped and len(self.clipped) != len(self.groups):
+            raise refuse("clipped", f"a list of {len(self.groups)}", self.clipped)
+        if self.checks and len(self.checks) != len(self.groups):
+            raise refuse("checks", f"a list of {len(self.groups)}", self.checks)
+        if any(len(row) != len(self.statistics) for row in self.checks):
+            raise InvalidInput(f"a row of checks must be a list of {len(self.statistics)}")
+        if self.intervals and len(self.intervals) != len(self.groups):
+            raise refuse("intervals", f"a list of {len(self.groups)}", self.intervals)
+        if any(len(row) != len(self.statistics) for row in self.intervals):
+            raise InvalidInput(f"a row of intervals must be a list of {len(self.statistics)}")
+        for row in self.clipped:
+            if len(row) != len(self.statistics):
+                raise InvalidInput(f"a row of clipped must be a list of {len(self.statistics)}")
+            check_limits(limits for limits in row if limits is not None)
+
+    def to_text(self) -> str:
+        """The table as it is stored; this layout never changes."""
+        return json.dumps(to_json(self), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, stored: str) -> ReleasedTable:
+        """The table that ``to_text`` wrote down."""
+        return from_json(cls, json.loads(stored), "a released table")
+
+    def _caption(self) -> str:
+        return self.dataset
+
+    def _table(self) -> tuple[list[str], list[list[Any]]]:
+        keys = list(self.groups[0]) if self.groups else []
+        rows = [
+            [*(group.get(key) for key in keys), *values] for group, values in zip(self.groups, self.cells, strict=True)
+        ]
+        head = [*keys, *self.statistics]
+        for i, statistic in enumerate(self.statistics):
+            if any(intervals[i] for intervals in self.intervals):
+                head.append(f"{statistic} (95 %)")
+                for row, intervals in zip(rows, self.intervals, strict=True):
+                    row.append(format_interval(intervals[i]))
+            if any(limits[i] for limits in self.clipped):
+                head.append(f"{statistic} clipped to")
+                for row, limits in zip(rows, self.clipped, strict=True):
+                    row.append(format_cell_limits(limits[i]))
+        return head, rows
+
+    def _sentences(self) -> list[str]:
+        clipped = any(limits for row in self.clipped for limits in row)
+        return [*[display.CLIPPED_BIAS] * clipped, self.guarantee]
+
+    def __str__(self) -> str:
+        return "\n".join([self._caption(), display.table_text(*self._table()), *self._sentences()])
+
+    def _repr_html_(self) -> str:
+        sentences = "".join(map(display.paragraph_html, self._sentences()))
+        return display.paragraph_html(self._caption()) + display.table_html(*self._table()) + sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How many records an answer is off, with 95 %: from ``low`` to ``high``, negative where it is too low.
+
+    None is no limit: so many records or more. ``size`` is how many records there are, or about are, where that is told.
+
+    >>> print(Distance(7, 17), Distance(-4, 6), Distance(-9, -3), Distance(0, 0), sep=" | ")
+    about 12 ± 5 records too high (95 %) | between 4 records too low and 6 too high (95 %) | \
+about 6 ± 3 records too low (95 %) | not one record off (95 %)
+    >>> print(Distance(50, None), Distance(-4, 6, size=1000), sep=" | ")
+    at least 50 records too high (95 %) | between 4 records too low and 6 too high (95 %), -0.4 to +0.6 percentiles
+    """
+
+    low: int | None
+    high: int | None
+    size: int | None = json_field(optional=True, default=None)
+
+    def __str__(self) -> str:
+        if self.size and self.low is not None and self.high is not None:
+            low, high = (f"{100 * end / self.size:+.2g}" for end in (self.low, self.high))
+            return f"{self._say()} (95 %), {low} to {high} percentiles"
+        return f"{self._say()} (95 %)"
+
+    def _say(self) -> str:
+        if self.low is None or self.high is None:
+            end, at_least = (self.low, self.high is None) if self.low is not None else (self.high, False)
+            if end is None:
+                return "unknown"
+            known = f"{abs(end):,} records too {'high' if end > 0 else 'low'}"
+            return f"at {'least' if at_least == (end > 0) else 'most'} {known}"
+        if self.low == self.high == 0:
+            return "not one record off"
+        if self.low < 0 < self.high:
+            return f"between {-self.low:,} records too low and {self.high:,} too high"
+        near, far = sorted((abs(self.low), abs(self.high)))
+        half = -(-(far - near) // 2)
+        return f"about {far - half:,} ± {half:,} records too {'high' if self.high > 0 else 'low'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedAnswer(ReleasedTable):
+    """A table that was released before, with its place in the ledger and what it cost; ``rho`` None is ε²/2."""
+
+    sequence: int
+    id: str
+    time: str
+    epsilon: Fraction
+    delta: Fraction
+    rho: Fraction | None = json_field(optional=True, default=None)
+
+    def _caption(self) -> str:
+        return f"{self.dataset}, {self.time[:19]}, ε = {text(self.epsilon)}"
+
+
+@dataclass(frozen=True)
+class AnswerPage:
+    """Answers that were released before, newest first; ``next`` is the number before which the next page begins."""
+
+    answers: tuple[ReleasedAnswer, ...]
+    next: int | None
+
+
+def check_limits(pairs: Iterable[Limits]) -> None:
+    """Refuse limits whose ends are exchanged."""
+    for low, high in pairs:
+        if low > high:
+            raise InvalidInput("the limits that values were clipped to must be (low, high) with low ≤ high")
+
+
+def format_interval(interval: tuple[Any, Any] | None) -> str:
+    """The ends of an interval for people; empty where there is none."""
+    return "" if interval is None else f"{format_value(interval[0])} to {format_value(interval[1])}"
+
+
+def format_cell_limits(limits: Limits | None) -> str:
+    """The limits of one cell for people; empty where there are none."""
+    return "" if limits is None else display.format_limits(*limits)
