@@ -130,7 +130,7 @@ def test_a_level_that_takes_more_for_fitted_values_is_refused_beside_those_that_
     with opened(min_epsilon=1) as party:
         rows = party.costs(sql, "2.9").rows
         assert not any(row.note.startswith("refused") for row in party.costs(sql, 3).rows)
-        with pytest.raises(InvalidInput, match=r"3 values .* epsilon = 3 or more"):
+        with pytest.raises(InvalidInput, match=r"in each of 3 groups.* epsilon = 3 or more"):
             party.costs(sql, "1.9")  # too little at every level
         with pytest.raises(InvalidInput, match="split does not fit"):
             party.costs(sql, 3, split=[1, 2])

@@ -38,6 +38,7 @@ def test_init_writes_what_it_is_told_and_never_overwrites(folder: Path) -> None:
     run("init", "people.csv", "--yes", "--budget", "7", "--bounds", "age=0..120", "--values", "region=north,south")
     text = (folder / "idios.toml").read_text()
     assert 'age = { type = "integer", bounds = [0, 120] }' in text
+    assert "# check = 0.2 " in text
     assert 'region = { type = "category", values = ["north", "south"] }' in text
     answer = run_json("query", "SELECT region, AVG(age) FROM people GROUP BY region", "-e", "1")
     assert [row["region"] for row in answer["rows"]] == ["north", "south"]

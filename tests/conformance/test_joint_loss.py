@@ -317,9 +317,9 @@ class TestPlantedErrors:
 
     def test_the_multiple_of_another_distance(self, monkeypatch: pytest.MonkeyPatch) -> None:
         right = joint.calibrate_cells
-        monkeypatch.setattr(
-            release,
-            "calibrate_cells",
-            lambda cells, epsilon, multiples, check: right(cells, epsilon, [*multiples[1:], multiples[-1]], check),
-        )
+
+        def shifted(cells: Any, epsilon: Fraction, multiples: Sequence[Fraction], check: Any, **others: Any) -> Any:
+            return right(cells, epsilon, [*multiples[1:], multiples[-1]], check, **others)
+
+        monkeypatch.setattr(release, "calibrate_cells", shifted)
         assert self.excess(World("replace", group=2, points=(0, 2)), 3, 4) > 1

@@ -71,7 +71,7 @@ def test_with_bounds() -> None:
     [
         ("individual", {"protection": "individual"}),
         ("group of 5", {"protection": "group", "group": 5}),
-        ("differential", {"protection": "differential"}),
+        ("differential", {"protection": "differential", "check": 0}),
     ],
 )
 def test_a_level_costs_what_an_inspection_at_that_level_says(mechanism: str, options: dict[str, Any]) -> None:

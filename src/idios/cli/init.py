@@ -272,6 +272,7 @@ def format_dataset(
         f"budget = {total}  # over all analysts; to raise it later: idios ledger raise",
         'neighbours = "replace"         # one record changes, n is public; or "add-remove"',
         LEVELS.format(**marks),
+        "# check = 0.2                  # the share of ε that tells how many records off answers are",
         "min_epsilon = 0.05             # the least ε of every released cell; medians of n groups take n × 0.05",
         "",
         f"[datasets.{_quote_key(name)}.columns]",
