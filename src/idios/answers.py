@@ -5,7 +5,7 @@ Both show public facts, what was released and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -83,7 +83,8 @@ def make_answer(
 
 
 def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | None]) -> dict[str, Distance]:
-    counted = [int(v) for a, v in zip(plan.aggregates, values, strict=True) if v and isinstance(a.statistic, Count)]
+    counts = zip(plan.aggregates, values, strict=True)
+    counted = {a.column: int(value) for a, value in counts if value and isinstance(a.statistic, Count)}
     distances = [
         None
         if value is None or aggregate.check is None
@@ -93,13 +94,20 @@ def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | N
     return _list_present(plan, distances)
 
 
-def _find_size(plan: Plan, aggregate: Aggregate, counted: Sequence[int]) -> int | None:
-    """How many values an order statistic is of, where that is public or was counted: then records are percentiles."""
+def _find_size(plan: Plan, aggregate: Aggregate, counted: Mapping[str | None, int]) -> int | None:
+    """How many values an order statistic is of, where that is public or was counted: then records are percentiles.
+
+    ``counted`` has the counts of columns, and under None that of the records.
+    """
+    column = aggregate.column
     if not isinstance(aggregate.statistic, OrderStatistic) or aggregate.neighbours is not Neighbours.REPLACE:
         return None
     if aggregate.whole and plan.dataset.size is not None:
         return plan.dataset.size
-    return counted[0] if len(counted) == 1 and counted[0] > 0 else None
+    if column not in counted and column is not None and not plan.dataset.columns[column].nullable:
+        column = None
+    size = counted.get(column, 0)
+    return size if size > 0 else None
 
 
 def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> Quote:
