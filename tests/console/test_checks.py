@@ -70,14 +70,14 @@ def test_distances_are_shown_in_words(rows: int) -> None:
     answer = replace(answered(rows, ()), check_rows=(OFF,) * rows)
     shown = show(answer)
     assert shown.count(WORDS) == rows, "in a sentence, or beside the cell"
-    assert shown.count(">+7 to +17 records<") == (rows if rows > 1 else 0)
+    assert shown.count(">+7 to +17<") == (rows if rows > 1 else 0)
     assert ("How far off" in shown) == (rows == 1)
     assert ("AVG(income) is off by" in shown) == (rows == 2)
 
 
 def test_a_cell_without_a_check_is_empty() -> None:
     answer = replace(answered(2, ()), check_rows=(OFF, {}))
-    assert [row[-1][0] for row in present_answer(answer).rows] == ["+7 to +17 records", ""]
+    assert [row[-1][0] for row in present_answer(answer).rows] == ["+7 to +17", ""]
 
 
 def test_how_far_off_an_answer_is_can_be_asked_on_its_page(own_office: Office) -> None:

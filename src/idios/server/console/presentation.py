@@ -97,7 +97,7 @@ def present_answer(answer: Answer) -> AnswerView:
     if len(rows) > 1:
         checks = {}
         for column in answer.checked_columns:
-            head.append((f"{column} is off by (95\N{NO-BREAK SPACE}%)", True))
+            head.append((f"{column} is off by, in records (95\N{NO-BREAK SPACE}%)", True))
             for row, checked in zip(rows, answer.check_rows, strict=True):
                 known = column in checked
                 row.append((format_distance(checked[column]), str(checked[column]), True) if known else ("", "", True))
@@ -124,15 +124,15 @@ def format_distance(distance: Distance) -> str:
     """Format how many records off a value is, briefly: from how many too low, negative, to how many too high.
 
     >>> [format_distance(Distance(*ends)) for ends in ((-40, 1200), (50, None), (None, -7), (None, None))]
-    ['−40 to +1200 records', 'at least +50 records', 'at most −7 records', 'unknown']
+    ['−40 to +1200', 'at least +50', 'at most −7', 'unknown']
     """
     low, high = (
         None if end is None else ("+" if end > 0 else "") + format_value(str(end))
         for end in (distance.low, distance.high)
     )
     if low is None:
-        return "unknown" if high is None else f"at most {high} records"
-    return f"at least {low} records" if high is None else f"{low} to {high} records"
+        return "unknown" if high is None else f"at most {high}"
+    return f"at least {low}" if high is None else f"{low} to {high}"
 
 
 def _chart(answer: Answer, groups: list[str], column: str) -> Chart | None:
