@@ -1,9 +1,10 @@
-"""How often stated margins and distance checks hold: answers drawn many times, of data that margins find difficult.
+"""How often stated intervals and distance checks hold: answers drawn many times, of data that is difficult for them.
 
     python -m bench.coverage [--runs 10000]
 
 It prints the tables of docs/evaluation.md, in Markdown. Each question is planned and calibrated once, then drawn so
-many times; a draw holds if the value lies within the margin, or if the answer is as many records off as its check says.
+many times; a draw holds if the value lies in the interval, or if the answer is as many records off as its check says.
+What was clipped to drawn limits has an interval of the clipped values, and is not among them.
 With several groups each draw takes the next group. The expectation is at least 94 % everywhere.
 """
 
@@ -27,11 +28,11 @@ from idios.core.neighbours import Neighbours
 from idios.core.sampling import SeededSource
 from idios.core.statistics import FINENESS, Statistic
 from idios.core.summary import Summary
-from idios.query.plan import Aggregate
+from idios.query.plan import Aggregate, Plan
 from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset
-from idios.release import calibrate_plan, clip_values, draw_number, draw_table
+from idios.release import calibrate_plan, draw_cell
 
 EPSILON, SHARE = Fraction(1), Fraction(1, 5)
 RECORDS, GROUPS = 1000, 50
@@ -56,6 +57,8 @@ ALONE = ("MEDIAN(x)", "QUANTILE(x, 0.9)", "IQR(x)", "TRIMMED_MEAN(x, 0.05)", "KT
 QUESTIONS = {
     **{f"`{statistic}`": f"SELECT {statistic} FROM t" for statistic in ALONE},
     "`MEDIAN(x)`, half of the groups": "SELECT MEDIAN(x) FROM t WHERE {half}",
+    "`AVG(x)`, half of the groups": "SELECT AVG(x) FROM t WHERE {half}",
+    "`VARIANCE(x)`, half of the groups": "SELECT VARIANCE(x) FROM t WHERE {half}",
     "`COUNT(*)`, half of the groups": "SELECT COUNT(*) FROM t WHERE {half}",
     "`SUM(x)`, half of the groups": "SELECT SUM(x) FROM t WHERE {half}",
 }
@@ -93,15 +96,13 @@ def measure_shape(shape: str, level: str, runs: int, seed: int = 1) -> Iterator[
     source = SeededSource(seed)
     for question, sql in (QUESTIONS if shape != "tiny groups" else GROUPED).items():
         plan = make_plan(read(sql.format(half=list_half(names)), {"t": dataset}), dataset, EPSILON, check=SHARE)
-        with open_source(data, dataset) as backend:
-            margins = draw_table(plan, backend, source=source).margins
-            with backend.open_snapshot(plan) as snapshot:
-                _, summaries = clip_values(plan, snapshot, source)
+        with open_source(data, dataset) as backend, backend.open_snapshot(plan) as snapshot:
+            summaries = snapshot.summaries
         mechanisms = calibrate_plan(plan, summaries)
-        for i, (aggregate, margin) in enumerate(zip(plan.aggregates, margins, strict=True)):
+        for i, aggregate in enumerate(plan.aggregates):
             cells = [(summary[i], drawn[i]) for summary, drawn in zip(summaries, mechanisms, strict=True)]
-            if (found := measure_aggregate(aggregate, margin, cells, runs, source)) is not None:
-                yield Row(question, "check" if aggregate.check else "margin", *found)
+            if (found := measure_aggregate(plan, aggregate, cells, runs, source)) is not None:
+                yield Row(question, "check" if aggregate.check else "interval", *found)
 
 
 def declare(level: str, names: list[str]) -> Dataset:
@@ -119,17 +120,11 @@ def list_half(names: list[str]) -> str:
 
 
 def measure_aggregate(
-    aggregate: Aggregate,
-    margin: Fraction | None,
-    cells: list[tuple[Summary, Mechanism]],
-    runs: int,
-    source: SeededSource,
+    plan: Plan, aggregate: Aggregate, cells: list[tuple[Summary, Mechanism]], runs: int, source: SeededSource
 ) -> tuple[float, float, float] | None:
     """Coverage, mean width and share of NULL; nothing where nothing is stated, or hardly ever."""
     statistic, check = aggregate.statistic, aggregate.check
     step = statistic.answer_step(aggregate.grid)
-    if not margin and check is None:
-        return None
     noises = check.noise.sample(runs, source).tolist() if check else [0] * runs
     computed = [Computed(statistic, {}) for _ in cells]
     held: list[bool] = []
@@ -137,14 +132,14 @@ def measure_aggregate(
     for run, noise in enumerate(noises):
         place = run % len(cells)
         summary, mechanism = cells[place]
-        drawn = draw_number(mechanism, statistic, aggregate.grid, FINENESS, source)
+        drawn, interval = draw_cell(plan, aggregate, mechanism, source)
         if drawn is None:
             continue
-        if check is None:
+        if interval is not None:
             value = computed[place].envelope(summary, 0, FINENESS).value
-            held.append(value is not None and abs(drawn - value * step) <= cast(Fraction, margin))
-            widths.append(2 * float(cast(Fraction, margin)))
-        else:
+            held.append(value is not None and interval[0] <= value * step <= interval[1])
+            widths.append(float(interval[1] - interval[0]))
+        elif check is not None:
             signed = check.measure(cast(Statistic, computed[place]), summary, drawn / step, FINENESS)
             low, high = check.bound(signed + noise)
             held.append(holds(check, signed, low, high))
@@ -193,7 +188,7 @@ def main() -> None:
 
 
 def format_widths(rows: list[Row]) -> str:
-    """In records, or for margins in the column's units."""
+    """In records, or for intervals in the answer's units."""
     widths = [f"{width:,.0f}" for width in sorted(row.width for row in rows)]
     unit = " records" if rows[0].statement == "check" else ""
     return f"{widths[0]}{unit}" if widths[0] == widths[-1] else f"{widths[0]} to {widths[-1]}{unit}"

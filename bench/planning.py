@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from idios.answers import make_quote
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.statistics import Parameters
@@ -25,7 +26,6 @@ from idios.query.lexer import MAX_LENGTH
 from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset
-from idios.release import make_quote
 
 EXPECTED = 1.0
 """Seconds of CPU that no question may take."""

@@ -1,4 +1,4 @@
-"""Stated margins and checks hold as often as they say, drawn; ``bench.coverage`` measures the same at length."""
+"""Stated intervals and checks hold as often as they say, drawn; ``bench.coverage`` measures the same at length."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TINY = ("tiny groups", "differential")
 @pytest.mark.parametrize("shape", coverage.SHAPES)
 def test_what_is_stated_holds(shape: str, level: str) -> None:
     rows = list(coverage.measure_shape(shape, level, RUNS))
-    assert {row.statement for row in rows} == ({"check", "margin"} if (shape, level) != TINY else {"margin"})
+    assert {row.statement for row in rows} == ({"check", "interval"} if (shape, level) != TINY else {"interval"})
     for row in rows:
         drawn = RUNS * (1 - row.null)
         assert row.coverage >= 0.95 - FALSE_ALARM * math.sqrt(0.95 * 0.05 / drawn), row

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from idios.answers import make_answer
 from idios.core.calibration import Added, Choice, Method
 from idios.core.distributions import DiscreteLaplace
 from idios.core.sampling import SeededSource
 from idios.margins import UNKNOWN_MARGIN, draw_with_interval
 from idios.model import Answer, ReleasedTable
 from idios.party import TrustedParty
-from idios.release import draw_table, make_answer
+from idios.release import draw_table
 
 ROWS = 600
 COLUMNS: dict[str, Any] = {

@@ -52,10 +52,21 @@ QUESTIONS = [
 ]
 
 
+OPENED: list[TrustedParty] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _parties() -> Iterator[None]:
+    yield
+    open_party.cache_clear()
+    while OPENED:
+        OPENED.pop().close()
+
+
 @cache
 def open_party(level: str, notion: str, size: int, accounting: str) -> TrustedParty:
     """A party whose table has this size, which is public under replace."""
-    return TrustedParty.open(
+    party = TrustedParty.open(
         make_data(tuple(RECORDS[:1] * size)),
         name="t",
         columns=COLUMNS,
@@ -67,6 +78,8 @@ def open_party(level: str, notion: str, size: int, accounting: str) -> TrustedPa
         check=SHARE,
         **BUDGETS[accounting],
     )
+    OPENED.append(party)
+    return party
 
 
 def make_plan(sql: str, level: str, notion: str, size: int, accounting: str = "pure") -> Plan:

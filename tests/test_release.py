@@ -52,7 +52,7 @@ def test_a_secret_number_of_records() -> None:
     assert quoted.null_risks == {
         "m": "NULL is possible where fewer than about 85 values are selected",
         "a": "far off where fewer than about 112 values are selected",
-        "x": "far off where fewer than about 24 values are selected",
+        "x": "far off where fewer than about 25 values are selected",
     }
     assert Quote.from_dict(json.loads(json.dumps(quoted.to_dict()))) == quoted
     for shown in (str(quoted), quoted._repr_html_()):

@@ -20,6 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from idios.answers import make_answer, make_quote
 from idios.audit import Costs, Inspection, compute_costs, inspect_plan, plan_levels
 from idios.backends.base import CancellationToken, Cancelled, Progress
 from idios.config import read_configuration, warn_of_shared_sources
@@ -34,7 +35,7 @@ from idios.query.plan import Plan, Question, Split
 from idios.query.planner import make_plan, plan_check
 from idios.query.reader import read
 from idios.query.shares import shares_rho
-from idios.release import check_table, draw_table, make_answer, make_quote
+from idios.release import check_table, draw_table
 from idios.reports.least_epsilon import find_epsilon
 from idios.reports.report import Asker, ReportPlan, plan_report, plan_within
 from idios.reports.totals import Payer

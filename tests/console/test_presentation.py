@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from html import unescape
 
@@ -70,3 +71,16 @@ def test_what_was_clipped_is_told_once() -> None:
     assert several.count("AVG(income) clipped to</th>") == 1
     assert several.count('title="[-12000, 1/3]">[−12\u202f000, 0.3333]</td>') == 2
     assert "lipped" not in show(answered(1, ())) + show(answered(3, ()))
+
+
+def test_an_interval_is_a_fact_of_one_row_and_a_column_of_several() -> None:
+    interval = {"AVG(income)": ("40990.25", "41655.75")}
+    one = show(replace(answered(1, ()), interval_rows=(interval,)))
+    assert "<dd>40\u202f990.25 to 41\u202f655.75 " in one
+    assert "not public" not in one
+    three = replace(answered(3, ()), interval_rows=(interval, {}, interval))
+    several = show(three)
+    assert several.count("AVG(income) (95 %)</th>") == 1
+    assert several.count('title="40990.25 to 41655.75">40\u202f990.25 to 41\u202f655.75</td>') == 2
+    assert several.count("not public") == 1, "said once, not in each row"
+    assert several.count('class="whisker"') == 2 * 3

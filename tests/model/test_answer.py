@@ -72,6 +72,12 @@ def answers(draw: st.DrawFn) -> Answer:
         types=types if draw(st.booleans()) else {},
         sandbox=draw(st.booleans()),
         clipped_rows=tuple(draw(clipped) for _ in exact_rows) if draw(st.booleans()) else (),
+        interval_rows=tuple(
+            {c: (row[c], row[c]) for c in statistics if row[c] is not None and draw(st.booleans())}
+            for row in exact_rows
+        ),
+        question=draw(names),
+        sequence=draw(st.none() | st.integers(1, 9)),
     )
 
 
@@ -333,7 +339,14 @@ def test_everything_in_a_notebook_is_escaped(answer: Answer) -> None:
     row = dict.fromkeys(answer.columns, evil)
     clipped = ({evil: (Fraction(0), Fraction(1))}, {})
     changed = replace(
-        answer, rows=(row, row), margins={evil: None}, margin_reasons={evil: evil}, types={}, clipped_rows=clipped
+        answer,
+        rows=(row, row),
+        margins={evil: None},
+        margin_reasons={evil: evil},
+        types={},
+        clipped_rows=clipped,
+        interval_rows=(),
+        question=evil,
     )
     tags = check_html(changed._repr_html_())
     assert evil in tags.text
