@@ -15,7 +15,7 @@ from tests.console.console_office import MEDIAN, Office, sign_in
 from tests.console.test_forms import _ask
 from tests.console.test_presentation import answered, show
 
-WORDS = "about 12 ± 5 records too high (95\N{NO-BREAK SPACE}%)"
+WORDS = "about 12 ± 5 records too high (95 %)"
 OFF = {"AVG(income)": Distance(7, 17)}
 
 
@@ -43,7 +43,7 @@ def test_the_field_is_the_share_of_the_question(own_office: Office) -> None:
     assert "How far off" in read(_ask(ada, MEDIAN, action="sandbox", epsilon="1").text)
     assert own_office.ledger.balance("people").epsilon.spent == 0
     assert "How far off" in read(_ask(ada, MEDIAN, epsilon="1").text)
-    assert "How far off" not in read(_ask(ada, MEDIAN, epsilon="1", check="0").text)
+    assert "(95 %)" not in read(_ask(ada, MEDIAN, epsilon="1", check="0").text)
     assert own_office.ledger.balance("people").epsilon.spent == 2
     assert _ask(ada, MEDIAN, epsilon="1", check="much").status_code == 422
     assert ada.get("/console/history").status_code == 200
@@ -68,12 +68,35 @@ def test_the_history_shows_a_check_that_was_bought_later(own_office: Office) -> 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_distances_are_shown_in_words(rows: int) -> None:
     answer = replace(answered(rows, ()), check_rows=(OFF,) * rows)
-    shown = re.sub("<[^>]+>", " ", show(answer))
-    assert shown.count(WORDS) == rows
+    shown = show(answer)
+    assert shown.count(WORDS) == rows, "in a sentence, or beside the cell"
+    assert shown.count(">+7 to +17<") == (rows if rows > 1 else 0)
     assert ("How far off" in shown) == (rows == 1)
     assert ("AVG(income) is off by" in shown) == (rows == 2)
 
 
 def test_a_cell_without_a_check_is_empty() -> None:
     answer = replace(answered(2, ()), check_rows=(OFF, {}))
-    assert [row[-1][0] for row in present_answer(answer).rows] == [WORDS, ""]
+    assert [row[-1][0] for row in present_answer(answer).rows] == ["+7 to +17", ""]
+
+
+def test_how_far_off_an_answer_is_can_be_asked_on_its_page(own_office: Office) -> None:
+    ada = sign_in(own_office, own_office.tokens.ada)
+    button = "How far off is this?"
+    assert button not in _ask(ada, MEDIAN, epsilon="1").text, "it is told already"
+    assert button not in _ask(ada, "SELECT COUNT(*) FROM people WHERE age > 40").text, "it has a margin"
+    assert button not in _ask(ada, MEDIAN, epsilon="1", check="0", action="sandbox").text
+    plain = _ask(ada, MEDIAN, epsilon="1", check="0").text
+    assert button in plain
+    spent = own_office.ledger.balance("people").epsilon.spent
+    checked = _ask(ada, MEDIAN, epsilon="1", action="check", then_check="0.5", once="c").text
+    assert "(95 %)" in read(checked)
+    assert button not in checked
+    assert own_office.ledger.balance("people").epsilon.spent == spent + Fraction(1, 2)
+    single = re.compile(r'<output title="([^"]*)">')
+    assert single.findall(checked) == single.findall(plain)
+    assert _ask(ada, MEDIAN, epsilon="1", action="check", then_check="0.5", once="c").status_code == 200
+    assert own_office.ledger.balance("people").epsilon.spent == spent + Fraction(1, 2)
+    refused = _ask(ada, MEDIAN, epsilon="1", action="check", then_check="")
+    assert refused.status_code == 422
+    assert "Nothing was charged." in refused.text

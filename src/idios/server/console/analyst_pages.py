@@ -11,7 +11,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -102,7 +102,7 @@ def ask_page(
 
 @router.post("/console/ask")
 async def ask(visit: FormVisit) -> Response:
-    """Quote, try or ask what the form says, and show the result; or only fill it in, to go on writing."""
+    """Quote, try, ask or check what the form says, and show the result; or only fill it in, to go on writing."""
     question = QuestionRequest(visit.field("sql"), visit.field("epsilon"), check=visit.field("check") or None)
     action = visit.form.get("action", "quote")
     if action == "write":
@@ -111,8 +111,11 @@ async def ask(visit: FormVisit) -> Response:
     try:
         if not 0 < len(question.sql) <= LONGEST_QUESTION:
             raise InvalidInput(f"a question has 1 to {LONGEST_QUESTION} characters, got {len(question.sql)}")
-        question = check_affordable(replace(question, split=read_split(visit.field("split"))))
-        if action == "ask":
+        question = replace(question, split=read_split(visit.field("split")))
+        if action == "check":
+            question = replace(question, check="0", then_check=visit.field("then_check"))
+        check_affordable(question)
+        if action in ("ask", "check"):
             visit.request.scope["idios.log"] = visit.service.log_fields(question)
             reply = await visit.service.ask(visit.identity, question, _idempotency_key(visit, question), PATIENCE)
             if isinstance(reply, QuestionProgress):
@@ -144,6 +147,7 @@ async def question_page(id: Id, visit: PageVisit) -> Response:
             progress=progress,
             question=question,
             split=write_split(question.split),
+            once=secrets.token_hex(16),
             sandbox=False,
             answer=None if progress.answer is None else present_answer(progress.answer),
             budgets=draw_budgets(visit.service.balances(visit.identity)),
@@ -169,7 +173,7 @@ def _price(visit: Visit, answer: StoredAnswer) -> str | None:
 
 def _idempotency_key(visit: Visit, question: QuestionRequest) -> str:
     """The idempotency key of a form and its question: a reload repeats it, and a changed text gets another."""
-    facts = json.dumps([visit.field("once"), question.sql, question.epsilon, question.split, question.check])
+    facts = json.dumps([visit.field("once"), asdict(question)])
     return "console-" + hashlib.sha256(facts.encode()).hexdigest()
 
 

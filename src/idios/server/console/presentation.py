@@ -46,8 +46,8 @@ class AnswerView:
     """The 95 % intervals of a single row."""
     head: list[tuple[str, bool]]
     """The names of the table's columns, and whether each holds numbers."""
-    rows: list[list[tuple[str, str, bool | None]]]
-    """Each cell as it is shown, exactly, and whether it is a number; None: it says something about one."""
+    rows: list[list[tuple[str, str, bool]]]
+    """Each cell as it is shown, exactly or in words, and whether it is a number."""
     charts: list[Chart]
     checks: dict[str, str]
     """How far off each statistic of a single row is, where that is told."""
@@ -67,7 +67,7 @@ def present_answer(answer: Answer) -> AnswerView:
     row in a sentence.
     """
     groups = [column for column in answer.columns if column not in answer.margins]
-    rows: list[list[tuple[str, str, bool | None]]] = [
+    rows = [
         [
             (str(row[column]), str(row[column]), False)
             if column in groups
@@ -93,14 +93,14 @@ def present_answer(answer: Answer) -> AnswerView:
             for row, limited in zip(rows, answer.clipped_rows, strict=True):
                 pair = to_json(limited.get(column, ()))
                 row.append((format_limits(pair), f"[{', '.join(pair)}]", True) if pair else ("", "", True))
-    checks = {column: _format_distance(distance) for row in answer.check_rows for column, distance in row.items()}
+    checks = {column: str(distance) for row in answer.check_rows for column, distance in row.items()}
     if len(rows) > 1:
         checks = {}
         for column in answer.checked_columns:
-            head.append((f"{column} is off by", False))
+            head.append((f"{column} is off by, in records (95\N{NO-BREAK SPACE}%)", True))
             for row, checked in zip(rows, answer.check_rows, strict=True):
-                told = _format_distance(checked[column]) if column in checked else ""
-                row.append((told, told, None))
+                known = column in checked
+                row.append((format_distance(checked[column]), str(checked[column]), True) if known else ("", "", True))
     single = (
         format_value(answer.exact_rows[0][answer.columns[0]]) if len(rows) == 1 and len(answer.columns) == 1 else None
     )
@@ -120,8 +120,19 @@ def _join(ends: Iterable[str]) -> str:
     return " to ".join(ends)
 
 
-def _format_distance(distance: Distance) -> str:
-    return str(distance).replace("95 %", "95\N{NO-BREAK SPACE}%")
+def format_distance(distance: Distance) -> str:
+    """Format how many records off a value is, briefly: from how many too low, negative, to how many too high.
+
+    >>> [format_distance(Distance(*ends)) for ends in ((-40, 1200), (50, None), (None, -7), (None, None))]
+    ['−40 to +1200', 'at least +50', 'at most −7', 'unknown']
+    """
+    low, high = (
+        None if end is None else ("+" if end > 0 else "") + format_value(str(end))
+        for end in (distance.low, distance.high)
+    )
+    if low is None:
+        return "unknown" if high is None else f"at most {high}"
+    return f"at least {low}" if high is None else f"{low} to {high}"
 
 
 def _chart(answer: Answer, groups: list[str], column: str) -> Chart | None:
