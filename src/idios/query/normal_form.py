@@ -17,10 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from idios.core import statistics
 from idios.core.domain import Categories, Kind
 from idios.core.exact import text
 from idios.core.multiples import Multiples, linear_multiples
-from idios.core.statistics import STATISTICS, Statistic
+from idios.core.statistics import Statistic
 from idios.query.calendar import format_value
 from idios.query.cells import Cell, partition_selection
 from idios.query.decision_diagram import Diagram
@@ -159,7 +160,9 @@ def name_statistics(form: str) -> tuple[str, ...]:
 def _write_call(name: str, argument: str | None, column: str | None) -> str:
     if name == "count":
         return "COUNT(*)"
-    statistic = next(each for each in STATISTICS if each.name == name)
+    statistic = next((each for each in statistics.STATISTICS if each.name == name and each.spellings), None)
+    if statistic is None:  # what a later version asked
+        return f"{name}({column or '*'})"
     return statistic.spellings[0].write(column or "*", argument if statistic.parameter else None)
 
 
