@@ -271,14 +271,14 @@ def test_a_released_answer_says_its_rho(ledger: Ledger) -> None:
         dataset="people", version="1", guarantee="", statistics=("m",), groups=({},), cells=(("1",),), margins=(None,)
     )
     for request, told in (
-        (ask("pure", "1/10"), None),
+        (ask("pure", "1/10"), Fraction(1, 200)),
         (ask("median", "1/10", rho="1/1600"), Fraction(1, 1600)),
         (ask("noise", "1/10", **GAUSSIAN), Fraction(1, 200)),
     ):
         charge = ledger.reserve(request)
         assert isinstance(charge, Reservation)
         assert ledger.release(charge, released).released.rho == told
-    assert [one.released.rho for one in ledger.answers()] == [None, Fraction(1, 1600), Fraction(1, 200)]
+    assert [one.released.rho for one in ledger.answers()] == [Fraction(1, 200), Fraction(1, 1600), Fraction(1, 200)]
 
 
 # Planted errors.
