@@ -112,7 +112,9 @@ class Chooser:
             return replace(alone, check_lacks=lacking)
         checked = self._answer_alone(target, rest)
         made = self.make_check(checked, checking)
-        demanded = alone.epsilon if self.check is None else min(checked.epsilon, made.epsilon)
+        demanded = alone.epsilon
+        if self.check is not None:  # groups included, as for the answer itself
+            demanded = min(checked.epsilon, made.epsilon / self.protection.differential_share)
         return replace(checked, check=made, demanded=demanded)
 
     def _find_lacking(self, *shares: Fraction) -> Fraction:
