@@ -144,7 +144,6 @@ def cases() -> Iterator[tuple[Statistic, ClippingPlan]]:
         for reach, target in ((1, 0), (2, 1)):
             yield statistic, tiny_plan(reach, target, None)
             yield statistic, tiny_plan(reach, target, None, fallback=1)
-            yield statistic, tiny_plan(reach, target, None, fallback=3)
             for centre in centres:
                 yield statistic, tiny_plan(reach, target, centre)
         yield statistic, tiny_plan(9, 0, CENTRE)

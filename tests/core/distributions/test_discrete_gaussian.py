@@ -73,7 +73,7 @@ def test_the_weights_of_strata_and_tail_are_enclosed(sigma: Fraction) -> None:
     assert len(strata.high) == strata.number
 
 
-@pytest.mark.parametrize("variance", [32**2, 40**2, 100**2, Fraction(10**6, 7)], ids=str)
+@pytest.mark.parametrize("variance", [32**2, 100**2, Fraction(10**4, 7)], ids=str)
 def test_every_word_is_decided_as_the_exact_comparison_does(variance: Fraction) -> None:
     """All points of all strata: the words v that are surely kept, v + 1 ≤ 2^16·e^(−z), and surely not, v ≥ 2^16·e^(−z).
 
