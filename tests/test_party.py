@@ -318,14 +318,14 @@ def test_a_stop_between_the_summaries_and_the_noise_is_in_time(
 
 def test_charged_first_and_completed_later(party: TrustedParty) -> None:
     sql = "SELECT MEDIAN(income) FROM people"
-    charged = party.charge(sql, 1)
+    charged = party.reserve(party.make_plan(sql, 1))
     assert (charged.dataset, charged.stored, charged.analyst) == ("people", False, None)
     assert party.ledger.balance("people").epsilon.spent == 1
     assert not party.ledger.answers("people")
     answer = party.complete(charged)
     assert answer.id == charged.id
     assert not answer.stored
-    again = party.charge(sql, 1)
+    again = party.reserve(party.make_plan(sql, 1))
     assert again.stored
     assert party.complete(again).value == answer.value
     assert party.complete(charged).value == answer.value  # twice completed is once released
@@ -335,7 +335,7 @@ def test_charged_first_and_completed_later(party: TrustedParty) -> None:
 def test_an_answer_that_is_paid_for_is_given_though_the_grant_was_withdrawn(party: TrustedParty) -> None:
     party.ledger.add_analyst("ada")
     party.ledger.grant("ada", "people")
-    charged = party.charge("SELECT MEDIAN(age) FROM people", "0.5", analyst="ada")
+    charged = party.reserve(party.make_plan("SELECT MEDIAN(age) FROM people", "0.5"), analyst="ada")
     party.ledger.withdraw("ada", "people")
     assert party.complete(charged).remaining == 0
     with pytest.raises(NotPermitted):

@@ -242,10 +242,6 @@ class TrustedParty:
             raise InvalidInput("there is no stored answer to this question, without a check and with this ε, to check")
         return plan_check(answered, stored.table.cells, with_epsilon)
 
-    def charge(self, sql: str, epsilon: Number, *, split: Split = None, analyst: str | None = None) -> Charged:
-        """The first half of ``query``: read, plan and charge. What is refused is refused here, whatever the data."""
-        return self.reserve(self.make_plan(sql, epsilon, split), analyst=analyst)
-
     def reserve(self, plan: Plan, *, analyst: str | None = None, idempotency_key: str | None = None) -> Charged:
         """Charge what was planned, unless the data is no longer what was opened."""
         self.datasets[plan.dataset.name].check_unchanged()
@@ -256,7 +252,7 @@ class TrustedParty:
         return self.complete(Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst))))
 
     def complete(self, charged: Charged, cancellation: CancellationToken | None = None) -> Answer:
-        """The second half of ``query``: compute, store and give the answer; or say that it failed, and nothing else."""
+        """What follows ``reserve``: compute, store and give the answer; or say that it failed, and nothing else."""
         if isinstance(charged.outcome, StoredAnswer):
             return self._answer(charged, charged.outcome)
         return self.release(charged, self.compute(charged, cancellation), cancellation)

@@ -142,7 +142,7 @@ def test_what_leaves_already_is_waited_for(office: Office) -> None:
     party, at = office.service.party, office.service.questions
 
     async def outlasts() -> tuple[object, object]:
-        job = _Job(party, party.charge(MEDIAN, "0.5"), "ada", 0.0, 0.0)
+        job = _Job(party, party.reserve(party.make_plan(MEDIAN, "0.5")), "ada", 0.0, 0.0)
         await at._leave(job)
         task = asyncio.create_task(asyncio.to_thread(party.complete, job.charged))
         identity = office.ledger.authenticate(office.tokens.ada)
