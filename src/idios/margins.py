@@ -85,11 +85,9 @@ def draw_with_interval(
 def list_margin_reasons(plan: Plan, margins: Mapping[str, Fraction | None]) -> dict[str, str]:
     """By column, why it has no margin."""
     return {
-        output.label: CHECKED
-        if plan.checked is not None
-        else describe_unknown_margin(plan.aggregates[output.aggregate].choice)
-        for output in plan.outputs
-        if output.aggregate is not None and margins[output.label] is None
+        label: CHECKED if plan.checked is not None else describe_unknown_margin(plan.aggregates[number].choice)
+        for label, number in plan.measures
+        if margins[label] is None
     }
 
 

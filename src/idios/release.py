@@ -32,6 +32,7 @@ from idios.model import ReleasedTable
 from idios.query.calendar import since_1970, to_datetime
 from idios.query.normal_form import name_statistics
 from idios.query.plan import Aggregate, Plan
+from idios.query.schema import find_kind
 
 DrawnCell: TypeAlias = tuple[Fraction | int | None, tuple[Fraction, Fraction] | None]
 """A value, and the ends of its interval where it has one."""
@@ -249,18 +250,8 @@ def _find_range(statistic: Statistic, grid: Domain, fineness: int) -> tuple[int 
 
 def kind_of(plan: Plan, aggregate: Aggregate) -> str:
     """The type of an aggregate's answers: integer, number, date, timestamp or category."""
-    statistic = aggregate.statistic
-    if statistic.selects:
-        return "category"
-    if aggregate.column is None or statistic.degree == 0:
-        return "integer"
-    column = plan.dataset.columns[aggregate.column]
-    if column.kind is Kind.TIMESTAMP or (column.kind is Kind.DATE and statistic.fractional):
-        return "timestamp"
-    if column.kind is Kind.DATE:
-        return "date"
-    step = statistic.answer_step(column.grid, plan.dataset.protection.fineness)
-    return "integer" if step.denominator == 1 else "number"
+    column = None if aggregate.column is None else plan.dataset.columns[aggregate.column]
+    return find_kind(aggregate.statistic, column, plan.dataset.protection.fineness)
 
 
 def write_value(value: Fraction, kind: str, column_kind: Kind | None) -> str:

@@ -7,7 +7,6 @@ operators are read in a loop, and everything else nests at most so deep.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,7 +14,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from idios.query.calendar import DAY, parse_moment
+from idios.query.calendar import DAY
 from idios.query.expressions import (
     DATE_PARTS,
     EXTRACTED,
@@ -29,16 +28,13 @@ from idios.query.expressions import (
     evaluate,
 )
 from idios.query.lexer import QuestionText
+from idios.query.literals import LITERALS, Typed, read_literal, read_moment
 from idios.query.parser import allow_only, list_chain, offset_of, to_upper
 
 MAX_DEPTH = 100
-MAX_BITS = 20_000
-REFERENCE_BITS = 256
-"""How long a value of a row is expected to be."""
+MAX_BITS = 8_000
 MAX_ROUND = 30
-MOMENT_FORMAT = "DATE '2026-01-31' or TIMESTAMP '2026-01-31 23:59:59'"
 
-_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?0*[0-9]{1,3})?")
 _ARITHMETIC: Mapping[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _COMPARED: Mapping[type[exp.Expression], str] = {
     exp.EQ: "=",
@@ -64,22 +60,6 @@ _CALLED = {
 """The functions of values, and how each is written."""
 _GIVES_WHOLE = ("floor", "ceil", *EXTRACTED)
 _KEEPS_WHOLE = ("+", "-", "*", "abs", "greatest", "least", "coalesce", "nullif")
-
-
-@dataclass(frozen=True)
-class Typed:
-    """An expression, and what is known of it: its type (None: it is NULL), the length of its numbers, its depth."""
-
-    expression: Expression
-    type: Type | None
-    bits: int = REFERENCE_BITS
-    depth: int = 1
-    whole: bool = False
-
-    @property
-    def constant(self) -> bool:
-        """Whether it is a literal."""
-        return isinstance(self.expression, Literal)
 
 
 Leaf: TypeAlias = Callable[[exp.Expression], Typed | None]
@@ -156,8 +136,8 @@ class _Reader:
             allow_only(self.text, node, "this")
             zero = Typed(Literal(Fraction(0)), Type.NUMBER, 1, 1, True)
             return self.make_arithmetic(node, "-", zero, self.read(node.this))
-        if kind in (exp.Literal, exp.Boolean, exp.Null, exp.Cast):
-            return self.read_literal(node)
+        if kind in LITERALS:
+            return read_literal(self.text, node)
         if kind is exp.Case:
             return self.read_case(node)
         if kind is exp.Anonymous:
@@ -165,47 +145,6 @@ class _Reader:
         if kind is exp.Extract:
             return self.read_extract(node)
         return self.read_truth(node)
-
-    # Literals.
-
-    def read_literal(self, node: exp.Expression) -> Typed:
-        if type(node) is exp.Null:
-            return Typed(Literal(None), None, 0)
-        if type(node) is exp.Boolean:
-            allow_only(self.text, node, "this")
-            return Typed(Literal(bool(node.this)), Type.BOOLEAN, 1)
-        if type(node) is exp.Cast:
-            return self.read_moment(node)
-        allow_only(self.text, node, "this", "is_string")
-        written = str(node.this)
-        if node.args.get("is_string"):
-            return Typed(Literal(written), Type.TEXT, 0)
-        # what else Fraction reads is no literal
-        if not _NUMBER.fullmatch(written):
-            raise self.text.refusal(f"{written!r} is no number", offset_of(node))
-        value = Fraction(written)
-        bits = value.numerator.bit_length() + value.denominator.bit_length()
-        return Typed(Literal(value), Type.NUMBER, bits, 1, value.denominator == 1)
-
-    def read_moment(self, node: exp.Expression) -> Typed:
-        allow_only(self.text, node, "this", "to")
-        to = node.args.get("to")
-        if type(to) is not exp.DataType or type(node.this) is not exp.Literal or not node.this.args.get("is_string"):
-            raise self.text.refusal(f"casts are not supported: write {MOMENT_FORMAT}", offset_of(node))
-        allow_only(self.text, to, "this")
-        types = {exp.DataType.Type.DATE: Type.DATE, exp.DataType.Type.TIMESTAMP: Type.TIMESTAMP}
-        if to.this not in types:
-            raise self.text.refusal(f"casts are not supported: write {MOMENT_FORMAT}", offset_of(node))
-        return self.as_moment(str(node.this.this), types[to.this], node)
-
-    def as_moment(self, written: str, kind: Type, node: exp.Expression) -> Typed:
-        """The moment that a text says."""
-        found = parse_moment(written, dates_only=kind is Type.DATE)
-        if found is None:
-            raise self.text.refusal(
-                f"{written!r} is no date: write {MOMENT_FORMAT}, without a time zone", offset_of(node)
-            )
-        return Typed(Literal(Fraction(found, DAY if kind is Type.DATE else 1)), kind, 64, 1, True)
 
     # Types.
 
@@ -230,7 +169,7 @@ class _Reader:
         if part.type is Type.TEXT:
             if not isinstance(part.expression, Literal):
                 raise self.text.refusal("text is no date: compare dates with dates", offset_of(node))
-            return self.as_moment(str(part.expression.value), wanted, node)
+            return read_moment(self.text, str(part.expression.value), wanted, node)
         if part.type is Type.DATE and wanted is Type.TIMESTAMP:
             return self.make("*", [part, Typed(Literal(Fraction(DAY)), Type.NUMBER, 64)], wanted, node)
         return part
