@@ -8,39 +8,32 @@ from idios.errors import IdiosError, QuestionRefused
 from idios.query.lexer import MAX_LENGTH, MAX_NESTING, tokenize
 
 REFUSED = [
-    ("SELECT COUNT(*) FROM t -- all of it", "comments", (1, 24)),
-    ("SELECT COUNT(*) /* hidden */ FROM t", "comments", (1, 17)),
-    ("SELECT COUNT(*) FROM t # x", "comments", (1, 24)),
+    ("SELECT COUNT(*) FROM t # x", "a comment is written --", (1, 24)),
+    ("SELECT COUNT(*) FROM t /* all", "a comment does not end", (1, 24)),
+    ("SELECT COUNT(*) FROM t /* all /* of */ it */", "a comment stands in a comment", (1, 24)),
+    ("SELECT COUNT(*) FROM t *", "a star stands in", (1, 24)),
+    ("SELECT MAX(*) FROM t", "a star stands in", (1, 12)),
+    ("SELECT x, * FROM t", "a star stands in", (1, 11)),
     ("SELECT COUNT(*) FROM t; DROP TABLE t", "one question at a time", (1, 23)),
     ("SELECT COUNT(*) FROM t;;", "one question at a time", (1, 23)),
-    ("SELECT COUNT(*)\nFROM t\nHAVING COUNT(*) > 1", "HAVING is not supported", (3, 1)),
-    ("SELECT COUNT(*) FROM t ORDER BY 1", "ORDER BY is not supported", (1, 24)),
-    ("SELECT COUNT(*) FROM t LIMIT 1", "LIMIT is not supported", (1, 24)),
     ("SELECT COUNT(*) FROM t JOIN u", "joins are not supported", (1, 24)),
-    ("SELECT COUNT(*) FROM (SELECT 1)", "subqueries are not supported", (1, 23)),
+    ("SELECT COUNT(*) FROM t WHERE x = (SELECT 1 FROM t)", "a SELECT within another", (1, 35)),
     ("SELECT DISTINCT x FROM t", "DISTINCT is supported in COUNT", (1, 8)),
     ("SELECT MEDIAN(DISTINCT x) FROM t", "DISTINCT is supported in COUNT", (1, 15)),
-    ("SELECT * FROM t", "a star stands in COUNT", (1, 8)),
-    ("SELECT SUM(x * 2) FROM t", "a star stands in COUNT", (1, 14)),
-    ("SELECT SUM(x) + 1 FROM t", "arithmetic is not supported", (1, 15)),
-    ("SELECT SUM(x) - 1 FROM t", "arithmetic is not supported", (1, 15)),
-    ("SELECT SUM(x) / 2 FROM t", "arithmetic is not supported", (1, 15)),
-    ("SELECT COUNT(*) FROM t WHERE x > 1 % 2", "arithmetic is not supported", (1, 36)),
+    ("SELECT COUNT(*) FROM t WHERE x > 1 % 2", "remainders are not supported", (1, 36)),
     ("SELECT COUNT(*) FROM t WHERE x::int > 1", "casts and parameters", (1, 31)),
     ("SELECT COUNT(*) FROM t WHERE x > :p", "casts and parameters", (1, 34)),
     ("SELECT COUNT(*) FROM t WHERE x > ?", "parameters are not supported", (1, 34)),
     ("SELECT COUNT(*) FROM t WHERE x = $1", "parameters are not supported", (1, 34)),
     ("SELECT COUNT(*) FROM t WHERE x = $$a$$", "parameters are not supported", (1, 34)),
     ("SELECT CAST(x AS INT) FROM t", "casts are not supported", (1, 8)),
-    ("SELECT CASE WHEN x THEN 1 END FROM t", "CASE is not supported", (1, 8)),
     ("SELECT SUM(x) OVER () FROM t", "window functions", (1, 15)),
     ("SELECT SUM(x) FILTER (WHERE x > 1) FROM t", "FILTER is not supported", (1, 15)),
     ("SELECT COUNT(*) FROM t UNION SELECT 1", "questions cannot be combined", (1, 24)),
     ("WITH a AS (SELECT 1) SELECT 1 FROM a", "common table expressions", (1, 1)),
-    ("SELECT COUNT(*) FROM t WHERE x LIKE 'a%'", "patterns are not supported", (1, 32)),
     ("SELECT COUNT(*) FROM t WHERE filter > 3", 'a name of that spelling is written "filter"', (1, 30)),
-    ("SELECT MAX(limit) FROM t", 'a name of that spelling is written "limit"', (1, 12)),
-    ("SELECT COUNT(*) AS limit FROM t", 'a name of that spelling is written "limit"', (1, 20)),
+    ("SELECT MAX(limit) FROM t", 'a name is written "limit"', (1, 12)),
+    ("SELECT COUNT(*) AS limit FROM t", 'a name is written "limit"', (1, 20)),
     ("SELECT t.x FROM t", "without a prefix", (1, 9)),
     ("SELECT COUNT(*) FROM 'people.csv'", "strings are values", (1, 22)),
     ("SELECT COUNT(*) AS 'n' FROM t", "AS stands between a statistic", (1, 17)),
@@ -125,6 +118,12 @@ def test_what_is_quoted_is_not_read():
     assert [word.text for word in words[-5:]][::2] == ["'a -- b; SELECT *'", "d", "'it''s'"]
 
 
+def test_comments_are_blanked_out():
+    text = tokenize("SELECT COUNT(*) -- all; of it\nFROM t /* 'x */ WHERE c = '--' --")
+    assert text.plain.split() == ["SELECT", "COUNT(*)", "FROM", "t", "WHERE", "c", "=", "'--'"]
+    assert len(text.plain) == len(text.source)
+
+
 def test_a_refusal_shows_a_caret_under_the_place():
     with pytest.raises(QuestionRefused) as caught:
         tokenize("SELECT COUNT(*)\n  FROM t\tJOIN u")
@@ -134,14 +133,14 @@ def test_a_refusal_shows_a_caret_under_the_place():
 
 def test_a_long_line_is_shown_in_part():
     with pytest.raises(QuestionRefused) as caught:
-        tokenize("SELECT COUNT(*) FROM t WHERE x IN (" + ", ".join(["1"] * 200) + ") LIMIT 3" + " " * 300)
+        tokenize("SELECT COUNT(*) FROM t WHERE x IN (" + ", ".join(["1"] * 200) + ") FETCH 3" + " " * 300)
     _, shown, caret = str(caught.value).split("\n")
     assert len(shown) < 110
-    assert shown[caret.index("^") :].startswith("LIMIT")
+    assert shown[caret.index("^") :].startswith("FETCH")
 
 
 def test_a_refusal_survives_being_sent_between_processes():
     with pytest.raises(QuestionRefused) as caught:
-        tokenize("SELECT *")
+        tokenize("SELECT x, *")
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.position) == (str(caught.value), caught.value.position)

@@ -94,6 +94,29 @@ def since_1970(moment: Any, kind: Kind) -> Fraction:
     return Fraction(to_microseconds(moment), UNITS[kind])
 
 
+def split_date(days: int) -> dict[str, int]:
+    """The parts of a day's date, in the Gregorian calendar however far away; Sunday is the weekday (dow) 0.
+
+    Years are counted from March, so that a leap day is the last of its year; 400 years have 146,097 days.
+
+    >>> split_date(0), split_date(-(10**9))["year"]
+    ({'year': 1970, 'quarter': 1, 'month': 1, 'day': 1, 'dow': 4}, -2735938)
+    """
+    since_march_0000 = days + 719_468
+    cycle, within = divmod(since_march_0000, 146_097)
+    year = (within - within // 1_460 + within // 36_524 - within // 146_096) // 365
+    day = within - (365 * year + year // 4 - year // 100)
+    march = (5 * day + 2) // 153  # months since March: five of them always have 153 days
+    month = march + 3 if march < 10 else march - 9
+    return {
+        "year": 400 * cycle + year + (month <= 2),
+        "quarter": (month + 2) // 3,
+        "month": month,
+        "day": day - (153 * march + 2) // 5 + 1,
+        "dow": (days + 4) % 7,
+    }
+
+
 def to_days(value: Any) -> int:
     """The days of one date, of Python or numpy."""
     if isinstance(value, np.datetime64):

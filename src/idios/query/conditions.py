@@ -27,7 +27,7 @@ from idios.core.domain import LIMIT, Categories, Kind
 from idios.core.exact import text as number_text
 from idios.query.calendar import UNITS, parse_moment
 from idios.query.lexer import QuestionText
-from idios.query.parser import allow_only, column_identifier, offset_of, resolve_name
+from idios.query.parser import allow_only, column_identifier, list_chain, offset_of, resolve_name
 from idios.query.predicates import (
     ALWAYS,
     EVERYTHING,
@@ -82,7 +82,7 @@ def read_condition(
     """Where a condition is true; with ``negated``, where it is false."""
     kind = type(node)
     if kind is exp.And or kind is exp.Or:
-        parts = tuple(read_condition(text, part, columns, negated) for part in _chain(text, node))
+        parts = tuple(read_condition(text, part, columns, negated) for part in list_chain(text, node))
         return And(parts) if (kind is exp.And) != negated else Or(parts)
     if kind is exp.Paren or kind is exp.Not:
         allow_only(text, node, "this")
@@ -102,16 +102,6 @@ def read_condition(
         raise text.refusal(f"this is no condition that is offered. {ALLOWED}", offset_of(node))
     grid = column.grid
     return Among(column.name, intersection(complement(points) if negated else points, ((grid.lower, grid.upper),)))
-
-
-def _chain(text: QuestionText, node: exp.Expression) -> list[exp.Expression]:
-    """The parts of a AND b AND c …, which the parser nests to the left as deep as the chain is long."""
-    kind, parts = type(node), []
-    while type(node) is kind:
-        allow_only(text, node, "this", "expression")
-        parts.append(node.args["expression"])
-        node = node.this
-    return [node, *reversed(parts)]
 
 
 def _null(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], negated: bool) -> Predicate:

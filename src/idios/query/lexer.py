@@ -3,10 +3,10 @@
 Rules:
 
 1. Length and nesting are capped here, so that no text can exhaust the parser.
-2. A character or a word that no question needs is refused here, where its place is known exactly: comments, second
-   statements, casts, parameters, and the clauses that are not offered. What passes is still checked node by
-   node (``parser``).
-3. A name that is one of the refused words is written in double quotes.
+2. A character or a word that no question needs is refused here, where its place is known exactly: second statements,
+   casts, parameters, and the clauses that are not offered. What passes is still checked node by node (``parser``).
+3. A comment is blanked out: no parser sees it.
+4. A name that is one of the refused words is written in double quotes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ MAX_NAME = 128
 MAX_DIGITS = 100
 MAX_EXPONENT = 400
 
-SHAPE = "A question reads: SELECT statistics FROM data set [WHERE conditions] [GROUP BY keys]"
+SHAPE = (
+    "A question reads: SELECT statistics FROM data set [WHERE conditions] [GROUP BY keys] [HAVING condition] "
+    "[ORDER BY results] [LIMIT number]"
+)
 
 
 class TokenKind(StrEnum):
@@ -61,31 +64,34 @@ class Token:
 
 @dataclass(frozen=True)
 class QuestionText:
-    """A question's text and its tokens, without a closing semicolon."""
+    """A question's text and its tokens, without a closing semicolon; ``plain`` is the text without comments."""
 
     source: str
     tokens: tuple[Token, ...]
+    plain: str
 
     def refusal(self, message: str, offset: int | None = None) -> QuestionRefused:
         """The error for one place of this text, to be raised."""
         return QuestionRefused(message, self.source, offset)
 
-    def select_items(self) -> tuple[tuple[int, str], ...]:
-        """Where each item of the SELECT list starts and how it is written, spaces evened out.
+    def select_items(self, number: int = 0) -> tuple[tuple[int, str], ...]:
+        """Where each item of a SELECT list starts and how it is written, spaces evened out; the outermost is number 0.
 
         >>> tokenize("SELECT region,  MEDIAN( income) FROM people").select_items()
         ((7, 'region'), (16, 'MEDIAN(income)'))
         """
+        selects = [i for i, token in enumerate(self.tokens) if token.keyword == "SELECT"]
         items: list[list[Token]] = [[]]
-        depth = 0
-        for token in self.tokens[1:]:
+        depth, before = 0, ""
+        for token in self.tokens[selects[number] + 1 :]:
             depth += {"(": 1, ")": -1}.get(token.keyword, 0)
-            if not depth and token.keyword == "FROM":
+            if depth < 0 or (not depth and token.keyword == "FROM" and before != "DISTINCT"):
                 break
             if not depth and token.keyword == ",":
                 items.append([])
             else:
                 items[-1].append(token)
+            before = token.keyword
         return tuple((item[0].start, _spell(item)) for item in items if item)
 
 
@@ -103,10 +109,10 @@ def tokenize(source: object) -> QuestionText:
             "a long list of values may be written with BETWEEN, or asked in parts"
         )
     _refuse_hidden(source)
-    tokens = _tokens(source)
+    tokens, plain = _tokens(source)
     if tokens and tokens[-1].text == ";":
         tokens.pop()
-    text = QuestionText(source, tuple(tokens))
+    text = QuestionText(source, tuple(tokens), plain)
     _refuse_words(text)
     _refuse_depth(text)
     return text
@@ -114,25 +120,23 @@ def tokenize(source: object) -> QuestionText:
 
 _PATTERN = re.compile(
     r"""(?P<space>[ \t\r\n]+)
-    |(?P<comment>--|/\*|\*/)
+    |(?P<comment>--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)
     |(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
     |(?P<word>[^\W\d]\w*)
     |(?P<quoted>"[^"]*")
     |(?P<string>'(?:[^']|'')*')
-    |(?P<sign><>|!=|<=|>=|[=<>(),*;-])""",
+    |(?P<sign><>|!=|<=|>=|[=<>(),*/+;-])""",
     re.VERBOSE,
 )
 
 _SIGNS = {
-    "+": "arithmetic is not supported, neither on a statistic nor inside one",
-    "/": "arithmetic is not supported, neither on a statistic nor inside one",
-    "%": "arithmetic is not supported, neither on a statistic nor inside one",
-    "|": "text cannot be joined; a condition compares a column with a literal",
+    "%": "remainders are not supported: arithmetic has + - * /",
+    "|": "text cannot be joined",
     ":": "casts and parameters are not supported: write literals as they are, dates as DATE '2026-01-31'",
     "?": "parameters are not supported: write the literal itself",
     "$": "parameters are not supported: write the literal itself",
     "@": "parameters are not supported: write the literal itself",
-    "#": "comments are not supported",
+    "#": "a comment is written -- to the end of the line, or /* … */",
     ".": "columns and data sets are named without a prefix",
     "'": "a string does not end",
     '"': "a quoted name does not end",
@@ -141,30 +145,23 @@ _SIGNS = {
 
 _CLAUSES = {
     "JOIN": "joins are not supported: a question is about one data set",
-    "HAVING": "HAVING is not supported: every declared group is answered",
-    "CASE": "CASE is not supported: use WHERE or GROUP BY",
     "QUALIFY": "QUALIFY is not supported",
-    "LIMIT": "LIMIT is not supported: every cell is answered",
-    "OFFSET": "OFFSET is not supported: every cell is answered",
-    "FETCH": "FETCH is not supported: every cell is answered",
+    "FETCH": "FETCH is not supported: write LIMIT",
     "OVER": "window functions are not supported",
     "WINDOW": "window functions are not supported",
     "FILTER": "FILTER is not supported: use WHERE, or ask one question for each condition",
     "UNION": "questions cannot be combined; ask one at a time",
     "INTERSECT": "questions cannot be combined; ask one at a time",
     "EXCEPT": "questions cannot be combined; ask one at a time",
-    "WITH": "common table expressions and WITH options are not supported",
+    "WITH": "common table expressions and WITH options are not supported: write FROM (SELECT …)",
     "CAST": "casts are not supported: write literals as they are, dates as DATE '2026-01-31'",
     "TRY_CAST": "casts are not supported: write literals as they are, dates as DATE '2026-01-31'",
     "EXISTS": "subqueries are not supported",
     "ALL": "ALL is not supported",
     "ANY": "ANY is not supported: use IN with literals",
     "SOME": "SOME is not supported: use IN with literals",
-    "LIKE": "patterns are not supported: use =, <> or IN with declared values",
-    "ILIKE": "patterns are not supported: use =, <> or IN with declared values",
     "SYMMETRIC": "BETWEEN is followed by two literals",
     "ASYMMETRIC": "BETWEEN is followed by two literals",
-    "DESC": "DESC is not supported: a quantile counts from the least value",
     "INTERVAL": "intervals are not supported: write dates as DATE '2026-01-31'",
 }
 
@@ -185,8 +182,10 @@ def _refuse_hidden(source: str) -> None:
             )
 
 
-def _tokens(source: str) -> list[Token]:
+def _tokens(source: str) -> tuple[list[Token], str]:
+    """The tokens, and the text with comments blanked out."""
     tokens: list[Token] = []
+    plain = source
     at = 0
     while at < len(source):
         match = _PATTERN.match(source, at)
@@ -201,12 +200,18 @@ def _tokens(source: str) -> list[Token]:
         if token.kind is TokenKind.SPACE:
             continue
         if token.kind is TokenKind.COMMENT:
-            raise QuestionRefused("comments are not supported", source, token.start)
+            # some parsers nest comments and others do not: what they differ on is not read
+            if "/*" in token.text[2:]:
+                raise QuestionRefused("a comment stands in a comment", source, token.start)
+            plain = plain[: token.start] + " " * len(token.text) + plain[token.end :]
+            continue
+        if token.text == "/" and source[at - 1 : at + 1] == "/*":
+            raise QuestionRefused("a comment does not end", source, token.start)
         if tokens and _touch(tokens[-1], token):
             raise QuestionRefused("a space or a sign is missing here", source, token.start)
         _refuse_form(token, source)
         tokens.append(token)
-    return tokens
+    return tokens, plain
 
 
 def _touch(before: Token, after: Token) -> bool:
@@ -240,38 +245,55 @@ def _refuse_words(text: QuestionText) -> None:
     for i, token in enumerate(words[1:], start=1):
         if token.text == ";" and token.kind is TokenKind.SIGN:
             raise text.refusal("one question at a time: nothing may follow a semicolon", token.start)
-        if token.keyword == "SELECT":
-            raise text.refusal("subqueries are not supported: SELECT stands once, at the beginning", token.start)
         before = [word.keyword for word in words[max(0, i - 3) : i]]
         after = words[i + 1].keyword if i + 1 < len(words) else _END
+        if token.keyword == "SELECT" and before[-2:] != ["FROM", "("]:
+            raise text.refusal("a SELECT within another stands in FROM (SELECT …) only", token.start)
         if token.keyword in _CLAUSES:
             name = f'; a name of that spelling is written "{token.text}"'
             a_name = before[-1] in ("(", "AS") or after in _AFTER_A_COLUMN
             raise text.refusal(_CLAUSES[token.keyword] + (name if a_name else ""), token.start)
-        if token.keyword == "ORDER" and before != ["WITHIN", "GROUP", "("]:
-            raise text.refusal("ORDER BY is not supported: answers come in the order of the groups", token.start)
-        if token.keyword == "DISTINCT" and before[-2:] != ["COUNT", "("]:
+        if token.keyword == "DISTINCT" and before[-2:] != ["COUNT", "("] and after != "FROM":
             raise text.refusal("DISTINCT is supported in COUNT(DISTINCT column) only", token.start)
-        if token.keyword == "*" and before[-2:] != ["COUNT", "("]:
-            raise text.refusal("a star stands in COUNT(*) only; columns and arithmetic are not offered", token.start)
-        if token.keyword == "-" and before[-1] not in _BEFORE_A_LITERAL:
-            raise text.refusal("arithmetic is not supported, neither on a statistic nor inside one", token.start)
-        if token.kind is TokenKind.STRING and before[-1] not in _BEFORE_A_LITERAL | {"DATE", "TIMESTAMP"}:
+        if token.keyword == "*":
+            _refuse_star(text, token, before, after)
+        if (
+            token.kind is TokenKind.STRING
+            and before[-1] not in _BEFORE_A_STRING
+            and before[-2:] != ["DISTINCT", "FROM"]
+        ):
             raise text.refusal("strings are values: names are written without quotes or in double quotes", token.start)
         if token.keyword == "," and (after in _AFTER_A_LIST or before[-1] in _BEFORE_A_LIST):
             raise text.refusal("a comma stands between two items of a list", token.start)
-        if token.keyword == "*" and after != ")":
-            raise text.refusal("COUNT(*) is written without anything else in it", token.start)
+        if token.keyword in _OFFERED_CLAUSES and (before[-1] == "AS" or (before[-1] == "(" and after in (")", ","))):
+            raise text.refusal(f'{token.keyword} is a word of SQL: a name is written "{token.text}"', token.start)
         if token.keyword == "AS" and (before[-1] in _BEFORE_A_LIST or not _is_name(words[i + 1 : i + 2])):
             raise text.refusal("AS stands between a statistic or a key and its name", token.start)
 
 
+def _refuse_star(text: QuestionText, star: Token, before: list[str], after: str) -> None:
+    """COUNT(*), a SELECT of every result, and multiplication are what a star stands for."""
+    if before[-2:] == ["COUNT", "("] and after != ")":
+        raise text.refusal("COUNT(*) is written without anything else in it", star.start)
+    counted, listed = before[-2:] == ["COUNT", "("], before[-1] == "SELECT"
+    if not counted and (before[-1] in ("(", ",") or (after in _AFTER_A_LIST and not listed)):
+        raise text.refusal("a star stands in COUNT(*) or between two numbers", star.start)
+
+
 _AFTER_A_COLUMN = {"=", "<>", "!=", "<", "<=", ">", ">=", "BETWEEN", "IN", "IS"}
-_BEFORE_A_LITERAL = {"=", "<>", "!=", "<", "<=", ">", ">=", "(", ",", "BETWEEN", "AND", "OR", "NOT", "WHERE"}
+_OFFERED_CLAUSES = {"HAVING", "LIMIT", "OFFSET", "LIKE", "ILIKE", "CASE", "DESC", "ASC"}
+_WORDS_BEFORE_A_STRING = """
+= <> != < <= > >= ( , + - * / BETWEEN AND OR NOT WHERE HAVING WHEN THEN ELSE CASE LIKE ILIKE ESCAPE SELECT BY DATE
+TIMESTAMP
+"""
+_BEFORE_A_STRING = frozenset(_WORDS_BEFORE_A_STRING.split())
 _END = "end of the text"
-_AFTER_A_LIST = {_END, ")", ",", "FROM", "WHERE", "GROUP"}
+_AFTER_A_LIST = {_END, ")", ",", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET"}
 _BEFORE_A_LIST = {"(", ",", "SELECT", "BY", "DISTINCT"}
-_NO_NAMES = "SELECT FROM WHERE GROUP BY ORDER AS DISTINCT AND OR NOT IN IS BETWEEN NULL TRUE FALSE"
+_NO_NAMES = """
+SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET AS DISTINCT AND OR NOT IN IS BETWEEN LIKE ILIKE CASE WHEN THEN ELSE
+NULL TRUE FALSE ASC DESC
+"""
 KEYWORDS = frozenset(_NO_NAMES.split())
 """The words that are no names unless quoted."""
 RESERVED = KEYWORDS | _CLAUSES.keys()
@@ -279,28 +301,34 @@ RESERVED = KEYWORDS | _CLAUSES.keys()
 
 
 def _is_name(words: tuple[Token, ...]) -> bool:
-    return bool(words) and words[0].kind in (TokenKind.WORD, TokenKind.QUOTED) and words[0].keyword not in KEYWORDS
+    if not words or words[0].kind not in (TokenKind.WORD, TokenKind.QUOTED):
+        return False
+    return words[0].keyword not in KEYWORDS - _OFFERED_CLAUSES
 
 
 def _refuse_depth(text: QuestionText) -> None:
-    """Count parentheses and runs of NOT, the two things in which what passed so far can nest."""
-    open_levels: list[int] = []
-    depth = nots = 0
+    """Count what can nest in what passed so far: parentheses, CASE, and runs of NOT and of signs."""
+    open_levels: list[tuple[str, int]] = []
+    depth = run = 0
     for token in text.tokens:
-        if token.keyword == "NOT":
-            nots += 1
+        if token.keyword in ("NOT", "-", "+"):
+            run += 1
         else:
-            if token.keyword == "(":
-                open_levels.append(nots + 1)
-                depth += nots + 1
+            if token.keyword in ("(", "CASE"):
+                open_levels.append((token.keyword, run + 1))
+                depth += run + 1
             elif token.keyword == ")":
+                while open_levels and open_levels[-1][0] == "CASE":
+                    depth -= open_levels.pop()[1]  # the parser will miss its END
                 if not open_levels:
                     raise text.refusal("a parenthesis is closed that was not opened", token.start)
-                depth -= open_levels.pop()
-            nots = 0
-        if depth + nots > MAX_NESTING:
-            raise text.refusal(f"parentheses and NOT nest at most {MAX_NESTING} deep", token.start)
-    if open_levels:
+                depth -= open_levels.pop()[1]
+            elif token.keyword == "END" and open_levels and open_levels[-1][0] == "CASE":
+                depth -= open_levels.pop()[1]
+            run = 0
+        if depth + run > MAX_NESTING:
+            raise text.refusal(f"parentheses, CASE, NOT and signs nest at most {MAX_NESTING} deep", token.start)
+    if any(opened == "(" for opened, _ in open_levels):
         raise text.refusal("a parenthesis is not closed", len(text.source.rstrip()))
 
 

@@ -61,6 +61,18 @@ class QuestionDialect(Dialect):
             "DATE": TokenType.DATE,
             "TIMESTAMP": TokenType.TIMESTAMP,
             "ASC": TokenType.ASC,
+            "DESC": TokenType.DESC,
+            "HAVING": TokenType.HAVING,
+            "LIMIT": TokenType.LIMIT,
+            "OFFSET": TokenType.OFFSET,
+            "CASE": TokenType.CASE,
+            "WHEN": TokenType.WHEN,
+            "THEN": TokenType.THEN,
+            "ELSE": TokenType.ELSE,
+            "END": TokenType.END,
+            "LIKE": TokenType.LIKE,
+            "ILIKE": TokenType.ILIKE,
+            "ESCAPE": TokenType.ESCAPE,
             "<>": TokenType.NEQ,
             "!=": TokenType.NEQ,
             "<=": TokenType.LTE,
@@ -68,18 +80,18 @@ class QuestionDialect(Dialect):
         }
 
     class Parser(BaseParser):
-        """No function is known, so none is rewritten, renamed or given a syntax of its own."""
+        """No function is known, so none is rewritten or renamed; only EXTRACT and CASE have a syntax of their own."""
 
         FUNCTIONS: ClassVar = {}
-        FUNCTION_PARSERS: ClassVar = {}
+        FUNCTION_PARSERS: ClassVar = {"EXTRACT": lambda self: self._parse_extract()}
         NO_PAREN_FUNCTIONS: ClassVar = {}
-        NO_PAREN_FUNCTION_PARSERS: ClassVar = {}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": lambda self: self._parse_case()}
 
 
 def parse(text: QuestionText) -> exp.Select:
     """The tree of the one SELECT statement in a text."""
     try:
-        statements = sqlglot.parse(text.source, dialect=QuestionDialect)
+        statements = sqlglot.parse(text.plain, dialect=QuestionDialect)
     except ParseError as error:
         raise _misread(text, error) from None
     except Exception:
@@ -96,6 +108,16 @@ def allow_only(text: QuestionText, node: exp.Expression, *allowed: str) -> None:
     for name, value in node.args.items():
         if name not in allowed and value:
             raise text.refusal(_REFUSED.get(name, f"this form is not supported. {SHAPE}"), offset_of(node))
+
+
+def list_chain(text: QuestionText, node: exp.Expression) -> list[exp.Expression]:
+    """The parts of a AND b AND c …, which the parser nests to the left as deep as the chain is long."""
+    kind, parts = type(node), []
+    while type(node) is kind:
+        allow_only(text, node, "this", "expression")
+        parts.append(node.args["expression"])
+        node = node.this
+    return [node, *reversed(parts)]
 
 
 def offset_of(node: exp.Expression) -> int | None:

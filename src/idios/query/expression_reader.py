@@ -1,0 +1,419 @@
+"""From syntax to an expression: types are checked here, so that computing it never fails.
+
+What a name or a call means depends on where an expression stands: the caller's ``Leaf`` knows the columns, the keys and
+the statistics there. Depth and the length of numbers are limited, since work before paying is bounded: chains of
+operators are read in a loop, and everything else nests at most so deep.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from idios.query.calendar import DAY, parse_moment
+from idios.query.expressions import (
+    DATE_PARTS,
+    EXTRACTED,
+    TIME_PARTS,
+    Call,
+    Case,
+    Expression,
+    Literal,
+    Type,
+    Value,
+    evaluate,
+)
+from idios.query.lexer import QuestionText
+from idios.query.parser import allow_only, list_chain, offset_of, to_upper
+
+MAX_DEPTH = 100
+MAX_BITS = 20_000
+REFERENCE_BITS = 256
+"""How long a value of a row is expected to be."""
+MAX_ROUND = 30
+MOMENT_FORMAT = "DATE '2026-01-31' or TIMESTAMP '2026-01-31 23:59:59'"
+
+_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?0*[0-9]{1,3})?")
+_ARITHMETIC: Mapping[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+_COMPARED: Mapping[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeNEQ: "is distinct",
+    exp.NullSafeEQ: "is distinct",
+}
+_CALLED = {
+    "ABS": "ABS(number)",
+    "CEIL": "CEIL(number)",
+    "CEILING": "CEIL(number)",
+    "COALESCE": "COALESCE(value, value, …)",
+    "FLOOR": "FLOOR(number)",
+    "GREATEST": "GREATEST(value, value, …)",
+    "LEAST": "LEAST(value, value, …)",
+    "NULLIF": "NULLIF(value, value)",
+    "ROUND": "ROUND(number) or ROUND(number, digits)",
+}
+"""The functions of values, and how each is written."""
+_GIVES_WHOLE = ("floor", "ceil", *EXTRACTED)
+_KEEPS_WHOLE = ("+", "-", "*", "abs", "greatest", "least", "coalesce", "nullif")
+
+
+@dataclass(frozen=True)
+class Typed:
+    """An expression, and what is known of it: its type (None: it is NULL), the length of its numbers, its depth."""
+
+    expression: Expression
+    type: Type | None
+    bits: int = REFERENCE_BITS
+    depth: int = 1
+    whole: bool = False
+
+    @property
+    def constant(self) -> bool:
+        """Whether it is a literal."""
+        return isinstance(self.expression, Literal)
+
+
+Leaf: TypeAlias = Callable[[exp.Expression], Typed | None]
+"""What a name or a call means; None if it is none of the caller's, and so a function or an operator."""
+
+
+def list_value_functions() -> dict[str, str]:
+    """The functions of values by name, and how each is written."""
+    return dict(_CALLED)
+
+
+def read_expression(text: QuestionText, node: exp.Expression, leaf: Leaf) -> Typed:
+    """Read an expression whose names and aggregates ``leaf`` knows."""
+    return _Reader(text, leaf).read(node)
+
+
+def read_condition_of_values(text: QuestionText, node: exp.Expression, leaf: Leaf) -> Expression:
+    """Read an expression that is true or not."""
+    reader = _Reader(text, leaf)
+    return reader.require(reader.read(node), Type.BOOLEAN, node, "a condition is expected here").expression
+
+
+def read_constant(text: QuestionText, node: exp.Expression) -> Typed | None:
+    """The constant that an expression without names comes to; None if it has a name or an aggregate in it."""
+    for part in node.walk():
+        if type(part) in (exp.Column, exp.Star) or (
+            type(part) is exp.Anonymous and to_upper(str(part.this)) not in _CALLED
+        ):
+            return None
+    read = read_expression(text, node, lambda _: None)
+    return read if read.constant else replace(read, expression=Literal(evaluate(read.expression, ())))
+
+
+def read_whole_number(text: QuestionText, node: exp.Expression, what: str) -> int:
+    """A constant that is a whole number from 0 on."""
+    read = read_constant(text, node)
+    value = read.expression.value if read is not None and isinstance(read.expression, Literal) else None
+    if not isinstance(value, Fraction) or value.denominator != 1 or not 0 <= value < 10**9:
+        raise text.refusal(f"{what} is a whole number", offset_of(node))
+    return int(value)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    text: QuestionText
+    leaf: Leaf
+    depth: int = 0
+
+    def read(self, node: exp.Expression) -> Typed:
+        if self.depth > MAX_DEPTH // 2:
+            raise self.text.refusal("the expression nests too deep", offset_of(node))
+        spine = []
+        while type(node) in _ARITHMETIC:
+            allow_only(self.text, node, "this", "expression", "typed", "safe")
+            spine.append(node)
+            node = node.this
+        inner = replace(self, depth=self.depth + 1)
+        result = inner.read_one(node)
+        for operation in reversed(spine):
+            right = inner.read(operation.args["expression"])
+            result = self.make_arithmetic(operation, _ARITHMETIC[type(operation)], result, right)
+        return result
+
+    def read_one(self, node: exp.Expression) -> Typed:
+        """Read anything but arithmetic."""
+        known = self.leaf(node)
+        if known is not None:
+            return known
+        kind = type(node)
+        if kind is exp.Paren:
+            allow_only(self.text, node, "this")
+            return self.read(node.this)
+        if kind is exp.Neg:
+            allow_only(self.text, node, "this")
+            zero = Typed(Literal(Fraction(0)), Type.NUMBER, 1, 1, True)
+            return self.make_arithmetic(node, "-", zero, self.read(node.this))
+        if kind in (exp.Literal, exp.Boolean, exp.Null, exp.Cast):
+            return self.read_literal(node)
+        if kind is exp.Case:
+            return self.read_case(node)
+        if kind is exp.Anonymous:
+            return self.read_call(node)
+        if kind is exp.Extract:
+            return self.read_extract(node)
+        return self.read_truth(node)
+
+    # Literals.
+
+    def read_literal(self, node: exp.Expression) -> Typed:
+        if type(node) is exp.Null:
+            return Typed(Literal(None), None, 0)
+        if type(node) is exp.Boolean:
+            allow_only(self.text, node, "this")
+            return Typed(Literal(bool(node.this)), Type.BOOLEAN, 1)
+        if type(node) is exp.Cast:
+            return self.read_moment(node)
+        allow_only(self.text, node, "this", "is_string")
+        written = str(node.this)
+        if node.args.get("is_string"):
+            return Typed(Literal(written), Type.TEXT, 0)
+        # what else Fraction reads is no literal
+        if not _NUMBER.fullmatch(written):
+            raise self.text.refusal(f"{written!r} is no number", offset_of(node))
+        value = Fraction(written)
+        bits = value.numerator.bit_length() + value.denominator.bit_length()
+        return Typed(Literal(value), Type.NUMBER, bits, 1, value.denominator == 1)
+
+    def read_moment(self, node: exp.Expression) -> Typed:
+        allow_only(self.text, node, "this", "to")
+        to = node.args.get("to")
+        if type(to) is not exp.DataType or type(node.this) is not exp.Literal or not node.this.args.get("is_string"):
+            raise self.text.refusal(f"casts are not supported: write {MOMENT_FORMAT}", offset_of(node))
+        allow_only(self.text, to, "this")
+        types = {exp.DataType.Type.DATE: Type.DATE, exp.DataType.Type.TIMESTAMP: Type.TIMESTAMP}
+        if to.this not in types:
+            raise self.text.refusal(f"casts are not supported: write {MOMENT_FORMAT}", offset_of(node))
+        return self.as_moment(str(node.this.this), types[to.this], node)
+
+    def as_moment(self, written: str, kind: Type, node: exp.Expression) -> Typed:
+        """The moment that a text says."""
+        found = parse_moment(written, dates_only=kind is Type.DATE)
+        if found is None:
+            raise self.text.refusal(
+                f"{written!r} is no date: write {MOMENT_FORMAT}, without a time zone", offset_of(node)
+            )
+        return Typed(Literal(Fraction(found, DAY if kind is Type.DATE else 1)), kind, 64, 1, True)
+
+    # Types.
+
+    def require(self, read: Typed, wanted: Type, node: exp.Expression, message: str) -> Typed:
+        if read.type not in (wanted, None):
+            raise self.text.refusal(f"{message}, and this is a {read.type}", offset_of(node))
+        return replace(read, type=wanted)
+
+    def unify(self, parts: Sequence[Typed], node: exp.Expression) -> tuple[tuple[Typed, ...], Type | None]:
+        """Give values one type: text is read as a date where a date is expected, and a date as its first moment."""
+        types = {part.type for part in parts} - {None}
+        moments = types & {Type.DATE, Type.TIMESTAMP}
+        if moments and types <= {Type.DATE, Type.TIMESTAMP, Type.TEXT}:
+            wanted = Type.TIMESTAMP if Type.TIMESTAMP in types else Type.DATE
+            return tuple(self._to_moment(part, wanted, node) for part in parts), wanted
+        if len(types) > 1:
+            listed = " and ".join(sorted(str(kind) for kind in types))
+            raise self.text.refusal(f"values of one type are expected here, got {listed}", offset_of(node))
+        return tuple(parts), next(iter(types), None)
+
+    def _to_moment(self, part: Typed, wanted: Type, node: exp.Expression) -> Typed:
+        if part.type is Type.TEXT:
+            if not isinstance(part.expression, Literal):
+                raise self.text.refusal("text is no date: compare dates with dates", offset_of(node))
+            return self.as_moment(str(part.expression.value), wanted, node)
+        if part.type is Type.DATE and wanted is Type.TIMESTAMP:
+            return self.make("*", [part, Typed(Literal(Fraction(DAY)), Type.NUMBER, 64)], wanted, node)
+        return part
+
+    # What is made of parts.
+
+    def make(self, function: str, parts: Sequence[Typed], kind: Type, node: exp.Expression) -> Typed:
+        """A call, folded where it is constant."""
+        longest = max((part.bits for part in parts), default=0)
+        bits = sum(part.bits for part in parts) + 1 if function in ("+", "-", "*", "/") else longest + 4 * MAX_ROUND
+        depth = 1 + max((part.depth for part in parts), default=0)
+        if bits > MAX_BITS or depth > MAX_DEPTH:
+            raise self.text.refusal("the expression is too long to be computed exactly", offset_of(node))
+        call: Expression = Call(function, tuple(part.expression for part in parts))
+        whole = function in _GIVES_WHOLE or (function in _KEEPS_WHOLE and all(part.whole for part in parts))
+        if all(part.constant for part in parts):
+            value = evaluate(call, ())
+            whole = isinstance(value, Fraction) and value.denominator == 1
+            return Typed(Literal(value), kind if value is not None else None, bits, 1, whole)
+        return Typed(call, kind, 1 if kind is Type.BOOLEAN else bits, depth, whole)
+
+    def make_arithmetic(self, node: exp.Expression, function: str, left: Typed, right: Typed) -> Typed:
+        moved = left if left.type in (Type.DATE, Type.TIMESTAMP) else right
+        if moved.type is Type.DATE and function in ("+", "-"):
+            return self._move_date(node, function, left, right)
+        if moved.type is Type.TIMESTAMP:
+            raise self.text.refusal("timestamps are compared, nothing is computed from them", offset_of(node))
+        sides = [self.require(side, Type.NUMBER, node, f"{function} is of numbers") for side in (left, right)]
+        return self.make(function, sides, Type.NUMBER, node)
+
+    def _move_date(self, node: exp.Expression, function: str, left: Typed, right: Typed) -> Typed:
+        if left.type is right.type and function == "-":
+            return self.make("-", [left, right], Type.NUMBER, node)
+        date, days = (left, right) if left.type is Type.DATE else (right, left)
+        if days.type not in (Type.NUMBER, None) or not days.whole or (date is right and function == "-"):
+            raise self.text.refusal("a date moves by a whole number of days: day + 30", offset_of(node))
+        return self.make(function, [left, right], Type.DATE, node)
+
+    def read_case(self, node: exp.Expression) -> Typed:
+        allow_only(self.text, node, "this", "ifs", "default")
+        subject, default = node.args.get("this"), node.args.get("default")
+        compared = None if subject is None else self.read(subject)
+        conditions, values = [], []
+        for branch in node.args["ifs"]:
+            allow_only(self.text, branch, "this", "true")
+            when = self.read(branch.this)
+            if compared is not None:
+                when = self.compare("=", [compared, when], branch)
+            conditions.append(self.require(when, Type.BOOLEAN, branch, "WHEN is followed by a condition"))
+            values.append(self.read(branch.args["true"]))
+        values.append(Typed(Literal(None), None, 0) if default is None else self.read(default))
+        unified, kind = self.unify(values, node)
+        depth = 1 + max(part.depth for part in (*conditions, *unified))
+        if depth > MAX_DEPTH:
+            raise self.text.refusal("the expression nests too deep", offset_of(node))
+        branches = zip((c.expression for c in conditions), (v.expression for v in unified[:-1]), strict=True)
+        case = Case(tuple(branches), unified[-1].expression)
+        whole = all(value.whole or value.type is None for value in unified)
+        return Typed(case, kind, max(value.bits for value in unified), depth, whole)
+
+    def read_call(self, node: exp.Expression) -> Typed:
+        allow_only(self.text, node, "this", "expressions")
+        name, start = to_upper(str(node.this)), offset_of(node)
+        if name not in _CALLED:
+            raise self.text.refusal(
+                f"{node.this} is not offered here. Functions of values: {', '.join(_CALLED)}, CASE, EXTRACT", start
+            )
+        parts = [self.read(argument) for argument in node.expressions]
+        function = {"CEILING": "ceil"}.get(name, name.lower())
+        least, most = {"round": (1, 2), "nullif": (2, 2)}.get(function, (1, 1))
+        if function in ("coalesce", "greatest", "least"):
+            least, most = 1, 100
+        if not least <= len(parts) <= most:
+            raise self.text.refusal(f"{name} is written {_CALLED[name]}", start)
+        if function in ("coalesce", "nullif", "greatest", "least"):
+            unified, kind = self.unify(parts, node)
+            if kind in (Type.TEXT, Type.BOOLEAN) and function in ("greatest", "least"):
+                raise self.text.refusal(f"{name} is of numbers or dates, and this is a {kind}", start)
+            return self.make(function, unified, kind or Type.NUMBER, node)
+        numbers = [self.require(part, Type.NUMBER, node, f"{name} is of numbers") for part in parts]
+        if function == "round":
+            numbers.append(Typed(Literal(Fraction(0)), Type.NUMBER, 1, 1, True))
+            digits = numbers[1].expression
+            if (
+                not isinstance(digits, Literal)
+                or not isinstance(digits.value, Fraction)
+                or digits.value.denominator != 1
+                or abs(digits.value) > MAX_ROUND
+            ):
+                raise self.text.refusal(
+                    f"the digits of ROUND are a whole number from -{MAX_ROUND} to {MAX_ROUND}", offset_of(node)
+                )
+            rounded = self.make(function, numbers[:2], Type.NUMBER, node)
+            return replace(rounded, whole=digits.value <= 0)
+        return self.make(function, numbers, Type.NUMBER, node)
+
+    def read_extract(self, node: exp.Expression) -> Typed:
+        allow_only(self.text, node, "this", "expression")
+        part = str(node.this.this).lower() if type(node.this) is exp.Var else ""
+        moment = self.read(node.args["expression"])
+        if part not in (*DATE_PARTS, *TIME_PARTS):
+            listed = ", ".join(name.upper() for name in (*DATE_PARTS, *TIME_PARTS))
+            raise self.text.refusal(f"EXTRACT takes one of {listed}", offset_of(node))
+        if moment.type not in (Type.DATE, Type.TIMESTAMP):
+            raise self.text.refusal("EXTRACT is of a date or a timestamp", offset_of(node))
+        if part in TIME_PARTS and moment.type is Type.DATE:
+            raise self.text.refusal(f"a date has no {part}", offset_of(node))
+        if part in DATE_PARTS and moment.type is Type.TIMESTAMP:
+            day = Typed(Literal(Fraction(DAY)), Type.NUMBER, 64)
+            moment = self.make("/", [moment, day], Type.DATE, node)
+        return self.make(f"extract {part}", [moment], Type.NUMBER, node)
+
+    # Truth.
+
+    def read_truth(self, node: exp.Expression) -> Typed:
+        kind = type(node)
+        if kind in (exp.And, exp.Or):
+            parts = [
+                self.require(self.read(part), Type.BOOLEAN, part, "AND and OR join conditions")
+                for part in list_chain(self.text, node)
+            ]
+            return self.make("and" if kind is exp.And else "or", parts, Type.BOOLEAN, node)
+        if kind is exp.Not:
+            allow_only(self.text, node, "this")
+            inner = self.require(self.read(node.this), Type.BOOLEAN, node, "NOT is followed by a condition")
+            return self.make("not", [inner], Type.BOOLEAN, node)
+        if kind in _COMPARED:
+            allow_only(self.text, node, "this", "expression")
+            sides = [self.read(node.this), self.read(node.args["expression"])]
+            return self.negate(self.compare(_COMPARED[kind], sides, node), kind is exp.NullSafeEQ, node)
+        if kind is exp.Between:
+            allow_only(self.text, node, "this", "low", "high")
+            value, low, high = (self.read(node.args[part]) for part in ("this", "low", "high"))
+            ends = [self.compare(">=", [value, low], node), self.compare("<=", [value, high], node)]
+            return self.make("and", ends, Type.BOOLEAN, node)
+        if kind is exp.In:
+            allow_only(self.text, node, "this", "expressions")
+            value, listed = self.read(node.this), node.args.get("expressions") or []
+            if not listed:
+                raise self.text.refusal("IN is followed by a list of values in parentheses", offset_of(node))
+            equal = [self.compare("=", [value, self.read(item)], node) for item in listed]
+            return self.make("or", equal, Type.BOOLEAN, node)
+        if kind is exp.Is:
+            return self.read_is(node)
+        if kind in (exp.Like, exp.ILike, exp.Escape):
+            return self.read_like(node)
+        raise self.text.refusal("this is nothing that can be computed here", offset_of(node))
+
+    def read_is(self, node: exp.Expression) -> Typed:
+        allow_only(self.text, node, "this", "expression")
+        value, other = self.read(node.this), node.args["expression"]
+        if type(other) is exp.Null:
+            return self.make("is null", [value], Type.BOOLEAN, node)
+        if type(other) is exp.Boolean:
+            truth = self.require(value, Type.BOOLEAN, node, "IS TRUE is asked of a condition")
+            return self.negate(self.make("is distinct", [truth, self.read(other)], Type.BOOLEAN, node), True, node)
+        raise self.text.refusal("IS is followed by [NOT] NULL, TRUE, FALSE or DISTINCT FROM", offset_of(node))
+
+    def read_like(self, node: exp.Expression) -> Typed:
+        escape: list[Typed] = []
+        if type(node) is exp.Escape:
+            allow_only(self.text, node, "this", "expression")
+            escape = [self.read(node.args["expression"])]
+            node = node.this
+        if type(node) not in (exp.Like, exp.ILike):
+            raise self.text.refusal("ESCAPE belongs to LIKE", offset_of(node))
+        allow_only(self.text, node, "this", "expression")
+        parts = [self.read(node.this), self.read(node.args["expression"]), *escape]
+        texts = [self.require(part, Type.TEXT, node, "LIKE compares text") for part in parts]
+        if not all(part.constant for part in texts[1:]) or any(len(_said(part)) != 1 for part in escape):
+            raise self.text.refusal("LIKE is followed by a pattern, and ESCAPE by one character", offset_of(node))
+        return self.make("like" if type(node) is exp.Like else "ilike", texts, Type.BOOLEAN, node)
+
+    def compare(self, function: str, sides: Sequence[Typed], node: exp.Expression) -> Typed:
+        unified, kind = self.unify(sides, node)
+        if kind in (Type.TEXT, Type.BOOLEAN) and function not in ("=", "<>", "is distinct"):
+            raise self.text.refusal(f"a {kind} has no order: use =, <> or IN", offset_of(node))
+        return self.make(function, unified, Type.BOOLEAN, node)
+
+    def negate(self, read: Typed, negated: bool, node: exp.Expression) -> Typed:
+        return self.make("not", [read], Type.BOOLEAN, node) if negated else read
+
+
+def _said(part: Typed) -> str:
+    value: Value = part.expression.value if isinstance(part.expression, Literal) else None
+    return value if isinstance(value, str) else ""
