@@ -315,7 +315,7 @@ class _AnyQuantile(OrderStatistic):
 
     def advise(self, distance: int) -> str:
         """A quantile further inside."""
-        return "a quantile further from the ends"
+        return "a quantile strictly between 0 and 1" if self.q in (0, 1) else "a quantile further from the ends"
 
 
 @dataclass(frozen=True)
