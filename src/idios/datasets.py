@@ -23,7 +23,7 @@ from idios.backends.resources import divide_memory, remove_abandoned
 from idios.core.calibration import Level, Protection
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
-from idios.core.statistics import FINENESS, Parameters
+from idios.core.statistics import FINE, FINENESS, Parameters
 from idios.errors import DataChanged, InvalidInput
 from idios.ledger import Declaration, Ledger
 from idios.query.declared_columns import read_column
@@ -122,7 +122,7 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         protection=protection,
         min_epsilon=positive(table.get("min_epsilon", MIN_EPSILON), "min_epsilon"),
         max_groups=whole(table.get("max_groups", MAX_GROUPS), "max_groups"),
-        parameters=read_parameters(table.get("parameters", {})),
+        parameters=read_parameters(table.get("parameters", {}), protection.level),
         version=str(table.get("version", "")),
         budget=read_budget(table["budget"], table.get("accounting", "pure")),
         check=read_check(table.get("check", CHECK if protection.level is Level.DIFFERENTIAL else 0)),
@@ -209,8 +209,14 @@ def read_columns(given: Mapping[str, Any]) -> dict[str, Column]:
     return {name: made[name] for name in tables}
 
 
-def read_parameters(given: Any) -> Parameters:
-    """Check which ranks, orders and shares analysts may name; false lifts a restriction."""
+def read_parameters(given: Any, level: Level) -> Parameters:
+    """Check which ranks, orders and shares analysts may name; false lifts a restriction.
+
+    Of what is not declared, a level that fits no noise to the data offers all that can be answered.
+
+    >>> read_parameters({"trim": 0.1}, Level.DIFFERENTIAL)
+    Parameters(quantile=Fraction(1, 1000), k=None, trim=Fraction(1, 10))
+    """
     if isinstance(given, Parameters):
         return given
     if not isinstance(given, Mapping):
@@ -218,7 +224,7 @@ def read_parameters(given: Any) -> Parameters:
     unknown = [key for key in given if key not in PARAMETER_KEYS]
     if unknown:
         raise InvalidInput(f"parameters: {unknown[0]!r} is not known; known are {', '.join(PARAMETER_KEYS)}")
-    usual = Parameters()
+    usual = FINE if level is Level.DIFFERENTIAL else Parameters()
     free = {key: None for key in PARAMETER_KEYS if given.get(key) is False}
     steps = {
         key: positive(given[key], f"parameters.{key}")

@@ -9,9 +9,8 @@ from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
-from idios.core.statistics import Count, Maximum, Mean, Median, Minimum, Parameters
+from idios.core.statistics import FINE, Count, Maximum, Mean, Median, Minimum, Parameters
 from idios.errors import IdiosError, InvalidInput, QuestionRefused, Unanswerable
-from idios.query.plan import Output
 from idios.query.planner import make_plan
 from idios.query.predicates import ALWAYS, Among
 from idios.query.reader import read
@@ -92,7 +91,7 @@ def test_the_count_of_a_whole_table_is_free_under_replace():
     assert (made.epsilon, made.rho, made.filter) == (0, 0, ALWAYS)
     (count,) = made.aggregates
     assert (count.epsilon, count.choice.method, count.whole) == (0, Method.EXACT, True)
-    assert [output.aggregate for output in made.outputs] == [0, 0]
+    assert [number for _, number in made.measures] == [0, 0]
     assert str(made.guarantee) == "No privacy is spent: the answer is publicly known."
 
 
@@ -388,6 +387,45 @@ def test_parameters_come_from_public_sets(call, allowed):
         planned(f"SELECT {call} FROM people", people=free)
 
 
+ODD = {
+    "PERCENTILE_CONT({x}, 0.999)": None,
+    "QUANTILE({x}, 0.137)": None,
+    "PERCENTILE_DISC({x}, 0.001)": None,
+    "KTH_LARGEST({x}, 777)": None,
+    "TRIMMED_MEAN({x}, 0.123)": None,
+    "WINSORIZED_MEAN({x}, 0.499)": None,
+    "KTH_LARGEST({x}, 1000000)": "at least 1,000,000 values, and there are 100,000 records",
+    "KTH_SMALLEST({x}, 1000000000000)": "at least 1,000,000,000,000 values, and there are 100,000 records",
+    "QUANTILE({x}, 0.0005)": "denominator of at most 1000, got 0.0005",
+    "TRIMMED_MEAN({x}, 0.0005)": r"p is a multiple of 0\.001 below 0\.5",
+    "KTH_LARGEST({x}, 1.5)": "k must be a whole number",
+}
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_every_rank_order_and_share_is_offered_where_noise_is_not_fitted(neighbours):
+    size = 100_000 if neighbours is Neighbours.REPLACE else None
+    people = declared(protected("differential"), parameters=FINE, neighbours=neighbours, size=size)
+    for call, problem in ODD.items():
+        for where in ("", " WHERE sex = 'f'", " GROUP BY sex"):
+            for column in ("age", "income"):
+                sql = f"SELECT {call.format(x=column)} FROM people{where}"
+                if problem and (size or "records" not in problem):
+                    with pytest.raises((QuestionRefused, Unanswerable), match=problem):
+                        planned(sql, people=people)
+                else:
+                    assert planned(sql, people=people).epsilon == 1
+
+
+def test_a_quantile_too_near_an_open_end_is_refused_with_advice():
+    income = Column("income", Kind.NUMBER, Domain(), nullable=False)
+    people = dataset("people", income, protection=Protection.declare("differential"), parameters=FINE, size=50)
+    with pytest.raises(Unanswerable, match=r"ask for a quantile further from the ends\. In SQL: MEDIAN\(income\)"):
+        planned("SELECT PERCENTILE_CONT(income, 0.999) FROM people", people=people)
+    with pytest.raises(Unanswerable, match=r"k ≥ 100\. In SQL: KTH_LARGEST\(income, 100\), KTH_LARGEST\(income, 200\)"):
+        planned("SELECT MAX(income) FROM people", "0.1", people=declared(people, size=100_000))
+
+
 def test_statistics_without_a_parameter_are_always_offered():
     people = declared(parameters=Parameters(F(3, 10), frozenset({5}), F(3, 10)))
     planned("SELECT MEDIAN(age), MIN(age), MAX(age), AVG(age), IQR(age), QUANTILE(age, 0.5) FROM people", people=people)
@@ -488,9 +526,9 @@ def test_a_statistic_listed_twice_is_released_once():
     assert [type(a.statistic) for a in made.aggregates] == [Count, Maximum, Mean, Median, Minimum]
     assert [a.epsilon for a in made.aggregates] == [0, 1, 1, 1, 1]
     index = {type(a.statistic): i for i, a in enumerate(made.aggregates)}
-    assert [made.outputs[i].aggregate for i in range(3)] == [index[Median]] * 3
-    assert [output.label for output in made.outputs][:4] == ["a", "b", "c", "MAX(age)"]
-    assert len(made.outputs) == 12
+    assert [made.measures[i][1] for i in range(3)] == [index[Median]] * 3
+    assert [label for label, _ in made.measures][:4] == ["a", "b", "c", "MAX(age)"]
+    assert len(made.measures) == 12
 
 
 def test_weights_of_one_statistic_listed_twice_add_up():
@@ -502,12 +540,8 @@ def test_weights_of_one_statistic_listed_twice_add_up():
 def test_outputs_show_keys_that_select_does_not_list():
     made = planned("SELECT COUNT(*) AS n, region AS r FROM people GROUP BY sex, region, BIN(age, 60)")
     assert [group.label for group in made.groups] == ["BIN(age, 60)", "r", "sex"]
-    assert made.outputs == (
-        Output("sex", group=2),
-        Output("BIN(age, 60)", group=0),
-        Output("n", aggregate=0),
-        Output("r", group=1),
-    )
+    assert [item.label for item in made.shown[0].items] == ["sex", "BIN(age, 60)", "n", "r"]
+    assert (made.keys, made.measures) == ((2, 1, 0), (("n", 0),))
 
 
 @pytest.mark.parametrize(

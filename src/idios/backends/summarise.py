@@ -69,8 +69,9 @@ class Requirements:
 
     @cached_property
     def ranked(self) -> list[Aggregate]:
-        """The aggregates that read order statistics."""
-        return [a for a in self.plan.aggregates if a.column is not None and self.runs(a, NOMINAL)]
+        """The aggregates that read order statistics, of a table of this size or of the nominal one."""
+        size = max(NOMINAL, self.rows)
+        return [a for a in self.plan.aggregates if a.column is not None and self.runs(a, size)]
 
     @cached_property
     def nominal(self) -> dict[str, list[Run]]:
