@@ -134,6 +134,10 @@ class Backend(ABC):
         """How many records the table has."""
 
     @abstractmethod
+    def count_units(self) -> int:
+        """How many people the table has; how many records, where it declares no unit."""
+
+    @abstractmethod
     def open_snapshot(
         self, plan: Plan, cancellation: CancellationToken | None = None
     ) -> AbstractContextManager[Snapshot]:
@@ -263,7 +267,8 @@ def add_derived_columns(dataset: Dataset, read: Mapping[str, GridColumn], dialec
 def refuse_absent(dataset: Dataset, held: Iterable[str]) -> None:
     """Say which declared columns a source lacks."""
     names = list(held)
-    absent = [name for name, column in dataset.columns.items() if column.expression is None and name not in names]
+    read = [name for name, column in dataset.columns.items() if column.expression is None]
+    absent = [name for name in dict.fromkeys([*read, *dataset.unit]) if name not in names]
     if absent:
         raise SourceError(
             f"the source of {dataset.name!r} has no column {', '.join(map(repr, absent))}; it has "

@@ -17,6 +17,7 @@ from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import NEVER, GridColumn
 from idios.backends.queries import Queries
+from idios.backends.reduction_sql import ReducedTable, Rows, reduce_rows
 from idios.backends.selection import Selection, Statement, columns_of, list_layers, nest_layers, with_sources
 from idios.backends.summarise import CHANGED, SMALL, Requirements, Sample, summarise
 from idios.core.domain import Kind
@@ -82,11 +83,19 @@ class SqlBackend(Backend):
         failed = f"the source of {self.dataset.name!r} cannot be read as declared, or may not be read"
         with self._connected(failed=failed) as connection:
             connection.fetch(Statement.of_integers(f"SELECT {columns} FROM ({points}) AS points LIMIT 0", *names))
+            if self.dataset.unit:
+                text = f"SELECT number_of_rows FROM {self.held_rows.sizes} LIMIT 0"
+                connection.fetch(Statement.of_integers(text, "number_of_rows"))
 
     def rows(self) -> int:
         """How many records the table has."""
         with self._connected() as connection:
             return self._count(connection)
+
+    def count_units(self) -> int:
+        """How many people the table has; how many records, where it declares no unit."""
+        with self._connected() as connection:
+            return self._count_units(connection)
 
     @contextmanager
     def open_snapshot(self, plan: Plan, cancellation: CancellationToken | None = None) -> Iterator[SqlSnapshot]:
@@ -101,11 +110,12 @@ class SqlBackend(Backend):
                 connection.cancellation.step("summarised", 1.0)
 
     def _read_first(self, plan: Plan, connection: Connection) -> SqlSnapshot:
-        columns = {name: self.columns[name] for name in columns_of(plan)}
-        selection = Selection(plan, columns, self.dialect)
-        rows = self._count(connection)
-        samples = self._samples(rows, selection.span) if rows > SMALL else []
-        requirements, queries = Requirements(plan, selection, rows), Queries(connection, selection, self.table)
+        read = self._choose_columns(plan)
+        selection = Selection(plan, read.columns, self.dialect)
+        rows = self._count_units(connection)
+        # a sample of the rows would not be one of people
+        samples = self._samples(rows, selection.span) if rows > SMALL and plan.dataset.reduction is None else []
+        requirements, queries = Requirements(plan, selection, rows), Queries(connection, selection, read.source)
         summaries = summarise(requirements, queries, samples, connection.cancellation)
         for name, number in summaries.unread.items():
             if number and name not in self._warned:
@@ -118,6 +128,22 @@ class SqlBackend(Backend):
                     number,
                 )
         return SqlSnapshot(summaries.cells, requirements, queries, self._translate_errors)
+
+    def _choose_columns(self, plan: Plan) -> ReducedTable:
+        """What a plan reads: the table, or the people in it."""
+        if plan.dataset.reduction is None:
+            return ReducedTable(self.table, {name: self.columns[name] for name in columns_of(plan)})
+        return reduce_rows(plan.dataset, columns_of(plan), self.held_rows, self.dialect)
+
+    @property
+    def held_rows(self) -> Rows:
+        """The rows, of which a person may have several."""
+        return Rows(self.table, self.columns, self.unit_columns)
+
+    @property
+    def unit_columns(self) -> Sequence[str]:
+        """What tells people apart, as SQL."""
+        return [self.dialect.identifier(name) for name in self.dataset.unit]
 
     def check(self) -> Report:
         """Count what does not fit the declaration."""
@@ -195,9 +221,12 @@ class SqlBackend(Backend):
             # an engine's own words may quote values, so they are only chained, for the controller's log
             raise SourceError(failed or f"reading {self.dataset.name!r} failed in {self.dialect.name}") from error
 
-    def _count(self, connection: Connection) -> int:
-        counted = connection.fetch(Statement.of_integers(f"SELECT COUNT(*) AS number FROM {self.table}", "number"))
-        return int(counted["number"][0].as_py())
+    def _count(self, connection: Connection, source: str | None = None) -> int:
+        text = f"SELECT COUNT(*) AS number FROM {source or self.table}"
+        return int(connection.fetch(Statement.of_integers(text, "number"))["number"][0].as_py())
+
+    def _count_units(self, connection: Connection) -> int:
+        return self._count(connection, self.held_rows.sizes if self.dataset.unit else None)
 
     def _samples(self, rows: int, cells: int) -> list[Sample]:
         share = min(0.5, max(SAMPLED, SAMPLED_A_CELL * cells) / rows)
