@@ -12,8 +12,8 @@ So whatever holds of the records of a table and one change holds here of people,
 
 1. The number of people is public under replace, and the number of records of the reduced table only where nobody can
    be left out: everyone has a row, so that is where WHERE holds for every row (``keeps_everyone``).
-2. A reduced value lives on a public grid, which follows from that of its column. No bound is known of a sum or of a
-   number of rows, but that neither falls below its least term.
+2. A reduced value lives on a public grid, which follows from that of its column, and from WHERE. No bound is known of
+   a sum or of a number of rows, but that neither falls below its least term.
 3. Rows without a unit belong to nobody, and are left out of everything.
 """
 
@@ -25,7 +25,8 @@ from dataclasses import dataclass, replace
 
 from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.errors import QuestionRefused
-from idios.query.decision_diagram import DiagramManager
+from idios.query.decision_diagram import Diagram, DiagramManager
+from idios.query.derived_values import find_possible
 from idios.query.predicates import ALWAYS, Predicate, simplify
 from idios.query.schema import Column, Dataset
 from idios.query.work import Work
@@ -98,12 +99,28 @@ def reduce(dataset: Dataset, reduction: Reduction, work: Work) -> Dataset:
         keeps_everyone=selected.always,
         base=dataset.columns,
     )
+    named = {value.column for value in values if value.column is not None}
+    narrowed = {name: _narrow(dataset.columns[name], selected) for name in sorted(named)}
     return replace(
         dataset,
-        columns=make_columns(dataset, values),
+        columns=make_columns(replace(dataset, columns=dict(dataset.columns) | narrowed), values),
         size=dataset.size if selected.always else None,
         reduction=made,
     )
+
+
+def _narrow(column: Column, selected: Diagram) -> Column:
+    """A column as it is in the rows that WHERE selects: what it cannot be there, no value of a person is made of."""
+    points, nullable = find_possible(selected, column.name)
+    if not points:
+        return column
+    if isinstance(column.domain, Categories):
+        return replace(column, nullable=nullable)
+    low, high = points[0][0], points[-1][1]
+    # what lies beyond the ends of the grid reads as the ends, also where a filter selects it
+    low, high = low if low is None else min(low, LIMIT), high if high is None else max(high, -LIMIT)
+    domain = column.domain.narrowed(low, high)
+    return column if domain is None else replace(column, domain=domain, nullable=nullable)
 
 
 def make_columns(dataset: Dataset, values: Iterable[ReducedValue]) -> dict[str, Column]:
