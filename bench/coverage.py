@@ -132,7 +132,7 @@ def measure_aggregate(
     for run, noise in enumerate(noises):
         place = run % len(cells)
         summary, mechanism = cells[place]
-        drawn, interval = draw_cell(plan, aggregate, mechanism, source)
+        drawn, interval, _ = draw_cell(plan, aggregate, mechanism, source)
         if drawn is None:
             continue
         if interval is not None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,12 +17,17 @@ from idios.answers import make_answer
 from idios.core.calibration import Added, Choice, Method
 from idios.core.distributions import DiscreteLaplace
 from idios.core.sampling import SeededSource
-from idios.margins import UNKNOWN_MARGIN, draw_with_interval
+from idios.core.statistics import STATISTICS, Count, Statistic
+from idios.core.statistics.averages import Mean
+from idios.core.statistics.spread import Variance
+from idios.margins import UNKNOWN_MARGIN, compute_intervals, draw_with_interval, find_intervals
 from idios.model import Answer, ReleasedTable
 from idios.party import TrustedParty
-from idios.release import draw_table
+from idios.query.plan import Plan
+from idios.release import calibrate_plan, draw_table
 
 ROWS = 600
+CONCENTRATED = {"accounting": "concentrated", "budget": {"epsilon": 1000, "delta": "1e-6"}}
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
     "income": {"type": "integer", "nullable": False},
@@ -39,8 +47,8 @@ def make_rows() -> dict[str, Any]:
 
 
 def open_party(**options: Any) -> TrustedParty:
-    options = {"protection": "differential", "check": 0} | options
-    return TrustedParty.open(make_rows(), name="people", columns=COLUMNS, budget=10**6, **options)
+    options = {"protection": "differential", "check": 0, "budget": 10**6} | options
+    return TrustedParty.open(make_rows(), name="people", columns=COLUMNS, **options)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +145,7 @@ def test_an_interval_stays_in_the_public_range(party: TrustedParty) -> None:
     choice = Choice(Method.GLOBAL, 0, Fraction(1))
     seen = set()
     for seed in range(50):
-        point, interval = draw_with_interval(choice, noise, 0, float("inf"), SeededSource(seed))
+        point, interval, _ = draw_with_interval(choice, noise, 0, float("inf"), SeededSource(seed))
         assert point is not None
         assert interval is not None
         assert interval == (max(0, point - 30), point + 30)
@@ -166,3 +174,102 @@ def test_tables_of_before_have_no_intervals_and_are_answered(party: TrustedParty
     assert answer.interval_rows == ()
     assert answer.intervals == {}
     assert Answer.from_dict(answer.to_dict()) == answer
+
+
+# Intervals at any confidence, of what is stored.
+
+QUESTIONS = [
+    "SELECT COUNT(*) AS a, SUM(age) AS b, AVG(age) AS c, VARIANCE(age) AS d FROM people",
+    "SELECT COUNT(*), SUM(age), AVG(age), STDDEV(age), MEDIAN(age), MODE(region) FROM people WHERE age < 60",
+    "SELECT SUM(income), AVG(income), VARIANCE(income) FROM people",
+    "SELECT region, COUNT(*), SUM(income), AVG(income), STDDEV(income), COUNT(born) FROM people GROUP BY region",
+    "SELECT COUNT(born), MEDIAN(born) FROM people WHERE age < 60",
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"neighbours": "add-remove"}, {"protection": "individual"}, CONCENTRATED])
+def test_intervals_of_what_is_stored_widen_from_the_stored_ones(options: dict[str, Any]) -> None:
+    """Computed anew at 95 % they are the stored ones, from the text that the ledger keeps; so is what is not there."""
+    with open_party(**options) as party:
+        for seed, sql in enumerate(QUESTIONS):
+            plan = party.make_plan(sql, 4)
+            drawn = draw_table(plan, party.datasets["people"].backend, None, SeededSource(seed))
+            table = ReleasedTable.from_text(drawn.to_text())
+            stored = find_intervals(plan, table, 1)
+            assert stored == compute_intervals(plan, table, 1)
+            narrower = stored
+            for parts in (2, 5, 20):
+                wider = find_intervals(plan, table, parts)
+                for near, far in zip(chain(*narrower), chain(*wider), strict=True):
+                    assert (near is None) == (far is None)
+                    assert near is None or far is None or far[0] <= near[0] <= near[1] <= far[1]
+                narrower = wider
+            assert narrower != stored
+
+
+def test_tables_of_before_have_only_the_intervals_that_are_stored() -> None:
+    """Their noisy sums are missing, and those of counts and sums are not needed."""
+    with open_party() as party:
+        plan = party.make_plan("SELECT COUNT(*), AVG(age), STDDEV(income) FROM people WHERE age < 60", 2)
+        table = draw_table(plan, party.datasets["people"].backend, None, SeededSource(1))
+        old = replace(table, noisy_sums=())
+        assert find_intervals(plan, old, 1) == find_intervals(plan, table, 1)
+        [found], [new] = find_intervals(plan, old, 2), find_intervals(plan, table, 2)
+        counts = [isinstance(aggregate.statistic, Count) for aggregate in plan.aggregates]
+        assert found == [pair if counted else None for pair, counted in zip(new, counts, strict=True)]
+        assert None not in new
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5, 20])
+def test_added_noise_is_within_its_interval_as_often_as_is_said(party: TrustedParty, parts: int) -> None:
+    """From the exact law: of a count and a sum whatever the noise is, and no interval is wider than it must be."""
+    plan = party.make_plan("SELECT COUNT(*), SUM(age) FROM people WHERE age < 60", 1)
+    table = draw_table(plan, party.datasets["people"].backend, None, SeededSource(1))
+    with party.datasets["people"].backend.open_snapshot(plan) as snapshot:
+        [mechanisms] = calibrate_plan(plan, snapshot.summaries)
+    for i, mechanism in enumerate(mechanisms):
+        assert isinstance(mechanism, Added)
+        noises = np.arange(-12_000, 12_001)
+        chances = mechanism.noise.pmf(noises)
+        # the interval of each answer is that of the first one, moved along
+        [pair] = (row[i] for row in compute_intervals(plan, table, parts))
+        assert pair is not None
+        half = (pair[1] - pair[0]) / 2
+        assert chances[abs(noises) <= half].sum() >= 1 - 0.05 / parts - 1e-12
+        assert chances[abs(noises) < half].sum() < 1 - 0.05 / parts
+
+
+def test_the_noise_of_made_up_data_is_for_its_own_number_of_records(
+    party: TrustedParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, seen = party.query("SELECT AVG(age) AS a FROM people", 1), list[tuple[Plan, ReleasedTable]]()
+
+    def note(plan: Plan, table: ReleasedTable, **_: Any) -> Answer:
+        seen.append((plan, table))
+        return answer
+
+    monkeypatch.setattr("idios.party.make_answer", note)
+    party.sandbox("SELECT AVG(age) AS a FROM people", 1)
+    assert seen[-1][0].dataset.size == 1000
+    assert compute_intervals(*seen[-1], 1) == find_intervals(*seen[-1], 1)
+
+
+def test_what_has_public_noise_is_a_number() -> None:
+    """So intervals are numbers, and need not be read from moments that are written rounded."""
+    for statistic in STATISTICS:
+        if statistic.global_sensitivity is not Statistic.global_sensitivity or issubclass(statistic, Mean | Variance):
+            assert statistic.degree == 0 or not statistic.kinds & {"date", "timestamp"}
+
+
+def test_a_thousand_cells_take_no_time() -> None:
+    columns: dict[str, Any] = COLUMNS | {
+        "place": {"type": "category", "values": [f"p{i}" for i in range(500)], "nullable": False}
+    }
+    rows = make_rows() | {"place": [f"p{i % 500}" for i in range(ROWS)]}
+    with TrustedParty.open(rows, name="people", columns=columns, budget=10**6, protection="differential") as party:
+        plan = party.make_plan("SELECT place, COUNT(*), AVG(age) FROM people GROUP BY place", 100)
+        table = draw_table(plan, party.datasets["people"].backend, None, SeededSource(1))
+        find_intervals(plan, table, 2)
+        start = time.process_time()
+        find_intervals(plan, table, 2)
+        assert time.process_time() - start < 0.5

@@ -9,17 +9,15 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from idios.core.exact import text
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Count
 from idios.core.statistics.order import OrderStatistic
 from idios.ledger import Price, StoredAnswer
 from idios.margins import describe_risk, list_margin_reasons, public_margin
 from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
-from idios.model.answer import python_value
 from idios.query.normal_form import describe_question
 from idios.query.plan import Aggregate, Plan
-from idios.release import kind_of
+from idios.shown import list_computed, show_table
 
 
 def make_answer(
@@ -35,29 +33,14 @@ def make_answer(
 
     ``balance`` is what is left to the caller; None: nothing is charged. ``released`` is its entry in the ledger.
     """
-    kinds = [kind_of(plan, aggregate) for aggregate in plan.aggregates]
-    rows, exact_rows = [], []
-    for cell, values in zip(plan.cells, table.cells, strict=True):
-        row: dict[str, Any] = {}
-        exact_row: dict[str, str | None] = {}
-        for output in plan.outputs:
-            if output.group is not None:
-                key = plan.groups[output.group].values[cell[output.group]]
-                row[output.label] = key if isinstance(key, str) else _plain_number(key)
-                exact_row[output.label] = key if isinstance(key, str) else str(text(key))
-            elif output.aggregate is not None:
-                value = values[output.aggregate]
-                row[output.label] = python_value(value, kinds[output.aggregate])
-                exact_row[output.label] = value
-        rows.append(row)
-        exact_rows.append(exact_row)
-    margins = _by_label(plan, table.margins)
+    shown = show_table(plan, table)
+    margins = shown.list_margins(table.margins)
     return Answer(
         id=id,
         dataset=plan.dataset.name,
-        columns=tuple(output.label for output in plan.outputs),
-        rows=tuple(rows),
-        exact_rows=tuple(exact_rows),
+        columns=tuple(column.label for column in shown.columns),
+        rows=tuple(shown.rows),
+        exact_rows=tuple(shown.exact_rows),
         epsilon=plan.epsilon,
         delta=Fraction(0),
         rho=plan.rho if plan.dataset.concentrated else None,
@@ -65,24 +48,27 @@ def make_answer(
         remaining=None if balance is None else balance.left,
         remaining_rho=None if balance is None or balance.rho is None else balance.rho.remaining,
         margins=margins,
-        margin_reasons=list_margin_reasons(plan, margins),
+        margin_reasons=shown.list_margin_reasons(margins),
         stored=stored,
-        clipped_rows=tuple(_list_present(plan, limits) for limits in table.clipped),
-        interval_rows=tuple(_list_present(plan, row) for row in table.intervals),
+        clipped_rows=shown.pick_rows([_by_number(limits) for limits in table.clipped]),
+        interval_rows=shown.pick_rows([_by_number(row) for row in table.intervals], computed=False),
         question=describe_question(plan.normal_form),
         sql=plan.sql,
         version=table.version,
         time=None if released is None else released.time,
         sequence=None if released is None else released.sequence,
-        check_rows=tuple(_check_row(plan, *row) for row in zip(table.checks, table.cells, strict=False)),
-        types={
-            output.label: kinds[output.aggregate] if output.aggregate is not None else _key_kind(plan, output.group)
-            for output in plan.outputs
-        },
+        check_rows=shown.pick_rows([_check_row(plan, *row) for row in zip(table.checks, table.cells, strict=False)]),
+        types={column.label: column.kind for column in shown.columns},
+        used=shown.used_labels,
     )
 
 
-def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | None]) -> dict[str, Distance]:
+def _by_number(row: Sequence[Any]) -> dict[int, Any]:
+    """By number of the aggregate, what is there."""
+    return {number: value for number, value in enumerate(row) if value is not None}
+
+
+def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | None]) -> dict[int, Distance]:
     counts = zip(plan.aggregates, values, strict=True)
     counted = {a.column: int(value) for a, value in counts if value and isinstance(a.statistic, Count)}
     distances = [
@@ -91,7 +77,7 @@ def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | N
         else Distance(*aggregate.check.bound(value), _find_size(plan, aggregate, counted))
         for aggregate, value in zip(plan.aggregates, noisy, strict=True)
     ]
-    return _list_present(plan, distances)
+    return _by_number(distances)
 
 
 def _find_size(plan: Plan, aggregate: Aggregate, counted: Mapping[str | None, int]) -> int | None:
@@ -121,7 +107,7 @@ def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> 
     cost = full if charged else nothing
     return Quote(
         dataset=plan.dataset.name,
-        columns=tuple(output.label for output in plan.outputs),
+        columns=tuple(item.label for item in plan.shown[-1].items),
         cost=cost.epsilon,
         delta=cost.delta,
         rho=cost.rho,
@@ -143,6 +129,7 @@ def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> 
         null_risks=_null_risks(plan),
         checks=plan.checks,
         checked_from=plan.checked_from,
+        computed=list_computed(plan),
     )
 
 
@@ -151,22 +138,10 @@ def _null_risks(plan: Plan) -> dict[str, str]:
     return _list_present(plan, [describe_risk(aggregate, plan.dataset.size) or None for aggregate in plan.aggregates])
 
 
-def _key_kind(plan: Plan, group: int | None) -> str:
-    """The kind of a group's values: text, or the lower ends of bins."""
-    values = () if group is None else plan.groups[group].values
-    if any(isinstance(value, str) for value in values):
-        return "category"
-    return "integer" if all(Fraction(value).denominator == 1 for value in values) else "number"
-
-
 def _by_label(plan: Plan, by_aggregate: Sequence[Any]) -> dict[str, Any]:
-    return {output.label: by_aggregate[output.aggregate] for output in plan.outputs if output.aggregate is not None}
+    return {label: by_aggregate[number] for label, number in plan.measures}
 
 
 def _list_present(plan: Plan, by_aggregate: Sequence[Any]) -> dict[str, Any]:
     """By column, what is there."""
     return {label: value for label, value in _by_label(plan, by_aggregate).items() if value is not None}
-
-
-def _plain_number(value: Fraction) -> int | float:
-    return int(value) if value.denominator == 1 else float(value)

@@ -219,7 +219,7 @@ def _walk_cells(plan: Plan) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
 
 
 def _label(plan: Plan, number: int) -> str:
-    return next(output.label for output in plan.outputs if output.aggregate == number)
+    return next(label for label, aggregate in plan.measures if aggregate == number)
 
 
 def _inspect_cell(

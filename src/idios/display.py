@@ -27,6 +27,8 @@ def format_value(value: Any) -> str:
     """One value for people; NULL where there is none, no line breaks or control characters."""
     if value is None:
         return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     written = str(text(value)) if isinstance(value, Fraction) else str(value)
     return "".join(c if c.isprintable() else " " for c in written)
 
@@ -228,7 +230,13 @@ def to_pandas(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[M
         import pandas as pd
     except ImportError:
         raise PackageMissing("to_pandas needs the package pandas: pip install pandas") from None
-    dtypes = {"number": "float64", "date": "datetime64[s]", "timestamp": "datetime64[us]", "category": "string"}
+    dtypes = {
+        "number": "float64",
+        "date": "datetime64[s]",
+        "timestamp": "datetime64[us]",
+        "category": "string",
+        "boolean": "boolean",
+    }
     frame = {}
     for column in columns:
         values, kind = [row[column] for row in rows], types.get(column, "")
@@ -248,6 +256,7 @@ def to_polars(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[M
         "date": pl.Date,
         "timestamp": pl.Datetime("us"),
         "category": pl.String,
+        "boolean": pl.Boolean,
     }
     frame = []
     for column in columns:

@@ -4,6 +4,8 @@
    number of records that is not public.
 2. An interval is drawn with its value. It is the value ± its margin; or what the noisy sums and the noisy count behind
    a mean or a variance tell of it, which is post-processing of these releases (``core.distributions.noisy_moments``).
+   From the plan and what is stored it is found again at any confidence: 1 − 0.05/parts for each of so many numbers, so
+   that all their intervals together hold with 95 %, however the numbers depend on each other.
 3. Where values were clipped to limits that were drawn, those limits are released first and the noise is that for them:
    its scale is public too. The interval is of the clipped values. What clipping took away it does not show.
 4. An interval is cut to the statistic's public range. The truth lies there, so it is not missed more often for that.
@@ -15,15 +17,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache, partial
+from typing import NamedTuple, TypeAlias
 
 from idios.core.calibration import Added, Choice, Mechanism, Method, make_global_noise
-from idios.core.clipping import ClippingPlan
+from idios.core.clipping import ClippingPlan, calibrate_clipped
 from idios.core.distributions.noisy_moments import Interval, NoisyQuotient, NoisyVariance, find_half_width
+from idios.core.domain import Categories, Domain
 from idios.core.inverse import describe_null_risk
 from idios.core.neighbours import Moves
 from idios.core.outer_ranks import RankPlan
 from idios.core.sampling import Source
+from idios.core.statistics import Statistic
+from idios.core.summary import Summary
+from idios.model import ReleasedTable
 from idios.query.plan import Aggregate, Plan
+
+PublicMechanism: TypeAlias = Added | NoisyQuotient | NoisyVariance
+"""A mechanism whose noise is public, as far as it is: it says nothing of the data."""
+Limits: TypeAlias = tuple[Fraction, Fraction]
+"""What values were clipped to, in the column's units."""
 
 PUBLIC_NOISE = (Method.EXACT, Method.GLOBAL)
 UNKNOWN_MARGIN = {
@@ -41,15 +54,8 @@ CHECKED = "this only checks an earlier answer, which has its margin if there is 
 
 def public_margin(plan: Plan, aggregate: Aggregate) -> Fraction | None:
     """The margin as far as it is known without the data."""
-    choice, statistic = aggregate.choice, aggregate.statistic
-    size = plan.dataset.size if aggregate.whole else None
-    if choice.method not in PUBLIC_NOISE or plan.checked is not None:
-        return None
-    if size is None and not statistic.always_global:
-        return None
-    moves = Moves(aggregate.neighbours, 1 if size is None else size, None if aggregate.whole else 0)
-    noise = make_global_noise(choice, statistic, aggregate.grid, moves, plan.dataset.protection.fineness)
-    return find_margin(plan, aggregate, Added(0, noise))
+    mechanism = _make_public_mechanism(plan, aggregate)
+    return None if mechanism is None else find_margin(plan, aggregate, mechanism)
 
 
 def find_margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism) -> Fraction | None:
@@ -60,36 +66,129 @@ def find_margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism) -> Fract
     return find_half_width(mechanism.noise) * step
 
 
+class Drawn(NamedTuple):
+    """A point of the answer's grid, its 95 % interval, and the noisy sums and count that both follow from."""
+
+    point: int | None
+    interval: Interval | None = None
+    noisy_sums: tuple[int, ...] | None = None
+
+
 def draw_with_interval(
     choice: Choice, mechanism: Mechanism, low: int | float, high: int | float, source: Source | None
-) -> tuple[int | None, Interval | None]:
+) -> Drawn:
     """One draw on the answer's grid, clamped to the public range low..high, with its interval where it has one.
 
     Clamping brings what was drawn nearer to every point of the range, the truth among them: a margin stays one.
     """
+    sums: tuple[int, ...] | None = None
+    found: Interval | None = None
     if isinstance(mechanism, NoisyQuotient | NoisyVariance):
-        drawn, found = mechanism.draw_with_interval(source)
+        sums = mechanism.draw_sums(source)
+        drawn, found = mechanism.place(*sums), mechanism.find_interval(*sums)
     else:
-        drawn, found = mechanism.draw(source), None
+        drawn = mechanism.draw(source)
     if drawn is None:
-        return None, None
+        return Drawn(None)
     point = int(min(max(drawn, low), high))
     if isinstance(mechanism, Added) and choice.method in (*PUBLIC_NOISE, Method.CLIPPED):
         half = find_half_width(mechanism.noise)
         found = point - half, point + half
+    return Drawn(point, found and _cut(found, low, high), sums)
+
+
+def _cut(interval: Interval, low: int | float, high: int | float) -> Interval:
+    return int(min(max(interval[0], low), high)), int(min(max(interval[1], low), high))
+
+
+def find_public_range(statistic: Statistic, grid: Domain, fineness: int) -> tuple[int | float, int | float]:
+    """The public range of a statistic, in steps of the answer's grid."""
+    low, high = statistic.range(grid)
+    return statistic.place(low, fineness), statistic.place(high, fineness)
+
+
+# Intervals of what is stored.
+
+
+def find_intervals(plan: Plan, table: ReleasedTable, parts: int) -> list[list[tuple[Fraction, Fraction] | None]]:
+    """By cell and aggregate, where the truth lies with 1 − 0.05/parts, in the column's units.
+
+    Dates and timestamps have none: their noise is never public. At 95 % these are the intervals that are stored. Others
+    of means and variances need their noisy sums, which tables of before do not have.
+    """
+    if parts > 1:
+        return compute_intervals(plan, table, parts)
+    nothing = ((None,) * len(plan.aggregates),) * len(table.cells)
+    return [[pair and (Fraction(pair[0]), Fraction(pair[1])) for pair in row] for row in table.intervals or nothing]
+
+
+def compute_intervals(plan: Plan, table: ReleasedTable, parts: int) -> list[list[tuple[Fraction, Fraction] | None]]:
+    """The same from the noise that was drawn and the noisy sums behind an answer."""
+    nothing = ((None,) * len(plan.aggregates),) * len(table.cells)
+    mechanisms = [cache(partial(_make_public_mechanism, plan, aggregate)) for aggregate in plan.aggregates]
+    return [
+        [
+            None if value is None else _find_interval(plan, aggregate, find_mechanism(limits), value, sums, parts)
+            for aggregate, find_mechanism, value, limits, sums in zip(plan.aggregates, mechanisms, *row, strict=True)
+        ]
+        for row in zip(table.cells, table.clipped or nothing, table.noisy_sums or nothing, strict=True)
+    ]
+
+
+def _make_public_mechanism(plan: Plan, aggregate: Aggregate, limits: Limits | None = None) -> PublicMechanism | None:
+    """What was drawn from, with nothing of the data in it; ``limits`` are those that values were clipped to."""
+    choice, statistic, domain = aggregate.choice, aggregate.statistic, aggregate.grid
+    fineness = plan.dataset.protection.fineness
+    size = plan.dataset.size if aggregate.whole else None
+    moves = Moves(aggregate.neighbours, 1 if size is None else size, None if aggregate.whole else 0)
+    if plan.checked is not None or choice.method not in (*PUBLIC_NOISE, Method.MOMENTS, Method.CLIPPED):
+        return None
+    if choice.clipping is not None:
+        if limits is None:
+            return None
+        domain = Domain(domain.step, int(limits[0] / domain.step), int(limits[1] / domain.step))
+    if choice.method not in PUBLIC_NOISE:
+        epsilon = choice.epsilon if choice.clipping is None else choice.clipping.noise_epsilon
+        if moments := calibrate_clipped(statistic, Summary(domain, moves, total=0, squares=0), epsilon, fineness):
+            return moments
+    if size is None and not statistic.always_global:
+        return None
+    return Added(0, make_global_noise(choice, statistic, domain, moves, fineness))
+
+
+def _find_interval(
+    plan: Plan,
+    aggregate: Aggregate,
+    mechanism: PublicMechanism | None,
+    written: str,
+    sums: tuple[int, ...] | None,
+    parts: int,
+) -> tuple[Fraction, Fraction] | None:
+    if mechanism is None or isinstance(aggregate.domain, Categories):
+        return None
+    fineness = plan.dataset.protection.fineness
+    step = aggregate.statistic.answer_step(aggregate.grid, fineness)
+    found: Interval | None = None
+    if isinstance(mechanism, Added):
+        point, half = int(Fraction(written) / step), find_half_width(mechanism.noise, parts)
+        found = point - half, point + half
+    elif sums is not None:
+        found = mechanism.find_interval(*sums, parts=parts)
     if found is None:
-        return point, None
-    return point, (int(min(max(found[0], low), high)), int(min(max(found[1], low), high)))
+        return None
+    low, high = _cut(found, *find_public_range(aggregate.statistic, aggregate.grid, fineness))
+    return low * step, high * step
+
+
+# Why there is none.
 
 
 def list_margin_reasons(plan: Plan, margins: Mapping[str, Fraction | None]) -> dict[str, str]:
     """By column, why it has no margin."""
     return {
-        output.label: CHECKED
-        if plan.checked is not None
-        else describe_unknown_margin(plan.aggregates[output.aggregate].choice)
-        for output in plan.outputs
-        if output.aggregate is not None and margins[output.label] is None
+        label: CHECKED if plan.checked is not None else describe_unknown_margin(plan.aggregates[number].choice)
+        for label, number in plan.measures
+        if margins[label] is None
     }
 
 

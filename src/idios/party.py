@@ -39,7 +39,7 @@ from idios.release import check_table, draw_table
 from idios.reports.least_epsilon import find_epsilon
 from idios.reports.report import Asker, ReportPlan, plan_report, plan_within
 from idios.reports.totals import Payer
-from idios.sandbox import Twins
+from idios.sandbox import ROWS, Twins
 
 log = logging.getLogger("idios.controller")
 
@@ -364,7 +364,8 @@ class TrustedParty:
         """
         plan = self.make_plan(sql, epsilon, split, check)
         table = draw_table(plan, self.twins.of(plan.dataset), cancellation)
-        return replace(make_answer(plan, table, id="sandbox"), sandbox=True)
+        made_up = replace(plan, dataset=replace(plan.dataset, size=None if plan.dataset.size is None else ROWS))
+        return replace(make_answer(made_up, table, id="sandbox"), sandbox=True)
 
     def inspect(self, sql: str, epsilon: Number, *, split: Split = None) -> Inspection:
         """Show the controller what lies behind a question; charges nothing and is recorded."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple
 
 from idios.backends.base import Backend, CancellationToken, Limits, Snapshot
 from idios.core.calibration import (
@@ -27,14 +27,21 @@ from idios.core.joint_loss import Component
 from idios.core.sampling import Source
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
-from idios.margins import draw_with_interval, find_margin
+from idios.margins import draw_with_interval, find_margin, find_public_range
 from idios.model import ReleasedTable
 from idios.query.calendar import since_1970, to_datetime
 from idios.query.normal_form import name_statistics
 from idios.query.plan import Aggregate, Plan
+from idios.query.schema import find_kind
 
-DrawnCell: TypeAlias = tuple[Fraction | int | None, tuple[Fraction, Fraction] | None]
-"""A value, and the ends of its interval where it has one."""
+
+class DrawnCell(NamedTuple):
+    """A value, the ends of its interval, and the noisy sums and count behind it, as far as there are any."""
+
+    value: Fraction | int | None
+    interval: tuple[Fraction, Fraction] | None = None
+    noisy_sums: tuple[int, ...] | None = None
+
 
 # What is drawn.
 
@@ -44,7 +51,7 @@ def draw_table(
 ) -> ReleasedTable:
     """Summarise and draw everything that is released of a plan, cell by cell in the plan's own order."""
     margins: list[Fraction | None] = [None] * len(plan.aggregates)
-    cells, intervals, checks = [], [], []
+    cells, intervals, checks, noisy_sums = [], [], [], []
     check = None if cancellation is None else cancellation.check
     with backend.open_snapshot(plan, cancellation) as snapshot:
         limits, summaries = clip_values(plan, snapshot, source, check)
@@ -55,12 +62,13 @@ def draw_table(
             draw_cell(plan, aggregate, mechanism, source)
             for aggregate, mechanism in zip(plan.aggregates, mechanisms, strict=True)
         ]
-        values = [value for value, _ in drawn]
+        values = [each.value for each in drawn]
         cells.append(tuple(map(partial(_write_drawn, plan), plan.aggregates, values)))
         intervals.append(tuple(_write_interval(plan, *pair) for pair in zip(plan.aggregates, drawn, strict=True)))
+        noisy_sums.append(tuple(each.noisy_sums for each in drawn))
         checks.append(tuple(map(partial(_check, plan, source), plan.aggregates, cell, values)))
         margins = list(map(partial(find_margin, plan), plan.aggregates, mechanisms))
-    return _make_table(plan, cells, margins, checks, limits, intervals)
+    return _make_table(plan, cells, margins, checks, limits, intervals, noisy_sums)
 
 
 def check_table(
@@ -94,6 +102,7 @@ def _make_table(
     checks: Sequence[tuple[int | None, ...]],
     limits: Mapping[int, Sequence[Limits]] | None = None,
     intervals: Sequence[Sequence[tuple[str, str] | None]] = (),
+    noisy_sums: Sequence[tuple[tuple[int, ...] | None, ...]] = (),
 ) -> ReleasedTable:
     return ReleasedTable(
         dataset=plan.dataset.name,
@@ -108,6 +117,7 @@ def _make_table(
         clipped=_scale_limits(plan, limits or {}),
         checks=tuple(checks) if any(aggregate.check for aggregate in plan.aggregates) else (),
         intervals=tuple(map(tuple, intervals)) if any(map(any, intervals)) else (),
+        noisy_sums=tuple(noisy_sums) if any(map(any, noisy_sums)) else (),
     )
 
 
@@ -191,13 +201,13 @@ def _component(aggregate: Aggregate, summary: Summary, protection: Protection) -
 def draw_cell(plan: Plan, aggregate: Aggregate, mechanism: Mechanism, source: Source | None) -> DrawnCell:
     """Draw one cell: a number in the column's units, the place of a category, None for NULL; and its interval."""
     if isinstance(aggregate.domain, Categories):
-        return mechanism.draw(source), None
+        return DrawnCell(mechanism.draw(source))
     statistic, fineness = aggregate.statistic, plan.dataset.protection.fineness
-    ends = _find_range(statistic, aggregate.grid, fineness)
-    point, interval = draw_with_interval(aggregate.choice, mechanism, *ends, source)
+    ends = find_public_range(statistic, aggregate.grid, fineness)
+    point, interval, sums = draw_with_interval(aggregate.choice, mechanism, *ends, source)
     step = statistic.answer_step(aggregate.grid, fineness)
     scaled = None if interval is None else (interval[0] * step, interval[1] * step)
-    return None if point is None else point * step, scaled
+    return DrawnCell(None if point is None else point * step, scaled, sums)
 
 
 def _write_drawn(plan: Plan, aggregate: Aggregate, drawn: Fraction | int | None) -> str | None:
@@ -210,9 +220,9 @@ def _write_drawn(plan: Plan, aggregate: Aggregate, drawn: Fraction | int | None)
 
 
 def _write_interval(plan: Plan, aggregate: Aggregate, drawn: DrawnCell) -> tuple[str, str] | None:
-    if drawn[1] is None:
+    if drawn.interval is None:
         return None
-    low, high = (_write_drawn(plan, aggregate, end) for end in drawn[1])
+    low, high = (_write_drawn(plan, aggregate, end) for end in drawn.interval)
     return str(low), str(high)
 
 
@@ -234,14 +244,8 @@ def draw_number(
     drawn = mechanism.draw(source)
     if drawn is None:
         return None
-    low, high = _find_range(statistic, grid, fineness)
+    low, high = find_public_range(statistic, grid, fineness)
     return Fraction(min(max(drawn, low), high)) * statistic.answer_step(grid, fineness)
-
-
-def _find_range(statistic: Statistic, grid: Domain, fineness: int) -> tuple[int | float, int | float]:
-    """The public range of a statistic, in steps of the answer's grid."""
-    low, high = statistic.range(grid)
-    return statistic.place(low, fineness), statistic.place(high, fineness)
 
 
 # How it is written.
@@ -249,18 +253,8 @@ def _find_range(statistic: Statistic, grid: Domain, fineness: int) -> tuple[int 
 
 def kind_of(plan: Plan, aggregate: Aggregate) -> str:
     """The type of an aggregate's answers: integer, number, date, timestamp or category."""
-    statistic = aggregate.statistic
-    if statistic.selects:
-        return "category"
-    if aggregate.column is None or statistic.degree == 0:
-        return "integer"
-    column = plan.dataset.columns[aggregate.column]
-    if column.kind is Kind.TIMESTAMP or (column.kind is Kind.DATE and statistic.fractional):
-        return "timestamp"
-    if column.kind is Kind.DATE:
-        return "date"
-    step = statistic.answer_step(column.grid, plan.dataset.protection.fineness)
-    return "integer" if step.denominator == 1 else "number"
+    column = None if aggregate.column is None else plan.dataset.columns[aggregate.column]
+    return find_kind(aggregate.statistic, column, plan.dataset.protection.fineness)
 
 
 def write_value(value: Fraction, kind: str, column_kind: Kind | None) -> str:

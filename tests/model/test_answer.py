@@ -32,6 +32,7 @@ written = {
     "date": st.dates().map(str),
     "timestamp": st.datetimes().map(datetime.datetime.isoformat),
     "category": st.text(max_size=8),
+    "boolean": st.sampled_from(["true", "false"]),
 }
 
 

@@ -103,3 +103,20 @@ def test_limits_that_do_not_fit_are_refused(clipped: Any, message: str | None) -
 def test_limits_of_another_kind_are_refused(hostile: str) -> None:
     with pytest.raises(InvalidInput, match="clipped"):
         ReleasedTable.from_text(STORED[:-1] + f',"clipped":{hostile}}}')
+
+
+def test_noisy_sums_are_stored_last_and_only_where_there_are_any() -> None:
+    table = replace(TABLE, noisy_sums=((None, (-(10**30), 7)), (None, None)))
+    stored = STORED[:-1] + f',"noisy_sums":[[null,[-{10**30},7]],[null,null]]}}'
+    assert table.to_text() == stored
+    assert ReleasedTable.from_text(stored) == table
+    assert str(table) == str(TABLE)
+    for hostile in (
+        '"x"',
+        "[[null,[1,2]]]",
+        "[[null],[null]]",
+        "[[null,[1.5]],[null,null]]",
+        '[[null,["1"]],[null,null]]',
+    ):
+        with pytest.raises(InvalidInput, match="noisy_sums"):
+            ReleasedTable.from_text(STORED[:-1] + f',"noisy_sums":{hostile}}}')

@@ -11,7 +11,6 @@ from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import FINE, Count, Maximum, Mean, Median, Minimum, Parameters
 from idios.errors import IdiosError, InvalidInput, QuestionRefused, Unanswerable
-from idios.query.plan import Output
 from idios.query.planner import make_plan
 from idios.query.predicates import ALWAYS, Among
 from idios.query.reader import read
@@ -92,7 +91,7 @@ def test_the_count_of_a_whole_table_is_free_under_replace():
     assert (made.epsilon, made.rho, made.filter) == (0, 0, ALWAYS)
     (count,) = made.aggregates
     assert (count.epsilon, count.choice.method, count.whole) == (0, Method.EXACT, True)
-    assert [output.aggregate for output in made.outputs] == [0, 0]
+    assert [number for _, number in made.measures] == [0, 0]
     assert str(made.guarantee) == "No privacy is spent: the answer is publicly known."
 
 
@@ -527,9 +526,9 @@ def test_a_statistic_listed_twice_is_released_once():
     assert [type(a.statistic) for a in made.aggregates] == [Count, Maximum, Mean, Median, Minimum]
     assert [a.epsilon for a in made.aggregates] == [0, 1, 1, 1, 1]
     index = {type(a.statistic): i for i, a in enumerate(made.aggregates)}
-    assert [made.outputs[i].aggregate for i in range(3)] == [index[Median]] * 3
-    assert [output.label for output in made.outputs][:4] == ["a", "b", "c", "MAX(age)"]
-    assert len(made.outputs) == 12
+    assert [made.measures[i][1] for i in range(3)] == [index[Median]] * 3
+    assert [label for label, _ in made.measures][:4] == ["a", "b", "c", "MAX(age)"]
+    assert len(made.measures) == 12
 
 
 def test_weights_of_one_statistic_listed_twice_add_up():
@@ -541,12 +540,8 @@ def test_weights_of_one_statistic_listed_twice_add_up():
 def test_outputs_show_keys_that_select_does_not_list():
     made = planned("SELECT COUNT(*) AS n, region AS r FROM people GROUP BY sex, region, BIN(age, 60)")
     assert [group.label for group in made.groups] == ["BIN(age, 60)", "r", "sex"]
-    assert made.outputs == (
-        Output("sex", group=2),
-        Output("BIN(age, 60)", group=0),
-        Output("n", aggregate=0),
-        Output("r", group=1),
-    )
+    assert [item.label for item in made.shown[0].items] == ["sex", "BIN(age, 60)", "n", "r"]
+    assert (made.keys, made.measures) == ((2, 1, 0), (("n", 0),))
 
 
 @pytest.mark.parametrize(

@@ -26,18 +26,17 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import chain
 
 from idios.core.concentrated import Rho, pure_rho
 from idios.core.distributions import DiscreteGaussian, DiscreteLaplace
 from idios.core.distributions.discrete_gaussian import gaussian_variance
+from idios.core.distributions.noisy_moments import find_half_width
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import Source
 from idios.core.statistics.base import Reading, Statistic
 from idios.core.summary import Summary
 
-CONFIDENCE = 0.95
 FARTHEST = 1000
 """How many records off are told apart at most, where the mechanism itself does not look farther."""
 FARTHEST_SPLITS = 50
@@ -59,11 +58,6 @@ class DistanceCheck:
         if self.rho is None:
             return DiscreteLaplace(2 / self.epsilon)
         return DiscreteGaussian(gaussian_variance(Fraction(self.squared), self.rho))
-
-    @cached_property
-    def margin(self) -> int:
-        """The 95 % half-width of s."""
-        return self.noise.central_interval(CONFIDENCE)[1]
 
     def measure(self, statistic: Statistic, summary: Summary, point: Fraction, fineness: int) -> int:
         """s of a point, given in steps of the answer's grid; it need not lie on it."""
@@ -90,16 +84,18 @@ class DistanceCheck:
         changing = entering if neighbours is Neighbours.REPLACE else 4 * entering
         return Rho(Fraction(0) if fixed else entering, changing)
 
-    def bound(self, noisy: int) -> tuple[int | None, int | None]:
-        """From how many records too low (negative) to how many too high an answer is, with 95 %, given its noisy s.
+    def bound(self, noisy: int, parts: int = 1) -> tuple[int | None, int | None]:
+        """From how many records too low (negative) to how many too high an answer is, given its noisy s.
 
-        None is an end beyond the reach: so many records off or more.
+        This holds with 95 % of ``parts`` such statements together. None is an end beyond the reach: so many records off
+        or more.
 
         >>> check = DistanceCheck(Fraction(1, 2), reach=20)
-        >>> check.margin, check.bound(1), check.bound(25), check.bound(-70)
-        (12, (-6, 7), (7, 19), (None, -20))
+        >>> check.bound(1), check.bound(25), check.bound(-70), check.bound(25, parts=5)
+        ((-6, 7), (7, 19), (None, -20), (4, None))
         """
-        least, most = _count_records(noisy - self.margin), -_count_records(-noisy - self.margin)
+        half = find_half_width(self.noise, parts)
+        least, most = _count_records(noisy - half), -_count_records(-noisy - half)
         if least > most:  # no s lies in between, so what lies on both sides
             least, most = most, least
         return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,6 +27,7 @@ PYTHON_TYPES = {
     "date": datetime.date,
     "timestamp": datetime.datetime,
     "category": str,
+    "boolean": bool,
 }
 """What ``python_value`` makes of each kind of value."""
 
@@ -49,8 +51,9 @@ class Answer:
     statistic were clipped, and ``interval_rows`` likewise the ends of each 95 % interval as exact text. ``question`` is
     what was asked in words, ``sql`` the same as the caller wrote it, ``version`` that of the data; ``time`` and
     ``sequence`` are those of the entry in the ledger that released it. ``types`` is the kind of each column: integer,
-    number, date, timestamp or category; what it does not name is read off the values, and a column of NULL alone stays
-    without. ``sandbox`` says that the data behind it was invented.
+    number, date, timestamp, category or boolean; what it does not name is read off the values, and a column of NULL
+    alone stays without. ``used`` names the statistics that are no columns, but that columns are computed from.
+    ``sandbox`` says that the data behind it was invented.
     """
 
     id: str
@@ -70,6 +73,7 @@ class Answer:
     clipped_rows: tuple[Mapping[str, Limits], ...] = json_field(key="clipped", optional=True, default=())
     check_rows: tuple[Mapping[str, Distance], ...] = json_field(key="checks", optional=True, default=())
     interval_rows: tuple[Mapping[str, Interval], ...] = json_field(key="intervals", optional=True, default=())
+    used: tuple[str, ...] = json_field(optional=True, default=())
     question: str = json_field(optional=True, default="")
     sql: str = json_field(optional=True, default="")
     version: str = json_field(optional=True, default="")
@@ -85,22 +89,28 @@ class Answer:
             column: self.types.get(column) or _kind_of([row[column] for row in self.rows]) for column in self.columns
         }
         object.__setattr__(self, "types", {column: kind for column, kind in kinds.items() if kind is not None})
+        statistics = set(self._statistics)
         if self.clipped_rows and len(self.clipped_rows) != len(self.rows):
             raise refuse("an answer: clipped", f"a list of {len(self.rows)}", self.clipped_rows)
         for limits in self.clipped_rows:
-            if not limits.keys() <= self.margins.keys():
-                raise InvalidInput(f"an answer: clipped must name statistics, which are {', '.join(self.margins)}")
+            if not limits.keys() <= statistics:
+                raise InvalidInput(f"an answer: clipped must name statistics, which are {', '.join(self._statistics)}")
             check_limits(limits.values())
         if self.check_rows and len(self.check_rows) != len(self.rows):
             raise refuse("an answer: checks", f"a list of {len(self.rows)}", self.check_rows)
-        if any(not checked.keys() <= self.margins.keys() for checked in self.check_rows):
-            raise InvalidInput(f"an answer: checks must name statistics, which are {', '.join(self.margins)}")
+        if any(not checked.keys() <= statistics for checked in self.check_rows):
+            raise InvalidInput(f"an answer: checks must name statistics, which are {', '.join(self._statistics)}")
         if self.interval_rows and len(self.interval_rows) != len(self.rows):
             raise refuse("an answer: intervals", f"a list of {len(self.rows)}", self.interval_rows)
         if any(not row.keys() <= self.margins.keys() for row in self.interval_rows):
             raise InvalidInput(f"an answer: intervals must name statistics, which are {', '.join(self.margins)}")
         if any(low > high for row in self._python_intervals() for low, high in row.values()):
             raise InvalidInput("an answer: an interval must be (low, high) with low ≤ high")
+
+    @property
+    def _statistics(self) -> tuple[str, ...]:
+        """What limits and checks can be of: the columns of statistics, and what others are computed from."""
+        return (*self.margins, *self.used)
 
     def _python_intervals(self) -> tuple[dict[str, tuple[Any, Any]], ...]:
         return tuple(
@@ -242,12 +252,12 @@ class Answer:
     @property
     def clipped_columns(self) -> tuple[str, ...]:
         """The statistics whose values were clipped in any row."""
-        return tuple(column for column in self.margins if any(column in limits for limits in self.clipped_rows))
+        return tuple(name for name in self._statistics if any(name in limits for limits in self.clipped_rows))
 
     @property
     def checked_columns(self) -> tuple[str, ...]:
         """The statistics of which it is told how far off they are, in any row."""
-        return tuple(column for column in self.margins if any(column in checked for checked in self.check_rows))
+        return tuple(name for name in self._statistics if any(name in checked for checked in self.check_rows))
 
     @property
     def clipped_note(self) -> str:
@@ -355,13 +365,23 @@ def python_value(stored: str | None, kind: str) -> Any:
         return datetime.date.fromisoformat(stored)
     if kind == "timestamp":
         return datetime.datetime.fromisoformat(stored)
-    return int(stored) if kind == "integer" else float(Fraction(stored))
+    if kind == "boolean":
+        return stored == "true"
+    return int(stored) if kind == "integer" else _to_float(Fraction(stored))
+
+
+def _to_float(number: Fraction) -> float:
+    """The nearest float; infinite where what was computed lies beyond the last."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(math.inf, number)
 
 
 def _kind_of(values: list[Any]) -> str | None:
     """The kind of a column's values, if any of them is there to tell; among whole numbers one float decides."""
     present = {type(value) for value in values if value is not None}
-    for kind in ("number", "integer", "timestamp", "date", "category"):
+    for kind in ("number", "integer", "timestamp", "date", "category", "boolean"):
         if PYTHON_TYPES[kind] in present:
             return kind
     return None

@@ -24,7 +24,8 @@ class Quote:
     does not suffice, None if all do; the question is then ``affordable``. ``null_risks`` says by column on how few
     values an answer is to be expected NULL or far off, where they may be so few. ``checks`` is by column the ε of the
     check that tells how far off its answer is; ``checked_from`` the ε from which on there is the declared one, where it
-    was left out because it would have too little.
+    was left out because it would have too little. ``computed`` are the columns that are computed from what is released,
+    as they were written; they cost nothing.
 
     ``cost`` is the price with pure accounting and ``rho`` that with concentrated accounting; Gaussian noise, which is
     not ``pure``, has only the latter, and ``cost`` is then the ε that was asked with. ``more`` is about how many more
@@ -55,6 +56,7 @@ class Quote:
     null_risks: Mapping[str, str] = json_field(optional=True, default_factory=dict)
     checks: Mapping[str, Fraction] = json_field(optional=True, default_factory=dict)
     checked_from: Mapping[str, Fraction] = json_field(optional=True, default_factory=dict)
+    computed: Mapping[str, str] = json_field(optional=True, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "affordable", self.shortage is None)
@@ -119,6 +121,7 @@ class Quote:
             ("least ε", self.least),
             *([("each cell", ", ".join(f"{format_value(c)}: ε = {text(e)}" for c, e in drawn))] if drawn else []),
             *self.check_pairs,
+            *[(f"computed: {format_value(column)}", written) for column, written in self.computed.items()],
             ("remaining before", self.before),
             ("remaining after", self.after),
         ]

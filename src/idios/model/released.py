@@ -39,7 +39,8 @@ class ReleasedTable:
     the limits that were drawn for it and to which the records' values were clipped, None where there are none.
     ``checks`` is empty, or has for each value its noisy signed distance (``core.distance_check``), None where it has
     none. ``intervals`` is empty, or has for each value the ends of its 95 % interval, written as the value is; None
-    where it has none.
+    where it has none. ``noisy_sums`` is empty, or has for each value the noisy sums and the noisy count that it follows
+    from (``core.distributions.noisy_moments``), None where it follows from none.
     """
 
     dataset: str
@@ -52,6 +53,7 @@ class ReleasedTable:
     clipped: tuple[tuple[Limits | None, ...], ...] = json_field(optional=True, default=())
     checks: tuple[tuple[int | None, ...], ...] = json_field(optional=True, default=())
     intervals: tuple[tuple[Interval | None, ...], ...] = json_field(optional=True, default=())
+    noisy_sums: tuple[tuple[tuple[int, ...] | None, ...], ...] = json_field(optional=True, default=())
 
     def __post_init__(self) -> None:
         if len(self.cells) != len(self.groups):
@@ -60,19 +62,13 @@ class ReleasedTable:
             raise InvalidInput(f"a row of cells must be a list of {len(self.statistics)}")
         if len(self.margins) != len(self.statistics):
             raise refuse("margins", f"a list of {len(self.statistics)}", self.margins)
-        if self.clipped and len(self.clipped) != len(self.groups):
-            raise refuse("clipped", f"a list of {len(self.groups)}", self.clipped)
-        if self.checks and len(self.checks) != len(self.groups):
-            raise refuse("checks", f"a list of {len(self.groups)}", self.checks)
-        if any(len(row) != len(self.statistics) for row in self.checks):
-            raise InvalidInput(f"a row of checks must be a list of {len(self.statistics)}")
-        if self.intervals and len(self.intervals) != len(self.groups):
-            raise refuse("intervals", f"a list of {len(self.groups)}", self.intervals)
-        if any(len(row) != len(self.statistics) for row in self.intervals):
-            raise InvalidInput(f"a row of intervals must be a list of {len(self.statistics)}")
+        for name in ("clipped", "checks", "intervals", "noisy_sums"):
+            rows = getattr(self, name)
+            if rows and len(rows) != len(self.groups):
+                raise refuse(name, f"a list of {len(self.groups)}", rows)
+            if any(len(row) != len(self.statistics) for row in rows):
+                raise InvalidInput(f"a row of {name} must be a list of {len(self.statistics)}")
         for row in self.clipped:
-            if len(row) != len(self.statistics):
-                raise InvalidInput(f"a row of clipped must be a list of {len(self.statistics)}")
             check_limits(limits for limits in row if limits is not None)
 
     def to_text(self) -> str:

@@ -33,9 +33,8 @@ def make_groups(question: Question, dataset: Dataset, selection: Diagram) -> tup
             f"GROUP BY makes {counted:,} groups, at most {dataset.max_groups:,} are allowed: "
             "use fewer keys, wider bins, or narrow the keys with WHERE"
         )
-    labels = {item.meaning: item.label for item in question.items[::-1] if isinstance(item, Key)}
     return tuple(
-        _group(question, key, labels.get(key.meaning, key.label), dataset.columns[key.column], selection)
+        _group(question, key, dataset.columns[key.column], selection)
         for key in sorted(question.keys, key=lambda key: key.column)
     )
 
@@ -95,7 +94,7 @@ def _size(question: Question, key: Key, column: Column) -> int:
     return int(size)
 
 
-def _group(question: Question, key: Key, label: str, column: Column, selection: Diagram) -> Group:
+def _group(question: Question, key: Key, column: Column, selection: Diagram) -> Group:
     size, grid = _size(question, key, column), column.grid
     possible, _ = selection.possible(key.column)
     intervals: list[tuple[int, int]] = []
@@ -109,7 +108,7 @@ def _group(question: Question, key: Key, label: str, column: Column, selection: 
             values.append(column.domain.values[index])
         else:
             values.append(format_value(first * grid.step, column.kind))
-    return Group(label, column.name, tuple(intervals), tuple(values), key.width)
+    return Group(key.label, column.name, tuple(intervals), tuple(values), key.width)
 
 
 def _indices(possible: Intervals, size: int) -> list[int]:

@@ -30,20 +30,8 @@ from idios.query.lexer import QuestionText
 from idios.query.literals import Typed, make_moment, read_literal, read_pattern
 from idios.query.parser import TRUTHS, allow_only, is_unknown, list_chain, offset_of, refuse_bare_conditions, to_upper
 
-__all__ = [
-    "MAX_BITS",
-    "MAX_DEPTH",
-    "Leaf",
-    "Typed",
-    "list_value_functions",
-    "read_condition_of_values",
-    "read_constant",
-    "read_expression",
-    "read_whole_number",
-]
-
 MAX_DEPTH = 100
-MAX_BITS = 20_000
+MAX_BITS = 8_000
 MAX_ROUND = 30
 
 _ARITHMETIC: Mapping[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}

@@ -22,6 +22,7 @@ from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Reading, Statistic
 from idios.errors import InvalidInput
+from idios.query.postprocessing import Select
 from idios.query.predicates import ALWAYS, Predicate
 from idios.query.schema import Dataset
 
@@ -56,25 +57,22 @@ class Key:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of one data set: ``items`` is the SELECT list in its order, ``keys`` the GROUP BY list."""
+    """What is asked of one data set.
+
+    ``measures`` are the statistics that are released, ``keys`` is the GROUP BY list in its order. ``shown`` says what
+    is computed from the values of keys and measures, in this order, and which rows are shown.
+    """
 
     dataset: str
-    items: tuple[Measure | Key, ...]
+    measures: tuple[Measure, ...]
     filter: Predicate = ALWAYS
     keys: tuple[Key, ...] = ()
+    shown: tuple[Select, ...] = ()
     source: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if not self.measures:
             raise InvalidInput("a question asks for at least one statistic")
-        meanings = [key.meaning for key in self.keys]
-        if any(item.meaning not in meanings for item in self.items if isinstance(item, Key)):
-            raise InvalidInput("a question shows the keys that it groups by, and no others")
-
-    @property
-    def measures(self) -> tuple[Measure, ...]:
-        """The statistics of the SELECT list, in its order."""
-        return tuple(item for item in self.items if isinstance(item, Measure))
 
 
 MAX_BITS = 4_000
@@ -205,24 +203,16 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Output:
-    """One column of the answer: a key (``group``, an index into the plan's groups) or a statistic (``aggregate``)."""
-
-    label: str
-    group: int | None = None
-    aggregate: int | None = None
-
-
-@dataclass(frozen=True)
 class Plan:
     """One question, ready to be charged and answered.
 
     ``cells`` lists the groups answered, as indices into each key's values; one empty tuple without GROUP BY.
     ``normal_form`` is equal for questions that mean the same. Groups, cells and aggregates are in a canonical
     order, which does not depend on the wording either, so that a stored answer, cell by cell, serves every
-    question of the same normal form; ``outputs`` says how this question wants it shown. ``asked`` is the ε that the
-    question was asked with, ``rho`` what it costs with concentrated accounting. ``sql`` is the question as the caller
-    wrote it. ``checked`` are the cells of an earlier answer, where this only tells how far off they are.
+    question of the same normal form. ``keys`` and ``measures`` say which group and which aggregate each of the
+    question's own is, and ``shown`` what is made of them. ``asked`` is the ε that the question was asked with, ``rho``
+    what it costs with concentrated accounting. ``sql`` is the question as the caller wrote it. ``checked`` are the
+    cells of an earlier answer, where this only tells how far off they are.
     """
 
     dataset: Dataset
@@ -234,7 +224,9 @@ class Plan:
     rho: Fraction
     guarantee: Guarantee
     normal_form: str
-    outputs: tuple[Output, ...] = ()
+    keys: tuple[int, ...] = ()
+    measures: tuple[tuple[str, int], ...] = ()
+    shown: tuple[Select, ...] = ()
     sql: str = field(default="", compare=False)
     checked: tuple[tuple[str | None, ...], ...] | None = None
 
@@ -295,7 +287,7 @@ class Plan:
         )
 
     def _by_label(self, find: Callable[[Aggregate], Fraction | None]) -> dict[str, Fraction]:
-        found = [(o.label, find(self.aggregates[o.aggregate])) for o in self.outputs if o.aggregate is not None]
+        found = [(label, find(self.aggregates[number])) for label, number in self.measures]
         return {label: amount for label, amount in found if amount is not None}
 
     def _round(self, epsilon: Fraction) -> Fraction:

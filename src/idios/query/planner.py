@@ -31,7 +31,8 @@ from idios.query.cells import make_cells, make_groups
 from idios.query.decision_diagram import Diagram, DiagramManager
 from idios.query.mechanisms import Chooser, Target, can_check, read_check
 from idios.query.normal_form import check_form, normal_form, statistic_key
-from idios.query.plan import Group, Key, Measure, Output, Plan, Question, Split, read_split
+from idios.query.plan import Group, Measure, Plan, Question, Split, read_split
+from idios.query.postprocessing import count_work
 from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, simplify, union
 from idios.query.schema import Dataset
 from idios.query.shares import divide, find_price, make_guarantee, shares_rho
@@ -59,6 +60,7 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
     answered = reduce(or_, own)
     groups = make_groups(question, dataset, answered)
     cells = make_cells(groups, answered)
+    selection.manager.work.spend(len(cells) * count_work(question.shown))
     listed = [
         _target(question, measure, dataset, values, values == selection, len(cells))
         for measure, values in zip(question.measures, own, strict=True)
@@ -85,7 +87,9 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
         price,
         guarantee,
         normal_form(dataset, answered, groups, cells, released),
-        _outputs(question, groups, same),
+        tuple([group.column for group in groups].index(key.column) for key in question.keys),
+        tuple(zip((measure.label for measure in question.measures), same, strict=True)),
+        question.shown,
         question.source,
     )
     _refuse_too_little(made, total)
@@ -202,29 +206,6 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
         f"epsilon = {text(total)} leaves {text(one * smallest)} for {label}{where}; this data set answers with at "
         f"least {text(least)} for every released value: ask with epsilon = {text(enough)} or more"
     )
-
-
-def _outputs(question: Question, groups: Sequence[Group], same: Sequence[int]) -> tuple[Output, ...]:
-    """The columns of the answer: keys that SELECT does not list, then the SELECT list."""
-    place = {group.column: i for i, group in enumerate(groups)}
-    listed = {item.meaning for item in question.items if isinstance(item, Key)}
-    outputs = [Output(key.label, group=place[key.column]) for key in question.keys if key.meaning not in listed]
-    statistics = iter(same)
-    for item in question.items:
-        if isinstance(item, Key):
-            output = Output(item.label, group=place[item.column])
-        else:
-            output = Output(item.label, aggregate=next(statistics))
-        if output in outputs:
-            continue  # the same thing under the same name
-        if any(output.label == other.label for other in outputs):
-            raise QuestionRefused(
-                f"two different results are called {output.label!r}: name one of them with AS",
-                question.source,
-                item.offset,
-            )
-        outputs.append(output)
-    return tuple(outputs)
 
 
 def _present(column: str) -> Among:

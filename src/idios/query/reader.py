@@ -1,30 +1,40 @@
 """From SQL text to a question: what is not known is refused, with what is allowed instead.
 
-    cut ─▶ parse ─▶ FROM: which data set ─▶ WHERE ─▶ GROUP BY ─▶ SELECT ─▶ Question
+    cut ─▶ parse ─▶ FROM: which data set ─▶ WHERE ─▶ GROUP BY ─▶ SELECT, HAVING, ORDER BY, LIMIT ─▶ Question
 
 No data is touched, and nothing of the text goes any further: a question holds declared names, exact numbers and
-the analyst's own labels.
+the analyst's own labels. Every aggregate that stands anywhere in the innermost SELECT is a statistic that is released
+(``Question.measures``). All else is computed from these, after the release (``postprocessing``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
+from dataclasses import replace
 
 from sqlglot import exp
 
 from idios.core.domain import Kind
 from idios.core.exact import text as written
-from idios.errors import InvalidInput
-from idios.query.conditions import read_condition, read_literal
-from idios.query.lexer import KEYWORDS, SHAPE, QuestionText, tokenize
-from idios.query.parser import allow_only, column_identifier, offset_of, parse, resolve_name, to_upper
+from idios.core.statistics import Statistic
+from idios.errors import QuestionRefused
+from idios.query.conditions import read_condition
+from idios.query.expressions import Reference, Type
+from idios.query.lexer import SHAPE, QuestionText, tokenize
+from idios.query.literals import Typed
+from idios.query.outer_reader import OuterReader
+from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, parse, resolve_name, to_upper
 from idios.query.plan import Key, Measure, Question
+from idios.query.postprocessing import Select
 from idios.query.predicates import ALWAYS, Predicate
-from idios.query.schema import Column, Dataset
-from idios.query.sql_functions import Function, find_advice, find_function, function_names
+from idios.query.schema import Column, Dataset, find_kind
+from idios.query.select_reader import Listed, SelectReader
+from idios.query.statistic_reader import Called, read_column, read_number, read_statistic
 
-MAX_ITEMS = 200
+MAX_SELECTS = 10
+TYPES = {"date": Type.DATE, "timestamp": Type.TIMESTAMP, "category": Type.TEXT}
+"""What can be computed with a kind of answer; the other kinds are numbers."""
+KEY_TYPES = {Kind.CATEGORY: Type.TEXT, Kind.DATE: Type.DATE, Kind.TIMESTAMP: Type.TIMESTAMP}
 
 
 def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
@@ -39,200 +49,219 @@ def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
     Among(column='age', intervals=((18, 120),), nulls=False)
     """
     text = tokenize(sql)
-    tree = parse(text)
-    allow_only(text, tree, "expressions", "from_", "where", "group")
-    dataset = datasets[_dataset(text, tree.args.get("from_"), datasets)]
-    columns = dataset.columns
-    where, group = tree.args.get("where"), tree.args.get("group")
-    selected: Predicate = ALWAYS
-    if where is not None:
-        allow_only(text, where, "this")
-        selected = read_condition(text, where.this, columns)
-    keys: tuple[Key, ...] = ()
-    if group is not None:
-        allow_only(text, group, "expressions")
-        keys = _keys(text, group.expressions, columns)
-    items = _items(text, tree.expressions, columns, keys)
-    return Question(dataset.name, items, selected, keys, text.source)
+    trees = _list_selects(text, parse(text))
+    number = len(trees) - 1
+    innermost = InnerReader(text, trees[number], number, datasets)
+    question = innermost.read()
+    for around in reversed(range(number)):
+        select = OuterReader(text, trees[around], around, question.shown[-1].items).read()
+        question = replace(question, shown=(*question.shown, select))
+    return question
 
 
-def _dataset(text: QuestionText, source: exp.Expression | None, datasets: Mapping[str, Dataset]) -> str:
-    if source is None:
-        raise text.refusal(f"FROM is missing. {SHAPE}")
-    allow_only(text, source, "this")
-    if type(source.this) is not exp.Table:
-        raise text.refusal("FROM names one declared data set, nothing else", offset_of(source))
-    allow_only(text, source.this, "this")
-    return resolve_name(text, source.this.this, datasets, "data set")
+def _list_selects(text: QuestionText, tree: exp.Expression) -> list[exp.Expression]:
+    """The SELECTs from the outermost to the innermost, each of which stands in FROM of the one before."""
+    trees = [tree]
+    while (source := trees[-1].args.get("from_")) is not None and type(source.this) is exp.Subquery:
+        allow_only(text, source, "this")
+        allow_only(text, source.this, "this", "alias")
+        if type(source.this.this) is not exp.Select:
+            raise text.refusal(SHAPE, offset_of(source))
+        if (alias := source.this.args.get("alias")) is not None:
+            allow_only(text, alias, "this")
+        trees.append(source.this.this)
+        if len(trees) > MAX_SELECTS:
+            raise text.refusal(f"at most {MAX_SELECTS} SELECT stand in one another")
+    return trees
 
 
-def _keys(text: QuestionText, nodes: list[exp.Expression], columns: Mapping[str, Column]) -> tuple[Key, ...]:
-    keys: list[Key] = []
-    for node in nodes:
-        key = _key(text, node, columns, "")
-        if key is None:
-            raise text.refusal("GROUP BY lists category columns and BIN(column, width), nothing else", offset_of(node))
-        if key.meaning in [known.meaning for known in keys]:
-            continue
-        if key.column in [known.column for known in keys]:
-            raise text.refusal(f"{key.column} is already a key of GROUP BY", key.offset)
-        keys.append(key)
-    return tuple(keys)
+class InnerReader(SelectReader):
+    """Reads the innermost SELECT, whose aggregates are released."""
 
+    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, datasets: Mapping[str, Dataset]) -> None:
+        super().__init__(text, tree, number)
+        self.dataset = datasets[self._read_source(datasets)]
+        self.columns = self.dataset.columns
+        self.keys: list[Key] = []
+        self.measures: list[Measure] = []
+        self._places: dict[tuple[Statistic, str | None], int] = {}
+        self._called: dict[int, Called | None] = {}
 
-def _key(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], label: str) -> Key | None:
-    """A column or BIN(column, width); None for anything else."""
-    if (name := column_identifier(text, node)) is not None:
-        column = columns[resolve_name(text, name, columns, "column")]
-        if column.kind is not Kind.CATEGORY:
-            raise text.refusal(
-                f"{column.name} is no category: answers are given by GROUP BY BIN({column.name}, width) "
-                "or as statistics of the column",
-                offset_of(node),
-            )
-        return Key(label or column.name, column.name, None, offset_of(node))
-    if type(node) is not exp.Anonymous or to_upper(str(node.this)) != "BIN":
+    def read(self) -> Question:
+        """The question, as far as this SELECT is it."""
+        where = self.tree.args.get("where")
+        selected: Predicate = ALWAYS
+        if where is not None:
+            allow_only(self.text, where, "this")
+            selected = read_condition(self.text, where.this, self.columns)
+        self._read_keys()
+        shown = self._read_shown()
+        return Question(self.dataset.name, tuple(self.measures), selected, tuple(self.keys), shown, self.text.source)
+
+    def _read_source(self, datasets: Mapping[str, Dataset]) -> str:
+        source = self.tree.args.get("from_")
+        if source is None:
+            raise self.text.refusal(f"FROM is missing. {SHAPE}")
+        allow_only(self.text, source, "this")
+        if type(source.this) is not exp.Table:
+            raise self.text.refusal("FROM names one declared data set, or (SELECT …) of one", offset_of(source))
+        allow_only(self.text, source.this, "this")
+        return resolve_name(self.text, source.this.this, datasets, "data set")
+
+    # GROUP BY.
+
+    def _read_keys(self) -> None:
+        group = self.tree.args.get("group")
+        if group is None:
+            return
+        allow_only(self.text, group, "expressions")
+        for node in group.expressions:
+            key = self._read_key(self._resolve_key(node))
+            if key is None:
+                raise self.text.refusal(
+                    "GROUP BY lists category columns and BIN(column, width), by name, label or number",
+                    offset_of(node),
+                )
+            if key.meaning in [known.meaning for known in self.keys]:
+                continue
+            if key.column in [known.column for known in self.keys]:
+                raise self.text.refusal(f"{key.column} is already a key of GROUP BY", key.offset)
+            self.keys.append(key)
+
+    def _resolve_key(self, node: exp.Expression) -> exp.Expression:
+        """What a key stands for: a number and a label for an item of SELECT; a column that can be a key for itself."""
+        name = column_identifier(self.text, node)
+        column = None if name is None else self._find_column(name)
+        item = None
+        if column is None or column.kind is not Kind.CATEGORY:
+            item = self.resolve_item(node, "GROUP BY")
+        return node if item is None else item.node
+
+    def _find_column(self, name: exp.Expression) -> Column | None:
+        """The declared column of a name, if it is one."""
+        named = str(name.this)
+        if any(named == known or fold_case(named) == fold_case(known) for known in self.columns):
+            return self.columns[resolve_name(self.text, name, self.columns, "column")]
         return None
-    allow_only(text, node, "this", "expressions")
-    arguments = node.expressions
-    if len(arguments) != 2:
-        raise text.refusal("BIN is written BIN(column, width)", offset_of(node))
-    column = _column(text, arguments[0], columns, "BIN(column, width)")
-    if column.kind is Kind.CATEGORY:
-        raise text.refusal(f"{column.name} is a category: GROUP BY {column.name}", offset_of(node))
-    width = _number(text, arguments[1], "the width of a bin")
-    if width <= 0:
-        raise text.refusal("the width of a bin is greater than 0", offset_of(node))
-    return Key(label or f"BIN({column.name}, {written(width)})", column.name, width, offset_of(node))
 
+    def _read_key(self, node: exp.Expression) -> Key | None:
+        """A column or BIN(column, width); None for anything else."""
+        if (name := column_identifier(self.text, node)) is not None:
+            column = self.columns[resolve_name(self.text, name, self.columns, "column")]
+            if column.kind is not Kind.CATEGORY:
+                raise self.text.refusal(
+                    f"{column.name} is no category: answers are given by GROUP BY BIN({column.name}, width) "
+                    "or as statistics of the column",
+                    offset_of(node),
+                )
+            return Key(column.name, column.name, None, offset_of(node))
+        if type(node) is not exp.Anonymous or to_upper(str(node.this)) != "BIN":
+            return None
+        allow_only(self.text, node, "this", "expressions")
+        arguments = node.expressions
+        if len(arguments) != 2:
+            raise self.text.refusal("BIN is written BIN(column, width)", offset_of(node))
+        column = read_column(self.text, arguments[0], self.columns, "BIN(column, width)")
+        if column.kind is Kind.CATEGORY:
+            raise self.text.refusal(f"{column.name} is a category: GROUP BY {column.name}", offset_of(node))
+        width = read_number(self.text, arguments[1], "the width of a bin")
+        if width <= 0:
+            raise self.text.refusal("the width of a bin is greater than 0", offset_of(node))
+        return Key(f"BIN({column.name}, {written(width)})", column.name, width, offset_of(node))
 
-def _items(
-    text: QuestionText, nodes: list[exp.Expression], columns: Mapping[str, Column], keys: tuple[Key, ...]
-) -> tuple[Measure | Key, ...]:
-    if len(nodes) > MAX_ITEMS:
-        raise text.refusal(f"SELECT lists at most {MAX_ITEMS} items, got {len(nodes)}")
-    spelt = text.select_items()
-    if len(spelt) != len(nodes):
-        raise text.refusal(f"the SELECT list cannot be read. {SHAPE}", 0)
-    items: list[Measure | Key] = []
-    for node, (start, spelling) in zip(nodes, spelt, strict=True):
-        label = ""
-        if type(node) is exp.Alias:
-            allow_only(text, node, "this", "alias")
-            label = _label(text, node.args["alias"])
-            node = node.this
-        if type(node) is not exp.Column:
-            label = label or spelling
-        key = _key(text, node, columns, label)
-        if key is not None:
-            if key.meaning not in [known.meaning for known in keys]:
-                raise text.refusal("a column is shown beside statistics only if it is a key of GROUP BY", start)
-            items.append(key)
-        else:
-            items.append(_measure(text, node, columns, label, start))
-    if not any(isinstance(item, Measure) for item in items):
-        raise text.refusal("SELECT lists no statistic, such as COUNT(*) or MEDIAN(column)", 0)
-    return tuple(items)
+    # What is shown.
 
+    def _read_shown(self) -> tuple[Select]:
+        for listed in self.listed:  # so that a statistic goes by the name that the list gives it
+            called = None if self._is_bin(listed.node) else self._find_statistic(listed.node)
+            if called is not None:
+                self._add_measure(called, listed.label or listed.spelling, listed.start)
+        shown = [self._read_listed(listed) for listed in self.listed]
+        named = {read.expression: label for label, read in reversed(shown)}
+        self.keys = [replace(key, label=named.get(Reference(place), key.label)) for place, key in enumerate(self.keys)]
+        for place, key in enumerate(self.keys):
+            if Reference(place) not in named:
+                self.add_item(key.label, self._refer_to_key(place), key.label, key.offset)
+        for listed, (label, read) in zip(self.listed, shown, strict=True):
+            self.add_item(label, read, listed.spelling, listed.start)
+        having, order, (limit, offset) = self.read_having(), self.read_order(), self.read_limits()
+        if not self.measures:
+            raise self.text.refusal("SELECT lists no statistic, such as COUNT(*) or MEDIAN(column)", 0)
+        for measure in self.measures:
+            own = Reference(len(self.keys) + self._places[measure.statistic.normalise(), measure.column])
+            if any(item.label == measure.label and item.expression != own for item in self.items):
+                raise self.text.refusal(
+                    f"two different results are called {measure.label!r}: name one of them with AS", measure.offset
+                )
+        return (Select(tuple(self.items), having=having, order=order, limit=limit, offset=offset),)
 
-def _label(text: QuestionText, node: exp.Expression) -> str:
-    if type(node) is not exp.Identifier:
-        raise text.refusal("AS is followed by a name", offset_of(node))
-    allow_only(text, node, "this", "quoted")
-    label = str(node.this)
-    if not label.strip() or (not node.args.get("quoted") and to_upper(label) in KEYWORDS):
-        raise text.refusal(f"{label} is no name: a statistic is followed by AS and its name", offset_of(node))
-    return label
+    def _read_listed(self, listed: Listed) -> tuple[str, Typed]:
+        read = self.read_item(listed)
+        label = listed.label
+        if not label and type(listed.node) is exp.Column and isinstance(read.expression, Reference):
+            place = int(read.expression.name)
+            label = self.keys[place].column if place < len(self.keys) else ""
+        label = label or listed.spelling
+        self._read.setdefault(fold_case(label), read)
+        return label, read
 
+    def find(self, node: exp.Expression) -> Typed | None:
+        """A key of GROUP BY or a statistic."""
+        if type(node) is exp.Column or self._is_bin(node):
+            name = column_identifier(self.text, node)
+            if name is None:
+                bins = self._read_key(node)
+                meaning = None if bins is None else bins.meaning
+            else:
+                column = self._find_column(name)
+                meaning = None if column is None else (column.name, None)
+            for place, known in enumerate(self.keys):
+                if known.meaning == meaning:
+                    return self._refer_to_key(place)
+            if name is None:
+                raise self.refuse_name(node)
+            return None
+        called = self._find_statistic(node)
+        return None if called is None else self._refer_to_measure(called, node)
 
-def _measure(
-    text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], label: str, start: int
-) -> Measure:
-    call, within = node, None
-    if type(node) is exp.WithinGroup:
-        allow_only(text, node, "this", "expression")
-        call, within = node.this, _within(text, node.args["expression"])
-    if type(call) is not exp.Anonymous or not isinstance(call.this, str):
-        raise text.refusal(
-            "SELECT lists statistics of columns and keys of GROUP BY, nothing computed from them. "
-            f"Statistics: {', '.join(function_names())}",
-            start,
+    def _find_statistic(self, node: exp.Expression) -> Called | None:
+        if id(node) not in self._called:
+            self._called[id(node)] = read_statistic(self.text, node, self.columns)
+        return self._called[id(node)]
+
+    def refuse_name(self, node: exp.Expression) -> QuestionRefused:
+        """Say that a column is no key, or that it is no column."""
+        name, advice = column_identifier(self.text, node), ""
+        if name is not None:
+            column = self.columns[resolve_name(self.text, name, self.columns, "column")]
+            if column.kind is not Kind.CATEGORY:
+                advice = f": {column.name} is no category, so write GROUP BY BIN({column.name}, width), or a statistic"
+        return self.text.refusal(
+            f"a column is shown beside statistics only if it is a key of GROUP BY{advice}", offset_of(node)
         )
-    allow_only(text, call, "this", "expressions")
-    name, arguments = to_upper(call.this), list(call.expressions)
-    function = find_function(name)
-    if function is None:
-        raise text.refusal(f"{call.this} is not offered. {_instead(name)}", start)
-    if within is not None:
-        if not function.spelling.within_group or len(arguments) != 1:
-            raise text.refusal(f"{name} is written {function.signature}", start)
-        arguments.insert(0, within)
-    if len(arguments) == 1 and type(arguments[0]) is exp.Star and function.statistic.counts_records:
-        allow_only(text, arguments[0])
-        return Measure(label, function.statistic.make(), None, start)
-    if len(arguments) == 1 and type(arguments[0]) is exp.Distinct:
-        distinct = find_function(name, distinct=True)
-        if distinct is not None:
-            allow_only(text, arguments[0], "expressions")
-            function, arguments = distinct, list(arguments[0].expressions)
-            name = f"{name}(DISTINCT …)"
-    return _of_column(text, function, name, arguments, columns, label, start)
 
+    def _is_bin(self, node: exp.Expression) -> bool:
+        return type(node) is exp.Anonymous and to_upper(str(node.this)) == "BIN"
 
-def _of_column(
-    text: QuestionText,
-    function: Function,
-    name: str,
-    arguments: list[exp.Expression],
-    columns: Mapping[str, Column],
-    label: str,
-    start: int,
-) -> Measure:
-    signature, kinds = function.signature, function.statistic.kinds
-    if len(arguments) != (2 if function.parameter else 1):
-        raise text.refusal(f"{name} is written {signature}", start)
-    column = _column(text, arguments[0], columns, signature)
-    if column.kind not in kinds:
-        offered = ", ".join(sorted(kinds))
-        raise text.refusal(f"{name} is offered for columns of type {offered}; {column.name} is a {column.kind}", start)
-    if not function.parameter:
-        return Measure(label, function.statistic.make(), column.name, start)
-    parameter = _number(text, arguments[1], f"{function.parameter} of {signature}")
-    try:
-        return Measure(label, function.statistic.make(parameter), column.name, start)
-    except InvalidInput as error:
-        raise text.refusal(f"{name}: {error}", offset_of(arguments[1])) from None
+    def _refer_to_key(self, place: int) -> Typed:
+        kind = self.columns[self.keys[place].column].kind
+        return Typed(Reference(place), KEY_TYPES.get(kind, Type.NUMBER), whole=kind is Kind.INTEGER)
 
+    def _refer_to_measure(self, called: Called, node: exp.Expression) -> Typed:
+        meaning = self._meaning(called)
+        if meaning not in self._places:
+            self._add_measure(called, called.written, offset_of(node))
+        place = self._places[meaning]
+        kind = find_kind(called.statistic, called.column, self.dataset.protection.fineness)
+        return Typed(Reference(len(self.keys) + place), TYPES.get(kind, Type.NUMBER), whole=kind == "integer")
 
-def _within(text: QuestionText, order: exp.Expression) -> exp.Expression:
-    """The column of WITHIN GROUP (ORDER BY column)."""
-    if type(order) is exp.Order and len(order.expressions) == 1:
-        allow_only(text, order, "expressions")
-        ordered = order.expressions[0]
-        if type(ordered) is exp.Ordered:
-            allow_only(text, ordered, "this")
-            inner: exp.Expression = ordered.this
-            return inner
-    raise text.refusal("WITHIN GROUP is followed by (ORDER BY column)", offset_of(order))
+    def _add_measure(self, called: Called, label: str, offset: int | None) -> None:
+        meaning = self._meaning(called)
+        asked = Measure(label, called.statistic, meaning[1], offset)
+        if asked not in self.measures:
+            self._places.setdefault(meaning, len(self.measures))
+            self.measures.append(asked)
 
-
-def _column(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], signature: str) -> Column:
-    name = column_identifier(text, node)
-    if name is None:
-        raise text.refusal(f"a column is expected here, nothing computed from one: {signature}", offset_of(node))
-    return columns[resolve_name(text, name, columns, "column")]
-
-
-def _number(text: QuestionText, node: exp.Expression, what: str) -> Fraction:
-    value = read_literal(text, node)
-    if not isinstance(value, Fraction):
-        raise text.refusal(f"{what} is a number", offset_of(node))
-    return value
-
-
-def _instead(name: str) -> str:
-    if advice := find_advice(name):
-        return advice
-    if name == "BIN":
-        return "BIN(column, width) is a key of GROUP BY"
-    return f"Statistics: {', '.join(function_names())}"
+    def _meaning(self, called: Called) -> tuple[Statistic, str | None]:
+        """The statistic, whichever way it is spelt."""
+        return called.statistic.normalise(), None if called.column is None else called.column.name

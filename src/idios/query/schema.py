@@ -15,7 +15,7 @@ from idios.core.calibration import Protection
 from idios.core.concentrated import find_largest_rho
 from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.core.neighbours import Neighbours
-from idios.core.statistics import Parameters
+from idios.core.statistics import Parameters, Statistic
 from idios.errors import InvalidInput
 
 
@@ -42,6 +42,19 @@ class Column:
     def grid(self) -> Domain:
         """The grid of the column; the indices of its values, for a category."""
         return self.domain.grid
+
+
+def find_kind(statistic: Statistic, column: Column | None, fineness: int) -> str:
+    """The type of a statistic's answers: integer, number, date, timestamp or category."""
+    if statistic.selects:
+        return "category"
+    if column is None or statistic.degree == 0:
+        return "integer"
+    if column.kind is Kind.TIMESTAMP or (column.kind is Kind.DATE and statistic.fractional):
+        return "timestamp"
+    if column.kind is Kind.DATE:
+        return "date"
+    return "integer" if statistic.answer_step(column.grid, fineness).denominator == 1 else "number"
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,12 @@ Proof. |y| ≤ C and |2y² − C²| ≤ C². An arrival or a departure moves Σy
 count by 1: it costs ε/2 + ε/2, or ε/4 + ε/4 + ε/2. A replacement moves the sums by twice as much at most and the count
 not at all: it costs ε, or ε/2 + ε/2. So under replace the count is free. (Where C = 0 all sums are 0.) ∎
 
-Intervals. S, Z and N are private releases, and the scales of their noises are public. So what they tell of the truth is
-post-processing, and free. Of d of them each noise is within its own k with 1 − 0.05/d, so all are with 95 %. Then the
-true sums lie in S ± k and Z ± k, the true number of values n in N ± k, and n ≥ 1 where there is a mean at all: the
-interval is from the least to the greatest answer that these allow, of the statistic on the answer's grid.
+Intervals. S, Z and N are private releases by the theorem, and the scales of their noises are public. So they may be
+kept beside the answer, and what they tell of the truth is post-processing, and free, at any confidence and whenever it
+is asked for. Of d of them each noise is within its own k with 1 − 0.05/d, so all are with 95 %; for an answer that is
+one of p numbers whose intervals are to hold with 95 % all together, with 1 − 0.05/dp. Then the true sums lie in S ± k
+and Z ± k, the true number of values n in N ± k, and n ≥ 1 where there is a mean at all: the interval is from the least
+to the greatest answer that these allow, of the statistic on the answer's grid.
 
 - A quotient D/n is least at the least D, over the greatest n where that D is positive and over the least n otherwise;
   the greatest one is its mirror image.
@@ -128,24 +130,27 @@ class NoisyQuotient(_Limited):
 
     def draw(self, source: Source | None = None) -> int | None:
         """One exact draw; None where the noisy count is below 1."""
-        return self.draw_with_interval(source)[0]
+        return self.place(*self.draw_sums(source))
 
-    def draw_with_interval(self, source: Source | None = None) -> tuple[int | None, Interval | None]:
-        """The same draw, and what its noisy sum and count tell of the true mean."""
+    def draw_sums(self, source: Source | None = None) -> tuple[int, int]:
+        """The noisy sum and count that a draw follows from."""
         deviation = self.deviation + self.sum_noise.sample(source=source)
-        count = self.size + self.count_noise.sample(source=source)
-        return self.place(deviation, count), self.find_interval(deviation, count)
+        return deviation, self.size + self.count_noise.sample(source=source)
 
-    def find_interval(self, deviation: int, count: int) -> Interval | None:
-        """Where the true mean lies with 95 %, given a noisy sum and a noisy count; nothing where there is no answer.
+    def find_interval(self, deviation: int, count: int, *, parts: int = 1) -> Interval | None:
+        """Where the true mean lies with 1 − 0.05/parts, given a noisy sum and count; nothing where there is no answer.
+
+        It needs nothing of the data: neither ``size`` nor ``total``.
 
         >>> mean = NoisyQuotient(0, 9, size=1000, total=4200, epsilon=Fraction(1), resolution=100)
         >>> mean.find_interval(200, 1000), mean.find_interval(-200, 1000), mean.find_interval(0, 3)
         ((416, 424), (376, 384), (0, 900))
+        >>> mean.find_interval(200, 1000, parts=20)
+        (413, 427)
         """
         if count < 1:
             return None
-        far, few = find_half_width(self.sum_noise, 2), find_half_width(self.count_noise, 2)
+        far, few = find_half_width(self.sum_noise, 2 * parts), find_half_width(self.count_noise, 2 * parts)
         least, most = max(1, count - few), count + few
         low, high = deviation - far, deviation + far
         return self._round(low, most if low > 0 else least), self._round(high, least if high > 0 else most)
@@ -226,15 +231,18 @@ class NoisyVariance(_Limited):
 
     def draw(self, source: Source | None = None) -> int | None:
         """One exact draw; None where the noisy count is below 1."""
-        return self.draw_with_interval(source)[0]
+        return self.place(*self.draw_sums(source))
 
-    def draw_with_interval(self, source: Source | None = None) -> tuple[int | None, Interval | None]:
-        """The same draw, and what its noisy sums and count tell of the true statistic."""
-        noisy = [value + noise.sample(source=source) for value, noise in zip(self.deviations, self.noises, strict=True)]
-        return self.place(*noisy), self.find_interval(*noisy)
+    def draw_sums(self, source: Source | None = None) -> tuple[int, int, int]:
+        """The noisy S, Z and N that a draw follows from."""
+        (total, squares, size), noises = self.deviations, self.noises
+        deviation, squares = total + noises[0].sample(source=source), squares + noises[1].sample(source=source)
+        return deviation, squares, size + noises[2].sample(source=source)
 
-    def find_interval(self, deviation: int, squares: int, count: int) -> Interval | None:
-        """Where the true statistic lies with 95 %, given noisy S, Z and N; nothing where there is no answer.
+    def find_interval(self, deviation: int, squares: int, count: int, *, parts: int = 1) -> Interval | None:
+        """Where the true statistic lies with 1 − 0.05/parts, given noisy S, Z and N; nothing where there is no answer.
+
+        It needs nothing of the data: none of ``size``, ``total`` and ``squares``.
 
         >>> spread = NoisyVariance(Variance(), -5, 5, size=9000, total=0, squares=9 * 9000, epsilon=Fraction(1))
         >>> [round(end / FINENESS, 2) for end in spread.find_interval(*spread.deviations)]
@@ -242,7 +250,7 @@ class NoisyVariance(_Limited):
         """
         if count < 1:
             return None
-        far, farther, few = (find_half_width(noise, 3) for noise in self.noises)
+        far, farther, few = (find_half_width(noise, 3 * parts) for noise in self.noises)
         shares = [Fraction(1, max(1, count - few)), Fraction(1, count + few)]
         nearest = max(0, abs(deviation) - far) ** 2
         vertex = Fraction(squares + farther, 4 * nearest) if nearest else shares[0]

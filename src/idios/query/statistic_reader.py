@@ -1,0 +1,127 @@
+"""From a call in SQL to a statistic: COUNT(*), MEDIAN(income), PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY income)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from idios.core.statistics import Statistic
+from idios.errors import InvalidInput
+from idios.query.expression_reader import list_value_functions, read_constant
+from idios.query.expressions import Literal
+from idios.query.lexer import QuestionText
+from idios.query.parser import allow_only, column_identifier, offset_of, resolve_name, to_upper
+from idios.query.schema import Column
+from idios.query.sql_functions import Function, find_advice, find_function, function_names
+
+
+@dataclass(frozen=True)
+class Called:
+    """A statistic of a column, None for one of the records themselves; ``written`` is one way to write it."""
+
+    statistic: Statistic
+    column: Column | None
+    written: str
+
+
+def read_statistic(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> Called | None:
+    """The statistic that a call asks for; None if it is no call, or one of a function of values."""
+    call, within = node, None
+    if type(node) is exp.WithinGroup:
+        allow_only(text, node, "this", "expression")
+        call, within = node.this, _read_within(text, node.args["expression"])
+    if type(call) is not exp.Anonymous or not isinstance(call.this, str):
+        return None
+    name, arguments, start = to_upper(call.this), list(call.expressions), offset_of(node)
+    function = find_function(name)
+    if function is None:
+        if name in list_value_functions():
+            return None
+        raise text.refusal(f"{call.this} is not offered. {_instead(name)}", start)
+    allow_only(text, call, "this", "expressions")
+    if within is not None:
+        if not function.spelling.within_group or len(arguments) != 1:
+            raise text.refusal(f"{name} is written {function.signature}", start)
+        arguments.insert(0, within)
+    if len(arguments) == 1 and type(arguments[0]) is exp.Star and function.statistic.counts_records:
+        allow_only(text, arguments[0])
+        return Called(function.statistic.make(), None, f"{name}(*)")
+    if len(arguments) == 1 and type(arguments[0]) is exp.Distinct:
+        distinct = find_function(name, distinct=True)
+        if distinct is not None:
+            allow_only(text, arguments[0], "expressions")
+            function, arguments = distinct, list(arguments[0].expressions)
+            name = f"{name}(DISTINCT …)"
+    return _of_column(text, function, name, arguments, columns, start)
+
+
+def _of_column(
+    text: QuestionText,
+    function: Function,
+    name: str,
+    arguments: list[exp.Expression],
+    columns: Mapping[str, Column],
+    start: int | None,
+) -> Called:
+    signature, kinds = function.signature, function.statistic.kinds
+    if len(arguments) != (2 if function.parameter else 1):
+        raise text.refusal(f"{name} is written {signature}", start)
+    column = read_column(text, arguments[0], columns, signature)
+    if column.kind not in kinds:
+        offered = ", ".join(sorted(kinds))
+        raise text.refusal(f"{name} is offered for columns of type {offered}; {column.name} is a {column.kind}", start)
+    if not function.parameter:
+        return Called(function.statistic.make(), column, function.spelling.write(column.name))
+    parameter = read_number(text, arguments[1], f"{function.parameter} of {signature}")
+    try:
+        return Called(function.statistic.make(parameter), column, function.spelling.write(column.name, parameter))
+    except InvalidInput as error:
+        raise text.refusal(f"{name}: {error}", offset_of(arguments[1])) from None
+
+
+def _read_within(text: QuestionText, order: exp.Expression) -> exp.Expression:
+    """The column of WITHIN GROUP (ORDER BY column)."""
+    if type(order) is exp.Order and len(order.expressions) == 1:
+        allow_only(text, order, "expressions")
+        ordered = order.expressions[0]
+        if type(ordered) is exp.Ordered:
+            if ordered.args.get("desc"):
+                raise text.refusal("a quantile counts from the least value: ORDER BY column", offset_of(order))
+            allow_only(text, ordered, "this")
+            inner: exp.Expression = ordered.this
+            return inner
+    raise text.refusal("WITHIN GROUP is followed by (ORDER BY column)", offset_of(order))
+
+
+def read_column(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], signature: str) -> Column:
+    """A declared column that is written by its name."""
+    name = column_identifier(text, node)
+    if name is None:
+        raise text.refusal(
+            f"a column is expected here, nothing computed from one: {signature}. What is computed from the columns of "
+            "a record is declared by the controller, as a derived column",
+            offset_of(node),
+        )
+    return columns[resolve_name(text, name, columns, "column")]
+
+
+def read_number(text: QuestionText, node: exp.Expression, what: str) -> Fraction:
+    """A constant number."""
+    read = read_constant(text, node)
+    value = read.expression.value if read is not None and isinstance(read.expression, Literal) else None
+    if not isinstance(value, Fraction) or read is None or read.type != "number":
+        raise text.refusal(f"{what} is a number", offset_of(node))
+    return value
+
+
+def _instead(name: str) -> str:
+    if advice := find_advice(name):
+        return advice
+    if name == "BIN":
+        return "BIN(column, width) is a key of GROUP BY"
+    return (
+        f"Statistics: {', '.join(function_names())}; functions of released values: {', '.join(list_value_functions())}"
+    )
