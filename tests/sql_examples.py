@@ -1,10 +1,10 @@
-"""The words, conditions and refusals of docs/sql.md; ``sql_reference`` puts them together with what the code says."""
+"""The meanings of functions, the conditions and the refusals that docs/sql.md shows."""
 
 from __future__ import annotations
 
 MEANINGS = {
     "abs": "without its sign",
-    "round": "to the nearest whole number, or to so many digits (negative: tens, hundreds); from the middle away from zero",
+    "round": "the nearest whole number, or multiple of 10^−digits; from the middle away from zero",
     "floor": "the next whole number below",
     "ceil": "the next whole number above",
     "greatest": "the greatest that is not NULL",
@@ -72,69 +72,13 @@ REFUSED = (
     "QUANTILE(income, 1) FROM survey",
     "TRIMMED_MEAN(income, 0.0001) FROM survey",
     "COUNT(*) FROM survey; DROP TABLE survey",
+    "region, COUNT(*) FROM survey HAVING COUNT(*) > 3",
+    "region, COUNT(*) AS n FROM survey GROUP BY region HAVING n > 'a'",
+    "region, COUNT(*) FROM survey GROUP BY 3",
+    "COUNT(*) FROM survey ORDER BY income",
+    "COUNT(*) + region FROM survey GROUP BY region",
+    "LOG(COUNT(*)) FROM survey",
+    "COUNT(*) FROM survey LIMIT -1",
+    "COUNT(*) AS n, SUM(bounded) AS n FROM survey",
+    "m FROM (SELECT MEDIAN(income) AS n FROM survey)",
 )
-
-TEXT = """\
-# What can be asked in SQL
-
-This page is written by `python -m tests.sql_reference` from the registry of statistics and from what the code says of each question; a test holds it against the code.
-
-## A question
-
-```text
-SELECT   statistics, keys, and what is computed from them        100 * SUM(a) / COUNT(*) AS share
-FROM     one data set, or (a whole question) to compute from its answer
-WHERE    conditions on records                                   age >= 18 AND region = 'north'
-GROUP BY category columns, BIN(column, width), their places in SELECT or their names
-HAVING   a condition on what is released                         COUNT(*) > 100
-ORDER BY what is released or computed, ASC or DESC
-LIMIT    a number of rows, OFFSET so many
-```
-
-Two rules explain what is offered and what is not:
-
-1. **After the release, anything goes.** Statistics are released with noise, and charged. What is computed from them, which rows are shown and in which order is post-processing: free, exact, and nobody learns anything more from it. So it does not change the price either: HAVING and LIMIT hide rows, and an aggregate that appears in HAVING, ORDER BY or CASE alone is released and shares ε. The same statistics in another order, rounded or with other names are the same stored answer, free.
-2. **Before it, only what is declared.** Statistics are of columns that the controller declared, or declared as [derived from others](configuration.md). A condition compares a column with constants. A released number may be used in a later condition as a literal; that is what adaptive composition allows.
-
-Rows come in the order asked for, else by keys as written, the first slowest, values in declared order. Text between `--` and the end of the line or between `/*` and `*/` is a comment. Names are case-insensitive unless in double quotes. A question has at most {length} characters and nests at most {nesting} deep.
-
-## Statistics
-
-{forms}
-
-{parameters}
-
-### Where bounds are needed, and what is told of how far off an answer is
-
-For a whole table of a public number of records ({records}), ε = 1. *Margin*: the 95 % half-width, known before asking. *Interval*: 95 %, drawn with the answer. *Check*: how many records off the answer is, for [a share of ε](promise.md#how-far-off-an-answer-is). A mean or variance of a selection whose size is secret has an interval instead of a margin.
-
-{levels}
-
-### Typical errors
-
-E|answer − truth| of one statistic with ε = 1 and no check, from exact expectations (where limits are drawn, over limits drawn from a seed). The table has {records} records: incomes at the quantiles (i + ½)/n of a lognormal shape, whole numbers with median 22,026, mean 36,298 and the greatest 1.2 million; the columns with bounds declare 0 to 1,000,000. What is publicly known of a whole table is measured on a selection of 2,858 records.
-
-{errors}
-
-## After the release
-
-Numbers are exact fractions until they are shown, NULL is as in SQL.
-
-{functions}
-
-## Conditions
-
-Three-valued logic is SQL's: a comparison with a missing value is unknown, and records are selected where a condition is true. What is computed of constants is a constant. LIKE means the declared values that match it: `%` is any text, `_` one character, ESCAPE '!' takes their meaning away, and ILIKE ignores the case of A to Z.
-
-{conditions}
-
-## What is refused, and why
-
-Every refusal comes before anything is charged and before any data is read, and none depends on the data.
-
-{refusals}
-
-Signs and words that no question needs:
-
-{words}
-"""

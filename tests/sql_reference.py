@@ -1,9 +1,10 @@
-"""docs/sql.md: what can be asked in SQL, from the registry of statistics, the lexer's tables and questions that are read.
+"""docs/sql.md: what can be asked in SQL, from the registry of statistics, the lexer's tables and questions.
 
     python -m tests.sql_reference
 
-writes it anew. What a statistic needs and tells is found by planning it, its typical error is an exact expectation on a
-made-up table, what a condition selects is described by the code, and the reasons of refusals are the messages.
+writes it anew, from tests/sql_page.md. What a statistic needs and tells is found by planning it, its typical error is
+an exact expectation on a made-up table, what a condition selects is described by the code, and the reasons of refusals
+are the messages.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from statistics import NormalDist
+from statistics import NormalDist, fmean, median, pstdev
+from string import Template
 
 from idios import TrustedParty
 from idios.core.calibration import Method
@@ -26,10 +28,14 @@ from idios.query.expression_reader import list_value_functions
 from idios.query.expressions import DATE_PARTS, FUNCTIONS, TIME_PARTS
 from idios.query.mechanisms import can_check
 from idios.query.normal_form import describe_selection
+from idios.query.postprocessing import FOLDS
+from idios.query.reader import MAX_SELECTS
+from idios.query.select_reader import MAX_ITEMS
 from idios.query.sql_functions import Function, list_functions
 from tests import sql_examples
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "sql.md"
+PAGE = Path(__file__).parent / "sql_page.md"
 RECORDS = 10_000
 GROUP = 5
 LEVELS = {"individual": {}, "group": {"group": GROUP}, "differential": {}}
@@ -102,19 +108,22 @@ class Survey:
             return "interval"
         return "check" if can_check(aggregate) else ""
 
-    def find_error(self, level: str, call: str) -> str:
+    def find_errors(self, call: str) -> list[str]:
         """E|answer − truth| at ε = 1; of what is publicly known of the whole table, that of a selection."""
+        party = self.parties["differential"]
         for where in ("", " WHERE region = 'north'"):
-            if not self.is_answered(level, call):
-                return "refused"
-            row = next(
-                row
-                for row in self.parties[level].costs(f"SELECT {call} FROM survey{where}", 1).rows
-                if row.level.startswith(level)
-            )
-            if row.note != "publicly known":
+            if not self.is_answered("differential", call):
+                return ["refused", "refused"]
+            first, _, last = party.costs(f"SELECT {call} FROM survey{where}", 1).rows
+            if first.note != "publicly known":
                 break
-        return "a category" if row.expected_error is None else f"{float(f'{row.expected_error:.2g}'):,g}"
+        return ["" if e is None else write_number(e) for e in (first.expected_error, last.expected_error)]
+
+
+def write_number(number: float) -> str:
+    """A number to two digits."""
+    rounded = float(f"{number:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
 
 
 def make_call(function: Function, column: str, argument: Fraction | int | None = None) -> str:
@@ -147,11 +156,11 @@ def describe_parameters() -> str:
     usual = Parameters()
     orders = ", ".join(map(str, usual.orders))
     return (
-        f"Unless the controller declares other [`parameters`](configuration.md): at `differential` q and p are multiples "
-        f"of {text(FINE.quantile)} and k is any whole number; at `individual` and `group` they are multiples of "
-        f"{text(usual.quantile)} and k is one of {orders}, since a rank that can be slid across the data one record at a "
-        "time tells about single records there. A k greater than the public number of records is refused before it is "
-        "charged."
+        "Unless the controller declares other [`parameters`](configuration.md), at `differential` q and p are "
+        f"multiples of {text(FINE.quantile)} and k is any whole number; at `individual` and `group` they are multiples of "
+        f"{text(usual.quantile)} and k is one of {orders}, since a rank that can be slid across the data one record at "
+        "a time tells about single records there. A k greater than the public number of records is refused before it "
+        "is charged."
     )
 
 
@@ -221,9 +230,10 @@ def write_errors(survey: Survey) -> str:
     rows = []
     for function in list_preferred():
         columns = list_columns(function)
-        errors = [survey.find_error(level, make_call(function, columns[0])) for level in ("individual", "differential")]
-        bounded = [survey.find_error(level, make_call(function, columns[-1])) for level in ("individual", "differential")]
-        rows.append([code(make_call(function, columns[0])), *errors, *bounded])
+        errors = [
+            error for column in (columns[0], columns[-1]) for error in survey.find_errors(make_call(function, column))
+        ]
+        rows.append([code(make_call(function, columns[0])), *errors])
     heads = ["`individual`", "`differential`", "`individual`, bounds", "`differential`, bounds"]
     return make_table(["", *heads], rows)
 
@@ -285,26 +295,39 @@ def write_refusals(survey: Survey) -> str:
     return make_table(["`SELECT …`", "what is said"], rows)
 
 
+def count_selected() -> int:
+    """The records of one region, of which what is publicly known of all is measured."""
+    return sum(region == "north" for region in make_survey()["region"])
+
+
 def write_reference() -> str:
     """The whole page."""
     survey = Survey()
+    incomes = [float(str(income)) for income in make_survey()["income"]]
     try:
-        parts = sql_examples.TEXT.format(
+        return Template(PAGE.read_text(encoding="utf-8")).substitute(
             parameters=describe_parameters(),
             forms=write_forms(),
             levels=write_levels(survey),
             errors=write_errors(survey),
             functions=write_functions(),
+            folds=", ".join(FOLDS),
             conditions=write_conditions(survey),
             words=write_words(),
             refusals=write_refusals(survey),
             length=f"{lexer.MAX_LENGTH:,}",
+            items=MAX_ITEMS,
+            selects=MAX_SELECTS,
             nesting=lexer.MAX_NESTING,
             records=f"{RECORDS:,}",
+            selected=f"{count_selected():,}",
+            median=f"{median(incomes):,.0f}",
+            mean=f"{fmean(incomes):,.0f}",
+            deviation=f"{pstdev(incomes):,.0f}",
+            greatest=f"{max(incomes):,.0f}",
         )
     finally:
         survey.close()
-    return parts
 
 
 if __name__ == "__main__":
