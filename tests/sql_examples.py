@@ -82,3 +82,30 @@ REFUSED = (
     "COUNT(*) AS n, SUM(bounded) AS n FROM survey",
     "m FROM (SELECT MEDIAN(income) AS n FROM survey)",
 )
+
+SOURCE = {
+    "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
+    "wage": {"type": "decimal", "step": 0.01, "bounds": [0, 500]},
+    "hours": {"type": "integer", "bounds": [0, 80]},
+    "income": {"type": "integer"},
+    "day": {"type": "date", "bounds": ["2020-01-01", "2026-12-31"]},
+}
+"""The columns that the examples of derived columns are derived from."""
+
+EXPRESSIONS = (
+    "CASE WHEN age < 18 THEN 'child' WHEN age < 65 THEN 'adult' ELSE 'retired' END",
+    "age >= 18",
+    "wage * 52",
+    "wage * hours",
+    "ROUND(wage / hours, 2)",
+    "income / 12",
+    "GREATEST(income, 0)",
+    "COALESCE(hours, 0)",
+    "EXTRACT(YEAR FROM day)",
+    "day + 30",
+    "wage / hours",
+    "income * income * income",
+    "AVG(income)",
+    "SQRT(income)",
+    "2 + 2",
+)

@@ -19,17 +19,21 @@ from string import Template
 
 from idios import TrustedParty
 from idios.core.calibration import Method
+from idios.core.domain import Categories
 from idios.core.exact import text
 from idios.core.statistics import FINE, STATISTICS, Parameters, Statistic
-from idios.errors import QuestionRefused, Unanswerable
+from idios.datasets import read_columns
+from idios.errors import InvalidInput, QuestionRefused, Unanswerable
 from idios.margins import public_margin
 from idios.query import lexer
+from idios.query.calendar import format_value
 from idios.query.expression_reader import list_value_functions
 from idios.query.expressions import DATE_PARTS, FUNCTIONS, TIME_PARTS
 from idios.query.mechanisms import can_check
 from idios.query.normal_form import describe_selection
 from idios.query.postprocessing import FOLDS
 from idios.query.reader import MAX_SELECTS
+from idios.query.schema import Column
 from idios.query.select_reader import MAX_ITEMS
 from idios.query.sql_functions import Function, list_functions
 from tests import sql_examples
@@ -157,10 +161,10 @@ def describe_parameters() -> str:
     orders = ", ".join(map(str, usual.orders))
     return (
         "Unless the controller declares other [`parameters`](configuration.md), at `differential` q and p are "
-        f"multiples of {text(FINE.quantile)} and k is any whole number; at `individual` and `group` they are multiples of "
-        f"{text(usual.quantile)} and k is one of {orders}, since a rank that can be slid across the data one record at "
-        "a time tells about single records there. A k greater than the public number of records is refused before it "
-        "is charged."
+        f"multiples of {text(FINE.quantile)} and k is any whole number; at `individual` and `group` they are "
+        f"multiples of {text(usual.quantile)} and k is one of {orders}, since a rank that can be slid across the data "
+        "one record at a time tells about single records there. A k greater than the public number of "
+        "records is refused before it is charged."
     )
 
 
@@ -265,6 +269,32 @@ def write_conditions(survey: Survey) -> str:
     return make_table(["condition", "selects the records where"], rows)
 
 
+def write_derived() -> str:
+    """Derived columns as they are declared, and what follows, or why there is none."""
+    rows = []
+    for expression in sql_examples.EXPRESSIONS:
+        try:
+            column = read_columns({**sql_examples.SOURCE, "derived": {"expression": expression}})["derived"]
+        except InvalidInput as error:
+            rows.append([code(expression), "refused: " + str(error).split(": ", 1)[1].split("\n")[0]])
+            continue
+        rows.append([code(expression), describe_column(column)])
+    return make_table(["expression", "what follows"], rows)
+
+
+def describe_column(column: Column) -> str:
+    """The type of a column, its step, bounds and values, and whether it can be missing."""
+    domain, missing = column.domain, "can be missing" if column.nullable else "never missing"
+    if isinstance(domain, Categories):
+        return f"{column.kind}: {', '.join(domain.values)}; {missing}"
+    low, high = (
+        None if point is None else format_value(domain.step * point, column.kind)
+        for point in (domain.lower, domain.upper)
+    )
+    ends = [f"from {low}"] * (low is not None) + [f"to {high}"] * (high is not None)
+    return f"{column.kind} in steps of {text(domain.step)}, {' '.join(ends) or 'no bounds'}; {missing}"
+
+
 def list_words(table: dict[str, str]) -> Iterator[list[str]]:
     """The signs or words of a table of the lexer with one reason each."""
     reasons: dict[str, list[str]] = {}
@@ -303,6 +333,7 @@ def count_selected() -> int:
 def write_reference() -> str:
     """The whole page."""
     survey = Survey()
+    source = read_columns(sql_examples.SOURCE)
     incomes = [float(str(income)) for income in make_survey()["income"]]
     try:
         return Template(PAGE.read_text(encoding="utf-8")).substitute(
@@ -313,6 +344,8 @@ def write_reference() -> str:
             functions=write_functions(),
             folds=", ".join(FOLDS),
             conditions=write_conditions(survey),
+            derived=write_derived(),
+            source=", ".join(code(f"{name} {describe_column(column)}") for name, column in source.items()),
             words=write_words(),
             refusals=write_refusals(survey),
             length=f"{lexer.MAX_LENGTH:,}",
