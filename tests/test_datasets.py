@@ -16,7 +16,9 @@ import pytest
 
 from idios.backends.duckdb import DuckDbBackend
 from idios.config import read_configuration
+from idios.core.calibration import Level
 from idios.core.domain import Kind
+from idios.core.statistics import FINE, Parameters
 from idios.datasets import (
     DATASET_KEYS,
     FORMER_KEYS,
@@ -216,9 +218,18 @@ def test_columns_and_parameters_from_python() -> None:
     for bad in (5, {}, {"step": 1}):
         with pytest.raises(InvalidInput, match="must be a table with a type"):
             read_column("x", bad)
-    assert read_parameters({}).quantile == Fraction(1, 20)
     with pytest.raises(InvalidInput, match="must be a table"):
-        read_parameters([1])
+        read_parameters([1], Level.INDIVIDUAL)
+
+
+def test_parameters_are_public_sets_unless_answers_are_differentially_private() -> None:
+    for level in Level:
+        fine = level is Level.DIFFERENTIAL
+        assert read_parameters({}, level) == (FINE if fine else Parameters())
+        some = read_parameters({"quantile": 0.1, "k": False}, level)
+        assert some == Parameters(Fraction(1, 10), None, FINE.trim if fine else Parameters().trim)
+        assert read_parameters({"quantile": 0.05, "k": [1, 2, 3, 5, 10, 20], "trim": 0.05}, level) == Parameters()
+        assert read_parameters({"quantile": False, "trim": False}, level).quantile is None
 
 
 def test_timestamps_with_a_zone_are_utc() -> None:

@@ -607,3 +607,31 @@ def test_groups_of_any_growth() -> None:
     with TrustedParty.open(frame(), name="people", columns=COLUMNS, budget=9, protection="group", group=5) as party:
         assert party.quote(count, "0.5").guarantee.notation == "0.5-DP"
         assert party.inspect(count, "0.5").cells[0].noise["scale"] == 2
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_any_rank_order_or_share_at_differential(neighbours: str) -> None:
+    columns = COLUMNS | {"income": {"type": "integer", "nullable": False}}
+    values = np.random.default_rng(5).lognormal(10, 1, 100_000).round().astype(int)
+    sides = np.random.default_rng(6).choice(["north", "south"], 100_000)
+    table = pa.table({"income": values, "region": sides})
+    declared: dict[str, Any] = {name: columns[name] for name in ("income", "region")}
+    expected = {
+        "QUANTILE(income, 0.137)": np.quantile(values, 0.137),
+        "PERCENTILE_CONT(income, 0.999)": np.quantile(values, 0.999),
+        "KTH_LARGEST(income, 777)": np.sort(values)[-777],
+        "KTH_SMALLEST(income, 50001)": np.median(values),
+        "TRIMMED_MEAN(income, 0.123)": np.sort(values)[12_300:-12_300].mean(),
+        "KTH_LARGEST(income, 1000000000000)": None,
+    }
+    with TrustedParty.open(
+        table, name="people", columns=declared, budget=99, protection="differential", neighbours=neighbours
+    ) as party:
+        for call, value in expected.items():
+            if value is None and neighbours == "replace":
+                with pytest.raises(Unanswerable, match="there are 100,000 records"):
+                    party.query(f"SELECT {call} FROM people WHERE region = 'north'", 1)
+            elif value is None:
+                assert party.query(f"SELECT {call} FROM people", 1).value is None
+            else:
+                assert party.query(f"SELECT {call} FROM people", 5).value == pytest.approx(float(value), rel=0.2)

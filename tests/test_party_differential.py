@@ -53,11 +53,14 @@ INVERSE = [
     "SELECT MEDIAN(x), IQR(x), COUNT(*) FROM t WHERE x <= 1",
     "SELECT QUANTILE(b, 0.25), SUM(b), AVG(b), TRIMMED_MEAN(x, 0.3) FROM t WHERE g = 'a'",
     "SELECT g, IQR(b), VARIANCE(b), SUM(b) FROM t GROUP BY g",
+    "SELECT g, QUANTILE(x, 0.137), PERCENTILE_DISC(b, 0.863) FROM t GROUP BY g",
+    "SELECT WINSORIZED_MEAN(x, 0.499), QUANTILE(b, 0.377) FROM t",
 ]
 RANKS = [
     "SELECT KTH_LARGEST(x, 10), KTH_SMALLEST(b, 2) FROM t",
     "SELECT QUANTILE(x, 0.95), QUANTILE(b, 0.05) FROM t WHERE x >= 1",
     "SELECT g, QUANTILE(x, 0.95), MAX(b) FROM t GROUP BY g",
+    "SELECT PERCENTILE_CONT(b, 0.999), KTH_LARGEST(x, 37) FROM t",
 ]
 CLIPPED = [
     "SELECT SUM(x) FROM t",
@@ -229,6 +232,7 @@ def _however_few_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of three records are refused where their number is public."""
     monkeypatch.setattr(calibration, "refuse_hopeless", lambda *_: None)
     monkeypatch.setattr(calibration, "_refuse_too_few", lambda *_: None)
+    monkeypatch.setattr(calibration, "_refuse_undefined", lambda *_: None)
 
 
 @pytest.mark.slow

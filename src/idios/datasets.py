@@ -21,13 +21,13 @@ from idios.backends.base import Backend, Progress, open_source
 from idios.backends.csv import CsvFormat
 from idios.backends.resources import divide_memory, remove_abandoned
 from idios.core.calibration import Level, Protection
-from idios.core.domain import Categories, Domain, Kind, default_step
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
-from idios.core.statistics import FINENESS, Parameters
+from idios.core.statistics import FINE, FINENESS, Parameters
 from idios.errors import DataChanged, InvalidInput
 from idios.ledger import Declaration, Ledger
-from idios.query.calendar import since_1970
+from idios.query.declared_columns import read_column
+from idios.query.derived import derive_columns
 from idios.query.mechanisms import read_check
 from idios.query.schema import Budget, Column, Dataset
 
@@ -61,7 +61,6 @@ DATASET_KEYS = (
 )
 FORMER_KEYS = ("delta", "delta_budget", "width")
 """What was needed where a column has no bounds, and is no more."""
-COLUMN_KEYS = ("type", "step", "bounds", "centre", "nullable", "values", "decimals")
 PARAMETER_KEYS = ("quantile", "k", "trim")
 
 VERSION_PURPOSE = "version of a file"
@@ -123,7 +122,7 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         protection=protection,
         min_epsilon=positive(table.get("min_epsilon", MIN_EPSILON), "min_epsilon"),
         max_groups=whole(table.get("max_groups", MAX_GROUPS), "max_groups"),
-        parameters=read_parameters(table.get("parameters", {})),
+        parameters=read_parameters(table.get("parameters", {}), protection.level),
         version=str(table.get("version", "")),
         budget=read_budget(table["budget"], table.get("accounting", "pure")),
         check=read_check(table.get("check", CHECK if protection.level is Level.DIFFERENTIAL else 0)),
@@ -200,81 +199,24 @@ def read_csv_format(given: Any, source: Any) -> CsvFormat:
 
 
 def read_columns(given: Mapping[str, Any]) -> dict[str, Column]:
-    """Check the declared columns; each is a table of its type and what belongs to that."""
+    """Check the declared columns; each is a table of its type and what belongs to that, or of its expression."""
     if not isinstance(given, Mapping) or not given:
         raise InvalidInput("columns must be a table of at least one column")
-    return {str(name): read_column(str(name), declared) for name, declared in given.items()}
+    tables = {str(name): table for name, table in given.items()}
+    derived = {name: table for name, table in tables.items() if isinstance(table, Mapping) and "expression" in table}
+    held = {name: read_column(name, table) for name, table in tables.items() if name not in derived}
+    made = held | derive_columns(derived, held)
+    return {name: made[name] for name in tables}
 
 
-def read_column(name: str, given: Any) -> Column:
-    """Check one column.
+def read_parameters(given: Any, level: Level) -> Parameters:
+    """Check which ranks, orders and shares analysts may name; false lifts a restriction.
 
-    >>> read_column("age", {"type": "integer", "bounds": [0, 120], "nullable": False}).grid
-    Domain(step=Fraction(1, 1), lower=0, upper=120, centre=0)
+    Of what is not declared, a level that fits no noise to the data offers all that can be answered.
+
+    >>> read_parameters({"trim": 0.1}, Level.DIFFERENTIAL)
+    Parameters(quantile=Fraction(1, 1000), k=None, trim=Fraction(1, 10))
     """
-    if isinstance(given, Column):
-        return given
-    if isinstance(given, str):
-        given = {"type": given}
-    if not isinstance(given, Mapping) or "type" not in given:
-        raise InvalidInput(f'column {name!r} must be a table with a type, such as {{ type = "integer" }}')
-    unknown = [key for key in given if key not in COLUMN_KEYS]
-    if unknown:
-        raise InvalidInput(f"column {name!r}: {unknown[0]!r} is not known; known are {', '.join(COLUMN_KEYS)}")
-    declared = dict(given)
-    if declared["type"] == "boolean":
-        declared |= {"type": "integer", "bounds": (0, 1)}
-    try:
-        kind = Kind(declared["type"])
-    except ValueError:
-        types = ", ".join([*Kind, "boolean"])
-        raise InvalidInput(f"column {name!r}: type must be one of {types}, got {declared['type']!r}") from None
-    nullable = declared.get("nullable", True)
-    if not isinstance(nullable, bool):
-        raise InvalidInput(f"column {name!r}: nullable must be true or false, got {nullable!r}")
-    try:
-        domain = _domain(kind, declared)
-    except InvalidInput as error:
-        raise InvalidInput(f"column {name!r}: {error}") from None
-    return Column(name, kind, domain, nullable)
-
-
-def _domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
-    if kind is Kind.CATEGORY:
-        for key in ("step", "bounds", "centre", "decimals"):
-            if key in given:
-                raise InvalidInput(f"{key} belongs to numeric columns; a category declares values")
-        values = given.get("values")
-        if not isinstance(values, Sequence) or isinstance(values, str):
-            raise InvalidInput('a category column declares its values, such as values = ["a", "b"]')
-        return Categories(tuple(str(value) for value in values))
-    if "values" in given:
-        raise InvalidInput("values belong to category columns")
-    decimals = whole(given["decimals"], "decimals", least=0) if "decimals" in given else None
-    if kind is Kind.DECIMAL and decimals is None and "step" not in given:
-        raise InvalidInput("a decimal column declares its step, such as step = 0.01, or its decimals")
-    step = given.get("step", default_step(kind, decimals or 0))
-    bounds, centre = given.get("bounds"), given.get("centre")
-    if kind in (Kind.DATE, Kind.TIMESTAMP):
-        if bounds is not None:
-            if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
-                raise InvalidInput(f"bounds must be a pair (lower, upper), got {bounds!r}")
-            bounds = tuple(None if b is None else _read_moment(b, kind, "a bound") for b in bounds)
-        if centre is not None:
-            centre = _read_moment(centre, kind, "centre")
-    return Domain.declare(step=step, bounds=bounds, centre=centre)
-
-
-def _read_moment(moment: Any, kind: Kind, what: str) -> Fraction:
-    """What is declared of a date or timestamp column as a number."""
-    try:
-        return since_1970(moment, kind)
-    except ValueError:
-        raise InvalidInput(f"{what} must be a date such as 2026-01-31, got {moment!r}") from None
-
-
-def read_parameters(given: Any) -> Parameters:
-    """Check which ranks, orders and shares analysts may name; false lifts a restriction."""
     if isinstance(given, Parameters):
         return given
     if not isinstance(given, Mapping):
@@ -282,7 +224,7 @@ def read_parameters(given: Any) -> Parameters:
     unknown = [key for key in given if key not in PARAMETER_KEYS]
     if unknown:
         raise InvalidInput(f"parameters: {unknown[0]!r} is not known; known are {', '.join(PARAMETER_KEYS)}")
-    usual = Parameters()
+    usual = FINE if level is Level.DIFFERENTIAL else Parameters()
     free = {key: None for key in PARAMETER_KEYS if given.get(key) is False}
     steps = {
         key: positive(given[key], f"parameters.{key}")

@@ -61,8 +61,8 @@ class Twins:
 
 
 def make_twin(columns: Mapping[str, Column]) -> pa.Table:
-    """The same made-up table for the same declaration, whatever the data."""
-    return pa.table({name: _make_values(column) for name, column in columns.items()})
+    """The same made-up table for the same declaration, whatever the data; derived columns are derived from it."""
+    return pa.table({name: _make_values(column) for name, column in columns.items() if column.expression is None})
 
 
 def _make_values(column: Column) -> pa.Array:

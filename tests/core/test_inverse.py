@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from idios.backends.arrays import read_numbers
+from idios.core import inverse
 from idios.core.calibration import Choice, Level, Method, Protection, calibrate
 from idios.core.distributions import InverseSensitivity
 from idios.core.domain import Domain
-from idios.core.inverse import describe_null_risk, find_largest_distance, find_needed_size, make_measure
+from idios.core.inverse import count_survived, describe_null_risk, find_largest_distance, find_needed_size, make_measure
 from idios.core.neighbours import Neighbours
-from idios.core.statistics import InterquartileRange, Median, Quantile, Statistic, TrimmedMean
+from idios.core.statistics import InterquartileRange, KthLargest, KthSmallest, Median, Quantile, Statistic, TrimmedMean
 
 STATISTICS = [Median(), Quantile(Fraction(1, 4)), InterquartileRange(), TrimmedMean(Fraction(1, 10))]
 
@@ -66,3 +68,14 @@ def test_what_is_said_depends_on_what_is_public() -> None:
     assert say(84, True).endswith("from about 85 values on, and there are 84")
     assert say(84, False).endswith("from about 85 values on, and there are at most 84")
     assert say(85, False) == say(None, True) == say(None, False)
+
+
+def test_what_no_table_could_answer_is_found_out_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An analyst may name any k: how many records it takes is told before anything is paid."""
+    for statistic in (KthLargest(10**12), KthSmallest(10**300), TrimmedMean(Fraction(1, 10**300))):
+        counted = Mock(side_effect=count_survived)
+        monkeypatch.setattr(inverse, "count_survived", counted)
+        needed = find_needed_size(statistic, Fraction(1), 1001)
+        assert counted.call_count <= 130
+        assert needed <= 2**60
+        assert (needed == 2**60) == (statistic != KthLargest(10**12))

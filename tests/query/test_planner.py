@@ -9,7 +9,7 @@ from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
-from idios.core.statistics import Count, Maximum, Mean, Median, Minimum, Parameters
+from idios.core.statistics import FINE, Count, Maximum, Mean, Median, Minimum, Parameters
 from idios.errors import IdiosError, InvalidInput, QuestionRefused, Unanswerable
 from idios.query.planner import make_plan
 from idios.query.predicates import ALWAYS, Among
@@ -385,6 +385,45 @@ def test_parameters_come_from_public_sets(call, allowed):
             planned(f"SELECT {call} FROM people", people=free)
     else:
         planned(f"SELECT {call} FROM people", people=free)
+
+
+ODD = {
+    "PERCENTILE_CONT({x}, 0.999)": None,
+    "QUANTILE({x}, 0.137)": None,
+    "PERCENTILE_DISC({x}, 0.001)": None,
+    "KTH_LARGEST({x}, 777)": None,
+    "TRIMMED_MEAN({x}, 0.123)": None,
+    "WINSORIZED_MEAN({x}, 0.499)": None,
+    "KTH_LARGEST({x}, 1000000)": "at least 1,000,000 values, and there are 100,000 records",
+    "KTH_SMALLEST({x}, 1000000000000)": "at least 1,000,000,000,000 values, and there are 100,000 records",
+    "QUANTILE({x}, 0.0005)": "denominator of at most 1000, got 0.0005",
+    "TRIMMED_MEAN({x}, 0.0005)": r"p is a multiple of 0\.001 below 0\.5",
+    "KTH_LARGEST({x}, 1.5)": "k must be a whole number",
+}
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_every_rank_order_and_share_is_offered_where_noise_is_not_fitted(neighbours):
+    size = 100_000 if neighbours is Neighbours.REPLACE else None
+    people = declared(protected("differential"), parameters=FINE, neighbours=neighbours, size=size)
+    for call, problem in ODD.items():
+        for where in ("", " WHERE sex = 'f'", " GROUP BY sex"):
+            for column in ("age", "income"):
+                sql = f"SELECT {call.format(x=column)} FROM people{where}"
+                if problem and (size or "records" not in problem):
+                    with pytest.raises((QuestionRefused, Unanswerable), match=problem):
+                        planned(sql, people=people)
+                else:
+                    assert planned(sql, people=people).epsilon == 1
+
+
+def test_a_quantile_too_near_an_open_end_is_refused_with_advice():
+    income = Column("income", Kind.NUMBER, Domain(), nullable=False)
+    people = dataset("people", income, protection=Protection.declare("differential"), parameters=FINE, size=50)
+    with pytest.raises(Unanswerable, match=r"ask for a quantile further from the ends\. In SQL: MEDIAN\(income\)"):
+        planned("SELECT PERCENTILE_CONT(income, 0.999) FROM people", people=people)
+    with pytest.raises(Unanswerable, match=r"k ≥ 100\. In SQL: KTH_LARGEST\(income, 100\), KTH_LARGEST\(income, 200\)"):
+        planned("SELECT MAX(income) FROM people", "0.1", people=declared(people, size=100_000))
 
 
 def test_statistics_without_a_parameter_are_always_offered():

@@ -3,16 +3,18 @@
 import itertools
 import random
 import sqlite3
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
+import duckdb
 import pytest
 
-from idios.core.domain import Domain, Kind
+from idios.core.domain import Categories, Domain, Kind
 from idios.query.predicates import holds, simplify
 from idios.query.reader import read
 from idios.query.schema import Column
 from idios.query.work import Work
 from tests.query.declared import SMALL, dataset
+from tests.query.random_conditions import write_condition
 from tests.query.wording import said
 
 ROWS = list(itertools.product([None, 0, 1, 2, 3], [-2, 0, 1], [None, 0, 1, 2], [None, 0, 1]))
@@ -40,19 +42,6 @@ def test_sqlite_selects_the_same_records():
         rows = engine.execute(f"SELECT i FROM small WHERE {sql} ORDER BY i").fetchall()
         assert selected(sql) == [i for (i,) in rows], sql
     engine.close()
-
-
-@pytest.mark.slow
-def test_duckdb_selects_the_same_records():
-    duckdb = pytest.importorskip("duckdb")
-    engine = duckdb.connect()
-    engine.execute("CREATE TABLE small (i INTEGER, a INTEGER, b DOUBLE, c TEXT, d INTEGER)")
-    engine.executemany("INSERT INTO small VALUES (?, ?, ?, ?, ?)", TABLE)
-    rng = random.Random(2)
-    for _ in range(1000):
-        sql = str(said(rng))
-        rows = engine.execute(f"SELECT i FROM small WHERE {sql} ORDER BY i").fetchall()
-        assert selected(sql) == [i for (i,) in rows], sql
 
 
 @pytest.mark.parametrize(
@@ -100,7 +89,6 @@ DATED = dataset("dated", Column("day", Kind.DATE, Domain()), Column("seen", Kind
     ],
 )
 def test_dates_and_timestamps_compare_as_in_duckdb(sql):
-    duckdb = pytest.importorskip("duckdb")
     rows = [(i, *pair) for i, pair in enumerate(itertools.product(DAYS, MOMENTS))]
     engine = duckdb.connect()
     engine.execute("CREATE TABLE dated (i INTEGER, day DATE, seen TIMESTAMP)")
@@ -119,3 +107,66 @@ def test_dates_and_timestamps_compare_as_in_duckdb(sql):
     found = read(f"SELECT COUNT(*) FROM dated WHERE {sql}", {"dated": DATED}).filter
     expected = engine.execute(f"SELECT i FROM dated WHERE {sql} ORDER BY i").fetchall()
     assert [i for i, record in enumerate(grid) if holds(found, record)] == [i for (i,) in expected]
+
+
+LABELS = ("u", "uv", "W", "w%", "u_w", "ü", "")
+LOGIC = dataset(
+    "logic",
+    Column("a", Kind.INTEGER, Domain(lower=0, upper=3)),
+    Column("b", Kind.NUMBER, Domain.declare(step="0.25", bounds=(-2, 2))),
+    Column("c", Kind.CATEGORY, Categories(LABELS)),
+    Column("d", Kind.DATE, Domain()),
+    Column("e", Kind.INTEGER, Domain(lower=0, upper=1)),
+    Column("f", Kind.CATEGORY, Categories(("true", "false"))),
+)
+
+
+def make_logic_table():
+    """A row for every pair of values of two columns, so that every leaf meets every value beside NULLs."""
+    values = {
+        "a": [None, 0, 1, 2, 3],
+        "b": [None, -4, -2, 0, 1, 2],
+        "c": [None, *range(len(LABELS))],
+        "d": [None, -2, -1, 0, 1, 2],
+        "e": [None, 0, 1],
+        "f": [None, 0, 1],
+    }
+    rng = random.Random(7)
+    return [
+        {name: one if name == first else rng.choice(listed) for name, listed in values.items()}
+        for first, points in values.items()
+        for one in points
+        for _ in range(4)
+    ]
+
+
+@pytest.mark.slow
+def test_every_condition_is_true_false_or_unknown_where_duckdb_says_so():
+    records = make_logic_table()
+    engine = duckdb.connect()
+    engine.execute("CREATE TABLE logic (i INTEGER, a INTEGER, b DOUBLE, c TEXT, d DATE, e BOOLEAN, f BOOLEAN)")
+    shown = {
+        "b": lambda point: point / 4,
+        "c": LABELS.__getitem__,
+        "d": lambda point: date(1970, 1, 1) + timedelta(days=point),
+        "e": bool,
+        "f": [True, False].__getitem__,
+    }
+    for i, record in enumerate(records):
+        row = [None if p is None else shown.get(name, int)(p) for name, p in record.items()]
+        engine.execute("INSERT INTO logic VALUES (?, ?, ?, ?, ?, ?, ?)", [i, *row])
+    rng = random.Random(16)
+    seen = set()
+    for _ in range(30):
+        written = [write_condition(rng) for _ in range(100)]
+        rows = engine.execute(f"SELECT {', '.join(f'({one})' for one in written)} FROM logic ORDER BY i").fetchall()
+        for sql, column in zip(written, zip(*rows, strict=True), strict=True):
+            true, false = (
+                read(f"SELECT COUNT(*) FROM logic WHERE {said}", {"logic": LOGIC}).filter
+                for said in (sql, f"NOT ({sql})")
+            )
+            found = [True if holds(true, r) else False if holds(false, r) else None for r in records]
+            assert found == list(column), sql
+            seen |= set(column)
+    assert seen == {True, False, None}
+    engine.close()

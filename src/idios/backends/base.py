@@ -30,12 +30,14 @@ from idios.backends.cancellation import CancellationToken, Cancelled, Progress
 from idios.backends.clip import Limits
 from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
+from idios.backends.expression_sql import ExpressionSql
 from idios.backends.grid_sql import GridColumn, make_grid_column
 from idios.core.domain import Kind
 from idios.core.summary import Summary
 from idios.errors import SourceError
+from idios.query.expansion import find_node
 from idios.query.plan import Plan
-from idios.query.schema import Dataset
+from idios.query.schema import Column, Dataset
 
 __all__ = [
     "Backend",
@@ -238,16 +240,30 @@ def split_table_name(written: str) -> tuple[str, ...]:
 def make_grid_columns(dataset: Dataset, held: Mapping[str, dt.DataType], dialect: Dialect) -> dict[str, GridColumn]:
     """How each declared column is read from a source that holds columns of some types."""
     refuse_absent(dataset, held)
-    return {
+    read = {
         name: make_grid_column(column, dialect.identifier(name), held[name], dialect)
         for name, column in dataset.columns.items()
+        if column.expression is None
     }
+    return add_derived_columns(dataset, read, dialect)
+
+
+def add_derived_columns(dataset: Dataset, read: Mapping[str, GridColumn], dialect: Dialect) -> dict[str, GridColumn]:
+    """All declared columns, given how those are read that the source holds."""
+
+    def make_derived(column: Column) -> GridColumn:
+        node = find_node(column, dataset.columns)
+        return GridColumn(
+            column, "", "", "", "", derive=lambda names: ExpressionSql(dialect, names).write_point(column, node)
+        )
+
+    return {name: read[name] if name in read else make_derived(column) for name, column in dataset.columns.items()}
 
 
 def refuse_absent(dataset: Dataset, held: Iterable[str]) -> None:
     """Say which declared columns a source lacks."""
     names = list(held)
-    absent = [name for name in dataset.columns if name not in names]
+    absent = [name for name, column in dataset.columns.items() if column.expression is None and name not in names]
     if absent:
         raise SourceError(
             f"the source of {dataset.name!r} has no column {', '.join(map(repr, absent))}; it has "

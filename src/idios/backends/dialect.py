@@ -67,6 +67,10 @@ class Dialect:
     """The most decimal places that ``unscaled`` can read."""
     substituted: str | None = None
     """The start of a variable that the engine substitutes anywhere in a statement, even in a literal."""
+    narrow_quotient: str | None = None
+    """``quotient`` of 64-bit numbers, where it is another."""
+    wide_quotient: str | None = None
+    """``quotient`` of wide numbers that gives a wide one, where it is another."""
     finite_decimal: str | None = None
     """Whether the decimal {x} is a number, where decimals can be something else."""
 

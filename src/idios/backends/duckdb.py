@@ -16,7 +16,7 @@ import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType  # type: ignore[import-untyped]
 
-from idios.backends.base import describe_types, make_grid_columns, split_table_name
+from idios.backends.base import add_derived_columns, describe_types, make_grid_columns, split_table_name
 from idios.backends.cancellation import Progress, silent
 from idios.backends.connection_pool import AT_ONCE, Connection, ConnectionPool
 from idios.backends.csv import CsvFormat, parse_field, propose_columns, read_names, read_records
@@ -206,18 +206,19 @@ def _load_csv(
 ) -> dict[str, GridColumn]:
     """Parse a csv file into a table of grid points, beside whether a field holds anything and whether it was cut."""
     names = read_names(path, format)
-    absent = [name for name in dataset.columns if name not in names]
+    declared = {name: column for name, column in dataset.columns.items() if column.expression is None}
+    absent = [name for name in declared if name not in names]
     if absent:
         # what the file has is not listed: without a header, its first line would be a record
         raise SourceError(
             f"the source of {dataset.name!r} has no column {', '.join(map(repr, absent))} among its {len(names)}; if "
             "the file has no header, declare csv = { header = false } and name its columns column1, column2, …"
         )
-    twice = [name for name in dataset.columns if names.count(name) > 1]
+    twice = [name for name in declared if names.count(name) > 1]
     if twice:
         raise SourceError(f"the csv file has {names.count(twice[0])} columns {twice[0]!r}: rename all but one")
     fields, points, columns = [], [], {}
-    for i, (name, column) in enumerate(dataset.columns.items()):
+    for i, (name, column) in enumerate(declared.items()):
         field, value, given, beyond = f"field{i}", f"x{i}", f"given{i}", f"beyond{i}"
         text, held = parse_field(column.kind, field, format)
         grid_column = make_grid_column(column, value, held, DIALECT)
@@ -228,14 +229,14 @@ def _load_csv(
     select = f"SELECT {', '.join(points)} FROM (SELECT {', '.join(fields)} FROM piece) AS fields"
     connection = attached.cursors[0]
     created = False
-    for piece in read_records(path, format, names, list(dataset.columns), progress):
+    for piece in read_records(path, format, names, list(declared), progress):
         connection.register("piece", piece)
         target = f"INSERT INTO {attached.place.table}" if created else f"CREATE TABLE {attached.place.table} AS"
         connection.execute(f"{target} {select}")
         connection.unregister("piece")
         created = True
     progress("reading the file", 1.0)
-    return columns
+    return add_derived_columns(dataset, columns, DIALECT)
 
 
 def _open_parquet(attached: _Attached, file: str, columns: Mapping[str, GridColumn]) -> None:
@@ -245,10 +246,11 @@ def _open_parquet(attached: _Attached, file: str, columns: Mapping[str, GridColu
     columns, the statistics of an undeclared one are enough to make DuckDB fail.
     """
     held, connection = attached.held(), attached.cursors[0]
-    listed = [grid_column.held for grid_column in columns.values()] + [NUMBER] * attached.place.numbered
+    read = {name: grid_column for name, grid_column in columns.items() if grid_column.derive is None}
+    listed = [grid_column.held for grid_column in read.values()] + [NUMBER] * attached.place.numbered
     points = [
         f"COUNT({grid_column.point})"
-        for name, grid_column in columns.items()
+        for name, grid_column in read.items()
         if held[name].is_string() or held[name].is_timestamp() or held[name].is_decimal()
     ]
     try:

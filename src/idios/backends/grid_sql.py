@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
@@ -55,6 +55,10 @@ class GridColumn:
     """Whether the point lay beyond ±2⁶²."""
     place: str | None = None
     """For a category, its place among the declared ones, from 1."""
+    derive: Callable[[Mapping[str, str]], str] | None = None
+    """For a derived column, its point before bounds, given what the points of other columns are called.
+
+    The source holds nothing of it, so that nothing else here means anything."""
 
     @property
     def default(self) -> int | None:

@@ -25,8 +25,10 @@ import pyarrow as pa
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn
 from idios.core.domain import LIMIT, Categories, Kind
+from idios.query.expressions import list_references
 from idios.query.plan import Group, Plan
 from idios.query.predicates import Among, And, Interval, Predicate
+from idios.query.schema import Column
 
 SELECTED = "idios_selected"
 """What a relation is called while an expression about it is compiled."""
@@ -145,29 +147,14 @@ class Selection:
         return Relation(text, (*numbers.items(), *((f"has_v{i}", "boolean") for i in range(len(self.columns)))))
 
     def points(self, source: str, arrays: Mapping[str, Sequence[int | None]] | None = None) -> str:
-        """Every record as grid points, with its cell and what ``arrays`` hold for it.
-
-        Each layer (a nested SELECT) computes expressions once, and the next one names them.
-        """
+        """Every record as grid points, with its cell and what ``arrays`` hold for it."""
         quoted = self.dialect.identifier
-        points, values = [] if self.columns else [f"1 AS {quoted('one')}"], []
-        for i, column in enumerate(self.columns.values()):
-            points.append(f"{column.readable} AS {quoted(f'has_v{i}')}")
-            if column.declared.kind is Kind.CATEGORY:
-                points.append(f"{column.value(column.point)} AS {quoted(f'v{i}')}")
-            else:
-                points.append(f"{column.point} AS {quoted(f'p{i}')}")
-                values.append(f"{column.value(quoted(f'p{i}'))} AS {quoted(f'v{i}')}")
-        layers = [values]
+        points, *layers = list_layers(self.columns, self.dialect)
         if place := self._place:
             points += [f"{place} AS {quoted(CELL)}", *self._elements(place, arrays)]
         elif self.plan.groups:
             layers += [[f"{self._code()} AS {quoted(CELL)}"], self._elements(quoted(CELL), arrays)]
-        text = f"SELECT {', '.join(points)} FROM {source}"
-        for depth, layer in enumerate(layers):
-            if layer:
-                text = f"SELECT *, {', '.join(layer)} FROM ({text}{self.dialect.fence}) AS layer{depth}"
-        return text + self.dialect.fence
+        return nest_layers([points, *layers], source, self.dialect)
 
     def _passes(self, predicate: Predicate) -> str:
         """The condition in SQL, in parentheses."""
@@ -189,6 +176,8 @@ class Selection:
             return None
         group = self.plan.groups[0]
         column = self.columns[group.column]
+        if column.derive is not None:
+            return None
         domain = column.declared.domain
         every = tuple((i, i) for i in range(len(domain.values))) if isinstance(domain, Categories) else ()
         if group.intervals != every:
@@ -230,10 +219,51 @@ class Selection:
         return f"CASE {cases} END"
 
 
+def list_layers(columns: Mapping[str, GridColumn], dialect: Dialect) -> list[list[str]]:
+    """What puts records on the grid: columns p0, p1, … of points, v0, … of those that count, has_v0, ….
+
+    Derived columns are computed from the points that count, so that they come last.
+    """
+    quoted = dialect.identifier
+    points, values = [] if columns else [f"1 AS {quoted('one')}"], []
+    derived, derived_values = [], []
+    names = {name: quoted(f"v{i}") for i, name in enumerate(columns)}
+    for i, column in enumerate(columns.values()):
+        point, value, has = (quoted(f"{letter}{i}") for letter in ("p", "v", "has_v"))
+        if column.derive is not None:
+            derived.append(f"{column.derive(names)} AS {point}")
+            derived_values += [f"{point} IS NOT NULL AS {has}", f"{column.value(point)} AS {value}"]
+            continue
+        points.append(f"{column.readable} AS {has}")
+        if column.declared.kind is Kind.CATEGORY:
+            points.append(f"{column.value(column.point)} AS {value}")
+        else:
+            points.append(f"{column.point} AS {point}")
+            values.append(f"{column.value(point)} AS {value}")
+    return [points, values, derived, derived_values]
+
+
+def nest_layers(layers: Sequence[Sequence[str]], source: str, dialect: Dialect) -> str:
+    """Nested SELECTs over a source, of which each computes its expressions once, and the next one names them."""
+    text = f"SELECT {', '.join(layers[0])} FROM {source}"
+    for depth, layer in enumerate(layers[1:]):
+        if layer:
+            text = f"SELECT *, {', '.join(layer)} FROM ({text}{dialect.fence}) AS layer{depth}"
+    return text + dialect.fence
+
+
 def columns_of(plan: Plan) -> list[str]:
-    """The columns that a plan reads, each once."""
+    """The columns that a plan reads, each once, and those that they are derived from."""
     named = [aggregate.column for aggregate in plan.aggregates if aggregate.column is not None]
-    return list(dict.fromkeys([*named, *(g.column for g in plan.groups), *(c for c, _ in _ends(plan))]))
+    read = list(dict.fromkeys([*named, *(g.column for g in plan.groups), *(c for c, _ in _ends(plan))]))
+    return with_sources(read, plan.dataset.columns)
+
+
+def with_sources(names: Iterable[str], columns: Mapping[str, Column]) -> list[str]:
+    """Some columns, and those that they are derived from, each once."""
+    listed = list(names)
+    derived = [expression for name in listed if (expression := columns[name].expression) is not None]
+    return list(dict.fromkeys([*listed, *(str(name) for each in derived for name in list_references(each))]))
 
 
 def _ends(plan: Plan) -> Iterable[tuple[str, list[int]]]:

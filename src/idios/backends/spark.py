@@ -58,6 +58,7 @@ DIALECT = Dialect(
     element="element_at({array}, CAST({i} AS INT))",
     position="NULLIF(array_position({array}, {x}), 0)",
     quotient="(({n}) DIV ({d}))",
+    wide_quotient="((({n}) - ({n}) % ({d})) / ({d}))",
     finite="ABS({x}) <= CAST('1.7976931348623157e308' AS DOUBLE)",
     days="unix_date({x})",
     timestamps={6: "unix_micros(CAST({x} AS TIMESTAMP))"},

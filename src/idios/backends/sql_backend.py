@@ -17,7 +17,7 @@ from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import NEVER, GridColumn
 from idios.backends.queries import Queries
-from idios.backends.selection import Selection, Statement, columns_of
+from idios.backends.selection import Selection, Statement, columns_of, list_layers, nest_layers, with_sources
 from idios.backends.summarise import CHANGED, SMALL, Requirements, Sample, summarise
 from idios.core.domain import Kind
 from idios.core.summary import Summary
@@ -76,12 +76,12 @@ class SqlBackend(Backend):
 
     def try_reading(self) -> None:
         """Let the engine compile the columns that will be read, without reading a record."""
-        names = [f"point{i}" for i in range(len(self.columns))]
-        points = (grid_column.point for grid_column in self.columns.values())
-        columns = ", ".join(f"{point} AS {name}" for point, name in zip(points, names, strict=True))
+        names = [f"v{i}" for i in range(len(self.columns))]
+        columns = ", ".join(self.dialect.identifier(name) for name in names)
+        points = nest_layers(list_layers(self.columns, self.dialect), self.table, self.dialect)
         failed = f"the source of {self.dataset.name!r} cannot be read as declared, or may not be read"
         with self._connected(failed=failed) as connection:
-            connection.fetch(Statement.of_integers(f"SELECT {columns} FROM {self.table} LIMIT 0", *names))
+            connection.fetch(Statement.of_integers(f"SELECT {columns} FROM ({points}) AS points LIMIT 0", *names))
 
     def rows(self) -> int:
         """How many records the table has."""
@@ -122,24 +122,51 @@ class SqlBackend(Backend):
     def check(self) -> Report:
         """Count what does not fit the declaration."""
         with self._connected() as connection:
-            columns = {
-                f"{name}_{i}": f"COUNT(*) FILTER (WHERE {condition})"
-                for i, grid_column in enumerate(self.columns.values())
+            held = {name: column for name, column in self.columns.items() if column.derive is None}
+            conditions = {
+                f"{name}_{i}": condition
+                for i, grid_column in enumerate(held.values())
                 for name, condition in _report_conditions(grid_column).items()
             }
-            columns["records"] = "COUNT(*)"
-            text = ", ".join(f"{what} AS {self.dialect.identifier(name)}" for name, what in columns.items())
-            [counted] = connection.fetch(
-                Statement.of_integers(f"SELECT {text} FROM {self.table}", *columns)
-            ).to_pylist()
-            return _make_report(counted, list(self.columns.values()))
+            counted = self._count_each(connection, conditions, self.table)
+            reports = _make_reports(counted, list(held.values()))
+            if len(held) < len(self.columns):
+                reports |= self._report_derived(connection)
+            return Report(counted["records"], tuple(reports[name] for name in self.columns))
+
+    def _report_derived(self, connection: Connection) -> dict[str, ColumnReport]:
+        """What derived columns come to: they are as declared, whatever it is."""
+        derived = {f"p{i}": column.declared for i, column in enumerate(self.columns.values()) if column.derive}
+        conditions: dict[str, str] = {}
+        for name, declared in derived.items():
+            point, grid = self.dialect.identifier(name), declared.grid
+            outside = [f"{point} < {grid.lower}"] if grid.lower is not None else []
+            outside += [f"{point} > {grid.upper}"] if grid.upper is not None else []
+            conditions |= {f"known_{name}": f"{point} IS NOT NULL", f"outside_{name}": " OR ".join(outside) or NEVER}
+        points = nest_layers(list_layers(self.columns, self.dialect), self.table, self.dialect)
+        counted = self._count_each(connection, conditions, f"({points}) AS points")
+        nulls = {name: counted["records"] - counted[f"known_{name}"] for name in derived}
+        return {
+            declared.name: ColumnReport(
+                declared.name, declared.nullable, nulls[name], 0, counted[f"outside_{name}"], 0, nulls[name]
+            )
+            for name, declared in derived.items()
+        }
+
+    def _count_each(self, connection: Connection, conditions: Mapping[str, str], source: str) -> dict[str, int]:
+        """The number of records that meet each condition, and of all."""
+        columns = {name: f"COUNT(*) FILTER (WHERE {condition})" for name, condition in conditions.items()}
+        columns["records"] = "COUNT(*)"
+        text = ", ".join(f"{what} AS {self.dialect.identifier(name)}" for name, what in columns.items())
+        counted = connection.fetch(Statement.of_integers(f"SELECT {text} FROM {source}", *columns))
+        return {name: int(counted[name][0].as_py()) for name in columns}
 
     def points(self, column: str) -> pa.ChunkedArray:
         """Every value of a column as its grid point: for the controller's own comparisons, never for a question."""
         with self._connected() as connection:
-            grid_column = self.columns[column]
-            inner = f"SELECT {grid_column.point} AS point FROM {self.table}"
-            text = f"SELECT {grid_column.value('point')} AS point FROM ({inner}) AS points"
+            columns = {name: self.columns[name] for name in with_sources([column], self.dataset.columns)}
+            points = nest_layers(list_layers(columns, self.dialect), self.table, self.dialect)
+            text = f"SELECT {self.dialect.identifier('v0')} AS point FROM ({points}) AS points"
             return connection.fetch(Statement.of_integers(text, "point"))["point"]
 
     def close(self) -> None:
@@ -195,22 +222,20 @@ def _report_conditions(column: GridColumn) -> dict[str, str]:
     }
 
 
-def _make_report(counted: Mapping[str, int], grid_columns: Sequence[GridColumn]) -> Report:
-    """The report from the number of records that meet each condition."""
+def _make_reports(counted: Mapping[str, int], grid_columns: Sequence[GridColumn]) -> dict[str, ColumnReport]:
+    """The reports from the number of records that meet each condition."""
     rows = counted["records"]
-    reports = []
+    reports = {}
     for i, column in enumerate(grid_columns):
         given, read, outside, too_far = (counted[f"{name}_{i}"] for name in _report_conditions(column))
         category = column.declared.kind is Kind.CATEGORY
-        reports.append(
-            ColumnReport(
-                column.declared.name,
-                column.declared.nullable,
-                missing=rows - given,
-                unreadable=0 if category else given - read,
-                outside=given - read if category else outside,
-                too_far=too_far,
-                nulls=rows - read,
-            )
+        reports[column.declared.name] = ColumnReport(
+            column.declared.name,
+            column.declared.nullable,
+            missing=rows - given,
+            unreadable=0 if category else given - read,
+            outside=given - read if category else outside,
+            too_far=too_far,
+            nulls=rows - read,
         )
-    return Report(rows, tuple(reports))
+    return reports

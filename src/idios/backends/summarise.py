@@ -69,8 +69,9 @@ class Requirements:
 
     @cached_property
     def ranked(self) -> list[Aggregate]:
-        """The aggregates that read order statistics."""
-        return [a for a in self.plan.aggregates if a.column is not None and self.runs(a, NOMINAL)]
+        """The aggregates that read order statistics, of a table of this size or of the nominal one."""
+        size = max(NOMINAL, self.rows)
+        return [a for a in self.plan.aggregates if a.column is not None and self.runs(a, size)]
 
     @cached_property
     def nominal(self) -> dict[str, list[Run]]:
@@ -168,11 +169,16 @@ class RankSearch:
     @cached_property
     def _inner(self) -> dict[str, list[Run]]:
         """The columns for which brackets are needed, and the ranks they would be asked for."""
-        inner = {name: self._bracketed(runs, NOMINAL) for name, runs in self.requirements.nominal.items()}
+        inner = {name: self._bracketed(name, runs, NOMINAL) for name, runs in self.requirements.nominal.items()}
         return {name: runs for name, runs in inner.items() if runs}
 
-    def _bracketed(self, runs: Iterable[Run], size: int) -> list[Run]:
-        return [run for run in runs if not (self._plain and (run[0] <= FEW or size - run[1] < FEW))]
+    def _bracketed(self, name: str, runs: Iterable[Run], size: int) -> list[Run]:
+        ends = self._plain and not self._is_derived(name)
+        return [run for run in runs if not (ends and (run[0] <= FEW or size - run[1] < FEW))]
+
+    def _is_derived(self, name: str) -> bool:
+        """Whether the source has no order of a column's values."""
+        return self.requirements.selection.grid_column(name).derive is not None
 
     def _guess(self, sample: Sample, only: Iterable[CellColumn] | None = None) -> dict[CellColumn, tuple[Bracket, ...]]:
         """Where the wanted ranks should lie, by a sample; of some columns in some cells ``only``."""
@@ -189,7 +195,9 @@ class RankSearch:
                 sketch.bracket(*run)
                 for aggregate in self.requirements.ranked
                 if self.requirements.alias(aggregate) == key[1]
-                for run in self._bracketed(self.requirements.runs(aggregate, sketch.population), sketch.population)
+                for run in self._bracketed(
+                    key[1], self.requirements.runs(aggregate, sketch.population), sketch.population
+                )
             ]
             guesses[key] = outermost(bracket for bracket in brackets if bracket is not None)
         return {key: outer for key, outer in guesses.items() if outer}
@@ -197,7 +205,7 @@ class RankSearch:
     def _take_ends(self) -> None:
         for name, runs in self.requirements.nominal.items():
             known = self.known[ONLY, name]
-            if known.unread:
+            if known.unread or self._is_derived(name):
                 continue  # the order of the source is not that of the points
             bottom = max((last for first, last in runs if first <= FEW), default=0)
             top = max((NOMINAL - first + 1 for first, last in runs if NOMINAL - last < FEW), default=0)

@@ -286,6 +286,7 @@ def choose(
         return Choice(Method.MOMENTS, 0, epsilon, reading=reading)
     if not statistic.nested:
         raise Unanswerable(f'{statistic.name} cannot be answered at protection = "differential"')
+    _refuse_undefined(statistic, size)
     if isinstance(statistic, OrderStatistic) and is_outer(statistic, epsilon, refusal, public_size):
         return _choose_rank(statistic, domain, epsilon, public_size, protection)
     if missing:
@@ -379,6 +380,12 @@ def _choose_rank(
         raise Unanswerable(_explain_missing(statistic, missing, least_order(epsilon) - 1))
     _refuse_too_few(statistic, size, rank.least_size)
     return Choice(Method.ABOVE_THRESHOLD, 0, epsilon, reading=rank)
+
+
+def _refuse_undefined(statistic: Statistic, size: int | None) -> None:
+    """Refuse the k-th of fewer records, where their number is public: a selection has no more of them."""
+    if size is not None and 0 < size < statistic.least_size:
+        raise Unanswerable(f"it takes at least {statistic.least_size:,} values, and there are {size:,} records")
 
 
 def _refuse_too_few(statistic: Statistic, size: int | None, least: int) -> None:

@@ -36,6 +36,8 @@ NEGLIGIBLE = 14
 OUTER = Fraction(1, 10)
 HOPELESS = 3
 """Of a refusal with odds of at least e to this, 20 to 1, a question need not be asked."""
+MOST_RECORDS = 10**18
+"""More than any table has: a rank or a share that needs as many is not pursued further."""
 
 
 @lru_cache(maxsize=256)
@@ -134,10 +136,10 @@ def describe_null_risk(
 def find_needed_size(
     statistic: Statistic, epsilon: Fraction, refusal: int, neighbours: Neighbours = Neighbours.REPLACE
 ) -> int:
-    """About how many records must be selected so that an answer is nearly certain."""
+    """About how many records must be selected so that an answer is nearly certain, or the most there can be."""
     enough = find_enough(epsilon, refusal)
     size = 1
-    while count_survived(statistic, size, neighbours) < enough:
+    while size < MOST_RECORDS and count_survived(statistic, size, neighbours) < enough:
         size *= 2
     return _find_first(size, lambda n: count_survived(statistic, n, neighbours) >= enough)
 

@@ -117,6 +117,44 @@ def split_date(days: int) -> dict[str, int]:
     }
 
 
+def find_year_start(year: int) -> int:
+    """The day on which a year begins.
+
+    >>> find_year_start(1970), find_year_start(2024), split_date(find_year_start(-400) - 1)["year"]
+    (0, 19723, -401)
+    """
+
+    def leap_days(before: int) -> int:
+        return (before - 1) // 4 - (before - 1) // 100 + (before - 1) // 400
+
+    return 365 * (year - 1970) + leap_days(year) - leap_days(1970)
+
+
+_SHORTEST = {"month": 28, "quarter": 90, "hour": DAY // 24, "minute": DAY // 1440, "second": 10**6}
+
+
+def units_of_part(part: str) -> int:
+    """How many days, or microseconds, a part of a date stays as it is, at least."""
+    return _SHORTEST.get(part, 1)
+
+
+def find_next_change(at: int, part: str) -> int:
+    """The first day, or microsecond, after ``at`` on which another quarter, month, day, hour, … begins.
+
+    >>> find_next_change(0, "month"), find_next_change(31, "quarter"), find_next_change(5, "dow")
+    (31, 90, 6)
+    """
+    if part not in ("month", "quarter"):
+        unit = units_of_part(part)
+        return (at // unit + 1) * unit
+    now = then = split_date(at)
+    while then[part] == now[part]:
+        at += 32 - then["day"]  # some day of the next month
+        at -= split_date(at)["day"] - 1
+        then = split_date(at)
+    return at
+
+
 def to_days(value: Any) -> int:
     """The days of one date, of Python or numpy."""
     if isinstance(value, np.datetime64):

@@ -7,7 +7,7 @@ filter excludes (WHERE region = 'north' GROUP BY region) holds no record of any 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from idios.core.domain import LIMIT, Categories
@@ -15,8 +15,9 @@ from idios.core.exact import text
 from idios.errors import QuestionRefused
 from idios.query.calendar import format_value
 from idios.query.decision_diagram import Diagram
+from idios.query.derived_values import find_possible
 from idios.query.plan import Group, Key, Question
-from idios.query.predicates import Intervals, partition
+from idios.query.predicates import Among, Intervals, partition
 from idios.query.schema import Column, Dataset
 from idios.query.work import RUN
 
@@ -40,20 +41,45 @@ def make_groups(question: Question, dataset: Dataset, selection: Diagram) -> tup
 
 
 def make_cells(groups: Sequence[Group], selection: Diagram) -> tuple[Cell, ...]:
-    """The combinations of groups that some record can be in."""
-    return selection.combinations([(group.column, group.intervals) for group in groups])
+    """The combinations of groups that some record can be in.
+
+    The groups of derived columns are conditions on others, so that each of them is asked for what is left.
+    """
+    columns = selection.manager.columns
+    derived = [place for place, group in enumerate(groups) if columns[group.column].expression is not None]
+    if not derived:
+        return selection.combinations([(group.column, group.intervals) for group in groups])
+    plain = [place for place in range(len(groups)) if place not in derived]
+    cells = []
+    for chosen, left in _divide([groups[place] for place in derived], selection):
+        for rest in left.combinations([(groups[place].column, groups[place].intervals) for place in plain]):
+            indices = dict(zip([*derived, *plain], [*chosen, *rest], strict=True))
+            cells.append(tuple(indices[place] for place in range(len(groups))))
+    return tuple(sorted(cells))
+
+
+def _divide(groups: Sequence[Group], selection: Diagram) -> Iterator[tuple[Cell, Diagram]]:
+    """Each combination of groups of derived columns that some record can be in, and the records that are."""
+    if not groups:
+        yield (), selection
+        return
+    for index, interval in enumerate(groups[0].intervals):
+        part = selection & selection.manager.build(Among(groups[0].column, (interval,)))
+        if not part.never:
+            for rest, left in _divide(groups[1:], part):
+                yield (index, *rest), left
 
 
 def partition_selection(group: Group, selection: Diagram) -> tuple[Intervals, ...]:
     """What each group can hold of what is selected: equal for equal partitions, however the bins were named."""
-    possible, _ = selection.possible(group.column)
+    possible, _ = find_possible(selection, group.column)
     selection.manager.work.spend(RUN * (len(possible) + len(group.intervals)))
     return partition(possible, group.intervals)
 
 
 def _count(question: Question, key: Key, column: Column, selection: Diagram) -> int:
     """How many groups a key has, without listing them."""
-    possible, _ = selection.possible(key.column)
+    possible, _ = find_possible(selection, key.column)
     selection.manager.work.spend(len(possible))
     size = _size(question, key, column)
     counted, counted_to = 0, -math.inf
@@ -96,13 +122,17 @@ def _size(question: Question, key: Key, column: Column) -> int:
 
 def _group(question: Question, key: Key, column: Column, selection: Diagram) -> Group:
     size, grid = _size(question, key, column), column.grid
-    possible, _ = selection.possible(key.column)
+    possible, _ = find_possible(selection, key.column)
     intervals: list[tuple[int, int]] = []
     values: list[str | Fraction] = []
     indices = _indices(possible, size)
     selection.manager.work.spend(len(possible) + RUN * len(indices))
     for index in indices:
         first, last = index * size, (index + 1) * size - 1
+        if column.expression is not None:
+            within = selection.manager.build(Among(column.name, ((grid.clamp(first), grid.clamp(last)),)))
+            if (selection & within).never:
+                continue
         intervals.append((grid.clamp(first), grid.clamp(last)))
         if isinstance(column.domain, Categories):
             values.append(column.domain.values[index])

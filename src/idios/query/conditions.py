@@ -7,16 +7,18 @@ question "where is it true?", and NOT turns it into "where is it false?" on its 
     true(A OR B)   = true(A) ∪ true(B)      false(A OR B)  = false(A) ∩ false(B)
     true(NOT A)    = false(A)               false(NOT A)   = true(A)
     a comparison   true on some points, false on all others, neither on NULL
-    x IS NULL      true on NULL, false on every point
+    x IS …         true on some points, false on all others, and true or false on NULL
+    a constant     true or false for every record, or neither
 
-A column is its grid: the grid point g stands for the value g·step, so a literal c lies at c/step, exactly and usually
-between two points.
+A column is its grid: the grid point g stands for the value g·step, so a constant c lies at c/step, exactly and usually
+between two points. LIKE is resolved to the declared categories that match. What is computed of constants alone is
+computed here (``expression_reader``); a column stands by itself, as nothing of a record is computed that its controller
+has not declared.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,9 +27,24 @@ from sqlglot import exp
 
 from idios.core.domain import LIMIT, Categories, Kind
 from idios.core.exact import text as number_text
-from idios.query.calendar import UNITS, parse_moment
+from idios.query.calendar import DAY, UNITS, parse_moment
+from idios.query.expression_reader import read_constant
+from idios.query.expressions import FUNCTIONS, Type, Value
 from idios.query.lexer import QuestionText
-from idios.query.parser import allow_only, column_identifier, list_chain, offset_of, resolve_name
+from idios.query.literals import MOMENT_FORMAT, Typed, read_pattern
+from idios.query.parser import (
+    COMPARISONS,
+    TRUTHS,
+    allow_only,
+    column_identifier,
+    fold_case,
+    is_unknown,
+    list_chain,
+    offset_of,
+    refuse_bare_conditions,
+    resolve_name,
+    to_upper,
+)
 from idios.query.predicates import (
     ALWAYS,
     EVERYTHING,
@@ -43,13 +60,16 @@ from idios.query.predicates import (
     union,
 )
 from idios.query.schema import Column
+from idios.query.sql_functions import find_function
+from idios.query.work import Work
 
 ALLOWED = (
-    "A condition compares a column with a literal (= <> < <= > >=, BETWEEN, IN, IS NULL); "
-    "conditions are joined by AND, OR and NOT"
+    "A condition compares a column with a constant (= <> < <= > >=, BETWEEN, IN, LIKE, IS NULL, IS TRUE, IS DISTINCT "
+    "FROM); conditions are joined by AND, OR and NOT"
 )
-_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?0*[0-9]{1,3})?")
-_FORMAT = "DATE '2026-01-31' or TIMESTAMP '2026-01-31 23:59:59'"
+DERIVED = "expressions of a row are declared by the controller as derived columns"
+MATCHED = 4
+"""How many characters of a value and a pattern are compared for one unit of work."""
 
 
 def _equal(c: Fraction) -> Intervals:
@@ -63,155 +83,225 @@ _TRUE: Mapping[type[exp.Expression], Callable[[Fraction], Intervals]] = {
     exp.LTE: lambda c: ((None, math.floor(c)),),
     exp.GT: lambda c: ((math.floor(c) + 1, None),),
     exp.GTE: lambda c: ((math.ceil(c), None),),
+    exp.NullSafeEQ: _equal,
+    exp.NullSafeNEQ: lambda c: complement(_equal(c)),
 }
 """The points g with g < c, g ≤ c, …: exact, whatever c lies between."""
 
 _MIRRORED: Mapping[type[exp.Expression], type[exp.Expression]] = {
-    exp.EQ: exp.EQ,
-    exp.NEQ: exp.NEQ,
     exp.LT: exp.GT,
     exp.LTE: exp.GTE,
     exp.GT: exp.LT,
     exp.GTE: exp.LTE,
 }
+_UNORDERED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
+_ON_NULL: Mapping[type[exp.Expression], bool] = {exp.NullSafeEQ: False, exp.NullSafeNEQ: True}
+"""What a comparison is on NULL, where it is not unknown."""
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A condition on one column: true on some points, false on all others; on NULL it is ``on_null``."""
+
+    column: Column
+    points: Intervals
+    on_null: bool | None = None
+
+    def select(self, truth: bool) -> Predicate:
+        """Where it is true, or where it is false."""
+        grid = self.column.grid
+        points = self.points if truth else complement(self.points)
+        return Among(self.column.name, intersection(points, ((grid.lower, grid.upper),)), nulls=self.on_null is truth)
 
 
 def read_condition(
-    text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], negated: bool = False
+    text: QuestionText,
+    node: exp.Expression,
+    columns: Mapping[str, Column],
+    negated: bool = False,
+    work: Work | None = None,
 ) -> Predicate:
     """Where a condition is true; with ``negated``, where it is false."""
-    kind = type(node)
+    work, kind = work or Work(), type(node)
     if kind is exp.And or kind is exp.Or:
-        parts = tuple(read_condition(text, part, columns, negated) for part in list_chain(text, node))
+        parts = tuple(read_condition(text, part, columns, negated, work) for part in list_chain(text, node))
         return And(parts) if (kind is exp.And) != negated else Or(parts)
     if kind is exp.Paren or kind is exp.Not:
         allow_only(text, node, "this")
-        return read_condition(text, node.this, columns, negated != (kind is exp.Not))
-    if kind is exp.Boolean:
-        allow_only(text, node, "this")
-        return ALWAYS if bool(node.this) != negated else NEVER
-    if kind is exp.Is:
-        return _null(text, node, columns, negated)
-    if kind in _TRUE:
-        column, points = _comparison(text, node, columns)
-    elif kind is exp.Between:
-        column, points = _between(text, node, columns)
-    elif kind is exp.In:
-        column, points = _in(text, node, columns)
-    else:
-        raise text.refusal(f"this is no condition that is offered. {ALLOWED}", offset_of(node))
-    grid = column.grid
-    return Among(column.name, intersection(complement(points) if negated else points, ((grid.lower, grid.upper),)))
+        return read_condition(text, node.this, columns, negated != (kind is exp.Not), work)
+    if kind is exp.Column:
+        return _read_truth_of(text, node, columns).select(not negated)
+    if kind in (*TRUTHS, exp.Boolean, exp.Null):
+        if not _names_a_column(node) and (constant := read_constant(text, node)) is not None:
+            return ALWAYS if constant.value is (not negated) else NEVER
+        if kind in TRUTHS:
+            refuse_bare_conditions(text, node)
+            return _READERS[kind](text, node, columns, work).select(not negated)
+    problem = _explain(node, columns, "this is no condition that is offered")
+    raise text.refusal(f"{problem}. {ALLOWED}", offset_of(node))
 
 
-def _null(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], negated: bool) -> Predicate:
+def _names_a_column(node: exp.Expression) -> bool:
+    """Whether one side is a column, so that it need not be looked for."""
+    return exp.Column in (type(node.args.get("this")), type(node.args.get("expression")))
+
+
+def _explain(node: exp.Expression, columns: Mapping[str, Column], otherwise: str) -> str:
+    """What is wrong with what is not what was expected."""
+    parts = list(node.walk())
+    if any(type(part) is exp.Anonymous and find_function(to_upper(str(part.this))) for part in parts):
+        return "WHERE selects records: a condition on statistics is written in HAVING, a released number as a literal"
+    declared = {fold_case(name) for name in columns}
+    if type(node) is exp.Column and fold_case(str(node.this.this)) not in declared:
+        return f"{node.this.this} is no column, and a string is written in single quotes"
+    if any(type(part) is exp.Column for part in parts):
+        return f"a column is compared with constants, nothing is computed from one: {DERIVED}"
+    return otherwise
+
+
+def _read_truth_of(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> _Test:
+    """A column that is a condition by itself: it holds 0 and 1, or the categories true and false."""
+    column = _column(text, node, columns)
+    if not _is_boolean(column):
+        raise text.refusal(
+            f"{column.name} is no condition by itself, as it holds more than 0 and 1: compare it with a constant",
+            offset_of(node),
+        )
+    if isinstance(column.domain, Categories):
+        return _Test(column, union((i, i) for i, value in enumerate(column.domain.values) if value == "true"))
+    return _Test(column, ((1, 1),))
+
+
+def _is_boolean(column: Column) -> bool:
+    """Whether a column holds truth: 0 and 1, or the categories true and false."""
+    if isinstance(column.domain, Categories):
+        return set(column.domain.values) <= {"true", "false"}
+    low, high = column.domain.lower, column.domain.upper
+    whole = column.kind is Kind.INTEGER and column.domain.step == 1
+    return whole and low is not None and high is not None and 0 <= low <= high <= 1
+
+
+def _read_is(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
     allow_only(text, node, "this", "expression")
-    if type(node.args["expression"]) is not exp.Null:
-        raise text.refusal("IS is followed by NULL or NOT NULL only", offset_of(node))
-    column = _column(text, node.this, columns)
-    grid = column.grid
-    return Among(column.name, ((grid.lower, grid.upper),) if negated else NOTHING, nulls=not negated)
+    other = node.args["expression"]
+    if type(other) is exp.Null:
+        return _Test(_column(text, node.this, columns), NOTHING, on_null=True)
+    if type(other) is not exp.Boolean and not is_unknown(other):
+        raise text.refusal("IS is followed by [NOT] NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM", offset_of(node))
+    truth = _read_truth_of(text, node.this, columns)
+    if is_unknown(other):
+        return _Test(truth.column, NOTHING, on_null=True)
+    return _Test(truth.column, truth.points if other.this else complement(truth.points), on_null=False)
 
 
-def _comparison(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> tuple[Column, Intervals]:
+def _read_comparison(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
     allow_only(text, node, "this", "expression")
     kind, left, right = type(node), node.this, node.args["expression"]
-    if column_identifier(text, left) is None and read_literal(text, left) is not None:
-        kind, left, right = _MIRRORED[kind], right, left
+    if type(left) is not exp.Column and (type(right) is exp.Column or read_constant(text, left) is not None):
+        kind, left, right = _MIRRORED.get(kind, kind), right, left
     column = _column(text, left, columns)
-    if column.kind is Kind.CATEGORY and kind not in (exp.EQ, exp.NEQ):
+    if type(right) is exp.Null and kind in _ON_NULL:
+        return _Test(column, EVERYTHING if kind is exp.NullSafeNEQ else NOTHING, on_null=kind is exp.NullSafeEQ)
+    if column.kind is Kind.CATEGORY and kind not in _UNORDERED:
         raise text.refusal(f"{column.name} is a category, which has no order: use =, <> or IN", offset_of(node))
-    at = locate(text, column, _literal(text, right), offset_of(right))
+    at = locate(text, column, _constant(text, right, columns), offset_of(right))
     if at is None:
-        return column, NOTHING if kind is exp.EQ else EVERYTHING
-    return column, _TRUE[kind](at)
+        return _Test(column, NOTHING if kind in (exp.EQ, exp.NullSafeEQ) else EVERYTHING, _ON_NULL.get(kind))
+    return _Test(column, _TRUE[kind](at), _ON_NULL.get(kind))
 
 
-def _between(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> tuple[Column, Intervals]:
+def _read_between(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
     allow_only(text, node, "this", "low", "high")
     column = _column(text, node.this, columns)
     if column.kind is Kind.CATEGORY:
         raise text.refusal(f"{column.name} is a category, which has no order: use =, <> or IN", offset_of(node))
     low, high = (
-        locate(text, column, _literal(text, end), offset_of(end)) for end in (node.args["low"], node.args["high"])
+        locate(text, column, _constant(text, end, columns), offset_of(end))
+        for end in (node.args["low"], node.args["high"])
     )
     if low is None or high is None:
         raise AssertionError("only a category has literals without a place")
-    return column, intersection(_TRUE[exp.GTE](low), _TRUE[exp.LTE](high))
+    return _Test(column, intersection(_TRUE[exp.GTE](low), _TRUE[exp.LTE](high)))
 
 
-def _in(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> tuple[Column, Intervals]:
+def _read_in(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
     allow_only(text, node, "this", "expressions")
     column = _column(text, node.this, columns)
     values = node.args.get("expressions") or []
     if not values:
-        raise text.refusal("IN is followed by a list of literals in parentheses", offset_of(node))
-    places = (locate(text, column, _literal(text, value), offset_of(value)) for value in values)
-    return column, union(run for at in places if at is not None for run in _equal(at))
+        raise text.refusal("IN is followed by a list of constants in parentheses", offset_of(node))
+    places = (locate(text, column, _constant(text, value, columns), offset_of(value)) for value in values)
+    return _Test(column, union(run for at in places if at is not None for run in _equal(at)))
+
+
+def _read_like(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
+    """The declared categories that match; each comparison is counted, as patterns and lists of values may be long."""
+    function, negated, subject, pattern = read_pattern(text, node)
+    column = _column(text, subject, columns)
+    if not isinstance(column.domain, Categories):
+        raise text.refusal(f"LIKE compares text, and {column.name} is a {column.kind}", offset_of(node))
+    values = column.domain.values
+    work.spend(sum(1 + (len(value) + len(pattern[0])) // MATCHED for value in values))
+    matching = [i for i, value in enumerate(values) if FUNCTIONS[function].compute(value, *pattern)]
+    points = union((i, i) for i in matching)
+    return _Test(column, complement(points) if negated else points)
+
+
+_READERS: Mapping[type[exp.Expression], Callable[..., _Test]] = {
+    **dict.fromkeys(COMPARISONS, _read_comparison),
+    exp.Is: _read_is,
+    exp.Between: _read_between,
+    exp.In: _read_in,
+    exp.Like: _read_like,
+    exp.ILike: _read_like,
+    exp.Escape: _read_like,
+}
 
 
 def _column(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> Column:
     name = column_identifier(text, node)
     if name is None:
-        raise text.refusal(f"a column is expected here, nothing computed from one. {ALLOWED}", offset_of(node))
+        problem = _explain(node, columns, "a column is expected here")
+        raise text.refusal(f"{problem}. {ALLOWED}", offset_of(node))
     return columns[resolve_name(text, name, columns, "column")]
 
 
-def _literal(text: QuestionText, node: exp.Expression) -> Value:
-    value = read_literal(text, node)
-    if value is None:
-        raise text.refusal(f"a literal is expected here: a number, a string, a date. {ALLOWED}", offset_of(node))
-    return value
-
-
-@dataclass(frozen=True)
-class Moment:
-    """A DATE or TIMESTAMP literal: microseconds since 1970-01-01."""
-
-    microseconds: int
-
-
-Value = Fraction | str | bool | Moment
-
-
-def read_literal(text: QuestionText, node: exp.Expression) -> Value | None:
-    """The value of a literal; None for a node that is no literal."""
-    if type(node) is exp.Neg:
-        allow_only(text, node, "this")
-        value = read_literal(text, node.this)
-        return -value if isinstance(value, Fraction) and type(node.this) is exp.Literal else None
-    if type(node) is exp.Boolean:
-        allow_only(text, node, "this")
-        return bool(node.this)
-    if type(node) is exp.Literal:
-        allow_only(text, node, "this", "is_string")
-        return str(node.this) if node.args.get("is_string") else _number(text, node)
-    if type(node) is exp.Cast and type(node.this) is exp.Literal and node.this.args.get("is_string"):
-        return _moment_literal(text, node)
-    if type(node) is exp.Null:
+def _constant(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> Typed:
+    constant = read_constant(text, node)
+    if constant is None:
+        problem = _explain(node, columns, "what is computed here is not offered")
+        raise text.refusal(f"a constant is expected here: {problem}. {ALLOWED}", offset_of(node))
+    if constant.value is None:
         raise text.refusal("a comparison with NULL holds for no record: write IS NULL or IS NOT NULL", offset_of(node))
-    return None
+    return constant
 
 
-def locate(text: QuestionText, column: Column, value: Value, at: int | None) -> Fraction | None:
-    """c/step, the place of a literal on a column's grid; None for a category that is not declared.
+def read_literal(text: QuestionText, node: exp.Expression) -> Value:
+    """The value of a constant; None for a node that is none."""
+    constant = read_constant(text, node)
+    return None if constant is None else constant.value
+
+
+def locate(text: QuestionText, column: Column, constant: Typed, at: int | None) -> Fraction | None:
+    """c/step, the place of a constant on a column's grid; None for a category that is not declared.
 
     A place beyond the ends of the grid is refused: no value is told apart there.
 
     >>> from idios.core.domain import Domain
+    >>> from idios.query.expressions import Literal
     >>> from idios.query.lexer import tokenize
     >>> cents = Column("price", Kind.DECIMAL, Domain(Fraction(1, 100)))
-    >>> locate(tokenize("SELECT"), cents, Fraction("9.995"), None)
+    >>> locate(tokenize("SELECT"), cents, Typed(Literal(Fraction("9.995")), Type.NUMBER), None)
     Fraction(1999, 2)
     """
     if isinstance(column.domain, Categories):
-        return _category(text, column, column.domain, value, at)
-    step = column.domain.step
+        return _category(text, column, column.domain, constant, at)
+    step, value = column.domain.step, constant.value
     if column.kind in UNITS:
-        number = Fraction(_microseconds(text, column, value, at), UNITS[column.kind])
+        number = _microseconds(text, column, constant, at) / UNITS[column.kind]
     elif isinstance(value, bool) and column.kind is Kind.INTEGER:
         number = Fraction(int(value))
-    elif isinstance(value, Fraction):
+    elif constant.type is Type.NUMBER and isinstance(value, Fraction):
         number = value
     else:
         raise text.refusal(f"{column.name} is a number: compare it with a number, written without quotes", at)
@@ -224,45 +314,22 @@ def locate(text: QuestionText, column: Column, value: Value, at: int | None) -> 
     return number / step
 
 
-def _number(text: QuestionText, node: exp.Expression) -> Fraction:
-    """The number as it is written, in the digits that the text may hold: what else Fraction reads is no literal."""
-    written = str(node.this)
-    if not _NUMBER.fullmatch(written):
-        raise text.refusal(f"{written!r} is no number", offset_of(node))
-    return Fraction(written)
-
-
-def _moment_literal(text: QuestionText, node: exp.Expression) -> Moment | None:
-    allow_only(text, node, "this", "to")
-    allow_only(text, node.this, "this", "is_string")
-    to = node.args.get("to")
-    if type(to) is not exp.DataType:
-        return None
-    allow_only(text, to, "this")
-    written = str(node.this.this)
-    if to.this is exp.DataType.Type.DATE:
-        microseconds = parse_moment(written, dates_only=True)
-    elif to.this is exp.DataType.Type.TIMESTAMP:
-        microseconds = parse_moment(written)
-    else:
-        return None
-    if microseconds is None:
-        raise text.refusal(f"{written!r} is no date: write {_FORMAT}, without a time zone", offset_of(node))
-    return Moment(microseconds)
-
-
-def _microseconds(text: QuestionText, column: Column, value: Value, at: int | None) -> int:
+def _microseconds(text: QuestionText, column: Column, constant: Typed, at: int | None) -> Fraction:
+    value = constant.value
     if isinstance(value, str):
         microseconds = parse_moment(value, dates_only=column.kind is Kind.DATE)
         if microseconds is not None:
-            return microseconds
-    if isinstance(value, Moment):
-        return value.microseconds
-    raise text.refusal(f"{column.name} is a {column.kind}: compare it with {_FORMAT}, without a time zone", at)
+            return Fraction(microseconds)
+    if isinstance(value, Fraction) and constant.type in (Type.DATE, Type.TIMESTAMP):
+        return value * (DAY if constant.type is Type.DATE else 1)
+    raise text.refusal(f"{column.name} is a {column.kind}: compare it with {MOMENT_FORMAT}, without a time zone", at)
 
 
-def _category(text: QuestionText, column: Column, domain: Categories, value: Value, at: int | None) -> Fraction | None:
-    if isinstance(value, bool) and set(domain.values) <= {"true", "false"}:
+def _category(
+    text: QuestionText, column: Column, domain: Categories, constant: Typed, at: int | None
+) -> Fraction | None:
+    value = constant.value
+    if isinstance(value, bool) and _is_boolean(column):
         value = "true" if value else "false"
     if not isinstance(value, str):
         raise text.refusal(f"{column.name} is a category: compare it with a string in single quotes", at)

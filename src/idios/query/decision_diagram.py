@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 
 from idios.errors import QuestionRefused
+from idios.query.expansion import expand
 from idios.query.predicates import (
     NOTHING,
     Among,
@@ -75,13 +76,16 @@ class DiagramManager:
     _quoted: dict[int, str] = field(default_factory=dict)
     _reached: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _possible: dict[tuple[int, str], tuple[Intervals, bool]] = field(default_factory=dict)
+    possible_derived: dict[tuple[int, str], tuple[Intervals, bool]] = field(default_factory=dict)
+    """What ``derived_values`` has found."""
 
     def __post_init__(self) -> None:
         self._order = sorted(self.columns)
         self._levels = {name: level for level, name in enumerate(self._order)}
 
     def build(self, predicate: Predicate) -> Diagram:
-        """The diagram of a predicate."""
+        """The diagram of a predicate, in which derived columns are what they are derived from."""
+        predicate = expand(predicate, self.columns, self.work)
         if len(named := column_names(predicate)) > MAX_COLUMNS:
             raise QuestionRefused(f"WHERE uses {len(named)} different columns, at most {MAX_COLUMNS} are allowed")
         return Diagram(self, self._build(predicate))

@@ -24,12 +24,11 @@ from idios.query.expressions import (
     Expression,
     Literal,
     Type,
-    Value,
     evaluate,
 )
 from idios.query.lexer import QuestionText
-from idios.query.literals import LITERALS, Typed, read_literal, read_moment
-from idios.query.parser import allow_only, list_chain, offset_of, to_upper
+from idios.query.literals import Typed, make_moment, read_literal, read_pattern
+from idios.query.parser import TRUTHS, allow_only, is_unknown, list_chain, offset_of, refuse_bare_conditions, to_upper
 
 MAX_DEPTH = 100
 MAX_BITS = 8_000
@@ -84,12 +83,14 @@ def read_condition_of_values(text: QuestionText, node: exp.Expression, leaf: Lea
 
 def read_constant(text: QuestionText, node: exp.Expression) -> Typed | None:
     """The constant that an expression without names comes to; None if it has a name or an aggregate in it."""
+    if type(node) is exp.Literal:
+        return read_literal(text, node)
     for part in node.walk():
         if type(part) in (exp.Column, exp.Star) or (
             type(part) is exp.Anonymous and to_upper(str(part.this)) not in _CALLED
         ):
             return None
-    read = read_expression(text, node, lambda _: None)
+    read = read_expression(text, node, _know_nothing)
     return read if read.constant else replace(read, expression=Literal(evaluate(read.expression, ())))
 
 
@@ -100,6 +101,10 @@ def read_whole_number(text: QuestionText, node: exp.Expression, what: str) -> in
     if not isinstance(value, Fraction) or value.denominator != 1 or not 0 <= value < 10**9:
         raise text.refusal(f"{what} is a whole number", offset_of(node))
     return int(value)
+
+
+def _know_nothing(node: exp.Expression) -> None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ class _Reader:
             allow_only(self.text, node, "this")
             zero = Typed(Literal(Fraction(0)), Type.NUMBER, 1, 1, True)
             return self.make_arithmetic(node, "-", zero, self.read(node.this))
-        if kind in LITERALS:
+        if kind in (exp.Literal, exp.Boolean, exp.Null, exp.Cast):
             return read_literal(self.text, node)
         if kind is exp.Case:
             return self.read_case(node)
@@ -169,7 +174,7 @@ class _Reader:
         if part.type is Type.TEXT:
             if not isinstance(part.expression, Literal):
                 raise self.text.refusal("text is no date: compare dates with dates", offset_of(node))
-            return read_moment(self.text, str(part.expression.value), wanted, node)
+            return make_moment(self.text, str(part.expression.value), wanted, node)
         if part.type is Type.DATE and wanted is Type.TIMESTAMP:
             return self.make("*", [part, Typed(Literal(Fraction(DAY)), Type.NUMBER, 64)], wanted, node)
         return part
@@ -296,6 +301,8 @@ class _Reader:
             allow_only(self.text, node, "this")
             inner = self.require(self.read(node.this), Type.BOOLEAN, node, "NOT is followed by a condition")
             return self.make("not", [inner], Type.BOOLEAN, node)
+        if kind in TRUTHS:
+            refuse_bare_conditions(self.text, node)
         if kind in _COMPARED:
             allow_only(self.text, node, "this", "expression")
             sides = [self.read(node.this), self.read(node.args["expression"])]
@@ -323,25 +330,19 @@ class _Reader:
         value, other = self.read(node.this), node.args["expression"]
         if type(other) is exp.Null:
             return self.make("is null", [value], Type.BOOLEAN, node)
+        if is_unknown(other):
+            truth = self.require(value, Type.BOOLEAN, node, "IS UNKNOWN is asked of a condition")
+            return self.make("is null", [truth], Type.BOOLEAN, node)
         if type(other) is exp.Boolean:
             truth = self.require(value, Type.BOOLEAN, node, "IS TRUE is asked of a condition")
             return self.negate(self.make("is distinct", [truth, self.read(other)], Type.BOOLEAN, node), True, node)
-        raise self.text.refusal("IS is followed by [NOT] NULL, TRUE, FALSE or DISTINCT FROM", offset_of(node))
+        raise self.text.refusal("IS is followed by [NOT] NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM", offset_of(node))
 
     def read_like(self, node: exp.Expression) -> Typed:
-        escape: list[Typed] = []
-        if type(node) is exp.Escape:
-            allow_only(self.text, node, "this", "expression")
-            escape = [self.read(node.args["expression"])]
-            node = node.this
-        if type(node) not in (exp.Like, exp.ILike):
-            raise self.text.refusal("ESCAPE belongs to LIKE", offset_of(node))
-        allow_only(self.text, node, "this", "expression")
-        parts = [self.read(node.this), self.read(node.args["expression"]), *escape]
-        texts = [self.require(part, Type.TEXT, node, "LIKE compares text") for part in parts]
-        if not all(part.constant for part in texts[1:]) or any(len(_said(part)) != 1 for part in escape):
-            raise self.text.refusal("LIKE is followed by a pattern, and ESCAPE by one character", offset_of(node))
-        return self.make("like" if type(node) is exp.Like else "ilike", texts, Type.BOOLEAN, node)
+        function, negated, subject, pattern = read_pattern(self.text, node)
+        value = self.require(self.read(subject), Type.TEXT, node, "LIKE compares text")
+        parts = [value, *(Typed(Literal(part), Type.TEXT, 0) for part in pattern)]
+        return self.negate(self.make(function, parts, Type.BOOLEAN, node), negated, node)
 
     def compare(self, function: str, sides: Sequence[Typed], node: exp.Expression) -> Typed:
         unified, kind = self.unify(sides, node)
@@ -351,8 +352,3 @@ class _Reader:
 
     def negate(self, read: Typed, negated: bool, node: exp.Expression) -> Typed:
         return self.make("not", [read], Type.BOOLEAN, node) if negated else read
-
-
-def _said(part: Typed) -> str:
-    value: Value = part.expression.value if isinstance(part.expression, Literal) else None
-    return value if isinstance(value, str) else ""

@@ -152,12 +152,17 @@ def round_half_away(value: Fraction, digits: int = 0) -> Fraction:
 def match_pattern(text: str, pattern: str, escape: str = "") -> bool:
     r"""Whether LIKE holds: % stands for any text and _ for one character; ``escape`` takes their meaning away.
 
-    Linear in either length for each of the other, whatever the pattern.
+    The places of the text that the pattern has reached so far are the bits of one number, so that the work is linear
+    in the length of the pattern, and that of one step a few machine words, whatever the pattern.
 
     >>> match_pattern("north-east", "n%e__t"), match_pattern("50%", "50!%", "!"), match_pattern("505", "50!%", "!")
     (True, True, False)
     """
-    reached = {0}
+    everywhere = (2 << len(text)) - 1
+    places: dict[str, int] = {}
+    for place, character in enumerate(text):
+        places[character] = places.get(character, 0) | 1 << place
+    reached = 1
     at = 0
     while at < len(pattern) and reached:
         sign = pattern[at]
@@ -167,10 +172,12 @@ def match_pattern(text: str, pattern: str, escape: str = "") -> bool:
             sign = pattern[at]
         at += 1
         if sign == "%" and not plain:
-            reached = set(range(min(reached), len(text) + 1))
+            reached = everywhere & -(reached & -reached)  # the first place, and all after it
+        elif sign == "_" and not plain:
+            reached = reached << 1 & everywhere
         else:
-            reached = {i + 1 for i in reached if i < len(text) and (text[i] == sign or (sign == "_" and not plain))}
-    return len(text) in reached
+            reached = (reached & places.get(sign, 0)) << 1
+    return bool(reached >> len(text))
 
 
 def _and(*values: bool | None) -> bool | None:

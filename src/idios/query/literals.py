@@ -1,4 +1,4 @@
-"""Literals: numbers, text, truth, NULL, dates and timestamps as they are written in SQL."""
+"""Literals: numbers, text, truth, NULL, dates and timestamps as a question writes them, with their types."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from fractions import Fraction
 from sqlglot import exp
 
 from idios.query.calendar import DAY, parse_moment
-from idios.query.expressions import Expression, Literal, Type
+from idios.query.expressions import Expression, Literal, Type, Value
 from idios.query.lexer import QuestionText
 from idios.query.parser import allow_only, offset_of
 
-LITERALS = (exp.Literal, exp.Boolean, exp.Null, exp.Cast)
 MOMENT_FORMAT = "DATE '2026-01-31' or TIMESTAMP '2026-01-31 23:59:59'"
 REFERENCE_BITS = 256
 """How long a value of a row is expected to be."""
@@ -37,16 +36,21 @@ class Typed:
         """Whether it is a literal."""
         return isinstance(self.expression, Literal)
 
+    @property
+    def value(self) -> Value:
+        """The value of a literal; None if it is NULL, or no literal."""
+        return self.expression.value if isinstance(self.expression, Literal) else None
+
 
 def read_literal(text: QuestionText, node: exp.Expression) -> Typed:
-    """A constant as it is written."""
+    """Read a number, text, TRUE, FALSE, NULL, DATE '…' or TIMESTAMP '…'."""
     if type(node) is exp.Null:
         return Typed(Literal(None), None, 0)
     if type(node) is exp.Boolean:
         allow_only(text, node, "this")
         return Typed(Literal(bool(node.this)), Type.BOOLEAN, 1)
     if type(node) is exp.Cast:
-        return _read_cast(text, node)
+        return _read_moment(text, node)
     allow_only(text, node, "this", "is_string")
     written = str(node.this)
     if node.args.get("is_string"):
@@ -59,18 +63,46 @@ def read_literal(text: QuestionText, node: exp.Expression) -> Typed:
     return Typed(Literal(value), Type.NUMBER, bits, 1, value.denominator == 1)
 
 
-def _read_cast(text: QuestionText, node: exp.Expression) -> Typed:
+def _read_moment(text: QuestionText, node: exp.Expression) -> Typed:
     allow_only(text, node, "this", "to")
-    to, inner = node.args.get("to"), node.this
-    if type(to) is exp.DataType and type(inner) is exp.Literal and inner.args.get("is_string") and to.this in _MOMENTS:
-        allow_only(text, to, "this")
-        return read_moment(text, str(inner.this), _MOMENTS[to.this], node)
-    raise text.refusal(f"casts are not supported: write {MOMENT_FORMAT}", offset_of(node))
+    to = node.args.get("to")
+    if type(to) is not exp.DataType or type(node.this) is not exp.Literal or not node.this.args.get("is_string"):
+        raise text.refusal(f"casts are not supported: write {MOMENT_FORMAT}", offset_of(node))
+    allow_only(text, to, "this")
+    if to.this not in _MOMENTS:
+        raise text.refusal(f"casts are not supported: write {MOMENT_FORMAT}", offset_of(node))
+    return make_moment(text, str(node.this.this), _MOMENTS[to.this], node)
 
 
-def read_moment(text: QuestionText, written: str, kind: Type, node: exp.Expression) -> Typed:
+def make_moment(text: QuestionText, written: str, kind: Type, node: exp.Expression) -> Typed:
     """The date or timestamp that a text says."""
     found = parse_moment(written, dates_only=kind is Type.DATE)
     if found is None:
         raise text.refusal(f"{written!r} is no date: write {MOMENT_FORMAT}, without a time zone", offset_of(node))
     return Typed(Literal(Fraction(found, DAY if kind is Type.DATE else 1)), kind, 64, 1, True)
+
+
+def read_pattern(text: QuestionText, node: exp.Expression) -> tuple[str, bool, exp.Expression, tuple[str, ...]]:
+    """The function of LIKE, whether NOT stands before it, what is compared, and the pattern with its escape."""
+    like, escape = node, None
+    if type(node) is exp.Escape:
+        allow_only(text, node, "this", "expression")
+        like, escape = node.this, node.args["expression"]
+    if type(like) not in (exp.Like, exp.ILike):
+        raise text.refusal("ESCAPE belongs to LIKE", offset_of(node))
+    allow_only(text, like, "this", "expression", "negate")
+    pattern = _read_text(text, like.args["expression"])
+    sign = "" if escape is None else _read_text(text, escape)
+    # a letter would be folded by ILIKE, and then stand for two
+    if pattern is None or sign is None or (escape is not None and (len(sign) != 1 or sign.isalnum())):
+        raise text.refusal("LIKE is followed by a pattern, and ESCAPE by one sign, in quotes", offset_of(node))
+    if sign and (len(pattern) - len(pattern.rstrip(sign))) % 2:
+        raise text.refusal("nothing follows the last escape sign of the pattern", offset_of(node))
+    function = "like" if type(like) is exp.Like else "ilike"
+    return function, bool(like.args.get("negate")), like.this, (pattern, sign) if sign else (pattern,)
+
+
+def _read_text(text: QuestionText, node: exp.Expression) -> str | None:
+    """The text of a literal in quotes; None of anything else."""
+    value = read_literal(text, node).value if type(node) is exp.Literal else None
+    return value if isinstance(value, str) else None

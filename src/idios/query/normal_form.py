@@ -25,6 +25,7 @@ from idios.core.statistics import Statistic
 from idios.query.calendar import format_value
 from idios.query.cells import Cell, partition_selection
 from idios.query.decision_diagram import Diagram
+from idios.query.expressions import Case, Expression, Literal, Reference, list_parts, list_references
 from idios.query.plan import Aggregate, Group
 from idios.query.schema import Column, Dataset
 
@@ -62,6 +63,12 @@ def normal_form(
         if aggregate.column is not None and not aggregate.statistic.counts_records
     }
     columns |= {groups[i].column for i in kept}
+    columns |= {
+        str(name)
+        for each in columns
+        if (derived := dataset.columns[each].expression)
+        for name in list_references(derived)
+    }
     protection = dataset.protection
     return _to_json(
         {
@@ -110,10 +117,21 @@ def _statistic_form(statistic: Statistic, column: str | None) -> list[object]:
 
 
 def _column_form(column: Column) -> list[object]:
+    derived = [] if column.expression is None else [_expression_form(column.expression)]
     if isinstance(column.domain, Categories):
-        return [column.kind, column.domain.values, column.nullable]
+        return [column.kind, column.domain.values, column.nullable, *derived]
     domain = column.domain
-    return [column.kind, text(domain.step), domain.lower, domain.upper, domain.centre, column.nullable]
+    return [column.kind, text(domain.step), domain.lower, domain.upper, domain.centre, column.nullable, *derived]
+
+
+def _expression_form(expression: Expression) -> list[object]:
+    if isinstance(expression, Literal):
+        value = expression.value
+        return ["number", text(value)] if isinstance(value, Fraction) else ["literal", value]
+    if isinstance(expression, Reference):
+        return ["column", expression.name]
+    parts = [_expression_form(part) for part in list_parts(expression)]
+    return ["case" if isinstance(expression, Case) else expression.function, *parts]
 
 
 def _cells_form(groups: Sequence[Group], cells: Sequence[Cell], kept: Sequence[int]) -> object:

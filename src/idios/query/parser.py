@@ -31,6 +31,9 @@ from idios.query.lexer import SHAPE, QuestionText
 _FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _RAISE = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 _MOST_LISTED = 12
+COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+TRUTHS = (*COMPARISONS, exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.Escape)
+"""What is true, false or unknown, and is not joined from such."""
 
 
 class QuestionDialect(Dialect):
@@ -118,6 +121,20 @@ def list_chain(text: QuestionText, node: exp.Expression) -> list[exp.Expression]
         parts.append(node.args["expression"])
         node = node.this
     return [node, *reversed(parts)]
+
+
+def refuse_bare_conditions(text: QuestionText, node: exp.Expression) -> None:
+    """Refuse a condition within another without parentheses: x = y IS NULL has two readings, and SQL's is the other."""
+    inner = node.this if type(node) is exp.Escape else node
+    parts = [inner.args.get(name) for name in ("this", "expression", "low", "high")]
+    for part in (*parts, *(inner.args.get("expressions") or [])):
+        if type(part) in (*TRUTHS, exp.Not):
+            raise text.refusal("a condition within another stands in parentheses", offset_of(part))
+
+
+def is_unknown(node: exp.Expression) -> bool:
+    """Whether this is the word that follows IS."""
+    return type(node) is exp.Column and not node.this.args.get("quoted") and to_upper(str(node.this.this)) == "UNKNOWN"
 
 
 def offset_of(node: exp.Expression) -> int | None:

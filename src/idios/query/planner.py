@@ -29,6 +29,7 @@ from idios.core.exact import positive, text
 from idios.errors import InvalidInput, QuestionRefused
 from idios.query.cells import make_cells, make_groups
 from idios.query.decision_diagram import Diagram, DiagramManager
+from idios.query.derived_values import find_possible
 from idios.query.mechanisms import Chooser, Target, can_check, read_check
 from idios.query.normal_form import check_form, normal_form, statistic_key
 from idios.query.plan import Group, Measure, Plan, Question, Split, read_split
@@ -138,7 +139,7 @@ def _selection(question: Question, dataset: Dataset) -> Diagram:
         raise QuestionRefused("no record can ever fulfil WHERE, given the declared columns: there is nothing to ask")
     for key in question.keys:
         selection &= selection.manager.build(_present(key.column))
-    if selection.never:
+    if selection.never or not all(find_possible(selection, key.column)[0] for key in question.keys):
         raise QuestionRefused("no record that fulfils WHERE can be in any group: there is nothing to ask")
     return selection
 
@@ -148,7 +149,7 @@ def _own_selection(question: Question, measure: Measure, selection: Diagram) -> 
     if measure.column is None:
         return selection
     own = selection & selection.manager.build(_present(measure.column))
-    if own.never:
+    if own.never or not find_possible(own, measure.column)[0]:
         raise QuestionRefused(
             f"{measure.label}: no record that fulfils WHERE can have a value of {measure.column}",
             question.source,
@@ -177,7 +178,7 @@ def _target(
     column = dataset.columns[measure.column]
     if statistic.selects:
         return Target(measure, statistic, column.name, selection, column.domain, whole)
-    points, _ = selection.possible(column.name)
+    points, _ = find_possible(selection, column.name)
     low, high = points[0][0], points[-1][1]
     # what lies beyond the ends of the grid reads as the ends, also where a filter selects it
     low, high = low if low is None else min(low, LIMIT), high if high is None else max(high, -LIMIT)

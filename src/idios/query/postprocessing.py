@@ -258,7 +258,7 @@ def _join_uses(expressions: Iterable[Expression | None], inside: Sequence[Trace]
 
 
 def count_work(selects: Sequence[Select]) -> int:
-    """How many steps showing one released row takes."""
+    """How many steps showing one released row takes: each part of each SELECT once."""
     steps = 0
     for select in selects:
         conditions = [part for part in (select.where, select.having) if part is not None]

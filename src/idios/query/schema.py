@@ -17,16 +17,23 @@ from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Parameters, Statistic
 from idios.errors import InvalidInput
+from idios.query.expressions import Expression
 
 
 @dataclass(frozen=True)
 class Column:
-    """One declared column: a grid or categories, and whether a value may be missing."""
+    """One declared column: a grid or categories, and whether a value may be missing.
+
+    A derived column has an ``expression`` of columns that the source holds, and the ``formula`` that its controller
+    wrote for it.
+    """
 
     name: str
     kind: Kind
     domain: Domain | Categories
     nullable: bool = True
+    expression: Expression | None = None
+    formula: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if (self.kind is Kind.CATEGORY) != isinstance(self.domain, Categories):

@@ -68,13 +68,13 @@ def list_dataset_risks(declared: DatasetConfig) -> list[str]:
                 f"extremes (MIN, MAX, KTH_LARGEST, KTH_SMALLEST) of {', '.join(unbounded)}: their noise follows the "
                 "gap between the largest records, so that repeated questions show whether one record stands out."
             )
+        if None in (dataset.parameters.quantile, dataset.parameters.k, dataset.parameters.trim):
+            risks.append("parameters: a lifted restriction lets a rank be slid across the data one record at a time.")
     if dataset.min_epsilon < LEAST_EPSILON:
         risks.append(
             f"min_epsilon = {float(dataset.min_epsilon):g}: nearly free questions can be asked by the thousand; 0.05 "
             "is usual."
         )
-    if dataset.parameters.quantile is None or dataset.parameters.k is None or dataset.parameters.trim is None:
-        risks.append("parameters: a lifted restriction lets a rank be slid across the data one record at a time.")
     if private and declared.release_seconds == 0:
         risks.append("release_seconds = 0: how long an answer takes tells about the data.")
     return risks

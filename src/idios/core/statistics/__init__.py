@@ -5,7 +5,7 @@ of levels and the contract tests read it; what they need to know of a statistic 
 """
 
 from idios.core.statistics.averages import Mean, Sum, TrimmedMean, WinsorizedMean
-from idios.core.statistics.base import FINENESS, Parameters, Reading, Spelling, Statistic
+from idios.core.statistics.base import FINE, FINENESS, Parameters, Reading, Spelling, Statistic
 from idios.core.statistics.categories import Histogram, Mode
 from idios.core.statistics.counts import Count, DistinctCount, RangeCount
 from idios.core.statistics.order import (
@@ -51,6 +51,7 @@ def find_statistic(function: str) -> type[Statistic]:
 
 
 __all__ = [
+    "FINE",
     "FINENESS",
     "STATISTICS",
     "Count",

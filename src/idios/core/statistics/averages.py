@@ -8,7 +8,7 @@ size by at most one, so the averaged run of ranks never moves up).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
@@ -137,11 +137,10 @@ class Mean(TrimmedMean):
     """The arithmetic mean: under replace A_i = max(Σ_{j≤i}(U − x_j), Σ_{j≤i}(x_{n+1−j} − L))/n."""
 
     name: ClassVar[str] = "mean"
-    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("AVG"),)
+    spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("AVG"), Spelling("MEAN", synonym=True))
     function: ClassVar[str | None] = "mean"
     parameter: ClassVar[Parameter | None] = None
     tries_splits: ClassVar[bool] = False  # its answers need no envelope
-    advice: ClassVar[Mapping[str, str]] = {"MEAN": "AVG(column) is offered"}
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

@@ -9,8 +9,10 @@ A new statistic is one frozen dataclass that is listed in ``STATISTICS`` (``idio
 catalogue, the comparison of levels and the contract tests read everything else off the class.
 
 A rank, an order or a share that an analyst can choose freely is a knob to aim an answer at a single record (an attack
-in the literature walks a quantile along a threshold). So the values of every parameter come from a public set that is
-declared beforehand (``Parameters``). MEDIAN, MIN, MAX and AVG name no parameter and are always offered.
+in the literature walks a quantile along a threshold) where noise is fitted to the data. So the values of every
+parameter come from a public set that is declared beforehand (``Parameters``). MEDIAN, MIN, MAX and AVG name no
+parameter and are always offered. Where every answer is differentially private, each step of such a walk costs its ε and
+tells no more than any other question: the set may be as fine as answers are (``FINE``).
 """
 
 from __future__ import annotations
@@ -48,13 +50,11 @@ class Parameters:
     @property
     def orders(self) -> list[int]:
         """The values of k to propose, ascending."""
-        return list(range(2, 21)) if self.k is None else sorted(self.k)
+        return [*range(2, 21), 30, 50, 100, 200, 500, 1000] if self.k is None else sorted(self.k)
 
-    @property
-    def trims(self) -> list[Fraction]:
-        """The shares to propose: the least one that cuts something off, if there is one below ½."""
-        least = self.trim or Fraction(1, 20)
-        return [least] if least < Fraction(1, 2) else []
+
+FINE = Parameters(quantile=Fraction(1, 1000), k=None, trim=Fraction(1, 1000))
+"""What may be named where no noise is fitted to the data."""
 
 
 class Parameter(Protocol):
@@ -88,8 +88,9 @@ class Share:
         return f"{self.name} = {text(value)} is not offered: {self.name} is a multiple of {text(step)} {self.where}"
 
     def propose(self, parameters: Parameters) -> Fraction | int:
-        """The declared step itself."""
-        return self._step(parameters) or self.example
+        """The usual one where it is offered, else the declared step itself."""
+        step = self._step(parameters)
+        return self.example if step is None or not self.example % step else step
 
     def _step(self, parameters: Parameters) -> Fraction | None:
         step: Fraction | None = getattr(parameters, self.declared_as)

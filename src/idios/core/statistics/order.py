@@ -28,7 +28,7 @@ from typing import ClassVar, Self
 
 from idios.core.domain import Domain
 from idios.core.envelope import Envelope
-from idios.core.exact import Extended, exact, whole
+from idios.core.exact import Extended, exact, text, whole
 from idios.core.neighbours import Exchange, Moves, Neighbours
 from idios.core.statistics.base import (
     FINENESS,
@@ -295,7 +295,7 @@ class _AnyQuantile(OrderStatistic):
         if not 0 <= q <= 1:
             raise InvalidInput(f"q must be between 0 and 1, got {self.q!r}")
         if q.denominator > MOST_PARTS:
-            raise InvalidInput(f"q must be a fraction with a denominator of at most {MOST_PARTS}, got {self.q!r}")
+            raise InvalidInput(f"q must be a fraction with a denominator of at most {MOST_PARTS}, got {text(q)}")
         object.__setattr__(self, "q", q)
 
     def missing_bound(self, domain: Domain, distance: int) -> str | None:
@@ -315,7 +315,7 @@ class _AnyQuantile(OrderStatistic):
 
     def advise(self, distance: int) -> str:
         """A quantile further inside."""
-        return "a quantile strictly between 0 and 1"
+        return "a quantile strictly between 0 and 1" if self.q in (0, 1) else "a quantile further from the ends"
 
 
 @dataclass(frozen=True)

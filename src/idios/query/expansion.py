@@ -1,0 +1,92 @@
+"""Conditions on derived columns, rewritten as conditions on the columns that they are derived from.
+
+"The value of an expression lies in this set of points, or is NULL" is pushed down the expression, the set turning into
+the preimage of itself, until it is about columns of the source. So age_group = 'child' and age < 18 are one condition,
+and one question. This is exact, part by part: for every record, the rewritten condition holds if and only if the point
+of the derived column lies in the set.
+
+Where there is no such preimage by column (x + y, x · y, the month of a date without bounds) the condition stays one on
+the derived column, beside "it is not NULL", which can nearly always be rewritten. A decision diagram then takes the
+derived column for one of its own, as if it could have any value beside any values of the others. This is safe: records
+are some of the assignments that the diagram knows. What is true for all assignments is true for all records
+(``always``, so also ``whole``), what no assignment fulfils no record does (``never``, cells that are left out), and
+what an assignment can be is no less than what a record can be (domains of statistics, so also envelopes). Equal
+diagrams hold for the same records. Only the converse is lost: two wordings of one condition may be two questions, each
+of which is paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from idios.core.domain import LIMIT, Categories
+from idios.query.expressions import Literal, list_references
+from idios.query.grid_expressions import GridNode, make_node
+from idios.query.predicates import EVERYTHING, NOTHING, Among, And, Interval, Intervals, Or, Predicate, union
+from idios.query.preimages import Preimages, contains, of_points
+from idios.query.schema import Column
+from idios.query.work import Work
+
+
+def expand(predicate: Predicate, columns: Mapping[str, Column], work: Work) -> Predicate:
+    """The same selection, in terms of columns of the source as far as it can be expressed so."""
+    if isinstance(predicate, Among):
+        column = columns[predicate.column]
+        return predicate if column.expression is None else _expand_derived(predicate, column, columns, work)
+    parts = tuple(expand(part, columns, work) for part in predicate.parts)
+    return predicate if parts == predicate.parts else type(predicate)(parts)
+
+
+@lru_cache(maxsize=256)
+def _known_node(derived: Column, columns: tuple[Column, ...]) -> GridNode:
+    if derived.expression is None:
+        raise AssertionError(f"{derived.name} is no derived column")
+    return make_node(derived.expression, {column.name: column for column in columns})
+
+
+def find_node(derived: Column, columns: Mapping[str, Column]) -> GridNode:
+    """The expression of a derived column on the grids of the columns that it is derived from."""
+    return _known_node(
+        derived, tuple(columns[str(name)] for name in list_references(derived.expression or Literal(None)))
+    )
+
+
+def _expand_derived(among: Among, column: Column, columns: Mapping[str, Column], work: Work) -> Predicate:
+    node = find_node(column, columns)
+    work.spend(node.weight)
+    preimages = Preimages(columns, work)
+    points, others = _points_of_expression(among.intervals, column, node)
+    nulls = among.nulls
+    whole = preimages.where(node, union([*points, *others]) if nulls else points, nulls)
+    if whole is not None:
+        return whole
+    every, _ = _points_of_expression(EVERYTHING, column, node)
+    present = preimages.where(node, every, False)
+    absent = preimages.where(node, others, True)
+    if present is None or absent is None:
+        return among
+    kept: Predicate = And((Among(among.column, among.intervals), present))
+    return Or((kept, absent)) if nulls else kept
+
+
+def _points_of_expression(intervals: Intervals, column: Column, node: GridNode) -> tuple[Intervals, Intervals]:
+    """The points of the expression that read as some points of its column, and those that read as NULL.
+
+    What lies beyond the bounds, or beyond ±2^62, reads as the nearer end.
+    """
+    if isinstance(column.domain, Categories):
+        listed = [column.domain.read(value) for value in node.values]
+        chosen = [i for i, place in enumerate(listed) if place is not None and contains(intervals, place)]
+        return of_points(chosen), of_points(i for i, place in enumerate(listed) if place is None)
+    low = -LIMIT if column.grid.lower is None else column.grid.lower
+    high = LIMIT if column.grid.upper is None else column.grid.upper
+    kept: list[Interval] = []
+    for first, last in intervals:
+        # what is compared with a point beyond the ends of the grid is compared with the ends
+        first = None if first is None else max(-LIMIT, min(LIMIT, first))
+        last = None if last is None else max(-LIMIT, min(LIMIT, last))
+        if (first is not None and first > high) or (last is not None and last < low):
+            continue
+        kept.append((None if first is None or first <= low else first, None if last is None or last >= high else last))
+    return union(kept), NOTHING
