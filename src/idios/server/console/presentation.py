@@ -86,7 +86,7 @@ def present_answer(answer: Answer) -> AnswerView:
     clipped = CLIPPED_BIAS if answer.clipped_columns else ""
     if clipped and len(rows) == 1:
         limits = {column: format_limits(to_json(pair)) for column, pair in answer.clipped_rows[0].items()}
-        clipped = f"{describe_clipping(limits, named=len(answer.margins) > 1)} {clipped}"
+        clipped = f"{describe_clipping(limits, named=len(answer.statistics) > 1)} {clipped}"
     elif clipped:
         for column in answer.clipped_columns:
             head.append((f"{column} clipped to", True))
