@@ -134,7 +134,7 @@ class Answer:
             )
         else:
             values = display.table_text(*self._table())
-        note = [self.clipped_note] if self.clipped_columns else []
+        note = [display.NO_ROWS] if not self.rows else [self.clipped_note] if self.clipped_columns else []
         if self.check_rows and len(self.rows) == 1:
             note += [f"{format_value(column)}: {distance}" for column, distance in self.check_rows[0].items()]
         return "\n".join([values, *note, f"{self.guarantee.notation}; cost: {self.cost}; remaining: {self.left}"])
@@ -143,6 +143,7 @@ class Answer:
         """The same for a notebook, with the guarantee in words."""
         margins = [f"{column} ± {text(margin)}" for column, margin in self.margins.items() if margin is not None]
         pairs = [("question", self.question)] if self.question else []
+        pairs += [] if self.rows else [("no rows", display.NO_ROWS)]
         pairs += [("cost", self.cost), ("remaining", self.left)]
         pairs += [("95 % of the noise", ", ".join(margins))] if margins else []
         if len(self.rows) == 1 and self.interval_rows:
