@@ -15,6 +15,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from idios.errors import QuestionRefused
 
@@ -55,7 +56,7 @@ class Token:
         """The place after its last character."""
         return self.start + len(self.text)
 
-    @property
+    @cached_property
     def keyword(self) -> str:
         """The word in capitals, or the sign; a quoted name and a literal are never a keyword."""
         # only ASCII has one upper case: 'ſelect'.upper() would be a keyword too
