@@ -14,14 +14,17 @@ import pytest
 
 from idios import computed
 from idios.answers import make_answer
+from idios.cli.output import print_answer
 from idios.core.calibration import Added
 from idios.core.sampling import SeededSource
+from idios.errors import QuestionRefused
 from idios.margins import find_intervals
 from idios.model import Answer, ReleasedTable
 from idios.party import TrustedParty
 from idios.query.plan import Plan
 from idios.query.postprocessing import FOLDS
 from idios.release import calibrate_plan, draw_table
+from idios.server.console.presentation import present_answer
 
 COLUMNS: dict[str, Any] = {
     "x": {"type": "integer", "bounds": [0, 3], "nullable": False},
@@ -236,6 +239,23 @@ def test_checks_of_what_is_used_are_told_under_their_own_names(checking: Trusted
     assert Answer.from_dict(answer.to_dict()) == answer
 
 
+def test_the_console_and_the_command_line_tell_them_too(
+    checking: TrustedParty, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = "SELECT 2 * MEDIAN(age) AS m FROM people WHERE x < 3"
+    single = checking.query(sql, 3)
+    assert list(present_answer(single).checks) == ["MEDIAN(age)"]
+    print_answer(single)
+    assert "MEDIAN(age): " in capsys.readouterr().out
+    sql = "SELECT region, COUNT(*) / 2 AS h, MEDIAN(age) / COUNT(*) AS r FROM people GROUP BY region"
+    view = present_answer(checking.query(sql, 3))
+    assert [name for name, _ in view.head][3:] == [
+        "h (95 %)",
+        "MEDIAN(age) is off by, in records (95\N{NO-BREAK SPACE}%)",
+    ]
+    assert all(text for row in view.rows for text, _, _ in row)
+
+
 def test_a_column_that_is_called_like_a_statistic_stays_itself(checking: TrustedParty) -> None:
     inner = "SELECT MEDIAN(age) AS a, MEDIAN(x) AS b FROM people WHERE x < 3"
     plan, table = draw(checking, f"SELECT b AS a, 2 * a AS r FROM ({inner})", 3)
@@ -276,6 +296,22 @@ def test_a_check_that_is_bought_later_tells_of_what_is_used(party: TrustedParty)
     answer = party.check(sql, 2, with_epsilon=1)
     assert list(answer.check_rows[0]) == ["MEDIAN(age)"]
     assert answer.interval_rows == ()
+
+
+def test_intervals_at_many_confidences_count_as_work(party: TrustedParty) -> None:
+    """What asks for many confidences of long expressions in many groups is refused before it is charged."""
+    statistics = [f"QUANTILE(age, 0.{i})" for i in range(100, 160)]
+    inner = ", ".join(f"{statistic} AS q{i}" for i, statistic in enumerate(statistics))
+    sums = ", ".join(f"{' + '.join(f'q{j}' for j in range(i + 1))} AS s{i}" for i in range(30))
+    outer = ", ".join(f"s{i} + 1 AS t{i}" for i in range(30))
+    table = f"SELECT region, country, {inner} FROM people GROUP BY region, country"
+    party.make_plan(f"SELECT region, country, {sums} FROM ({table})", 100)
+    with pytest.raises(QuestionRefused, match="too complex"):
+        party.make_plan(
+            f"SELECT region, country, {outer}, {outer.replace('AS t', 'AS u')} FROM "
+            f"(SELECT region, country, {sums}, {sums.replace('AS s', 'AS v')} FROM ({table}))",
+            100,
+        )
 
 
 def test_intervals_of_many_rows_stay_short_and_quick(party: TrustedParty) -> None:

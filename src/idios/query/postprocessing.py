@@ -28,6 +28,8 @@ Values: TypeAlias = tuple[Value, ...]
 SHORT = 400
 """Bits of a fraction that is shown as it is; a longer one is rounded to ``DIGITS``."""
 DIGITS = 60
+INTERVAL = 4
+"""What interval arithmetic takes for one part of an expression, in steps of computing it."""
 
 
 @dataclass(frozen=True)
@@ -257,13 +259,24 @@ def _join_uses(expressions: Iterable[Expression | None], inside: Sequence[Trace]
     return frozenset().union(*(_trace(expression, inside).uses for expression in known))
 
 
-def count_work(selects: Sequence[Select]) -> int:
-    """How many steps showing one released row takes: each part of each SELECT once."""
-    steps = 0
+def count_work(selects: Sequence[Select], width: int) -> int:
+    """How many steps showing one released row of so many places takes, with the intervals of what is computed.
+
+    What lies inside is computed at each confidence that a column asks for: one for each number of places used.
+    """
+    steps = inside = shown = 0
     for select in selects:
         conditions = [part for part in (select.where, select.having) if part is not None]
-        orders = [order.expression for order in select.order]
         arguments = [fold.argument for fold in select.folds or () if fold.argument is not None]
-        for part in (*(item.expression for item in select.items), *conditions, *orders, *arguments, *select.keys):
-            steps += sum(1 for _ in walk(part))
-    return steps
+        items = [item.expression for item in select.items]
+        parts = [*items, *arguments, *select.keys, *conditions, *(order.expression for order in select.order)]
+        steps += _count_parts(parts)
+        inside += shown + _count_parts([*arguments, *select.keys])
+        shown = _count_parts(item for item in items if not isinstance(item, Reference))
+    columns = trace_selects(selects, width)[-1].columns
+    confidences = {len(trace.uses) for trace in columns if trace.place is None}
+    return steps + INTERVAL * (shown + inside * len(confidences))
+
+
+def _count_parts(expressions: Iterable[Expression]) -> int:
+    return sum(1 for expression in expressions for _ in walk(expression))
