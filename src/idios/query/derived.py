@@ -26,10 +26,11 @@ from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.errors import InvalidInput, QuestionRefused
 from idios.query.calendar import UNITS
 from idios.query.declared_columns import read_domain
-from idios.query.expression_reader import Typed, read_expression
+from idios.query.expression_reader import read_expression
 from idios.query.expressions import Call, Case, Expression, Literal, Reference, Type, list_references
 from idios.query.grid_expressions import GridNode, find_column_range, make_node
 from idios.query.lexer import SHAPE, tokenize
+from idios.query.literals import Typed
 from idios.query.parser import allow_only, column_identifier, parse, resolve_name
 from idios.query.ranges import Range, find_range
 from idios.query.schema import Column
