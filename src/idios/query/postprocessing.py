@@ -21,7 +21,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
-from idios.query.expressions import Expression, Type, Value, evaluate, substitute, walk
+from idios.query.expressions import Expression, Reference, Type, Value, evaluate, substitute, walk
 
 Values: TypeAlias = tuple[Value, ...]
 
@@ -189,12 +189,21 @@ def compose(selects: Sequence[Select]) -> tuple[Expression | None, ...]:
 
 
 def count_work(selects: Sequence[Select]) -> int:
-    """How many steps showing one released row takes."""
+    """How many steps showing one released row takes: each part once, and each column as ``compose`` writes it out."""
     steps = 0
+    sizes: Sequence[int] | None = None
     for select in selects:
         conditions = [part for part in (select.where, select.having) if part is not None]
         orders = [order.expression for order in select.order]
         arguments = [fold.argument for fold in select.folds or () if fold.argument is not None]
-        for part in (*(item.expression for item in select.items), *conditions, *orders, *arguments, *select.keys):
-            steps += sum(1 for _ in walk(part))
-    return steps
+        items = [item.expression for item in select.items]
+        steps += sum(_measure(part, None) for part in (*items, *conditions, *orders, *arguments, *select.keys))
+        sizes = [_measure(item, None if select.folds is not None else sizes) for item in items]
+    return steps + sum(sizes or ())
+
+
+def _measure(expression: Expression, sizes: Sequence[int] | None) -> int:
+    """How many parts an expression has, where its references stand for so many."""
+    return sum(
+        sizes[int(part.name)] if isinstance(part, Reference) and sizes is not None else 1 for part in walk(expression)
+    )
