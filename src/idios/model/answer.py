@@ -375,7 +375,7 @@ def _to_float(number: Fraction) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf if number > 0 else -math.inf
 
 
 def _kind_of(values: list[Any]) -> str | None:
