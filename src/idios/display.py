@@ -19,6 +19,10 @@ MOST_ROWS = 100
 """How many rows of a table are shown; the rest is counted."""
 
 
+NO_ROWS = "No row is shown: what comes after the release, such as HAVING or LIMIT, leaves none."
+"""What is said below a table without rows."""
+
+
 class PackageMissing(IdiosError, ImportError):
     """A data frame was asked for whose package is not installed."""
 

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from idios.cli import output
@@ -114,23 +113,23 @@ def print_plan(made: ReportPlan, console: Console) -> None:
     head, rows = made.table()
     table = Table(*head)
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*row)
     console.print(table)
     for total in made.totals:
-        console.print(f"{total.dataset}: {total}", highlight=False, markup=False)
+        console.print(f"{total.dataset}: {total}", highlight=False)
 
 
 def print_report(report: Report) -> None:
     """Print every answer under the name of its question, and what was charged."""
     for name in report.names:
-        output.console.print(f"\n{name}", style="bold", highlight=False, markup=False)
+        output.console.print(f"\n{name}", style="bold", highlight=False)
         if name in report.answers:
             output.print_answer(report[name])
         else:
-            output.console.print(f"not answered: {report.failures[name]}", highlight=False, markup=False)
+            output.console.print(f"not answered: {report.failures[name]}", highlight=False)
     output.console.print()
     for dataset, account in report.accounts():
-        output.console.print(f"{dataset}: {account}", highlight=False, markup=False)
+        output.console.print(f"{dataset}: {account}", highlight=False)
 
 
 def read_statements(source: str) -> list[Statement]:

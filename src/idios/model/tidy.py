@@ -4,7 +4,8 @@
     north,41320.5,40990.25,41655.75
 
 1. A row for each group; after each statistic its interval in columns ``_low`` and ``_high`` where it has any, and the
-   interval of its check, in records, in ``_check_low`` and ``_check_high``. What has none has no such columns.
+   interval of its check, in records, in ``_check_low`` and ``_check_high``. What has none has no such columns. The
+   checks of statistics that are no columns, but that some are computed from, come last.
 2. The metadata says what was asked, in words and as this analyst wrote it, of which version of the data, with which
    guarantee and margins, when, and which entry of the ledger it is. None of it is anybody else's.
 """
@@ -46,6 +47,12 @@ def list_columns(answer: Answer) -> list[TidyColumn]:
         taken.add(name)
         found.append(TidyColumn(name, kind, tuple(values)))
 
+    def add_check(statistic: str) -> None:
+        if any(statistic in row for row in answer.check_rows):
+            for end in ("low", "high"):
+                values = [_write_end(row.get(statistic), end) for row in answer.check_rows]
+                add(f"{statistic}_check_{end}", "integer", values)
+
     for column in answer.columns:
         kind = answer.types.get(column, "")
         found.append(TidyColumn(column, kind, tuple(row[column] for row in answer.exact_rows)))
@@ -56,13 +63,9 @@ def list_columns(answer: Answer) -> list[TidyColumn]:
                     kind,
                     [row[column][place] if column in row else None for row in answer.interval_rows],
                 )
-        if any(column in row for row in answer.check_rows):
-            for end in ("low", "high"):
-                add(
-                    f"{column}_check_{end}",
-                    "integer",
-                    [_write_end(row.get(column), end) for row in answer.check_rows],
-                )
+        add_check(column)
+    for statistic in answer.used:
+        add_check(statistic)
     return found
 
 

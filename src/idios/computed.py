@@ -1,0 +1,162 @@
+"""How far off what is computed from released values is.
+
+1. The true value of a computed column is the same expression of the true values. So where all of these lie in their
+   intervals it lies in what interval arithmetic makes of them (``query.ranges``). Of k released values each is taken at
+   1 − 0.05/k; by the union bound all of them hold together with 95 %, however their noises depend on each other.
+2. A released value that has no interval may be anything, and so may most that is computed from it. How many records it
+   is off is told under its own name, with 1 − 0.05/k as well.
+3. A SELECT around another is a function of all the rows that it folds: k counts the released values of all of them. If
+   released values decide which rows these are, the true ones might have chosen others, and there is no interval.
+4. Ends are exact, or rounded outwards where a fraction is too long to be read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import ROUND_CEILING, ROUND_FLOOR
+from fractions import Fraction
+from functools import reduce
+
+from idios.core.exact import text
+from idios.margins import StoredIntervals
+from idios.model import ReleasedTable
+from idios.model.released import Interval
+from idios.query.plan import Plan
+from idios.query.postprocessing import Fold, Row, Trace, find_middle, shorten_number, trace_selects
+from idios.query.range_arithmetic import LENIENT, STRICT
+from idios.query.ranges import Range, find_range
+
+ANYTHING = Range(nullable=True)
+
+WITH_INTERVAL = "it is computed from released values, so each answer has an interval of its own"
+NO_NUMBER = "it is computed from released values, and is no number"
+CHOSEN = "it is computed from rows that were chosen by released values, and the true ones might choose others"
+CHECKED = "it is computed from released values without an interval; how far off these are is told of each of them"
+WITHOUT_INTERVAL = "it is computed from released values of which some have no interval"
+UNLIMITED = "it is computed from released values, and within their intervals there is no limit to it"
+
+
+class ComputedIntervals:
+    """The intervals of what a question computes; ``order`` says which cell each released row is."""
+
+    def __init__(self, plan: Plan, table: ReleasedTable, order: Sequence[int]) -> None:
+        self.plan, self.order, self.table = plan, order, table
+        self.stored = StoredIntervals(plan, table)
+        self.traced = trace_selects(plan.shown, len(plan.keys) + len(plan.measures))
+        self._found: dict[tuple[int, int], dict[int, Range]] = {}
+        self._needed = frozenset().union(*(trace.uses for trace in self.traced[-1].columns if trace.place is None))
+
+    def find(self, row: Row, column: int, kind: str) -> Interval | None:
+        """The interval of one value, both ends written as the value is; None where there is none."""
+        if row.values[column] is None or kind not in ("integer", "number"):
+            return None
+        parts = max(1, self.count_parts(self.traced[-1].columns[column], row.released))
+        inside = self._find_inside(len(self.traced), row, parts)
+        found = find_range(self.plan.shown[-1].items[column].expression, inside)
+        if found.low is None or found.high is None:
+            return None
+        low, high = found.low, found.high
+        if kind == "integer":
+            low, high = Fraction(math.floor(low)), Fraction(math.ceil(high))
+        return str(text(shorten_number(low, ROUND_FLOOR))), str(text(shorten_number(high, ROUND_CEILING)))
+
+    def count_parts(self, trace: Trace, rows: int = 1) -> int:
+        """How many different released values a column is computed from, of so many released rows."""
+        return len(self._list_aggregates(trace)) * rows
+
+    def explain_none(self, column: int, kind: str) -> str:
+        """Why a computed column has no interval in any row."""
+        trace = self.traced[-1].columns[column]
+        if kind not in ("integer", "number"):
+            return NO_NUMBER
+        if trace.folds and not all(map(self._folds_surely, range(1, len(self.traced) + 1))):
+            return CHOSEN
+        parts, cells = self.count_parts(trace), range(len(self.table.cells))
+        unknown = [
+            self.plan.aggregates[number]
+            for number in self._list_aggregates(trace)
+            if not any(self.stored.find(cell, number, parts) for cell in cells)
+        ]
+        if not unknown:
+            return UNLIMITED
+        checked = self.table.checks and not trace.folds and all(aggregate.check for aggregate in unknown)
+        return CHECKED if checked else WITHOUT_INTERVAL
+
+    def _list_aggregates(self, trace: Trace) -> set[int]:
+        keys = len(self.plan.keys)
+        return {self.plan.measures[place - keys][1] for place in trace.uses if place >= keys}
+
+    def _folds_surely(self, level: int) -> bool:
+        """Whether no released value decides which rows a SELECT folds; one that folds none does so."""
+        chosen = self.traced[level - 1].chosen if self.plan.shown[level - 1].folds is not None else ()
+        return all(place < len(self.plan.keys) for place in chosen)
+
+    def _find_inside(self, level: int, row: Row, parts: int) -> Mapping[int, Range]:
+        """The ranges of what a row of one SELECT is computed from: a row of the one inside, or keys and folds."""
+        select = self.plan.shown[level - 1]
+        if not self._folds_surely(level):
+            return dict.fromkeys(range(len(select.keys) + len(select.folds or ())), ANYTHING)
+        rows = [self._find_ranges(level - 1, each, parts) for each in row.made_of]
+        if select.folds is None:
+            return rows[0]
+        inside = [*(find_range(key, rows[0]) for key in select.keys), *(_fold(fold, rows) for fold in select.folds)]
+        return dict(enumerate(inside))
+
+    def _find_ranges(self, level: int, row: Row, parts: int) -> dict[int, Range]:
+        """The ranges of the values of a row, as far as they are needed; level 0 has the released rows."""
+        known = self._found.get((id(row), parts))
+        if known is None:
+            if level == 0:
+                known = {place: self._read_released(row, place, parts) for place in self._needed}
+            else:
+                inside = self._find_inside(level, row, parts)
+                items = zip(self.plan.shown[level - 1].items, self.traced[level - 1].columns, strict=True)
+                known = {
+                    i: _widen(find_range(item.expression, inside))
+                    for i, (item, trace) in enumerate(items)
+                    if trace.uses <= self._needed
+                }
+            self._found[id(row), parts] = known
+        return known
+
+    def _read_released(self, row: Row, place: int, parts: int) -> Range:
+        keys = len(self.plan.keys)
+        if place < keys:
+            return Range.of(row.values[place])
+        if row.origin is None:
+            raise AssertionError("a released row is its own origin")
+        found = self.stored.find(self.order[row.origin], self.plan.measures[place - keys][1], parts)
+        return ANYTHING if found is None else Range(*found)
+
+
+def _widen(found: Range) -> Range:
+    """The same with ends that are short enough to go on with."""
+    low, high = found.low, found.high
+    return replace(
+        found,
+        low=None if low is None else shorten_number(low, ROUND_FLOOR),
+        high=None if high is None else shorten_number(high, ROUND_CEILING),
+    )
+
+
+def _fold(fold: Fold, rows: Sequence[Mapping[int, Range]]) -> Range:
+    """What an aggregate over released rows can be; it passes over NULL."""
+    if fold.argument is None:
+        return Range.of(Fraction(len(rows)))
+    values = [find_range(fold.argument, ranges) for ranges in rows]
+    if fold.function == "COUNT":
+        return Range(Fraction(sum(not v.nullable for v in values)), Fraction(sum(not v.empty for v in values)))
+    if not values:
+        return Range.of(None)
+    if fold.function in ("MIN", "MAX"):
+        return LENIENT["least" if fold.function == "MIN" else "greatest"](values)
+    if any(value.nullable for value in values):
+        return ANYTHING
+    if fold.function == "MEDIAN":  # it rises with each of them
+        lows, highs = ([v.low for v in values if v.low is not None], [v.high for v in values if v.high is not None])
+        low, high = (find_middle(ends) if len(ends) == len(values) else None for ends in (lows, highs))
+        return Range(low, high)
+    total = reduce(lambda a, b: _widen(STRICT["+"](a, b)), values)
+    return total if fold.function == "SUM" else STRICT["/"](total, Range.of(Fraction(len(values))))
