@@ -152,6 +152,7 @@ def _fold(fold: Fold, values: Sequence[Range]) -> Range:
         return Range.of(Fraction(len(values)))
     if fold.function == "COUNT":
         return Range(Fraction(sum(not v.nullable for v in values)), Fraction(sum(not v.empty for v in values)))
+    values = [value for value in values if not value.empty]  # SUM(CASE WHEN region = 'north' THEN total END)
     if not values:
         return Range.of(None)
     if fold.function in ("MIN", "MAX"):

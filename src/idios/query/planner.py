@@ -61,8 +61,7 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
     answered = reduce(or_, own)
     groups = make_groups(question, dataset, answered)
     cells = make_cells(groups, answered)
-    width = len(question.keys) + len(question.measures)
-    selection.manager.work.spend(len(cells) * count_work(question.shown, width))
+    selection.manager.work.spend(len(cells) * count_work(question.shown))
     listed = [
         _target(question, measure, dataset, values, values == selection, len(cells))
         for measure, values in zip(question.measures, own, strict=True)
