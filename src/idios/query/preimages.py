@@ -98,9 +98,17 @@ class Preimages:
     def __init__(self, columns: Mapping[str, Column], work: Work) -> None:
         self._columns = columns
         self._work = work
+        self._known: dict[tuple[int, Intervals, bool], tuple[GridNode, Predicate | None]] = {}
 
     def where(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
         """Where a part lies in a set of its points, or is NULL (if ``nulls``)."""
+        self._work.spend(1 + len(points))
+        key = id(node), points, nulls
+        if key not in self._known:
+            self._known[key] = node, self._find(node, points, nulls)  # which keeps the node, and so its id
+        return self._known[key][1]
+
+    def _find(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
         self._work.spend(RUN * (len(points) + 1))
         if node.type is Type.TEXT:
             points = intersection(points, ((0, len(node.values) - 1),))
