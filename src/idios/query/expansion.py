@@ -23,8 +23,9 @@ from functools import lru_cache
 from idios.core.domain import LIMIT, Categories
 from idios.query.expressions import Literal, list_references
 from idios.query.grid_expressions import GridNode, make_node
+from idios.query.point_sets import list_points, of_points
 from idios.query.predicates import EVERYTHING, NOTHING, Among, And, Interval, Intervals, Or, Predicate, union
-from idios.query.preimages import Preimages, contains, of_points
+from idios.query.preimages import Preimages
 from idios.query.schema import Column
 from idios.query.work import Work
 
@@ -53,7 +54,7 @@ class Expander:
 
     def _expand_derived(self, among: Among, column: Column) -> Predicate:
         node, where = find_node(column, self._columns), self._preimages.where
-        self._work.spend(node.weight)
+        self._work.spend(node.weight + len(node.values) // 16)
         points, others = _points_of_expression(among.intervals, column, node)
         whole = where(node, union([*points, *others]) if among.nulls else points, among.nulls)
         if whole is not None:
@@ -86,9 +87,12 @@ def _points_of_expression(intervals: Intervals, column: Column, node: GridNode) 
     What lies beyond the bounds, or beyond ±2^62, reads as the nearer end.
     """
     if isinstance(column.domain, Categories):
-        listed = [column.domain.read(value) for value in node.values]
-        chosen = [i for i, place in enumerate(listed) if place is not None and contains(intervals, place)]
-        return of_points(chosen), of_points(i for i, place in enumerate(listed) if place is None)
+        values = column.domain.values
+        if values == node.values:
+            return intervals, NOTHING
+        place = {value: i for i, value in enumerate(node.values)}
+        chosen = of_points(place[values[i]] for i in list_points(intervals, len(values)))
+        return chosen, of_points(place[value] for value in {*node.values} - {*values})
     low = -LIMIT if column.grid.lower is None else column.grid.lower
     high = LIMIT if column.grid.upper is None else column.grid.upper
     kept: list[Interval] = []
