@@ -178,6 +178,7 @@ def test_rows_that_released_values_choose_have_no_interval(party: TrustedParty, 
         f"SELECT SUM(n) AS e FROM (SELECT * FROM ({DEEP} ORDER BY country) LIMIT 3)",
         f"SELECT country, SUM(n) AS e FROM ({DEEP}) GROUP BY country HAVING SUM(n) > 10 ORDER BY e LIMIT 1",
         f"SELECT n + 1 AS e FROM ({DEEP} ORDER BY n LIMIT 2) WHERE n > 5",
+        f"SELECT SUM(CASE WHEN region = 'north' THEN n END) / SUM(n) AS e FROM ({DEEP})",
     ],
 )
 def test_rows_that_keys_choose_have_intervals(party: TrustedParty, sql: str) -> None:

@@ -148,6 +148,7 @@ def _fold(fold: Fold, rows: Sequence[Mapping[int, Range]]) -> Range:
     values = [find_range(fold.argument, ranges) for ranges in rows]
     if fold.function == "COUNT":
         return Range(Fraction(sum(not v.nullable for v in values)), Fraction(sum(not v.empty for v in values)))
+    values = [value for value in values if not value.empty]  # SUM(CASE WHEN region = 'north' THEN total END)
     if not values:
         return Range.of(None)
     if fold.function in ("MIN", "MAX"):
