@@ -325,8 +325,10 @@ def _make_around(rng: random.Random, inside: Written, letter: str, *, last: bool
     for i in range(rng.randint(0, 2)):
         kind = rng.choice((NUMBER, TEXT, TRUTH))
         name = f"{letter}k{i}"
-        listed.append((rows.pick(kind) or rows.make(kind, 1), Named(name, kind)))
-        keys.append(rng.choice((name, str(i + 1))))
+        key = rows.pick(kind) if rng.random() < 0.5 else None
+        key = key or rows.make(kind, 1)
+        listed.append((key, Named(name, kind)))
+        keys.append(rng.choice((name, str(i + 1), key if key[0].isalpha() or key[0] == "(" else name)))
     folds = [_make_fold(rows, rng, last=last) for _ in range(rng.randint(1, 4))]
     listed += [(fold, replace(named, name=f"{letter}f{i}")) for i, (fold, named) in enumerate(folds)]
     folded = Expressions(rng, (Named("COUNT(*)", NUMBER), *(n for _, n in listed if n.exact)))
