@@ -251,11 +251,11 @@ def make_question(rng: random.Random, statistics: Iterable[Named], keys: Iterabl
     """A random question that lists these statistics and more that is computed from them, perhaps with others around."""
     statistics, keys = tuple(statistics), tuple(keys)
     expressions = Expressions(rng, (*statistics, *keys))
-    around = rng.choice((0, 0, 0, 1, 2))
+    around = rng.choice((0, 0, 0, 0, 1, 2))
     listed = [(named.name, replace(named, name=f"p{i}")) for i, named in enumerate((*keys, *statistics))]
     items = (*listed, *_make_items(expressions, rng, "a", last=not around, most=2))
     select = Written(items, tuple(rng.choice((key.name, str(i + 1))) for i, key in enumerate(keys)), where=where)
-    having = f"HAVING {expressions.truth(2)}" if rng.random() < 0.4 else ""
+    having = f"HAVING {expressions.truth(1)}" if rng.random() < 0.4 else ""
     select = replace(select, having=having, order=_make_order(expressions, rng, select), limit=_make_limit(rng))
     for level in range(around):
         select = _make_around(rng, select, "bc"[level], last=level == around - 1)
