@@ -25,6 +25,7 @@ from idios.core.statistics import (
     WinsorizedMean,
 )
 from idios.errors import InvalidInput, QuestionRefused
+from idios.query.expressions import Reference
 from idios.query.plan import Key, Question
 from idios.query.predicates import ALWAYS, NEVER, Among, And, Or
 from idios.query.reader import read
@@ -381,3 +382,13 @@ def test_no_word_of_a_question_is_ignored(sql):
 def test_ascending_is_the_order_of_a_quantile():
     ordered = [f"SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age{asc}) AS q FROM people" for asc in ("", " ASC")]
     assert question(ordered[0]) == question(ordered[1])
+
+
+def test_labels_that_differ_in_case_only_need_quotes():
+    asked = 'SELECT COUNT(*) AS "N", SUM(age) AS n FROM people ORDER BY {}'
+    with pytest.raises(QuestionRefused, match="could be several results"):
+        question(asked.format("n"))
+    with pytest.raises(QuestionRefused, match="could be several results"):
+        question(asked.format("n + 1"))
+    first, second = (question(asked.format(name)).shown[0].order[0].expression for name in ('"N"', '"n"'))
+    assert (first, second) == (Reference(0), Reference(1))

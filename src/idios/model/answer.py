@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,7 +15,7 @@ from idios import display
 from idios.codec import from_json, json_field, read_number, refuse, to_json
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
-from idios.display import format_cost, format_left, format_value
+from idios.display import format_cost, format_left, format_value, to_float
 from idios.errors import InvalidInput
 from idios.model.released import Distance, Interval, Limits, check_limits, format_cell_limits, format_interval
 from idios.model.tidy import list_columns, write_csv
@@ -364,15 +363,7 @@ def python_value(stored: str | None, kind: str) -> Any:
         return datetime.datetime.fromisoformat(stored)
     if kind == "boolean":
         return stored == "true"
-    return int(stored) if kind == "integer" else _to_float(Fraction(stored))
-
-
-def _to_float(number: Fraction) -> float:
-    """The nearest float; infinite where what was computed lies beyond the last."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.copysign(math.inf, number)
+    return int(stored) if kind == "integer" else to_float(Fraction(stored))
 
 
 def _kind_of(values: list[Any]) -> str | None:

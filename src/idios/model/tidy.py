@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from idios.core.exact import text
-from idios.display import format_value
+from idios.display import format_value, to_float
 
 if TYPE_CHECKING:
     from idios.model.answer import Answer
@@ -84,7 +84,9 @@ def write_csv(answer: Answer, *, metadata: bool) -> str:
     columns = list_columns(answer)
     lines = csv.writer(target, lineterminator="\n")
     lines.writerow([column.name for column in columns])
-    lines.writerows(zip(*(map(_write_cell, column.values) for column in columns), strict=True))
+    lines.writerows(
+        zip(*([_write_cell(value, column.kind) for value in column.values] for column in columns), strict=True)
+    )
     return target.getvalue()
 
 
@@ -109,11 +111,8 @@ def list_metadata(answer: Answer) -> list[tuple[str, str]]:
     return [(format_value(key), format_value(value)) for key, value in told if value not in (None, "")]
 
 
-def _write_cell(value: str | None) -> str:
+def _write_cell(value: str | None, kind: str | None) -> str:
     """A value for other programs: a fraction that no decimal ends is rounded to a float."""
     if value is None:
         return ""
-    numerator, slash, denominator = value.partition("/")
-    if slash and numerator.lstrip("-").isdecimal() and denominator.isdecimal():
-        return repr(float(Fraction(value)))
-    return value
+    return repr(to_float(Fraction(value))) if kind == "number" and "/" in value else value

@@ -21,7 +21,8 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
-from idios.query.expressions import Expression, Reference, Type, Value, evaluate, list_references, walk
+from idios.query.expressions import Expression, Literal, Reference, Type, Value, evaluate, list_references, walk
+from idios.query.work import CHARACTERS
 
 Values: TypeAlias = tuple[Value, ...]
 
@@ -32,13 +33,17 @@ DIGITS = 60
 
 @dataclass(frozen=True)
 class Item:
-    """One column of a SELECT list; ``written`` is how the analyst wrote it, ``whole`` whether its numbers are."""
+    """One column of a SELECT list; ``written`` is how the analyst wrote it, ``whole`` whether its numbers are.
+
+    ``bits`` is how long its numbers may be, through all SELECTs inside.
+    """
 
     label: str
     expression: Expression
     type: Type | None
     whole: bool = False
     written: str = field(default="", compare=False)
+    bits: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -258,12 +263,37 @@ def _join_uses(expressions: Iterable[Expression | None], inside: Sequence[Trace]
 
 
 def count_work(selects: Sequence[Select]) -> int:
-    """How many steps showing one released row takes: each part of each SELECT once."""
+    """How many steps showing one released row takes, where each column stands for all that it is computed from.
+
+    That is more than computing takes, since each SELECT is computed once. It bounds the length of what is shown, too: a
+    text is one of the literals, and a number as long as those that it is computed from are together.
+    """
     steps = 0
+    sizes: Sequence[int] = ()
     for select in selects:
-        conditions = [part for part in (select.where, select.having) if part is not None]
-        orders = [order.expression for order in select.order]
-        arguments = [fold.argument for fold in select.folds or () if fold.argument is not None]
-        for part in (*(item.expression for item in select.items), *conditions, *orders, *arguments, *select.keys):
-            steps += sum(1 for _ in walk(part))
+        folded = [*select.keys, *(fold.argument for fold in select.folds or ())]
+        steps += sum(_measure(part, sizes) for part in (select.where, *folded))
+        if select.folds is not None:
+            sizes = [_measure(part, sizes) for part in folded]
+        steps += sum(_measure(part, sizes) for part in (select.having, *(order.expression for order in select.order)))
+        sizes = [_measure(item.expression, sizes) for item in select.items]
+        steps += sum(sizes)
     return steps
+
+
+def _measure(expression: Expression | None, sizes: Sequence[int]) -> int:
+    """How many parts an expression has, where its references stand for so many, and literals for their length."""
+    steps = 1
+    for part in () if expression is None else walk(expression):
+        if isinstance(part, Reference):
+            steps += sizes[int(part.name)] if sizes else 1
+        else:
+            steps += 1 + (_find_length(part.value) // CHARACTERS if isinstance(part, Literal) else 0)
+    return steps
+
+
+def _find_length(value: Value) -> int:
+    """The characters of a literal, about."""
+    if isinstance(value, Fraction):
+        return (value.numerator.bit_length() + value.denominator.bit_length()) // 3
+    return len(value) if isinstance(value, str) else 0

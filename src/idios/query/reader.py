@@ -202,7 +202,7 @@ class InnerReader(SelectReader):
             place = int(read.expression.name)
             label = self.keys[place].column if place < len(self.keys) else ""
         label = label or listed.spelling
-        self._read.setdefault(fold_case(label), read)
+        self.label(label, read)
         return label, read
 
     def find(self, node: exp.Expression) -> Typed | None:
