@@ -36,7 +36,10 @@ NO_NUMBER = "it is computed from released values, and is no number"
 CHOSEN = "it is computed from rows that were chosen by released values, and the true ones might choose others"
 CHECKED = "it is computed from released values without an interval; how far off these are is told of each of them"
 WITHOUT_INTERVAL = "it is computed from released values of which some have no interval"
+SEVERAL = "it is computed from several rows of released values, of which some have no interval"
 UNLIMITED = "it is computed from released values, and within their intervals there is no limit to it"
+UNCHECKED = (CHOSEN, SEVERAL, UNLIMITED)
+"""Where a check of released values would tell nothing of what is computed from them."""
 
 
 class ComputedIntervals:
@@ -86,7 +89,9 @@ class ComputedIntervals:
         ]
         if not unknown:
             return UNLIMITED
-        checked = self.table.checks and not trace.folds and all(aggregate.check for aggregate in unknown)
+        if trace.folds:
+            return SEVERAL
+        checked = self.table.checks and all(aggregate.check for aggregate in unknown)
         return CHECKED if checked else WITHOUT_INTERVAL
 
     def _list_aggregates(self, trace: Trace) -> set[int]:
