@@ -120,10 +120,26 @@ class InnerReader(SelectReader):
 
     def read(self) -> Question:
         """The question, as far as this SELECT is it."""
-        selected = read_where(self.text, self.tree, self.columns)
+        try:
+            selected = read_where(self.text, self.tree, self.columns)
+        except QuestionRefused:
+            self._refuse_results()
+            raise
         self._read_keys()
         shown = self._read_shown()
         return Question(self.dataset.name, tuple(self.measures), selected, tuple(self.keys), shown, self.text.source)
+
+    def _refuse_results(self) -> None:
+        """Where WHERE names a result, say where a condition on one stands."""
+        where = self.tree.args["where"]
+        columns = {fold_case(name) for name in self.columns}
+        labels = {fold_case(item.label) for item in self.listed if item.label} - columns
+        for node in where.walk():
+            if type(node) is exp.Column and fold_case(node.name) in labels:
+                raise self.text.refusal(
+                    f"{node.name} is a result, and WHERE selects records: a condition on results stands in HAVING",
+                    offset_of(node),
+                )
 
     # GROUP BY.
 
@@ -219,7 +235,7 @@ class InnerReader(SelectReader):
             place = int(read.expression.name)
             label = self.names[self.keys[place].column] if place < len(self.keys) else ""
         label = label or listed.spelling
-        self._read.setdefault(fold_case(label), read)
+        self.label(label, read)
         return label, read
 
     def find(self, node: exp.Expression) -> Typed | None:
