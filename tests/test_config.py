@@ -10,8 +10,10 @@ import pytest
 from idios.config import SERVER_KEYS, read_configuration, read_settings
 from idios.core.calibration import Level
 from idios.core.domain import Domain
-from idios.datasets import COLUMN_KEYS, DATASET_KEYS
+from idios.datasets import DATASET_KEYS
 from idios.errors import ConfigurationError
+from idios.query.declared_columns import COLUMN_KEYS
+from idios.query.derived import DERIVED_KEYS
 from idios.query.schema import Budget
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
@@ -141,7 +143,7 @@ def test_missing_and_empty_files(tmp_path: Path) -> None:
 
 def test_every_key_of_a_data_set_is_documented() -> None:
     page = PAGE.read_text()
-    for key in (*DATASET_KEYS, *COLUMN_KEYS):
+    for key in (*DATASET_KEYS, *COLUMN_KEYS, *DERIVED_KEYS):
         assert f"`{key}`" in page, key
 
 

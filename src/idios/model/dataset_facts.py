@@ -27,7 +27,10 @@ class FunctionFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFacts:
-    """What is public of one column, and which functions it offers; ``groups`` says whether GROUP BY takes it."""
+    """What is public of one column, and which functions it offers; ``groups`` says whether GROUP BY takes it.
+
+    ``expression`` is that of a derived column.
+    """
 
     name: str
     type: str
@@ -36,6 +39,7 @@ class ColumnFacts:
     step: Fraction | None
     bounds: tuple[str | None, str | None] | None
     centre: str | None = json_field(optional=True, default=None)
+    expression: str | None = json_field(optional=True, default=None)
     values: tuple[str, ...] | None
     functions: tuple[FunctionFacts, ...]
 
@@ -61,7 +65,7 @@ def _column_cells(column: ColumnFacts) -> tuple[str, ...]:
     return (
         column.name,
         column.type,
-        column.domain,
+        column.domain if column.expression is None else f"{column.domain}; derived: {column.expression}",
         "yes" if column.nullable else "no",
         "yes" if column.groups else "no",
         ", ".join(function.name for function in column.functions if function.answerable),
