@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 
 import pyarrow as pa
 
-from idios.backends.base import Backend, ColumnReport, Limits, Report, Snapshot
+from idios.backends.base import Backend, ColumnReport, Limits, PeopleReport, Report, Snapshot
 from idios.backends.cancellation import CancellationToken, Cancelled, Progress, silent
 from idios.backends.clipped_sums import sum_clipped
 from idios.backends.connection_pool import Connection, ConnectionPool
@@ -158,7 +160,21 @@ class SqlBackend(Backend):
             reports = _make_reports(counted, list(held.values()))
             if len(held) < len(self.columns):
                 reports |= self._report_derived(connection)
-            return Report(counted["records"], tuple(reports[name] for name in self.columns))
+            people = self._report_people(connection, counted["records"]) if self.dataset.unit else None
+            return Report(counted["records"], tuple(reports[name] for name in self.columns), people)
+
+    def _report_people(self, connection: Connection, rows: int) -> PeopleReport:
+        """How many people have how many rows."""
+        grouped = f"FROM {self.held_rows.sizes} GROUP BY number_of_rows"
+        text = f"SELECT number_of_rows, COUNT(*) AS number_of_people {grouped}"
+        counted = connection.fetch(Statement.of_integers(text, "number_of_rows", "number_of_people")).to_pylist()
+        sizes = sorted((row["number_of_rows"], row["number_of_people"]) for row in counted)
+        reached = list(accumulate(number for _, number in sizes))
+        people = reached[-1] if reached else 0
+        ranks = [max(1, -(-people * quarter // 4)) for quarter in range(5)]
+        rows_each = tuple(sizes[bisect_left(reached, rank)][0] for rank in ranks) if people else ()
+        owned = sum(size * number for size, number in sizes)
+        return PeopleReport(self.dataset.unit_word, people, rows - owned, rows_each)
 
     def _report_derived(self, connection: Connection) -> dict[str, ColumnReport]:
         """What derived columns come to: they are as declared, whatever it is."""

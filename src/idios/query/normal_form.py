@@ -292,8 +292,9 @@ def describe_selection(form: str) -> str:
     'where age is from 30 to 40'
     """
     question = json.loads(form)
-    parts = [_describe_conditions(question, None), _describe_rows(question)]
-    return ", of ".join(part for part in parts if part)
+    rows = _describe_rows(question)
+    parts = [_describe_conditions(question, None), f"of {rows}" if rows else ""]
+    return ", ".join(part for part in parts if part)
 
 
 def _describe_conditions(question: Mapping[str, Any], numbers: Sequence[int] | None) -> str:

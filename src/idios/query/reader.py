@@ -26,6 +26,7 @@ from idios.query.outer_reader import OuterReader
 from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, parse, resolve_name, to_upper
 from idios.query.plan import Key, Measure, Question
 from idios.query.postprocessing import Select
+from idios.query.predicates import Predicate
 from idios.query.reduction_reader import ReductionReader, groups_by_unit, propose_reduction
 from idios.query.reductions import NUMBERS, ROWS, ReducedValue, Reduction, make_columns
 from idios.query.schema import Column, Dataset, find_kind
@@ -120,18 +121,21 @@ class InnerReader(SelectReader):
 
     def read(self) -> Question:
         """The question, as far as this SELECT is it."""
-        try:
-            selected = read_where(self.text, self.tree, self.columns)
-        except QuestionRefused:
-            self._refuse_results()
-            raise
+        selected = self.read_selected()
         self._read_keys()
         shown = self._read_shown()
         return Question(self.dataset.name, tuple(self.measures), selected, tuple(self.keys), shown, self.text.source)
 
-    def _refuse_results(self) -> None:
+    def read_selected(self) -> Predicate:
+        """WHERE."""
+        try:
+            return read_where(self.text, self.tree, self.columns)
+        except QuestionRefused:
+            self._refuse_results(self.tree.args["where"])
+            raise
+
+    def _refuse_results(self, where: exp.Expression) -> None:
         """Where WHERE names a result, say where a condition on one stands."""
-        where = self.tree.args["where"]
         columns = {fold_case(name) for name in self.columns}
         labels = {fold_case(item.label) for item in self.listed if item.label} - columns
         for node in where.walk():
@@ -319,7 +323,7 @@ class RowsReader(InnerReader):
 
     def read(self) -> Question:
         """The question, as far as this SELECT is it."""
-        selected = read_where(self.text, self.tree, self.columns)
+        selected = self.read_selected()
         if self.tree.args.get("group") is not None:
             raise self._refuse_groups()
         shown = self._read_shown()
