@@ -3,17 +3,26 @@
     python -m bench.planning --minutes 10 [--seed 1]
 
 Only CPU time of reading, planning and quoting counts. Ends with the slowest questions that were found.
+
+    python -m bench.planning --against ../before
+
+How long do plain questions take, compared with the sources of another tree? Both are measured in turns.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import random
+import subprocess
 import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
+from statistics import median
 
 from idios.answers import make_quote
 from idios.core.calibration import Protection
@@ -30,6 +39,21 @@ from idios.query.schema import Column, Dataset
 EXPECTED = 1.0
 """Seconds of CPU that no question may take."""
 KEPT = 24
+SLOWER = 1.2
+"""How many times as long plain questions may take as they took before."""
+ROUNDS = 5
+PLAIN = {
+    "a count": "SELECT COUNT(*) FROM t",
+    "a median": "SELECT MEDIAN(free) AS m FROM t WHERE c00 > 17 AND g = 'v3'",
+    "groups": "SELECT g, COUNT(*) AS n, AVG(c01), MEDIAN(free) FROM t WHERE c02 BETWEEN 18 AND 65 GROUP BY g",
+    "two keys": "SELECT BIN(c03, 5000), g, COUNT(*), SUM(c04), PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY free) "
+    "FROM t WHERE c03 < 19000 GROUP BY BIN(c03, 5000), g",
+    "quantiles": f"SELECT {', '.join(f'QUANTILE(free, 0.{i:02}) AS q{i}' for i in range(5, 95, 5))} FROM t",
+    "a list": f"SELECT COUNT(*) FROM t WHERE free IN ({', '.join(str(7 * i) for i in range(500))})",
+    "exceptions": f"SELECT COUNT(*) FROM t WHERE {' AND '.join(f'free <> {3 * i}' for i in range(300))}",
+    "alternatives": f"SELECT MAX(c00) FROM t WHERE {' OR '.join(f'(c01 = {i} AND c02 > {i})' for i in range(60))}",
+}
+"""Questions that compute nothing after the release."""
 NUMERIC = [f"c{i:02}" for i in range(40)]
 COLUMNS = [
     *(
@@ -145,11 +169,53 @@ def measured(sql: str) -> tuple[float, str]:
     return time.thread_time() - began, found
 
 
+def time_plain() -> dict[str, float]:
+    """Seconds of CPU that planning each plain question takes, the best of five runs."""
+    found = {}
+    for name, sql in PLAIN.items():
+        times = 2 if len(sql) > 1000 else 20
+        runs = []
+        for _ in range(5):
+            began = time.process_time()
+            for _ in range(times):
+                make_plan(read(sql, {"t": DATASET}), DATASET, 1000)
+            runs.append((time.process_time() - began) / times)
+        found[name] = min(runs)
+    return found
+
+
+def compare(before: Path) -> int:
+    """Time plain questions with these sources and with those of another tree, in turns."""
+    here = Path(__file__).parents[1]
+    taken: dict[Path, list[dict[str, float]]] = {before: [], here: []}
+    for _ in range(ROUNDS):
+        for tree, rounds in taken.items():
+            environment = {**os.environ, "PYTHONPATH": f"{(tree / 'src').resolve()}{os.pathsep}{here}"}
+            command = [sys.executable, "-m", "bench.planning", "--plain"]
+            ran = subprocess.run(command, cwd=here, env=environment, check=True, capture_output=True, text=True)
+            rounds.append(json.loads(ran.stdout))
+    ratios = []
+    for name in PLAIN:
+        old, new = (median(one[name] for one in taken[tree]) for tree in (before, here))
+        ratios.append(new / old)
+        print(f"{name:<14} {1000 * old:7.2f} ms before, {1000 * new:7.2f} ms now: {new / old:.2f} times")
+    verdict = "ok" if max(ratios) <= SLOWER else "MISSED"
+    print(f"at most {max(ratios):.2f} times as long as before, expected at most {SLOWER:g}: {verdict}")
+    return int(max(ratios) > SLOWER)
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(prog="python -m bench.planning")
+    arguments.add_argument("--against", type=Path, help="another tree of sources, to compare plain questions with")
+    arguments.add_argument("--plain", action="store_true", help="time plain questions and print JSON")
     arguments.add_argument("--minutes", type=float, default=10)
     arguments.add_argument("--seed", type=int, default=1)
     given = arguments.parse_args()
+    if given.plain:
+        print(json.dumps(time_plain()))
+        return 0
+    if given.against:
+        return compare(given.against)
     chance = random.Random(given.seed)
     deadline = time.monotonic() + 60 * given.minutes
     slowest: list[tuple[float, str, Shape]] = []
