@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from idios.computed import WITH_INTERVAL, ComputedIntervals
 from idios.core.domain import Kind
-from idios.core.exact import text
+from idios.core.exact import Extended, text
 from idios.margins import list_margin_reasons
 from idios.model import ReleasedTable
 from idios.model.answer import python_value
 from idios.model.released import Interval
 from idios.query.calendar import since_1970
 from idios.query.expressions import Expression, Reference, Type, Value, list_references
-from idios.query.plan import Group, Plan
+from idios.query.plan import Aggregate, Group, Plan
 from idios.query.postprocessing import Item, Row, Trace, Values, apply_selects, list_origins, trace_selects
 from idios.release import kind_of, write_value
 
@@ -32,6 +32,10 @@ KINDS = {
     Type.DATE: "date",
     Type.TIMESTAMP: "timestamp",
 }
+
+
+Cells: TypeAlias = Sequence[Sequence[str | None]]
+"""By cell and aggregate, values as they are stored."""
 
 
 @dataclass(frozen=True)
@@ -179,21 +183,47 @@ class Shown:
         return rows if any(rows) else ()
 
 
-def show_table(plan: Plan, table: ReleasedTable) -> Shown:
-    """Apply what comes after the release."""
-    columns = list_columns(plan)
-    order = sorted(range(len(plan.cells)), key=lambda number: [plan.cells[number][group] for group in plan.keys])
+def show_truth(plan: Plan, values: Sequence[Extended | str | None]) -> tuple[dict[str, str | None], ...]:
+    """What a question computes from true values, cell by cell, for the controller; empty if it computes nothing."""
+    if not list_computed(plan):
+        return ()
+    rest = iter(values)
+    cells = [[_write_truth(plan, aggregate, next(rest)) for aggregate in plan.aggregates] for _ in plan.cells]
+    return tuple(_show_rows(plan, list_columns(plan), _order_cells(plan), cells)[1])
+
+
+def _write_truth(plan: Plan, aggregate: Aggregate, value: Extended | str | None) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    column = None if aggregate.column is None else plan.dataset.columns[aggregate.column].kind
+    return write_value(Fraction(value), kind_of(plan, aggregate), column)
+
+
+def _order_cells(plan: Plan) -> list[int]:
+    return sorted(range(len(plan.cells)), key=lambda number: [plan.cells[number][group] for group in plan.keys])
+
+
+def _show_rows(
+    plan: Plan, columns: Sequence[ShownColumn], order: Sequence[int], cells: Cells
+) -> tuple[list[Row], list[dict[str, str | None]]]:
     used = _list_used(plan)
     kinds = [kind_of(plan, aggregate) for aggregate in plan.aggregates]
-    released = [_read_row(plan, table.cells[number], plan.cells[number], kinds, used) for number in order]
+    released = [_read_row(plan, cells[number], plan.cells[number], kinds, used) for number in order]
     rows = apply_selects(plan.shown, released)
     exact_rows = [
         {
-            column.label: _write(plan, table, order, column, row, value)
+            column.label: _write(plan, cells, order, column, row, value)
             for column, value in zip(columns, row.values, strict=True)
         }
         for row in rows
     ]
+    return rows, exact_rows
+
+
+def show_table(plan: Plan, table: ReleasedTable) -> Shown:
+    """Apply what comes after the release."""
+    columns, order = list_columns(plan), _order_cells(plan)
+    rows, exact_rows = _show_rows(plan, columns, order, table.cells)
     computed = ComputedIntervals(plan, table, order)
     wanted = [(i, column) for i, column in enumerate(columns) if column.of_statistics and column.measure is None]
     intervals = [
@@ -252,11 +282,9 @@ def _read_value(written: str | None, kind: str) -> Value:
     return since_1970(written, Kind(kind)) if kind in ("date", "timestamp") else Fraction(written)
 
 
-def _write(
-    plan: Plan, table: ReleasedTable, order: Sequence[int], column: ShownColumn, row: Row, value: Value
-) -> str | None:
+def _write(plan: Plan, cells: Cells, order: Sequence[int], column: ShownColumn, row: Row, value: Value) -> str | None:
     if row.origin is not None and column.measure is not None:
-        return table.cells[order[row.origin]][plan.measures[column.measure][1]]
+        return cells[order[row.origin]][plan.measures[column.measure][1]]
     if row.origin is not None and column.group is not None:
         key = plan.groups[column.group].values[plan.cells[order[row.origin]][column.group]]
         return key if isinstance(key, str) else str(text(key))

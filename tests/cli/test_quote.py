@@ -71,3 +71,6 @@ def test_a_quote_tells_what_is_released_and_what_is_computed_from_it(folder: Pat
     assert "SUM(age): ε =" in shown
     assert re.search(rf"computed: mean\s+│ {re.escape(ratio)}", shown)
     assert run_json("quote", *asked)["computed"] == {"mean": ratio}
+    seen = run("inspect", *asked).stdout.partition("What the question computes from the true values:")[2]
+    assert "┃ region ┃ mean" in seen
+    assert len(re.findall(r"│ (?:north|south)\s+│ [0-9,.]+\s+│", seen)) == 2

@@ -195,6 +195,7 @@ REFUSED = [
     ("SELECT COUNT(*) FROM people HAVING COUNT(*)", "a condition is expected here", (1, 36)),
     ("SELECT COUNT(*) FROM people HAVING age > 3", "only if it is a key of GROUP BY", (1, 36)),
     ("SELECT COUNT(*) FROM people HAVING n > 3", "there is no column 'n'", (1, 36)),
+    ("SELECT COUNT(*) AS n FROM people WHERE age > 3 AND N > 3", "on results stands in HAVING", (1, 52)),
     ("SELECT COUNT(*) FROM people ORDER BY 2", "ORDER BY 2 is no item of SELECT", (1, 38)),
     ("SELECT COUNT(*) FROM people ORDER BY 0", "ORDER BY 0 is no item of SELECT", (1, 38)),
     ("SELECT COUNT(*) FROM people ORDER BY 1.5", "is a whole number", (1, 38)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -14,7 +15,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 
 from idios.audit import Inspection
-from idios.display import NO_ROWS, RHO_MEANING, format_limits, format_short, format_value
+from idios.display import NO_ROWS, RHO_MEANING, format_limits, format_short, format_value, to_float
 from idios.model import Answer, BalanceList, Quote
 
 # What is printed is text: brackets and colons in names, values and messages are no markup.
@@ -179,3 +180,15 @@ def print_inspection(result: Inspection) -> None:
         if cell.note:
             table.add_row("note", cell.note)
         console.print(table)
+    if result.rows:
+        console.print("What the question computes from the true values:", style="bold")
+        table = Table(*map(format_value, result.rows[0]))
+        for row in result.rows:
+            table.add_row(*map(_format_exact, row.values()))
+        console.print(table)
+
+
+def _format_exact(value: str | None) -> str:
+    """A value that is written exactly, for people."""
+    fraction = value is not None and re.fullmatch(r"-?[0-9]+/[0-9]+", value)
+    return format_cell(to_float(Fraction(value))) if value and fraction else format_value(value)

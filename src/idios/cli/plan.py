@@ -49,9 +49,9 @@ def plan(
     within: Annotated[
         str | None,
         typer.Option(
-            help="Instead of --epsilon: the least ε of each question for a 95 % margin within this, in the units of "
-            "its answer; or within a share such as 2%, of the number of records for a count, of the largest possible "
-            "sum for a sum. Only where margins are public: counts, and sums within bounds."
+            help="Instead of --epsilon: the least ε of each question for 95 % margins within this, in the units of "
+            "what it releases; or within a share such as 2%, of the number of records for a count, of the largest "
+            "possible sum for a sum. Only where margins are public: counts, and sums within bounds."
         ),
     ] = None,
     split: Annotated[
@@ -77,8 +77,9 @@ def plan(
     \b
         -- name: adults
         SELECT COUNT(*) FROM people WHERE age >= 18;
-        -- name: income_by_region
-        SELECT region, MEDIAN(income) FROM people GROUP BY region;
+        -- name: jobs_by_region
+        SELECT region, ROUND(100 * SUM(employed) / COUNT(*), 1) AS percent  -- free: computed from what is released
+        FROM people GROUP BY region ORDER BY percent DESC;
 
     is planned with   idios plan questions.sql --epsilon 1   and asked with   idios plan questions.sql --epsilon 1 --ask
     """

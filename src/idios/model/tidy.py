@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +26,10 @@ from idios.display import format_value, to_float
 if TYPE_CHECKING:
     from idios.model.answer import Answer
     from idios.model.released import Distance
+
+
+_PIECES = re.compile(r"""'[^']*'|"[^"]*"|/\*.*?\*/|--(?P<line>[^\n]*)""", re.DOTALL)
+"""Where a comment may stand in SQL, and what only looks like one."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ def list_metadata(answer: Answer) -> list[tuple[str, str]]:
         ("dataset", answer.dataset),
         ("version", answer.version),
         ("question", answer.question),
-        ("sql", answer.sql),
+        ("sql", _close_comments(answer.sql)),
         ("guarantee", answer.guarantee),
         ("cost", answer.price),
         *((f"margin of {column} (95 %)", margin) for column, margin in margins.items()),
@@ -109,6 +114,19 @@ def list_metadata(answer: Answer) -> list[tuple[str, str]]:
         ("sandbox", "the data was invented" if answer.sandbox else ""),
     ]
     return [(format_value(key), format_value(value)) for key, value in told if value not in (None, "")]
+
+
+def _close_comments(sql: str) -> str:
+    """A question that means the same on one line: a comment that ends with its line gets an end of its own.
+
+    >>> _close_comments("SELECT COUNT(*) -- all\\nFROM people WHERE region = '--'")
+    "SELECT COUNT(*) /* all */\\nFROM people WHERE region = '--'"
+    """
+
+    def close(piece: re.Match[str]) -> str:
+        return piece[0] if piece["line"] is None else f"/*{piece['line'].replace('*/', '* /').rstrip()} */"
+
+    return _PIECES.sub(close, sql)
 
 
 def _write_cell(value: str | None, kind: str | None) -> str:

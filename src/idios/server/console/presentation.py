@@ -14,6 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from idios.codec import to_json
+from idios.computed import UNCHECKED
 from idios.core.exact import text
 from idios.display import CLIPPED_BIAS, describe_clipping
 from idios.model import Answer, Distance
@@ -57,7 +58,9 @@ class AnswerView:
     @property
     def checkable(self) -> bool:
         """Whether a check could tell something here, and none does yet."""
-        return bool(self.rows and self.answer.no_margin_note and not self.answer.checked_columns)
+        reasons = [r for column, r in self.answer.margin_reasons.items() if column not in self.answer.interval_columns]
+        told = any(reason not in UNCHECKED for reason in reasons)
+        return bool(self.rows and told and not self.answer.check_rows)
 
     @property
     def absent(self) -> bool:
