@@ -77,17 +77,25 @@ STATISTICS = ("COUNT", "COUNT(DISTINCT", "SUM", "AVG", "MEDIAN", "MIN", "MAX", "
 
 @dataclass(frozen=True)
 class Shape:
-    """A question in parts, so that one of them can be changed: the SELECT list, the conditions, the keys."""
+    """A question in parts, so that one of them can be changed: the SELECT list, the conditions, the keys, HAVING.
+
+    So many SELECTs stand ``around`` it.
+    """
 
     items: tuple[str, ...]
     conditions: tuple[str, ...]
     keys: tuple[str, ...]
+    having: str = ""
+    around: int = 0
 
     @property
     def sql(self) -> str:
         where = f" WHERE {' '.join(self.conditions)}" if self.conditions else ""
         keys = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
-        return f"SELECT {', '.join((*self.keys, *self.items))} FROM t{where}{keys}"
+        sql = f"SELECT {', '.join((*self.keys, *self.items))} FROM t{where}{keys}{self.having}"
+        for _ in range(self.around):
+            sql = f"SELECT * FROM ({sql})"
+        return sql
 
 
 def number(chance: random.Random) -> str:
@@ -124,7 +132,25 @@ def leaf(chance: random.Random) -> str:
 def item(chance: random.Random) -> str:
     name, own = column(chance), chance.choice(STATISTICS)
     call = chance.choice((f"{own}({name})", f"QUANTILE({name}, 0.{chance.randrange(1, 999):03})"))
-    return call.replace("DISTINCT(", "DISTINCT ").replace(")", "))") if "DISTINCT" in call else call
+    call = call.replace("DISTINCT(", "DISTINCT ").replace(")", "))") if "DISTINCT" in call else call
+    if chance.random() < 0.7 or own in ("MIN", "MAX"):
+        return call
+    many = chance.choice((1, 5, 25))
+    return chance.choice(
+        (
+            f"ROUND({' * '.join([call] * many)} / NULLIF({call}, 0), {many})",
+            f"CASE {' '.join(f'WHEN {call} > {i} THEN {number(chance)}' for i in range(many))} END",
+            f"GREATEST({', '.join([call] * many)}, {' + '.join([call] * many)})",
+        )
+    )
+
+
+def having(chance: random.Random) -> str:
+    """A condition on what is released, short or long."""
+    many = chance.choice((1, 30, 300, 1500))
+    listed = ", ".join(number(chance) for _ in range(many))
+    pattern = "%v" * many
+    return chance.choice(("", "", f" HAVING COUNT(*) IN ({listed})", f" HAVING 'v' LIKE '{pattern}' OR COUNT(*) > 3"))
 
 
 def key(chance: random.Random) -> str:
@@ -144,13 +170,14 @@ def conditions(chance: random.Random, count: int) -> tuple[str, ...]:
 def invented(chance: random.Random) -> Shape:
     items = tuple(dict.fromkeys(item(chance) for _ in range(chance.choice((1, 2, 10, 60, 180)))))
     keys = tuple(dict.fromkeys(key(chance) for _ in range(chance.choice((0, 0, 1, 2, 3)))))
-    return Shape(items, conditions(chance, chance.choice((1, 2, 3, 8, 40))), keys)
+    found = conditions(chance, chance.choice((1, 2, 3, 8, 40)))
+    return Shape(items, found, keys, having(chance), chance.choice((0, 0, 0, 1, 9)))
 
 
 def changed(shape: Shape, chance: random.Random) -> Shape:
     """The same question with one part made anew."""
     fresh = invented(chance)
-    part = chance.choice(("items", "conditions", "keys", "leaf"))
+    part = chance.choice(("items", "conditions", "keys", "having", "around", "leaf"))
     if part != "leaf":
         return replace(shape, **{part: getattr(fresh, part)})
     at = 2 * chance.randrange((len(shape.conditions) + 1) // 2)
