@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from idios.audit import MAX_CELLS, Cost, list_levels
 from idios.core.calibration import Protection
+from idios.core.exact import text
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
 from idios.party import TrustedParty
 
@@ -176,3 +178,25 @@ def test_as_many_cells_as_are_allowed() -> None:
     with opened() as party:
         sql = "SELECT BIN(age, 11), COUNT(*), MEDIAN(age) FROM people GROUP BY BIN(age, 11)"
         assert len(party.costs(sql, 10).rows) == 3 * 22
+
+
+def test_an_inspection_shows_what_the_question_computes_from_true_values() -> None:
+    sql = (
+        "SELECT region, SUM(age) / COUNT(*) AS mean, MEDIAN(age) > 1 AS old, COUNT(*) / (COUNT(*) - COUNT(*)) AS none, "
+        "MODE(region) AS most FROM people GROUP BY region HAVING COUNT(*) > 10 ORDER BY mean DESC"
+    )
+    table = frame().to_pandas()
+    means = table.groupby("region").age.agg(["sum", "count"])
+    true_rows = [
+        {"region": name, "mean": str(text(Fraction(int(total), int(count)))), "old": "true", "none": None, "most": name}
+        for name, (total, count) in means.iterrows()
+    ]
+    with opened(protection="differential") as party:
+        inspection = party.inspect(sql, 4)
+        assert list(inspection.rows) == sorted(true_rows, key=lambda row: -Fraction(row["mean"]))
+        assert json.loads(json.dumps(inspection.to_dict()))["rows"] == list(inspection.rows)
+        around = party.inspect("SELECT MAX(n) AS most FROM (SELECT region, COUNT(*) AS n FROM people GROUP BY 1)", 1)
+        assert around.rows == ({"most": str(means["count"].max())},)
+        plain = party.inspect("SELECT region, COUNT(*) FROM people GROUP BY region ORDER BY 2", 1)
+        assert plain.rows == ()
+        assert "rows" not in plain.to_dict()

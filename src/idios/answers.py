@@ -15,6 +15,7 @@ from idios.core.statistics.order import OrderStatistic
 from idios.ledger import Price, StoredAnswer
 from idios.margins import describe_risk, list_margin_reasons, public_margin
 from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
+from idios.model.released import Limits
 from idios.query.normal_form import describe_question
 from idios.query.plan import Aggregate, Plan
 from idios.shown import list_computed, show_table
@@ -50,16 +51,18 @@ def make_answer(
         margins=margins,
         margin_reasons=shown.list_margin_reasons(margins),
         stored=stored,
-        clipped_rows=shown.pick_rows([_by_number(limits) for limits in table.clipped]),
-        interval_rows=shown.pick_rows([_by_number(row) for row in table.intervals], computed=False),
+        clipped_rows=shown.pick_rows([_by_number(limits) for limits in table.clipped], join=_join_limits),
+        interval_rows=shown.list_intervals(table),
         question=describe_question(plan.normal_form),
         sql=plan.sql,
         version=table.version,
         time=None if released is None else released.time,
         sequence=None if released is None else released.sequence,
-        check_rows=shown.pick_rows([_check_row(plan, *row) for row in zip(table.checks, table.cells, strict=False)]),
+        check_rows=shown.pick_rows(
+            [_check_row(plan, *row, shown.parts) for row in zip(table.checks, table.cells, strict=False)]
+        ),
         types={column.label: column.kind for column in shown.columns},
-        used=shown.used_labels,
+        used=tuple(shown.used),
     )
 
 
@@ -68,14 +71,22 @@ def _by_number(row: Sequence[Any]) -> dict[int, Any]:
     return {number: value for number, value in enumerate(row) if value is not None}
 
 
-def _check_row(plan: Plan, noisy: Sequence[int | None], values: Sequence[str | None]) -> dict[int, Distance]:
+def _join_limits(pairs: Sequence[Limits]) -> Limits:
+    """The least and the greatest limit of several cells: what lies outside was clipped in each of them."""
+    return min(low for low, _ in pairs), max(high for _, high in pairs)
+
+
+def _check_row(
+    plan: Plan, noisy: Sequence[int | None], values: Sequence[str | None], parts: Mapping[int, int]
+) -> dict[int, Distance]:
+    """How far off each value of a cell is; of so many parts what is told holds with 95 % of all of them together."""
     counts = zip(plan.aggregates, values, strict=True)
     counted = {a.column: int(value) for a, value in counts if value and isinstance(a.statistic, Count)}
     distances = [
         None
         if value is None or aggregate.check is None
-        else Distance(*aggregate.check.bound(value), _find_size(plan, aggregate, counted))
-        for aggregate, value in zip(plan.aggregates, noisy, strict=True)
+        else Distance(*aggregate.check.bound(value, parts.get(i, 1)), _find_size(plan, aggregate, counted))
+        for i, (aggregate, value) in enumerate(zip(plan.aggregates, noisy, strict=True))
     ]
     return _by_number(distances)
 

@@ -25,6 +25,7 @@ from idios.query.plan import Aggregate, Measure, Plan, Question, Split
 from idios.query.planner import make_plan
 from idios.query.schema import Dataset
 from idios.release import calibrate_plan, clip_values
+from idios.shown import show_truth
 
 WORSE = "differential would be nearer to the truth here, and promises more"
 """What the controller is told of a weaker level where it costs more, as on heavily tied data and in small groups."""
@@ -112,9 +113,13 @@ class InspectedCell:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What lies behind a question; with one cell its fields can be read off the inspection itself."""
+    """What lies behind a question; with one cell its fields can be read off the inspection itself.
+
+    ``rows`` is what the question would compute from the true values, exact; empty if it computes nothing.
+    """
 
     cells: tuple[InspectedCell, ...]
+    rows: tuple[Mapping[str, str | None], ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         if name in InspectedCell.__dataclass_fields__:
@@ -127,7 +132,8 @@ class Inspection:
 
     def to_dict(self) -> dict[str, Any]:
         """The inspection for JSON."""
-        return {"cells": [cell.to_dict() for cell in self.cells]}
+        rows = {"rows": [dict(row) for row in self.rows]} if self.rows else {}
+        return {"cells": [cell.to_dict() for cell in self.cells], **rows}
 
 
 def inspect_plan(plan: Plan, backend: Backend, strongest: Plan | None = None) -> Inspection:
@@ -139,15 +145,14 @@ def inspect_plan(plan: Plan, backend: Backend, strongest: Plan | None = None) ->
     truths = backend.summarise(read_plainly(plan, distance))
     expected = expect_answers(plan, backend, truths)
     stronger = expected if strongest is None else expect_answers(strongest, backend, truths)
-    return Inspection(
-        tuple(
-            replace(
-                _inspect_cell(plan, number, truths[i][number], expected[i][number], group, distance),
-                note=WORSE if _costs_less(stronger[i][number], expected[i][number]) else "",
-            )
-            for i, number, group in _walk_cells(plan)
+    cells = tuple(
+        replace(
+            _inspect_cell(plan, number, truths[i][number], expected[i][number], group, distance),
+            note=WORSE if _costs_less(stronger[i][number], expected[i][number]) else "",
         )
+        for i, number, group in _walk_cells(plan)
     )
+    return Inspection(cells, show_truth(plan, [cell.value for cell in cells]))
 
 
 def find_worse_columns(dataset: Dataset, backend: Backend) -> tuple[str, ...]:

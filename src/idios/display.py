@@ -5,6 +5,7 @@ The HTML uses no colours and no style sheet: a notebook's own, light or dark, ap
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from html import escape
@@ -19,6 +20,10 @@ MOST_ROWS = 100
 """How many rows of a table are shown; the rest is counted."""
 
 
+NO_ROWS = "No row is shown: what comes after the release, such as HAVING or LIMIT, leaves none."
+"""What is said below a table without rows."""
+
+
 class PackageMissing(IdiosError, ImportError):
     """A data frame was asked for whose package is not installed."""
 
@@ -31,6 +36,18 @@ def format_value(value: Any) -> str:
         return "true" if value else "false"
     written = str(text(value)) if isinstance(value, Fraction) else str(value)
     return "".join(c if c.isprintable() else " " for c in written)
+
+
+def to_float(number: Fraction) -> float:
+    """The nearest float; infinite where what was computed lies beyond the last.
+
+    >>> to_float(Fraction(1, 4)), to_float(Fraction(-(10**400), 3))
+    (0.25, -inf)
+    """
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def format_amount(value: Fraction | None) -> str:

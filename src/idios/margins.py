@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from idios.core.calibration import Added, Choice, Mechanism, Method, make_global_noise
@@ -111,28 +111,49 @@ def find_public_range(statistic: Statistic, grid: Domain, fineness: int) -> tupl
 
 
 def find_intervals(plan: Plan, table: ReleasedTable, parts: int) -> list[list[tuple[Fraction, Fraction] | None]]:
-    """By cell and aggregate, where the truth lies with 1 − 0.05/parts, in the column's units.
+    """By cell and aggregate, where the truth lies with 1 − 0.05/parts, in the column's units."""
+    found = StoredIntervals(plan, table)
+    return [[found.find(cell, i, parts) for i in range(len(plan.aggregates))] for cell in range(len(table.cells))]
+
+
+class StoredIntervals:
+    """The intervals of a released table at any confidence.
 
     Dates and timestamps have none: their noise is never public. At 95 % these are the intervals that are stored. Others
     of means and variances need their noisy sums, which tables of before do not have.
     """
-    if parts > 1:
-        return compute_intervals(plan, table, parts)
-    nothing = ((None,) * len(plan.aggregates),) * len(table.cells)
-    return [[pair and (Fraction(pair[0]), Fraction(pair[1])) for pair in row] for row in table.intervals or nothing]
 
+    def __init__(self, plan: Plan, table: ReleasedTable) -> None:
+        self.plan, self.table = plan, table
+        aggregates = plan.aggregates
+        self._find_mechanism = cache(lambda number, limits: _make_public_mechanism(plan, aggregates[number], limits))
 
-def compute_intervals(plan: Plan, table: ReleasedTable, parts: int) -> list[list[tuple[Fraction, Fraction] | None]]:
-    """The same from the noise that was drawn and the noisy sums behind an answer."""
-    nothing = ((None,) * len(plan.aggregates),) * len(table.cells)
-    mechanisms = [cache(partial(_make_public_mechanism, plan, aggregate)) for aggregate in plan.aggregates]
-    return [
-        [
-            None if value is None else _find_interval(plan, aggregate, find_mechanism(limits), value, sums, parts)
-            for aggregate, find_mechanism, value, limits, sums in zip(plan.aggregates, mechanisms, *row, strict=True)
-        ]
-        for row in zip(table.cells, table.clipped or nothing, table.noisy_sums or nothing, strict=True)
-    ]
+    def find(self, cell: int, number: int, parts: int) -> tuple[Fraction, Fraction] | None:
+        """Where the truth of an aggregate lies in one cell, with 1 − 0.05/parts."""
+        if parts > 1:
+            return self.compute(cell, number, parts)
+        stored = self.table.intervals[cell][number] if self.table.intervals else None
+        return stored and (Fraction(stored[0]), Fraction(stored[1]))
+
+    def compute(self, cell: int, number: int, parts: int) -> tuple[Fraction, Fraction] | None:
+        """The same from the noise that was drawn and the noisy sums behind an answer, not as it is stored."""
+        table, aggregate = self.table, self.plan.aggregates[number]
+        written = table.cells[cell][number]
+        mechanism = self._find_mechanism(number, table.clipped[cell][number] if table.clipped else None)
+        if written is None or mechanism is None or isinstance(aggregate.domain, Categories):
+            return None
+        fineness = self.plan.dataset.protection.fineness
+        step = aggregate.statistic.answer_step(aggregate.grid, fineness)
+        found: Interval | None = None
+        if isinstance(mechanism, Added):
+            point, half = int(Fraction(written) / step), find_half_width(mechanism.noise, parts)
+            found = point - half, point + half
+        elif table.noisy_sums and (sums := table.noisy_sums[cell][number]) is not None:
+            found = mechanism.find_interval(*sums, parts=parts)
+        if found is None:
+            return None
+        low, high = _cut(found, *find_public_range(aggregate.statistic, aggregate.grid, fineness))
+        return low * step, high * step
 
 
 def _make_public_mechanism(plan: Plan, aggregate: Aggregate, limits: Limits | None = None) -> PublicMechanism | None:
@@ -154,30 +175,6 @@ def _make_public_mechanism(plan: Plan, aggregate: Aggregate, limits: Limits | No
     if size is None and not statistic.always_global:
         return None
     return Added(0, make_global_noise(choice, statistic, domain, moves, fineness))
-
-
-def _find_interval(
-    plan: Plan,
-    aggregate: Aggregate,
-    mechanism: PublicMechanism | None,
-    written: str,
-    sums: tuple[int, ...] | None,
-    parts: int,
-) -> tuple[Fraction, Fraction] | None:
-    if mechanism is None or isinstance(aggregate.domain, Categories):
-        return None
-    fineness = plan.dataset.protection.fineness
-    step = aggregate.statistic.answer_step(aggregate.grid, fineness)
-    found: Interval | None = None
-    if isinstance(mechanism, Added):
-        point, half = int(Fraction(written) / step), find_half_width(mechanism.noise, parts)
-        found = point - half, point + half
-    elif sums is not None:
-        found = mechanism.find_interval(*sums, parts=parts)
-    if found is None:
-        return None
-    low, high = _cut(found, *find_public_range(aggregate.statistic, aggregate.grid, fineness))
-    return low * step, high * step
 
 
 # Why there is none.

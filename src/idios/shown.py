@@ -7,24 +7,25 @@ uses it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
+from idios.computed import WITH_INTERVAL, ComputedIntervals
 from idios.core.domain import Kind
-from idios.core.exact import text
+from idios.core.exact import Extended, text
 from idios.margins import list_margin_reasons
 from idios.model import ReleasedTable
 from idios.model.answer import python_value
+from idios.model.released import Interval
 from idios.query.calendar import since_1970
 from idios.query.expressions import Expression, Reference, Type, Value, list_references
-from idios.query.plan import Group, Plan
-from idios.query.postprocessing import Item, Row, Values, apply_selects, compose
+from idios.query.plan import Aggregate, Group, Plan
+from idios.query.postprocessing import Item, Row, Trace, Values, apply_selects, list_origins, trace_selects
 from idios.release import kind_of, write_value
 
-COMPUTED = "it is computed from released values, so each answer has an interval of its own where they have one"
 KINDS = {
     Type.TEXT: "category",
     Type.BOOLEAN: "boolean",
@@ -33,30 +34,36 @@ KINDS = {
 }
 
 
+Cells: TypeAlias = Sequence[Sequence[str | None]]
+"""By cell and aggregate, values as they are stored."""
+
+
 @dataclass(frozen=True)
 class ShownColumn:
-    """One column of an answer; ``expression`` is what it is of a released row, None if it is of several rows.
+    """One column of an answer.
 
-    ``group`` and ``measure`` say which key or which statistic it plainly is, ``uses`` which statistics it is made of.
+    ``group`` and ``measure`` say which key or which statistic it plainly is, ``uses`` which statistics it is made of;
+    ``folds`` that it is of several rows.
     """
 
     label: str
     kind: str
-    expression: Expression | None
     group: int | None
     measure: int | None
     uses: tuple[int, ...]
+    folds: bool
 
     @property
     def of_statistics(self) -> bool:
         """Whether it is anything but a key, or computed from keys alone."""
-        return bool(self.uses) or self.expression is None
+        return bool(self.uses) or self.folds
 
 
 def list_columns(plan: Plan) -> tuple[ShownColumn, ...]:
     """The columns that a question shows."""
-    shown = zip(plan.shown[-1].items, compose(plan.shown), strict=True)
-    return tuple(_make_column(plan, item, expression) for item, expression in shown)
+    traced = trace_selects(plan.shown, len(plan.keys) + len(plan.measures))
+    shown = zip(plan.shown[-1].items, traced[-1].columns, strict=True)
+    return tuple(_make_column(plan, item, trace) for item, trace in shown)
 
 
 def list_computed(plan: Plan) -> dict[str, str]:
@@ -66,11 +73,9 @@ def list_computed(plan: Plan) -> dict[str, str]:
     return {item.label: item.written for item, known in zip(items, plain, strict=True) if not known}
 
 
-def _make_column(plan: Plan, item: Item, expression: Expression | None) -> ShownColumn:
-    keys = len(plan.keys)
-    used = () if expression is None else list_references(expression)
-    measures = tuple(int(name) - keys for name in used if int(name) >= keys)
-    place = int(expression.name) if isinstance(expression, Reference) else None
+def _make_column(plan: Plan, item: Item, trace: Trace) -> ShownColumn:
+    keys, place = len(plan.keys), trace.place
+    measures = tuple(used - keys for used in sorted(trace.uses) if used >= keys)
     group = plan.keys[place] if place is not None and place < keys else None
     measure = place - keys if place is not None and place >= keys else None
     if group is not None:
@@ -80,7 +85,7 @@ def _make_column(plan: Plan, item: Item, expression: Expression | None) -> Shown
     else:
         number = "integer" if item.whole else "number"
         kind = number if item.type is None else KINDS.get(item.type, number)
-    return ShownColumn(item.label, kind, expression, group, measure, measures)
+    return ShownColumn(item.label, kind, group, measure, measures, trace.folds)
 
 
 def _find_key_kind(group: Group) -> str:
@@ -92,20 +97,41 @@ def _find_key_kind(group: Group) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """A table as a question shows it; ``origins`` has for each row the cell that it is of, None if it is of several."""
+    """A table as a question shows it; ``origins`` has for each row the cells that it is of.
+
+    ``intervals`` has for each row those of the columns that are computed.
+    """
 
     plan: Plan
     columns: tuple[ShownColumn, ...]
     rows: list[dict[str, Any]]
     exact_rows: list[dict[str, str | None]]
-    origins: list[int | None]
+    origins: list[tuple[int, ...]]
+    intervals: list[dict[str, Interval]]
+    reasons: dict[str, str]
+    """By computed column, why it has no margin."""
 
     @cached_property
-    def used_labels(self) -> tuple[str, ...]:
-        """The statistics that computed columns use and that are no columns themselves."""
-        plain = {column.measure for column in self.columns}
-        hidden = (number for column in self.columns for number in column.uses if number not in plain)
-        return tuple(dict.fromkeys(self.plan.measures[number][0] for number in hidden))
+    def used(self) -> dict[str, int]:
+        """By name, the statistics that computed columns use and that are no columns themselves."""
+        plain, taken = {column.measure for column in self.columns}, {column.label for column in self.columns}
+        used: dict[str, int] = {}
+        for number in dict.fromkeys(number for column in self.columns for number in column.uses):
+            label = self.plan.measures[number][0]
+            while label in taken:  # what an analyst called a column comes first
+                label += "_"
+            if number not in plain:
+                used[label] = number
+        return used
+
+    @cached_property
+    def parts(self) -> dict[int, int]:
+        """By aggregate, of how many released values together it is told how far off they are, at most."""
+        parts: dict[int, int] = {}
+        for column in self.columns:
+            aggregates = {self.plan.measures[number][1] for number in column.uses}
+            parts |= {number: max(len(aggregates), parts.get(number, 1)) for number in aggregates}
+        return parts
 
     def list_margins(self, margins: Sequence[Fraction | None]) -> dict[str, Fraction | None]:
         """By column, the margin of what is plainly a statistic."""
@@ -120,42 +146,88 @@ class Shown:
         released = dict.fromkeys((label for label, _ in self.plan.measures), None)
         reasons = list_margin_reasons(self.plan, released)
         return {
-            column.label: COMPUTED if column.measure is None else reasons[self.plan.measures[column.measure][0]]
+            column.label: self.reasons[column.label]
+            if column.measure is None
+            else reasons[self.plan.measures[column.measure][0]]
             for column in self.columns
             if column.of_statistics and margins[column.label] is None
         }
 
-    def pick_rows(self, cells: Sequence[Mapping[int, Any]], *, computed: bool = True) -> tuple[dict[str, Any], ...]:
-        """By row and column, what each cell has of its aggregates; with ``computed`` also of what is used."""
+    def pick_rows(
+        self,
+        cells: Sequence[Mapping[int, Any]],
+        *,
+        computed: bool = True,
+        join: Callable[[list[Any]], Any] | None = None,
+    ) -> tuple[dict[str, Any], ...]:
+        """By row and column, what its cell has of its aggregates; with ``computed`` also of what is used.
+
+        A row of several cells has nothing, unless what they have can be joined.
+        """
         if not cells:
             return ()
-        names = {column.label: column.measure for column in self.columns if column.measure is not None}
-        if computed:
-            names |= {
-                label: number for number, (label, _) in enumerate(self.plan.measures) if label in self.used_labels
-            }
-        aggregates = {label: self.plan.measures[number][1] for label, number in names.items()}
-        return tuple(
-            {}
-            if origin is None
-            else {label: cells[origin][number] for label, number in aggregates.items() if number in cells[origin]}
-            for origin in self.origins
-        )
+        plain = {column.label: column.measure for column in self.columns if column.measure is not None}
+        names = {label: self.plan.measures[i][1] for label, i in (plain | self.used if computed else plain).items()}
+        rows: list[dict[str, Any]] = []
+        for origin in self.origins:
+            found = {label: [cells[cell][i] for cell in origin if i in cells[cell]] for label, i in names.items()}
+            known = {label: values for label, values in found.items() if values and (join or len(origin) == 1)}
+            rows.append({label: join(values) if join else values[0] for label, values in known.items()})
+        return tuple(rows)
+
+    def list_intervals(self, table: ReleasedTable) -> tuple[dict[str, Interval], ...]:
+        """By row and column, the intervals of released and of computed values."""
+        cells = [{i: pair for i, pair in enumerate(row) if pair is not None} for row in table.intervals]
+        plain = self.pick_rows(cells, computed=False) or ({},) * len(self.rows)
+        rows = tuple(released | computed for released, computed in zip(plain, self.intervals, strict=True))
+        return rows if any(rows) else ()
+
+
+def show_truth(plan: Plan, values: Sequence[Extended | str | None]) -> tuple[dict[str, str | None], ...]:
+    """What a question computes from true values, cell by cell, for the controller; empty if it computes nothing."""
+    if not list_computed(plan):
+        return ()
+    rest = iter(values)
+    cells = [[_write_truth(plan, aggregate, next(rest)) for aggregate in plan.aggregates] for _ in plan.cells]
+    return tuple(_show_rows(plan, list_columns(plan), _order_cells(plan), cells)[1])
+
+
+def _write_truth(plan: Plan, aggregate: Aggregate, value: Extended | str | None) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    column = None if aggregate.column is None else plan.dataset.columns[aggregate.column].kind
+    return write_value(Fraction(value), kind_of(plan, aggregate), column)
+
+
+def _order_cells(plan: Plan) -> list[int]:
+    return sorted(range(len(plan.cells)), key=lambda number: [plan.cells[number][group] for group in plan.keys])
+
+
+def _show_rows(
+    plan: Plan, columns: Sequence[ShownColumn], order: Sequence[int], cells: Cells
+) -> tuple[list[Row], list[dict[str, str | None]]]:
+    used = _list_used(plan)
+    kinds = [kind_of(plan, aggregate) for aggregate in plan.aggregates]
+    released = [_read_row(plan, cells[number], plan.cells[number], kinds, used) for number in order]
+    rows = apply_selects(plan.shown, released)
+    exact_rows = [
+        {
+            column.label: _write(plan, cells, order, column, row, value)
+            for column, value in zip(columns, row.values, strict=True)
+        }
+        for row in rows
+    ]
+    return rows, exact_rows
 
 
 def show_table(plan: Plan, table: ReleasedTable) -> Shown:
     """Apply what comes after the release."""
-    columns = list_columns(plan)
-    order = sorted(range(len(plan.cells)), key=lambda number: [plan.cells[number][group] for group in plan.keys])
-    used = _list_used(plan)
-    kinds = [kind_of(plan, aggregate) for aggregate in plan.aggregates]
-    released = [_read_row(plan, table.cells[number], plan.cells[number], kinds, used) for number in order]
-    rows = apply_selects(plan.shown, released)
-    exact_rows = [
-        {
-            column.label: _write(plan, table, order, column, row, value)
-            for column, value in zip(columns, row.values, strict=True)
-        }
+    columns, order = list_columns(plan), _order_cells(plan)
+    rows, exact_rows = _show_rows(plan, columns, order, table.cells)
+    computed = ComputedIntervals(plan, table, order)
+    wanted = [(i, column) for i, column in enumerate(columns) if column.of_statistics and column.measure is None]
+    intervals = [
+        {column.label: found for i, column in wanted if (found := computed.find(row, i, column.kind)) is not None}
         for row in rows
     ]
     return Shown(
@@ -163,7 +235,14 @@ def show_table(plan: Plan, table: ReleasedTable) -> Shown:
         columns,
         [{column.label: python_value(row[column.label], column.kind) for column in columns} for row in exact_rows],
         exact_rows,
-        [None if row.origin is None else order[row.origin] for row in rows],
+        [tuple(order[number] for number in list_origins(row)) for row in rows],
+        intervals,
+        {
+            column.label: WITH_INTERVAL
+            if any(column.label in found for found in intervals)
+            else computed.explain_none(i, column.kind)
+            for i, column in wanted
+        },
     )
 
 
@@ -203,11 +282,9 @@ def _read_value(written: str | None, kind: str) -> Value:
     return since_1970(written, Kind(kind)) if kind in ("date", "timestamp") else Fraction(written)
 
 
-def _write(
-    plan: Plan, table: ReleasedTable, order: Sequence[int], column: ShownColumn, row: Row, value: Value
-) -> str | None:
+def _write(plan: Plan, cells: Cells, order: Sequence[int], column: ShownColumn, row: Row, value: Value) -> str | None:
     if row.origin is not None and column.measure is not None:
-        return table.cells[order[row.origin]][plan.measures[column.measure][1]]
+        return cells[order[row.origin]][plan.measures[column.measure][1]]
     if row.origin is not None and column.group is not None:
         key = plan.groups[column.group].values[plan.cells[order[row.origin]][column.group]]
         return key if isinstance(key, str) else str(text(key))

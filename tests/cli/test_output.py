@@ -9,14 +9,14 @@ import pytest
 from rich.console import Console
 
 from idios.cli import output
-from idios.display import CLIPPED_BIAS
+from idios.display import CLIPPED_BIAS, NO_ROWS
 from tests.client.scripted_server import ANSWER
 from tests.model.test_answer import some_answer
 
 
 @pytest.fixture
 def printed(monkeypatch: pytest.MonkeyPatch) -> Console:
-    console = Console(record=True, width=200)
+    console = Console(record=True, width=200, markup=False, emoji=False)
     monkeypatch.setattr(output, "console", console)
     return console
 
@@ -40,3 +40,22 @@ def test_an_answer_without_clipping_does_not_mention_it(printed: Console) -> Non
     output.print_answer(ANSWER)
     output.print_answer(some_answer())
     assert "clipped" not in printed.export_text()
+
+
+def test_names_and_text_are_no_markup(printed: Console) -> None:
+    for console in (output.console, output.stderr):
+        assert console.render_str("[/x] :smile:").plain == "[/x] :smile:"
+    rows = ({"[/k]": "[bold]", "yes": "true", "n": None}, {"[/k]": ":smile:\x1b[2J", "yes": "false", "n": "2.5"})
+    kinds = {"[/k]": "category", "yes": "boolean", "n": "number"}
+    computed = replace(ANSWER, columns=tuple(kinds), types=kinds, exact_rows=rows, rows=(), margins={"yes": None})
+    output.print_answer(computed)
+    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.export_text().splitlines()]
+    assert [line for line in lines if line] == [["[bold]", "true", "NULL"], [":smile: [2J", "false", "2.5"]]
+
+
+def test_a_table_without_rows_says_why(printed: Console) -> None:
+    nothing = some_answer(exact_rows=(), rows=())
+    output.print_answer(nothing)
+    assert f"\n{NO_ROWS}\n" in printed.export_text()
+    assert f"\n{NO_ROWS}\n" in str(nothing)
+    assert NO_ROWS in nothing._repr_html_()

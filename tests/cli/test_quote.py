@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,16 @@ def test_a_quote_tells_of_checks(folder: Path) -> None:
     assert "none below ε = 0.25" in run("quote", *asked[:2], "-e", "0.2").stdout
     with pytest.raises(InvalidInput, match="leave out --epsilon, --split, --check and --then-check"):
         run("quote", *asked[:2], "--within", "5", "--check", "0.2")
+
+
+def test_a_quote_tells_what_is_released_and_what_is_computed_from_it(folder: Path) -> None:
+    ratio = "ROUND(100 * SUM(age) / COUNT(*), 1)"
+    asked = ("people.csv", f"SELECT region, {ratio} AS mean FROM people GROUP BY 1 ORDER BY mean DESC", "-e", "1")
+    run("init", "people.csv", "--yes", "--bounds", "age=0..120", "--values", "region=north,south")
+    shown = run("quote", *asked).stdout
+    assert "SUM(age): ε =" in shown
+    assert re.search(rf"computed: mean\s+│ {re.escape(ratio)}", shown)
+    assert run_json("quote", *asked)["computed"] == {"mean": ratio}
+    seen = run("inspect", *asked).stdout.partition("What the question computes from the true values:")[2]
+    assert "┃ region ┃ mean" in seen
+    assert len(re.findall(r"│ (?:north|south)\s+│ [0-9,.]+\s+│", seen)) == 2

@@ -74,6 +74,27 @@ def test_groups_are_bars_and_a_table(seen: Watched, running: Served) -> None:
     assert seen.page.get_by_role("img", name=re.compile("by region")).count() == 1
 
 
+def test_what_is_computed_from_statistics_is_quoted_painted_and_drawn(seen: Watched, running: Served) -> None:
+    seen.sign_in(running.analyst("rosa", "2"))
+    seen.open("/console/ask")
+    share = "ROUND(100 * COUNT(*) / 3000, 1)"
+    asked = f"SELECT region, {share} AS percent -- of all\nFROM people GROUP BY 1 ORDER BY percent LIMIT 3"
+    seen.write(asked, "1")
+    expect(seen.page.locator("#quote")).to_contain_text(f"COUNT(*)ε = 0.5, ± 6Computed: percent{share}")
+    painted = {kind: seen.page.locator(f".paint .{kind}").all_inner_texts() for kind in ("comment", "function")}
+    assert painted == {"comment": ["-- of all"], "function": ["ROUND", "COUNT"]}
+    assert "LIMIT" in seen.page.locator(".paint .keyword").all_inner_texts()
+    seen.press("^Ask")
+    rows = [row.split("\t") for row in seen.page.locator(".answer tbody tr").all_inner_texts()]
+    assert [row[0] for row in rows] == ["west", "east", "south"]
+    assert seen.page.locator(".answer svg.chart text.value").all_text_contents() == [row[1] for row in rows]
+    seen.write(asked.replace("ORDER", "HAVING COUNT(*) > 5000 ORDER"), "1")
+    expect(seen.page.get_by_role("button", name="Ask (free)")).to_be_visible()
+    seen.press("^Ask")
+    assert "0 rows" in seen.text(".answer")
+    assert "HAVING or LIMIT, leaves none" in seen.text(".answer")
+
+
 def test_an_exhausted_budget_is_told_before_and_after(seen: Watched, running: Served) -> None:
     seen.sign_in(running.analyst("dave", "0.4"))
     seen.open("/console/ask")

@@ -9,6 +9,7 @@ from html import unescape
 
 import pytest
 
+from idios.computed import SEVERAL
 from idios.model import Distance
 from idios.server.console.presentation import present_answer
 from tests.console.console_office import MEDIAN, Office, sign_in
@@ -100,3 +101,13 @@ def test_how_far_off_an_answer_is_can_be_asked_on_its_page(own_office: Office) -
     refused = _ask(ada, MEDIAN, epsilon="1", action="check", then_check="")
     assert refused.status_code == 422
     assert "Nothing was charged." in refused.text
+
+
+def test_a_check_is_offered_only_where_it_would_tell_something(own_office: Office) -> None:
+    ada = sign_in(own_office, own_office.tokens.ada)
+    around = "SELECT MAX(m) AS top FROM (SELECT region, MEDIAN(age) AS m FROM people GROUP BY region)"
+    several = _ask(ada, around, epsilon="1", check="0")
+    assert several.status_code == 200
+    assert SEVERAL in read(several.text)
+    assert "How far off is this?" not in several.text
+    assert "How far off is this?" in _ask(ada, "SELECT 2 * MEDIAN(age) FROM people", epsilon="1", check="0").text

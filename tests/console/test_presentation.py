@@ -11,7 +11,7 @@ import pytest
 from idios.core.calibration import Level
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
-from idios.display import CLIPPED_BIAS
+from idios.display import CLIPPED_BIAS, NO_ROWS
 from idios.model import Answer
 from idios.model.released import Limits
 from idios.server.console.pages import templates
@@ -84,3 +84,30 @@ def test_an_interval_is_a_fact_of_one_row_and_a_column_of_several() -> None:
     assert several.count('title="40990.25 to 41655.75">40\u202f990.25 to 41\u202f655.75</td>') == 2
     assert several.count("not public") == 1, "said once, not in each row"
     assert several.count('class="whisker"') == 2 * 3
+
+
+def test_a_constant_names_no_bar_and_an_empty_one_is_null() -> None:
+    rows = tuple({"region": name, "none": None, "ratio": ratio} for name, ratio in (("east", "5.02"), ("west", None)))
+    kinds = {"region": "category", "none": "number", "ratio": "number"}
+    reasons = {"ratio": "computed"}
+    answer = replace(
+        answered(1, ()), columns=tuple(kinds), types=kinds, exact_rows=rows, rows=(), margins={"ratio": None}
+    )
+    view = present_answer(replace(answer, margin_reasons=reasons))
+    assert [[text for text, _, _ in row] for row in view.rows] == [["east", "NULL", "5.02"], ["west", "NULL", "NULL"]]
+    assert [chart.title for chart in view.charts] == ["ratio by region"]
+    assert "divided by 0" in show(view.answer)
+
+
+def test_an_answer_without_rows_says_why_and_offers_no_check() -> None:
+    nothing = replace(answered(1, ()), exact_rows=(), rows=())
+    assert NO_ROWS in show(nothing)
+    assert NO_ROWS not in show(answered(1, ()))
+    assert [present_answer(answer).checkable for answer in (nothing, answered(1, ()))] == [False, True]
+
+
+def test_what_has_no_margin_is_told_once() -> None:
+    rows = ({"a": "1", "b": "2"},)
+    reasons = {"a": "computed", "b": "computed"}
+    answer = replace(answered(1, ()), columns=("a", "b"), types={}, exact_rows=rows, rows=({"a": 1, "b": 2},))
+    assert "not public: a, b: computed<" in show(replace(answer, margins=dict.fromkeys("ab"), margin_reasons=reasons))

@@ -68,6 +68,11 @@ def test_csv_begins_with_the_table(tmp_path: Path) -> None:
     assert len(pd.read_csv(tmp_path / "answer.csv")) == 2
 
 
+def test_a_comment_in_a_question_ends_with_its_line() -> None:
+    answer = replace(some_answer(), sql="SELECT COUNT(*) -- all\nFROM people")
+    assert "# sql: SELECT COUNT(*) /* all */ FROM people\n" in (answer.to_csv(metadata=True) or "")
+
+
 def test_metadata_stands_before_it_in_lines_that_readers_skip() -> None:
     answer = published()
     written = answer.to_csv(metadata=True) or ""

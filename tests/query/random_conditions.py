@@ -82,10 +82,13 @@ def write_leaf(rng: random.Random) -> str:
 
 
 def write_condition(rng: random.Random, depth: int = 2) -> str:
-    """Conditions joined at random, with parentheses."""
-    how = rng.choice(["AND", "OR", "NOT", "LEAF"]) if depth else "LEAF"
+    """Conditions joined at random, with parentheses or by SQL's own precedence."""
+    how = rng.choice(["AND", "OR", "NOT", "FLAT", "LEAF"]) if depth else "LEAF"
     if how == "LEAF":
         return write_leaf(rng)
     if how == "NOT":
         return f"NOT ({write_condition(rng, depth - 1)})"
+    if how == "FLAT":
+        leaves = [rng.choice(["", "NOT ", "NOT NOT "]) + write_leaf(rng) for _ in range(3)]
+        return f"{leaves[0]} {rng.choice(['AND', 'OR'])} {leaves[1]} {rng.choice(['AND', 'OR'])} {leaves[2]}"
     return f" {how} ".join(f"({write_condition(rng, depth - 1)})" for _ in range(rng.randint(2, 3)))

@@ -175,7 +175,7 @@ REFUSED = [
     ("born < 3 + 4", "DATE '2026-01-31'", 8),
     ("born < '1970-01-01' + 1", "+ is of numbers", None),
     ("seen < TIMESTAMP '1970-01-01 00:00:00' + 1", "timestamps are compared", None),
-    ("age LIKE '1%'", "LIKE compares text, and age is a integer", 1),
+    ("age LIKE '1%'", "LIKE compares text, and age is of type integer", 1),
     ("'a' LIKE region", "LIKE is followed by a pattern", None),
     ("region LIKE 3", "LIKE is followed by a pattern", None),
     ("region LIKE 'a' ESCAPE '!!'", "ESCAPE by one sign", None),

@@ -25,6 +25,7 @@ from idios.core.statistics import (
     WinsorizedMean,
 )
 from idios.errors import InvalidInput, QuestionRefused
+from idios.query.expressions import Reference
 from idios.query.plan import Key, Question
 from idios.query.predicates import ALWAYS, NEVER, Among, And, Or
 from idios.query.reader import read
@@ -194,6 +195,7 @@ REFUSED = [
     ("SELECT COUNT(*) FROM people HAVING COUNT(*)", "a condition is expected here", (1, 36)),
     ("SELECT COUNT(*) FROM people HAVING age > 3", "only if it is a key of GROUP BY", (1, 36)),
     ("SELECT COUNT(*) FROM people HAVING n > 3", "there is no column 'n'", (1, 36)),
+    ("SELECT COUNT(*) AS n FROM people WHERE age > 3 AND N > 3", "on results stands in HAVING", (1, 52)),
     ("SELECT COUNT(*) FROM people ORDER BY 2", "ORDER BY 2 is no item of SELECT", (1, 38)),
     ("SELECT COUNT(*) FROM people ORDER BY 0", "ORDER BY 0 is no item of SELECT", (1, 38)),
     ("SELECT COUNT(*) FROM people ORDER BY 1.5", "is a whole number", (1, 38)),
@@ -381,3 +383,13 @@ def test_no_word_of_a_question_is_ignored(sql):
 def test_ascending_is_the_order_of_a_quantile():
     ordered = [f"SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age{asc}) AS q FROM people" for asc in ("", " ASC")]
     assert question(ordered[0]) == question(ordered[1])
+
+
+def test_labels_that_differ_in_case_only_need_quotes():
+    asked = 'SELECT COUNT(*) AS "N", SUM(age) AS n FROM people ORDER BY {}'
+    with pytest.raises(QuestionRefused, match="could be several results"):
+        question(asked.format("n"))
+    with pytest.raises(QuestionRefused, match="could be several results"):
+        question(asked.format("n + 1"))
+    first, second = (question(asked.format(name)).shown[0].order[0].expression for name in ('"N"', '"n"'))
+    assert (first, second) == (Reference(0), Reference(1))

@@ -152,7 +152,7 @@ def check(
             console.print(table)
             if worse[name]:
                 listed = ", ".join(f"MEDIAN({column})" for column in worse[name])
-                console.print(f"{listed}: {WORSE}; `idios compare` tells by how much", highlight=False, markup=False)
+                console.print(f"{listed}: {WORSE}; `idios compare` tells by how much", highlight=False)
         console.print(f"Ledger: {verified}", highlight=False)
     if not (verified.ok and all(report.sound for report in reports.values())):
         raise typer.Exit(1)
@@ -195,7 +195,6 @@ def declare_file(
         f"budget = {total}, the ε of all questions together. Edit it there: bounds or a centre that are publicly known "
         "make answers more accurate.",
         highlight=False,
-        markup=False,
     )
     return file
 
@@ -223,10 +222,10 @@ def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
     stderr.print(f"Proposed for the data set {name!r}:", highlight=False)
     for column, kind, _ in proposal.columns:
         kind_text = "text, left out until its values are declared" if kind is Kind.CATEGORY else str(kind)
-        stderr.print(f"  {column}: {kind_text}", highlight=False, markup=False)
+        stderr.print(f"  {column}: {kind_text}", highlight=False)
     if proposal.csv_format is None:
         return
-    stderr.print(f"  csv: {_format_csv(proposal.csv_format)}", highlight=False, markup=False)
+    stderr.print(f"  csv: {_format_csv(proposal.csv_format)}", highlight=False)
     stderr.print(
         "It was made by reading the first records of the file. "
         f"{'It is' if yes else 'What you confirm is'} declared as public knowledge of the file, and kept from now on.",
@@ -338,7 +337,7 @@ def _ask_bounds(column: str, known: dict[str, tuple[str, str]]) -> None:
             known[column] = _parse_bounds(f"{column}={answer}")[1]
             return
         except InvalidInput as error:
-            stderr.print(str(error), highlight=False, markup=False)
+            stderr.print(str(error), highlight=False)
 
 
 def _check_columns(dataset: str, text: str) -> None:

@@ -58,5 +58,5 @@ def main() -> None:
     try:
         app()
     except IdiosError as error:
-        stderr.print(f"error: {error}", style="bold red", markup=False, highlight=False)
+        stderr.print(f"error: {error}", style="bold red", highlight=False)
         sys.exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -14,11 +15,12 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 
 from idios.audit import Inspection
-from idios.display import RHO_MEANING, format_limits, format_short
+from idios.display import NO_ROWS, RHO_MEANING, format_limits, format_short, format_value, to_float
 from idios.model import Answer, BalanceList, Quote
 
-console = Console()
-stderr = Console(stderr=True)
+# What is printed is text: brackets and colons in names, values and messages are no markup.
+console = Console(markup=False, emoji=False)
+stderr = Console(stderr=True, markup=False, emoji=False)
 
 PROGRESS_DELAY = 2.0
 """Seconds after which a running question shows that it is running."""
@@ -58,13 +60,13 @@ def show_progress() -> Iterator[Callable[[str, float], None]]:
 
 def format_cell(value: Any) -> str:
     """One released value as text."""
-    if value is None:
-        return "NULL"
+    if value is None or isinstance(value, bool):
+        return format_value(value)
     if isinstance(value, float):
         return f"{value:,.2f}" if abs(value) >= 1000 else f"{value:,.6g}"
     if isinstance(value, int):
         return f"{value:,}"
-    return str(value)
+    return format_value(value)
 
 
 def format_interval(interval: tuple[Any, Any]) -> str:
@@ -76,7 +78,9 @@ def print_answer(result: Answer) -> None:
     """Print the released table, what it cost and what it promises."""
     table = Table()
     for column in result.columns:
-        table.add_column(column, justify="left" if column not in result.margins else "right")
+        table.add_column(
+            format_value(column), justify="right" if result.types.get(column) in ("integer", "number") else "left"
+        )
     several = len(result.rows) > 1
     clipped, intervals = (result.clipped_columns, result.interval_columns) if several else ((), ())
     for column in intervals:
@@ -97,18 +101,20 @@ def print_answer(result: Answer) -> None:
             *map(str, distances),
         )
     console.print(table)
+    if not result.rows:
+        console.print(NO_ROWS, highlight=False)
     for column, distance in result.check_rows[0].items() if len(result.check_rows) == 1 else ():
-        console.print(f"{column}: {distance}", highlight=False, markup=False)
+        console.print(f"{column}: {distance}", highlight=False)
     if result.clipped_note:
-        console.print(result.clipped_note, highlight=False, markup=False)
+        console.print(result.clipped_note, highlight=False)
     margins = [f"{c} ± {format_short(m)}" for c, m in result.margins.items() if m is not None]
     if margins:
         console.print(f"95 % of the noise lies within: {', '.join(margins)}", highlight=False)
     own = {} if several else {c: pair for c, pair in result.intervals.items() if result.margins[c] is None}
     for column, pair in own.items():
-        console.print(f"With 95 %, {column} is from {format_interval(pair)}.", highlight=False, markup=False)
+        console.print(f"With 95 %, {column} is from {format_interval(pair)}.", highlight=False)
     if result.no_margin_note:
-        console.print(f"No margin: {result.no_margin_note}.", highlight=False, markup=False)
+        console.print(f"No margin: {result.no_margin_note}.", highlight=False)
     spent = "a stored answer, nothing was charged" if result.stored else result.price
     console.print(f"Cost: {spent}. Remaining: {result.left}.", highlight=False)
     console.print(f"Promise: {result.guarantee}", highlight=False)
@@ -122,6 +128,7 @@ def print_quote(result: Quote) -> None:
         *result.prices,
         *([("each released cell", ", ".join(f"{c}: ε = {format_short(e)}" for c, e in drawn))] if drawn else []),
         *result.check_pairs,
+        *((f"computed: {column}", written) for column, written in result.computed.items()),
         ("released cells", str(result.cells)),
         ("least ε", result.least),
         ("remaining before", result.before),
@@ -173,3 +180,15 @@ def print_inspection(result: Inspection) -> None:
         if cell.note:
             table.add_row("note", cell.note)
         console.print(table)
+    if result.rows:
+        console.print("What the question computes from the true values:", style="bold")
+        table = Table(*map(format_value, result.rows[0]))
+        for row in result.rows:
+            table.add_row(*map(_format_exact, row.values()))
+        console.print(table)
+
+
+def _format_exact(value: str | None) -> str:
+    """A value that is written exactly, for people."""
+    fraction = value is not None and re.fullmatch(r"-?[0-9]+/[0-9]+", value)
+    return format_cell(to_float(Fraction(value))) if value and fraction else format_value(value)

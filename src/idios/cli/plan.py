@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from idios.cli import output
@@ -50,9 +49,9 @@ def plan(
     within: Annotated[
         str | None,
         typer.Option(
-            help="Instead of --epsilon: the least ε of each question for a 95 % margin within this, in the units of "
-            "its answer; or within a share such as 2%, of the number of records for a count, of the largest possible "
-            "sum for a sum. Only where margins are public: counts, and sums within bounds."
+            help="Instead of --epsilon: the least ε of each question for 95 % margins within this, in the units of "
+            "what it releases; or within a share such as 2%, of the number of records for a count, of the largest "
+            "possible sum for a sum. Only where margins are public: counts, and sums within bounds."
         ),
     ] = None,
     split: Annotated[
@@ -78,8 +77,9 @@ def plan(
     \b
         -- name: adults
         SELECT COUNT(*) FROM people WHERE age >= 18;
-        -- name: income_by_region
-        SELECT region, MEDIAN(income) FROM people GROUP BY region;
+        -- name: jobs_by_region
+        SELECT region, ROUND(100 * SUM(employed) / COUNT(*), 1) AS percent  -- free: computed from what is released
+        FROM people GROUP BY region ORDER BY percent DESC;
 
     is planned with   idios plan questions.sql --epsilon 1   and asked with   idios plan questions.sql --epsilon 1 --ask
     """
@@ -114,23 +114,23 @@ def print_plan(made: ReportPlan, console: Console) -> None:
     head, rows = made.table()
     table = Table(*head)
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*row)
     console.print(table)
     for total in made.totals:
-        console.print(f"{total.dataset}: {total}", highlight=False, markup=False)
+        console.print(f"{total.dataset}: {total}", highlight=False)
 
 
 def print_report(report: Report) -> None:
     """Print every answer under the name of its question, and what was charged."""
     for name in report.names:
-        output.console.print(f"\n{name}", style="bold", highlight=False, markup=False)
+        output.console.print(f"\n{name}", style="bold", highlight=False)
         if name in report.answers:
             output.print_answer(report[name])
         else:
-            output.console.print(f"not answered: {report.failures[name]}", highlight=False, markup=False)
+            output.console.print(f"not answered: {report.failures[name]}", highlight=False)
     output.console.print()
     for dataset, account in report.accounts():
-        output.console.print(f"{dataset}: {account}", highlight=False, markup=False)
+        output.console.print(f"{dataset}: {account}", highlight=False)
 
 
 def read_statements(source: str) -> list[Statement]:

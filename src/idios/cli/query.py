@@ -29,7 +29,8 @@ Split = Annotated[
     typer.Option(
         "--split",
         "-s",
-        help='How ε is split, one for each statistic: -s "MEDIAN(income)=2" -s "AVG(age)=1"; evenly unless given.',
+        help='How ε is split, one for each statistic that a quote names: -s "MEDIAN(income)=2" -s "AVG(age)=1"; evenly '
+        "unless given.",
     ),
 ]
 Check = Annotated[
@@ -57,8 +58,8 @@ Protection = Annotated[
 Within = Annotated[
     str | None,
     typer.Option(
-        help="Instead of --epsilon: the least ε for a public 95 % margin within this, in the units of the answer, or "
-        "a share such as 2%, of the number of records for a count, of the largest possible sum for a sum."
+        help="Instead of --epsilon: the least ε for a public 95 % margin of each released statistic within this, in "
+        "its units, or a share such as 2%, of the number of records for a count, of the largest possible sum for a sum."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
@@ -80,6 +81,9 @@ def query(
     json: Json = False,
 ) -> None:
     """Ask a question, spend ε, get a private answer.
+
+    Statistics are charged. What is computed from them is free: ratios, ROUND, CASE, HAVING, ORDER BY, LIMIT, a SELECT
+    around another.
 
     Without a configuration the types of the file's columns are proposed for you to confirm (--yes or --protection
     confirm them), no bounds are assumed, and one record may change while their number is public; an idios.toml that

@@ -56,5 +56,5 @@ def serve(
         address = f"{scheme}://{settings.host}:{settings.port}"
         output.stderr.print(f"Serving {', '.join(configuration.datasets)} at {address}/console", highlight=False)
         for line in [*startup.list_address_risks(settings), *(told or startup.list_next_steps(configuration))]:
-            output.stderr.print(line, highlight=False, markup=False, soft_wrap=True)
+            output.stderr.print(line, highlight=False, soft_wrap=True)
         startup.run(path, settings)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,7 +15,7 @@ from idios import display
 from idios.codec import from_json, json_field, read_number, refuse, to_json
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
-from idios.display import format_cost, format_left, format_value
+from idios.display import format_cost, format_left, format_value, to_float
 from idios.errors import InvalidInput
 from idios.model.released import Distance, Interval, Limits, check_limits, format_cell_limits, format_interval
 from idios.model.tidy import list_columns, write_csv
@@ -89,26 +88,22 @@ class Answer:
             column: self.types.get(column) or _kind_of([row[column] for row in self.rows]) for column in self.columns
         }
         object.__setattr__(self, "types", {column: kind for column, kind in kinds.items() if kind is not None})
-        statistics = set(self._statistics)
-        if self.clipped_rows and len(self.clipped_rows) != len(self.rows):
-            raise refuse("an answer: clipped", f"a list of {len(self.rows)}", self.clipped_rows)
+        for name, rows, statistics in (
+            ("clipped", self.clipped_rows, self.statistics),
+            ("checks", self.check_rows, self.statistics),
+            ("intervals", self.interval_rows, tuple(self.margins)),
+        ):
+            if rows and len(rows) != len(self.rows):
+                raise refuse(f"an answer: {name}", f"a list of {len(self.rows)}", rows)
+            if any(not row.keys() <= set(statistics) for row in rows):
+                raise InvalidInput(f"an answer: {name} must name statistics, which are {', '.join(statistics)}")
         for limits in self.clipped_rows:
-            if not limits.keys() <= statistics:
-                raise InvalidInput(f"an answer: clipped must name statistics, which are {', '.join(self._statistics)}")
             check_limits(limits.values())
-        if self.check_rows and len(self.check_rows) != len(self.rows):
-            raise refuse("an answer: checks", f"a list of {len(self.rows)}", self.check_rows)
-        if any(not checked.keys() <= statistics for checked in self.check_rows):
-            raise InvalidInput(f"an answer: checks must name statistics, which are {', '.join(self._statistics)}")
-        if self.interval_rows and len(self.interval_rows) != len(self.rows):
-            raise refuse("an answer: intervals", f"a list of {len(self.rows)}", self.interval_rows)
-        if any(not row.keys() <= self.margins.keys() for row in self.interval_rows):
-            raise InvalidInput(f"an answer: intervals must name statistics, which are {', '.join(self.margins)}")
         if any(low > high for row in self._python_intervals() for low, high in row.values()):
             raise InvalidInput("an answer: an interval must be (low, high) with low ≤ high")
 
     @property
-    def _statistics(self) -> tuple[str, ...]:
+    def statistics(self) -> tuple[str, ...]:
         """What limits and checks can be of: the columns of statistics, and what others are computed from."""
         return (*self.margins, *self.used)
 
@@ -138,7 +133,7 @@ class Answer:
             )
         else:
             values = display.table_text(*self._table())
-        note = [self.clipped_note] if self.clipped_columns else []
+        note = [display.NO_ROWS] if not self.rows else [self.clipped_note] if self.clipped_columns else []
         if self.check_rows and len(self.rows) == 1:
             note += [f"{format_value(column)}: {distance}" for column, distance in self.check_rows[0].items()]
         return "\n".join([values, *note, f"{self.guarantee.notation}; cost: {self.cost}; remaining: {self.left}"])
@@ -147,6 +142,7 @@ class Answer:
         """The same for a notebook, with the guarantee in words."""
         margins = [f"{column} ± {text(margin)}" for column, margin in self.margins.items() if margin is not None]
         pairs = [("question", self.question)] if self.question else []
+        pairs += [] if self.rows else [("no rows", display.NO_ROWS)]
         pairs += [("cost", self.cost), ("remaining", self.left)]
         pairs += [("95 % of the noise", ", ".join(margins))] if margins else []
         if len(self.rows) == 1 and self.interval_rows:
@@ -252,12 +248,12 @@ class Answer:
     @property
     def clipped_columns(self) -> tuple[str, ...]:
         """The statistics whose values were clipped in any row."""
-        return tuple(name for name in self._statistics if any(name in limits for limits in self.clipped_rows))
+        return tuple(name for name in self.statistics if any(name in limits for limits in self.clipped_rows))
 
     @property
     def checked_columns(self) -> tuple[str, ...]:
         """The statistics of which it is told how far off they are, in any row."""
-        return tuple(name for name in self._statistics if any(name in checked for checked in self.check_rows))
+        return tuple(name for name in self.statistics if any(name in checked for checked in self.check_rows))
 
     @property
     def clipped_note(self) -> str:
@@ -267,7 +263,7 @@ class Answer:
         if len(self.rows) > 1:
             return display.CLIPPED_BIAS
         limits = {column: display.format_limits(*pair) for column, pair in self.clipped_rows[0].items()}
-        return f"{display.describe_clipping(limits, named=len(self.margins) > 1)} {display.CLIPPED_BIAS}"
+        return f"{display.describe_clipping(limits, named=len(self.statistics) > 1)} {display.CLIPPED_BIAS}"
 
     def to_dict(self) -> dict[str, Any]:
         """The answer for JSON; exact numbers are text."""
@@ -367,15 +363,7 @@ def python_value(stored: str | None, kind: str) -> Any:
         return datetime.datetime.fromisoformat(stored)
     if kind == "boolean":
         return stored == "true"
-    return int(stored) if kind == "integer" else _to_float(Fraction(stored))
-
-
-def _to_float(number: Fraction) -> float:
-    """The nearest float; infinite where what was computed lies beyond the last."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.copysign(math.inf, number)
+    return int(stored) if kind == "integer" else to_float(Fraction(stored))
 
 
 def _kind_of(values: list[Any]) -> str | None:

@@ -4,7 +4,8 @@
     north,41320.5,40990.25,41655.75
 
 1. A row for each group; after each statistic its interval in columns ``_low`` and ``_high`` where it has any, and the
-   interval of its check, in records, in ``_check_low`` and ``_check_high``. What has none has no such columns.
+   interval of its check, in records, in ``_check_low`` and ``_check_high``. What has none has no such columns. The
+   checks of statistics that are no columns, but that some are computed from, come last.
 2. The metadata says what was asked, in words and as this analyst wrote it, of which version of the data, with which
    guarantee and margins, when, and which entry of the ledger it is. None of it is anybody else's.
 """
@@ -13,17 +14,22 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from idios.core.exact import text
-from idios.display import format_value
+from idios.display import format_value, to_float
 
 if TYPE_CHECKING:
     from idios.model.answer import Answer
     from idios.model.released import Distance
+
+
+_PIECES = re.compile(r"""'[^']*'|"[^"]*"|/\*.*?\*/|--(?P<line>[^\n]*)""", re.DOTALL)
+"""Where a comment may stand in SQL, and what only looks like one."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,12 @@ def list_columns(answer: Answer) -> list[TidyColumn]:
         taken.add(name)
         found.append(TidyColumn(name, kind, tuple(values)))
 
+    def add_check(statistic: str) -> None:
+        if any(statistic in row for row in answer.check_rows):
+            for end in ("low", "high"):
+                values = [_write_end(row.get(statistic), end) for row in answer.check_rows]
+                add(f"{statistic}_check_{end}", "integer", values)
+
     for column in answer.columns:
         kind = answer.types.get(column, "")
         found.append(TidyColumn(column, kind, tuple(row[column] for row in answer.exact_rows)))
@@ -56,13 +68,9 @@ def list_columns(answer: Answer) -> list[TidyColumn]:
                     kind,
                     [row[column][place] if column in row else None for row in answer.interval_rows],
                 )
-        if any(column in row for row in answer.check_rows):
-            for end in ("low", "high"):
-                add(
-                    f"{column}_check_{end}",
-                    "integer",
-                    [_write_end(row.get(column), end) for row in answer.check_rows],
-                )
+        add_check(column)
+    for statistic in answer.used:
+        add_check(statistic)
     return found
 
 
@@ -81,7 +89,9 @@ def write_csv(answer: Answer, *, metadata: bool) -> str:
     columns = list_columns(answer)
     lines = csv.writer(target, lineterminator="\n")
     lines.writerow([column.name for column in columns])
-    lines.writerows(zip(*(map(_write_cell, column.values) for column in columns), strict=True))
+    lines.writerows(
+        zip(*([_write_cell(value, column.kind) for value in column.values] for column in columns), strict=True)
+    )
     return target.getvalue()
 
 
@@ -92,7 +102,7 @@ def list_metadata(answer: Answer) -> list[tuple[str, str]]:
         ("dataset", answer.dataset),
         ("version", answer.version),
         ("question", answer.question),
-        ("sql", answer.sql),
+        ("sql", _close_comments(answer.sql)),
         ("guarantee", answer.guarantee),
         ("cost", answer.price),
         *((f"margin of {column} (95 %)", margin) for column, margin in margins.items()),
@@ -106,11 +116,21 @@ def list_metadata(answer: Answer) -> list[tuple[str, str]]:
     return [(format_value(key), format_value(value)) for key, value in told if value not in (None, "")]
 
 
-def _write_cell(value: str | None) -> str:
+def _close_comments(sql: str) -> str:
+    """A question that means the same on one line: a comment that ends with its line gets an end of its own.
+
+    >>> _close_comments("SELECT COUNT(*) -- all\\nFROM people WHERE region = '--'")
+    "SELECT COUNT(*) /* all */\\nFROM people WHERE region = '--'"
+    """
+
+    def close(piece: re.Match[str]) -> str:
+        return piece[0] if piece["line"] is None else f"/*{piece['line'].replace('*/', '* /').rstrip()} */"
+
+    return _PIECES.sub(close, sql)
+
+
+def _write_cell(value: str | None, kind: str | None) -> str:
     """A value for other programs: a fraction that no decimal ends is rounded to a float."""
     if value is None:
         return ""
-    numerator, slash, denominator = value.partition("/")
-    if slash and numerator.lstrip("-").isdecimal() and denominator.isdecimal():
-        return repr(float(Fraction(value)))
-    return value
+    return repr(to_float(Fraction(value))) if kind == "number" and "/" in value else value

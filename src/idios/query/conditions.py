@@ -29,7 +29,7 @@ from idios.core.domain import LIMIT, Categories, Kind
 from idios.core.exact import text as number_text
 from idios.query.calendar import DAY, UNITS, parse_moment
 from idios.query.expression_reader import read_constant
-from idios.query.expressions import FUNCTIONS, Type, Value
+from idios.query.expressions import FUNCTIONS, Type
 from idios.query.lexer import QuestionText
 from idios.query.literals import MOMENT_FORMAT, Typed, read_pattern
 from idios.query.parser import (
@@ -239,7 +239,7 @@ def _read_like(text: QuestionText, node: exp.Expression, columns: Mapping[str, C
     function, negated, subject, pattern = read_pattern(text, node)
     column = _column(text, subject, columns)
     if not isinstance(column.domain, Categories):
-        raise text.refusal(f"LIKE compares text, and {column.name} is a {column.kind}", offset_of(node))
+        raise text.refusal(f"LIKE compares text, and {column.name} is of type {column.kind}", offset_of(node))
     values = column.domain.values
     work.spend(sum(1 + (len(value) + len(pattern[0])) // MATCHED for value in values))
     matching = [i for i, value in enumerate(values) if FUNCTIONS[function].compute(value, *pattern)]
@@ -274,12 +274,6 @@ def _constant(text: QuestionText, node: exp.Expression, columns: Mapping[str, Co
     if constant.value is None:
         raise text.refusal("a comparison with NULL holds for no record: write IS NULL or IS NOT NULL", offset_of(node))
     return constant
-
-
-def read_literal(text: QuestionText, node: exp.Expression) -> Value:
-    """The value of a constant; None for a node that is none."""
-    constant = read_constant(text, node)
-    return None if constant is None else constant.value
 
 
 def locate(text: QuestionText, column: Column, constant: Typed, at: int | None) -> Fraction | None:

@@ -15,6 +15,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from idios.errors import QuestionRefused
 
@@ -55,7 +56,7 @@ class Token:
         """The place after its last character."""
         return self.start + len(self.text)
 
-    @property
+    @cached_property
     def keyword(self) -> str:
         """The word in capitals, or the sign; a quoted name and a literal are never a keyword."""
         # only ASCII has one upper case: 'ſelect'.upper() would be a keyword too
@@ -129,10 +130,12 @@ _PATTERN = re.compile(
     re.VERBOSE,
 )
 
+_NO_CASTS = "numbers are exact, 1 / 2 is 0.5, and dates are written DATE '2026-01-31'"
+
 _SIGNS = {
     "%": "remainders are not supported: arithmetic has + - * /",
     "|": "text cannot be joined",
-    ":": "casts and parameters are not supported: write literals as they are, dates as DATE '2026-01-31'",
+    ":": f"casts and parameters are not supported: {_NO_CASTS}",
     "?": "parameters are not supported: write the literal itself",
     "$": "parameters are not supported: write the literal itself",
     "@": "parameters are not supported: write the literal itself",
@@ -147,15 +150,15 @@ _CLAUSES = {
     "JOIN": "joins are not supported: a question is about one data set",
     "QUALIFY": "QUALIFY is not supported",
     "FETCH": "FETCH is not supported: write LIMIT",
-    "OVER": "window functions are not supported",
-    "WINDOW": "window functions are not supported",
+    "OVER": "window functions are not supported: a SELECT around this one computes from its rows",
+    "WINDOW": "window functions are not supported: a SELECT around this one computes from its rows",
     "FILTER": "FILTER is not supported: use WHERE, or ask one question for each condition",
     "UNION": "questions cannot be combined; ask one at a time",
     "INTERSECT": "questions cannot be combined; ask one at a time",
     "EXCEPT": "questions cannot be combined; ask one at a time",
     "WITH": "common table expressions and WITH options are not supported: write FROM (SELECT …)",
-    "CAST": "casts are not supported: write literals as they are, dates as DATE '2026-01-31'",
-    "TRY_CAST": "casts are not supported: write literals as they are, dates as DATE '2026-01-31'",
+    "CAST": f"casts are not supported: {_NO_CASTS}",
+    "TRY_CAST": f"casts are not supported: {_NO_CASTS}",
     "EXISTS": "subqueries are not supported",
     "ALL": "ALL is not supported",
     "ANY": "ANY is not supported: use IN with literals",

@@ -7,6 +7,7 @@ data. None of them costs anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from sqlglot import exp
 
@@ -18,6 +19,9 @@ from idios.query.literals import Typed
 from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, to_upper
 from idios.query.postprocessing import FOLDS, Fold, Item, Select
 from idios.query.select_reader import Listed, SelectReader, has_call
+
+COUNT_BITS = 32
+"""How long the number of released rows may be."""
 
 
 class OuterReader(SelectReader):
@@ -87,6 +91,16 @@ class OuterReader(SelectReader):
         key = self.key_nodes.get(id(listed.node))
         return super().read_item(listed) if key is None else self._refer_to_key(key)
 
+    def read_value(self, node: exp.Expression) -> Typed:
+        """Anything that is computed here; what is written as a key of GROUP BY is written, is that key."""
+        if any(not isinstance(key.expression, Reference) for key in self.keys) and not has_call([node], FOLDS):
+            with suppress(QuestionRefused):  # labels are no columns
+                expression = read_expression(self.text, node, self.find_column_or_refuse).expression
+                for place, key in enumerate(self.keys):
+                    if key.expression == expression:
+                        return self._refer_to_key(place)
+        return super().read_value(node)
+
     def find(self, node: exp.Expression) -> Typed | None:
         """A result of the SELECT inside; in groups a key, or an aggregate."""
         if not self.grouped:
@@ -136,11 +150,11 @@ class OuterReader(SelectReader):
 
     def _refer(self, place: int) -> Typed:
         column = self.columns[place]
-        return Typed(Reference(place), column.type, whole=column.whole)
+        return Typed(Reference(place), column.type, column.bits, whole=column.whole)
 
     def _refer_to_key(self, place: int) -> Typed:
         key = self.keys[place]
-        return Typed(Reference(place), key.type, whole=key.whole)
+        return Typed(Reference(place), key.type, key.bits, whole=key.whole)
 
     def _read_fold(self, node: exp.Expression) -> Typed:
         allow_only(self.text, node, "this", "expressions")
@@ -149,7 +163,7 @@ class OuterReader(SelectReader):
             raise self.text.refusal(f"{name} of released rows is written {name}(result)", offset_of(node))
         if type(arguments[0]) is exp.Star and name == "COUNT":
             allow_only(self.text, arguments[0])
-            return self._add_fold(Fold(name), Type.NUMBER, whole=True)
+            return self._add_fold(Fold(name), Type.NUMBER, COUNT_BITS, whole=True)
         value = read_expression(self.text, arguments[0], self.find_column_or_refuse)
         if name in ("SUM", "AVG", "MEAN", "MEDIAN") and value.type not in (Type.NUMBER, None):
             raise self.text.refusal(f"{name} is of numbers, and this is a {value.type}", offset_of(node))
@@ -157,9 +171,9 @@ class OuterReader(SelectReader):
             raise self.text.refusal(f"{name} is of values that have an order", offset_of(node))
         whole = name == "COUNT" or (name in ("SUM", "MIN", "MAX") and value.whole)
         kind = Type.NUMBER if name == "COUNT" else value.type
-        return self._add_fold(Fold(name, value.expression), kind, whole=whole)
+        return self._add_fold(Fold(name, value.expression), kind, value.bits + COUNT_BITS, whole=whole)
 
-    def _add_fold(self, fold: Fold, kind: Type | None, *, whole: bool) -> Typed:
+    def _add_fold(self, fold: Fold, kind: Type | None, bits: int, *, whole: bool) -> Typed:
         if fold not in self.folds:
             self.folds.append(fold)
-        return Typed(Reference(len(self.keys) + self.folds.index(fold)), kind, whole=whole)
+        return Typed(Reference(len(self.keys) + self.folds.index(fold)), kind, bits, whole=whole)

@@ -15,30 +15,37 @@ rows come in the order of the keys as they are written, the first one slowest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
-from idios.query.expressions import Expression, Reference, Type, Value, evaluate, substitute, walk
+from idios.query.expressions import Expression, Literal, Reference, Type, Value, evaluate, list_references, walk
+from idios.query.work import CHARACTERS
 
 Values: TypeAlias = tuple[Value, ...]
 
 SHORT = 400
 """Bits of a fraction that is shown as it is; a longer one is rounded to ``DIGITS``."""
 DIGITS = 60
+INTERVAL = 4
+"""What interval arithmetic takes for one part of an expression, in steps of computing it."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One column of a SELECT list; ``written`` is how the analyst wrote it, ``whole`` whether its numbers are."""
+    """One column of a SELECT list; ``written`` is how the analyst wrote it, ``whole`` whether its numbers are.
+
+    ``bits`` is how long its numbers may be, through all SELECTs inside.
+    """
 
     label: str
     expression: Expression
     type: Type | None
     whole: bool = False
     written: str = field(default="", compare=False)
+    bits: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -76,12 +83,25 @@ class Select:
     offset: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
-    """A row that is shown, and the number of the released row that it comes from; None if it comes from several."""
+    """A row that is shown, and the number of the released row that it comes from; None if it comes from several.
+
+    ``made_of`` are the rows of the SELECT inside that it comes from, and ``released`` is how many released ones these
+    come from.
+    """
 
     values: Values
     origin: int | None
+    made_of: tuple[Row, ...] = ()
+    released: int = 1
+
+
+def list_origins(row: Row) -> list[int]:
+    """The numbers of all released rows that a row comes from."""
+    if row.origin is not None:
+        return [row.origin]
+    return [number for part in row.made_of for number in list_origins(part)]
 
 
 def apply_selects(selects: Sequence[Select], released: Sequence[Values]) -> list[Row]:
@@ -95,15 +115,19 @@ def apply_selects(selects: Sequence[Select], released: Sequence[Values]) -> list
 def _apply(select: Select, rows: list[Row]) -> list[Row]:
     if select.where is not None:
         rows = [row for row in rows if evaluate(select.where, row.values) is True]
-    if select.folds is not None:
-        rows = _group(select, rows)
+    rows = (
+        [Row(row.values, row.origin, (row,), row.released) for row in rows]
+        if select.folds is None
+        else _group(select, rows)
+    )
     if select.having is not None:
         rows = [row for row in rows if evaluate(select.having, row.values) is True]
     for part in reversed(select.order):
         rows = _sort(part, rows)
     rows = rows[select.offset : None if select.limit is None else select.offset + select.limit]
     return [
-        Row(tuple(shorten(evaluate(item.expression, row.values)) for item in select.items), row.origin) for row in rows
+        replace(row, values=tuple(shorten(evaluate(item.expression, row.values)) for item in select.items))
+        for row in rows
     ]
 
 
@@ -121,7 +145,13 @@ def _group(select: Select, rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         groups.setdefault(tuple(evaluate(key, row.values) for key in select.keys), []).append(row)
     return [
-        Row((*keys, *(_fold(fold, grouped) for fold in select.folds or ())), None) for keys, grouped in groups.items()
+        Row(
+            (*keys, *(_fold(fold, grouped) for fold in select.folds or ())),
+            None,
+            tuple(grouped),
+            sum(row.released for row in grouped),
+        )
+        for keys, grouped in groups.items()
     ]
 
 
@@ -144,7 +174,8 @@ def _average(values: Sequence[Fraction]) -> Fraction | None:
     return None if total is None else total / len(values)
 
 
-def _middle(values: Sequence[Fraction]) -> Fraction | None:
+def find_middle(values: Sequence[Fraction]) -> Fraction | None:
+    """The median: the mean of both middle values where there are two."""
     ordered = sorted(values)
     return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2 if ordered else None
 
@@ -156,7 +187,7 @@ FOLDS: Mapping[str, Callable[..., Value]] = {
     "MEAN": _average,
     "MIN": lambda values: min(values, default=None),
     "MAX": lambda values: max(values, default=None),
-    "MEDIAN": _middle,
+    "MEDIAN": find_middle,
 }
 """The aggregates of a SELECT around another, of values that are not NULL."""
 
@@ -166,44 +197,107 @@ def shorten(value: Value) -> Value:
     return shorten_number(value) if isinstance(value, Fraction) else value
 
 
-def shorten_number(number: Fraction) -> Fraction:
+def shorten_number(number: Fraction, rounding: str = ROUND_HALF_EVEN) -> Fraction:
     """The number, to 60 significant digits where it is longer than 400 bits: sums of many fractions have no end."""
     if number.numerator.bit_length() + number.denominator.bit_length() <= SHORT:
         return number
-    context = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN, Emax=10**6, Emin=-(10**6))
+    context = Context(prec=DIGITS, rounding=rounding, Emax=10**6, Emin=-(10**6))
     return Fraction(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
 
 
-def compose(selects: Sequence[Select]) -> tuple[Expression | None, ...]:
-    """Each column that is shown, as an expression of one released row; None where it is one of several rows."""
-    composed: tuple[Expression | None, ...] | None = None
+@dataclass(frozen=True)
+class Trace:
+    """Where a column comes from.
+
+    ``place`` is that of a released row which it is as it stands, if any. ``uses`` are all places that it is computed
+    from, or that decide of which rows. ``folds`` says that it is of several rows.
+    """
+
+    place: int | None = None
+    uses: frozenset[int] = frozenset()
+    folds: bool = False
+
+
+@dataclass(frozen=True)
+class TracedSelect:
+    """Where the columns of a SELECT come from; ``chosen`` are the places that decide which rows it folds, and how."""
+
+    columns: tuple[Trace, ...]
+    chosen: frozenset[int] = frozenset()
+
+
+def trace_selects(selects: Sequence[Select], width: int) -> list[TracedSelect]:
+    """Where everything comes from that is shown of released rows with so many places.
+
+    Each SELECT is looked at once: an expression that is written out in full grows with every SELECT around it.
+    """
+    inside = tuple(Trace(place, frozenset([place])) for place in range(width))
+    chosen: frozenset[int] = frozenset()
+    ordered: frozenset[int] = frozenset()
+    traced = []
     for select in selects:
-        if composed is None:
-            composed = tuple(item.expression for item in select.items)
-        elif select.folds is not None or None in composed:
-            return (None,) * len(selects[-1].items)
-        else:
-            known = [expression for expression in composed if expression is not None]
-            composed = tuple(substitute(item.expression, known) for item in select.items)
-    return composed or ()
+        chosen |= _join_uses([select.where], inside)
+        folded = chosen | _join_uses(select.keys, inside)
+        if select.folds is not None:
+            folds = (Trace(None, folded | _join_uses([fold.argument], inside), True) for fold in select.folds)
+            inside = (*(_trace(key, inside, folds=True) for key in select.keys), *folds)
+        chosen |= _join_uses([select.having], inside)
+        ordered |= _join_uses([order.expression for order in select.order], inside)
+        if select.limit is not None or select.offset:
+            chosen |= ordered
+        inside = tuple(_trace(item.expression, inside) for item in select.items)
+        traced.append(TracedSelect(inside, folded))
+    return traced
+
+
+def _trace(expression: Expression, inside: Sequence[Trace], *, folds: bool = False) -> Trace:
+    parts = [inside[int(name)] for name in list_references(expression)]
+    return Trace(
+        parts[0].place if isinstance(expression, Reference) and not folds else None,
+        frozenset().union(*(part.uses for part in parts)),
+        any(part.folds for part in parts),
+    )
+
+
+def _join_uses(expressions: Iterable[Expression | None], inside: Sequence[Trace]) -> frozenset[int]:
+    known = (expression for expression in expressions if expression is not None)
+    return frozenset().union(*(_trace(expression, inside).uses for expression in known))
 
 
 def count_work(selects: Sequence[Select]) -> int:
-    """How many steps showing one released row takes: each part once, and each column as ``compose`` writes it out."""
+    """How many steps showing one released row takes, where each column stands for all that it is computed from.
+
+    That is more than computing takes, since each SELECT is computed once. It bounds the length of what is shown, too: a
+    text is one of the literals, and a number as long as those that it is computed from are together. Intervals are
+    computed from all of it for each column anew, as each may ask for a confidence of its own.
+    """
     steps = 0
-    sizes: Sequence[int] | None = None
+    sizes: Sequence[int] = ()
     for select in selects:
-        conditions = [part for part in (select.where, select.having) if part is not None]
-        orders = [order.expression for order in select.order]
-        arguments = [fold.argument for fold in select.folds or () if fold.argument is not None]
-        items = [item.expression for item in select.items]
-        steps += sum(_measure(part, None) for part in (*items, *conditions, *orders, *arguments, *select.keys))
-        sizes = [_measure(item, None if select.folds is not None else sizes) for item in items]
-    return steps + sum(sizes or ())
+        folded = [*select.keys, *(fold.argument for fold in select.folds or ())]
+        steps += sum(_measure(part, sizes) for part in (select.where, *folded))
+        if select.folds is not None:
+            sizes = [_measure(part, sizes) for part in folded]
+        steps += sum(_measure(part, sizes) for part in (select.having, *(order.expression for order in select.order)))
+        sizes = [_measure(item.expression, sizes) for item in select.items]
+        steps += sum(sizes)
+    plain = 1 + len(selects)  # a reference to a reference, and so on
+    return steps + INTERVAL * sum(size for size in sizes if size > plain)
 
 
-def _measure(expression: Expression, sizes: Sequence[int] | None) -> int:
-    """How many parts an expression has, where its references stand for so many."""
-    return sum(
-        sizes[int(part.name)] if isinstance(part, Reference) and sizes is not None else 1 for part in walk(expression)
-    )
+def _measure(expression: Expression | None, sizes: Sequence[int]) -> int:
+    """How many parts an expression has, where its references stand for so many, and literals for their length."""
+    steps = 1
+    for part in () if expression is None else walk(expression):
+        if isinstance(part, Reference):
+            steps += sizes[int(part.name)] if sizes else 1
+        else:
+            steps += 1 + (_find_length(part.value) // CHARACTERS if isinstance(part, Literal) else 0)
+    return steps
+
+
+def _find_length(value: Value) -> int:
+    """The characters of a literal, about."""
+    if isinstance(value, Fraction):
+        return (value.numerator.bit_length() + value.denominator.bit_length()) // 3
+    return len(value) if isinstance(value, str) else 0

@@ -93,10 +93,25 @@ class InnerReader(SelectReader):
         selected: Predicate = ALWAYS
         if where is not None:
             allow_only(self.text, where, "this")
-            selected = read_condition(self.text, where.this, self.columns)
+            try:
+                selected = read_condition(self.text, where.this, self.columns)
+            except QuestionRefused:
+                self._refuse_results(where)
+                raise
         self._read_keys()
         shown = self._read_shown()
         return Question(self.dataset.name, tuple(self.measures), selected, tuple(self.keys), shown, self.text.source)
+
+    def _refuse_results(self, where: exp.Expression) -> None:
+        """Where WHERE names a result, say where a condition on one stands."""
+        columns = {fold_case(name) for name in self.columns}
+        labels = {fold_case(item.label) for item in self.listed if item.label} - columns
+        for node in where.walk():
+            if type(node) is exp.Column and fold_case(node.name) in labels:
+                raise self.text.refusal(
+                    f"{node.name} is a result, and WHERE selects records: a condition on results stands in HAVING",
+                    offset_of(node),
+                )
 
     def _read_source(self, datasets: Mapping[str, Dataset]) -> str:
         source = self.tree.args.get("from_")
@@ -202,7 +217,7 @@ class InnerReader(SelectReader):
             place = int(read.expression.name)
             label = self.keys[place].column if place < len(self.keys) else ""
         label = label or listed.spelling
-        self._read.setdefault(fold_case(label), read)
+        self.label(label, read)
         return label, read
 
     def find(self, node: exp.Expression) -> Typed | None:

@@ -49,7 +49,7 @@ class SelectReader(ABC):
         self.text, self.tree = text, tree
         self.listed = self._list_items(number)
         self.items: list[Item] = []
-        self._read: dict[str, Typed] = {}
+        self._labelled: dict[str, dict[str, Typed]] = {}
 
     @abstractmethod
     def find(self, node: exp.Expression) -> Typed | None:
@@ -65,10 +65,26 @@ class SelectReader(ABC):
             raise self.text.refusal("a star stands in COUNT(*), or alone in SELECT * FROM (SELECT …)", offset_of(node))
         known = self.find(node)
         if known is None and (name := column_identifier(self.text, node)) is not None:
-            known = self._read.get(fold_case(str(name.this)))
+            known = self._find_labelled(name)
             if known is None:
                 raise self.refuse_name(node)
         return known
+
+    def label(self, label: str, read: Typed) -> None:
+        """Let a name stand for what was read, unless it stands for something already."""
+        self._labelled.setdefault(fold_case(label), {}).setdefault(label, read)
+
+    def _find_labelled(self, name: exp.Expression) -> Typed | None:
+        written = str(name.this)
+        alike = self._labelled.get(fold_case(written), {})
+        if name.args.get("quoted"):
+            return alike.get(written)
+        if len(alike) > 1:
+            raise self._refuse_alike(name)
+        return next(iter(alike.values()), None)
+
+    def _refuse_alike(self, name: exp.Expression) -> QuestionRefused:
+        return self.text.refusal(f"{name.this} could be several results: write it in double quotes", offset_of(name))
 
     def _list_items(self, number: int) -> list[Listed]:
         nodes, spelt = self.tree.expressions, self.text.select_items(number)
@@ -107,22 +123,28 @@ class SelectReader(ABC):
         name = column_identifier(self.text, node)
         if name is None:
             return None
-        written = str(name.this)
+        alike = [item for item in self.listed if item.label and fold_case(item.label) == fold_case(str(name.this))]
         if name.args.get("quoted"):
-            return next((item for item in self.listed if item.label == written), None)
-        return next((item for item in self.listed if item.label and fold_case(item.label) == fold_case(written)), None)
+            alike = [item for item in alike if item.label == str(name.this)]
+        if len({item.label for item in alike}) > 1:
+            raise self._refuse_alike(name)
+        return alike[0] if alike else None
 
     def read_item(self, listed: Listed) -> Typed:
         """One item of the list."""
-        return read_expression(self.text, listed.node, self.leaf)
+        return self.read_value(listed.node)
+
+    def read_value(self, node: exp.Expression) -> Typed:
+        """Anything that is computed here."""
+        return read_expression(self.text, node, self.leaf)
 
     def add_item(self, label: str, read: Typed, written: str, start: int | None) -> None:
         """Show something; the same under the same name once."""
-        item = Item(label, read.expression, read.type, read.whole, written)
+        item = Item(label, read.expression, read.type, read.whole, written, read.bits)
         same = next((known for known in self.items if known.label == label), None)
         if same is None:
             self.items.append(item)
-            self._read.setdefault(fold_case(label), read)
+            self.label(label, read)
         elif same.expression != item.expression:
             raise self.text.refusal(f"two different results are called {label!r}: name one of them with AS", start)
 
@@ -147,7 +169,7 @@ class SelectReader(ABC):
             raise self.text.refusal("ORDER BY lists results, each with ASC or DESC", offset_of(part))
         allow_only(self.text, part, "this", "desc", "nulls_first")
         item = self.resolve_item(part.this, "ORDER BY")
-        read = read_expression(self.text, part.this, self.leaf) if item is None else self.read_item(item)
+        read = self.read_value(part.this) if item is None else self.read_item(item)
         return Order(read.expression, bool(part.args.get("desc")), bool(part.args.get("nulls_first")))
 
     def read_limits(self) -> tuple[int | None, int]:

@@ -91,7 +91,7 @@ class PlannedQuestion:
     def margins(self) -> str:
         """The 95 % margins that are public."""
         known = {column: margin for column, margin in self.quote.margins.items() if margin is not None}
-        named = len(self.quote.margins) > 1
+        named = len(self.quote.margins) > 1 or bool(self.quote.computed)
         parts = (f"{column} ± {text(margin)}" if named else f"± {text(margin)}" for column, margin in known.items())
         return ", ".join(parts) or "not public"
 

@@ -50,7 +50,7 @@ class Parameters:
     @property
     def orders(self) -> list[int]:
         """The values of k to propose, ascending."""
-        return [*range(2, 21), 30, 50, 100, 200, 500, 1000] if self.k is None else sorted(self.k)
+        return [2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000] if self.k is None else sorted(self.k)
 
 
 FINE = Parameters(quantile=Fraction(1, 1000), k=None, trim=Fraction(1, 1000))

@@ -24,6 +24,7 @@ from idios.display import format_cost
 from idios.errors import IdiosError, InvalidInput
 from idios.ledger import StoredAnswer
 from idios.model import Accounting, QuestionProgress, QuestionRequest
+from idios.query.expression_reader import list_value_functions
 from idios.query.normal_form import describe_selection
 from idios.query.sql_functions import list_functions
 from idios.server.catalogue import identifier
@@ -47,19 +48,9 @@ SPLIT_LINE = "NAME = NUMBER, such as COUNT(*) = 2"
 EPSILON = "0.5"
 CHARGED_PROBLEMS = ("answer_failed",)
 KEYWORDS = (
-    "SELECT",
-    "FROM",
-    "WHERE",
-    "GROUP BY",
-    "AND",
-    "OR",
-    "NOT",
-    "BETWEEN",
-    "IN",
-    "IS NULL",
-    "IS NOT NULL",
-    "AS",
-    "DISTINCT",
+    *("SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET", "ASC", "DESC", "AS", "DISTINCT"),
+    *("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "IS NULL", "IS NOT NULL", "IS DISTINCT FROM"),
+    *("CASE", "WHEN", "THEN", "ELSE", "END"),
 )
 
 Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
@@ -249,6 +240,7 @@ def list_words(visit: Visit) -> str:
         for function in list_functions()
         if not function.spelling.synonym and not function.spelling.distinct
     ]
+    functions += [[name, "function", form.partition(" or ")[0]] for name, form in list_value_functions().items()]
     return json.dumps(
         [*words.values(), *functions, *([keyword, "keyword", ""] for keyword in KEYWORDS)], ensure_ascii=False
     )

@@ -14,6 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from idios.codec import to_json
+from idios.computed import UNCHECKED
 from idios.core.exact import text
 from idios.display import CLIPPED_BIAS, describe_clipping
 from idios.model import Answer, Distance
@@ -55,6 +56,13 @@ class AnswerView:
     """What was clipped in a single row, and what clipping means; empty if nothing was."""
 
     @property
+    def checkable(self) -> bool:
+        """Whether a check could tell something here, and none does yet."""
+        reasons = [r for column, r in self.answer.margin_reasons.items() if column not in self.answer.interval_columns]
+        told = any(reason not in UNCHECKED for reason in reasons)
+        return bool(self.rows and told and not self.answer.check_rows)
+
+    @property
     def absent(self) -> bool:
         """Whether some cell has no value."""
         return any(row[column] is None for row in self.answer.exact_rows for column in self.answer.margins)
@@ -69,9 +77,11 @@ def present_answer(answer: Answer) -> AnswerView:
     groups = [column for column in answer.columns if column not in answer.margins]
     rows = [
         [
-            (str(row[column]), str(row[column]), False)
-            if column in groups
-            else (format_value(row[column]), "NULL" if row[column] is None else str(row[column]), True)
+            (
+                format_value(row[column]) if column in answer.margins else _name(row[column]),
+                _name(row[column]),
+                column in answer.margins,
+            )
             for column in answer.columns
         ]
         for row in answer.exact_rows
@@ -86,7 +96,7 @@ def present_answer(answer: Answer) -> AnswerView:
     clipped = CLIPPED_BIAS if answer.clipped_columns else ""
     if clipped and len(rows) == 1:
         limits = {column: format_limits(to_json(pair)) for column, pair in answer.clipped_rows[0].items()}
-        clipped = f"{describe_clipping(limits, named=len(answer.margins) > 1)} {clipped}"
+        clipped = f"{describe_clipping(limits, named=len(answer.statistics) > 1)} {clipped}"
     elif clipped:
         for column in answer.clipped_columns:
             head.append((f"{column} clipped to", True))
@@ -108,12 +118,18 @@ def present_answer(answer: Answer) -> AnswerView:
     [own] = answer.interval_rows if len(rows) == len(answer.interval_rows) == 1 else ({},)
     intervals = {column: _join(map(format_value, ends)) for column, ends in own.items()}
     charts = []
+    # A constant tells no row from another.
+    groups = [column for column in groups if len({row[column] for row in answer.exact_rows}) > 1] or groups
     if groups and len(rows) > 1:
         for column in list(answer.margins)[:MOST_CHARTS]:
             chart = _chart(answer, groups, column)
             if chart is not None:
                 charts.append(chart)
     return AnswerView(answer, single, margins, intervals, head, rows, charts, checks, clipped)
+
+
+def _name(value: str | None) -> str:
+    return "NULL" if value is None else value
 
 
 def _join(ends: Iterable[str]) -> str:
@@ -138,7 +154,7 @@ def format_distance(distance: Distance) -> str:
 def _chart(answer: Answer, groups: list[str], column: str) -> Chart | None:
     bars = [
         Bar(
-            " · ".join(str(row[group]) for group in groups),
+            " · ".join(_name(row[group]) for group in groups),
             parse_number(row[column]),
             format_value(row[column]),
             _find_interval(answer, number, column),

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
+from idios.codec import json_field
 from idios.ledger import Entry, Role, TokenRow
 from idios.model import Balance
 from idios.server.auth import Controller
@@ -36,9 +37,10 @@ NamePath = Annotated[str, Path(min_length=1, max_length=200)]
 
 @dataclass(frozen=True)
 class CellList:
-    """The truth behind a question, cell by cell."""
+    """The truth behind a question, cell by cell, and as rows what it would compute from that."""
 
     cells: tuple[Mapping[str, Any], ...]
+    rows: tuple[Mapping[str, str | None], ...] = json_field(optional=True, default=())
 
 
 @dataclass(frozen=True)

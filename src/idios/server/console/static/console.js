@@ -3,8 +3,9 @@
 
 const DELAY = 350;
 const SHOWN = 8;
-const KEYWORD = /^(select|from|where|group|by|and|or|not|between|in|is|null|as|distinct|within|order)$/i;
-const TOKENS = /'(?:[^']|'')*'?|"(?:[^"]|"")*"?|\d+(?:\.\d+)?|[\p{L}_][\p{L}\p{N}_]*|\s+|./gsu;
+const KEYWORD =
+  /^(select|from|where|group|by|having|order|limit|offset|asc|desc|nulls|first|last|and|or|not|between|in|is|like|ilike|escape|null|true|false|unknown|as|distinct|within|case|when|then|else|end)$/i;
+const TOKENS = /--[^\n]*|\/\*.*?(?:\*\/|$)|'(?:[^']|'')*'?|"(?:[^"]|"")*"?|\d+(?:\.\d+)?|[\p{L}_][\p{L}\p{N}_]*|\s+|./gsu;
 
 function make(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -142,6 +143,7 @@ class Paint {
   }
 
   kind(token) {
+    if (token.startsWith("--") || token.startsWith("/*")) return "comment";
     if (token[0] === "'") return "string";
     if (/^\d/.test(token)) return "number";
     if (this.functions.has(token.toUpperCase())) return "function";
@@ -393,6 +395,7 @@ class Quote {
     }
     for (const [column, share] of Object.entries(quote.checks ?? {})) row(`Check of ${column}`, `${quantity(share)}, tells how many records off it is`);
     for (const [column, least] of Object.entries(quote.checked_from ?? {})) row(`Check of ${column}`, aside(`none below ${quantity(least)}`));
+    for (const [column, written] of Object.entries(quote.computed ?? {})) row(`Computed: ${column}`, make("code", { textContent: written }));
     row("Guarantee", make("code", { textContent: quote.guarantee.notation }));
     const risks = Object.entries(quote.null_risks ?? {}).map(([column, risk]) => make("p", { textContent: `${column}: ${risk}` }));
     this.shown.replaceChildren(list, ...risks, aside(quote.guarantee.sentence, "p"));

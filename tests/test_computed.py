@@ -1,0 +1,318 @@
+"""How far off what is computed is: from exact laws, from every combination of ends, and as answers tell it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from idios import computed
+from idios.answers import make_answer
+from idios.cli.output import print_answer
+from idios.core.calibration import Added
+from idios.core.sampling import SeededSource
+from idios.errors import QuestionRefused
+from idios.margins import find_intervals
+from idios.model import Answer, ReleasedTable
+from idios.party import TrustedParty
+from idios.query.plan import Plan
+from idios.query.postprocessing import FOLDS
+from idios.release import calibrate_plan, draw_table
+from idios.server.console.presentation import present_answer
+
+COLUMNS: dict[str, Any] = {
+    "x": {"type": "integer", "bounds": [0, 3], "nullable": False},
+    "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
+    "income": {"type": "integer", "nullable": False},
+    "region": {"type": "category", "values": ["east", "north", "south"], "nullable": False},
+    "country": {"type": "category", "values": ["a", "b"], "nullable": False},
+}
+ROWS = 900
+
+
+def open_party(**options: Any) -> TrustedParty:
+    rng = np.random.default_rng(5)
+    rows = {
+        "x": rng.integers(0, 4, ROWS),
+        "age": rng.integers(18, 90, ROWS),
+        "income": rng.lognormal(10, 1, ROWS).astype(np.int64),
+        "region": rng.choice(["east", "north", "south"], ROWS),
+        "country": rng.choice(["a", "b"], ROWS),
+    }
+    options = {"protection": "differential", "check": 0, "budget": 10**6} | options
+    return TrustedParty.open(rows, name="people", columns=COLUMNS, **options)
+
+
+@pytest.fixture(scope="module")
+def party() -> Iterator[TrustedParty]:
+    with open_party() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def checking() -> Iterator[TrustedParty]:
+    with open_party(check="0.3") as opened:
+        yield opened
+
+
+def draw(party: TrustedParty, sql: str, epsilon: object = 2, seed: int = 1) -> tuple[Plan, ReleasedTable]:
+    plan = party.make_plan(sql, epsilon)  # type: ignore[arg-type]
+    return plan, draw_table(plan, party.datasets["people"].backend, None, SeededSource(seed))
+
+
+def read_interval(answer: Answer, column: str, row: int = 0) -> tuple[Fraction, Fraction]:
+    low, high = answer.interval_rows[row][column]
+    return Fraction(low), Fraction(high)
+
+
+EXPRESSIONS = [
+    "SUM(x) / COUNT(*)",
+    "SUM(x) - COUNT(*)",
+    "SUM(x) * COUNT(*) - 3",
+    "GREATEST(SUM(x), COUNT(*))",
+    "CASE WHEN SUM(x) > COUNT(*) THEN SUM(x) ELSE -COUNT(*) END",
+    "ROUND(SUM(x) / COUNT(*), 1)",
+    "ABS(SUM(x) - COUNT(*))",
+]
+
+
+def test_an_interval_misses_in_one_of_twenty_draws_at_most(party: TrustedParty) -> None:
+    """By the exact law of both noises: every pair of them up to ±8, and what is beyond counts as missed."""
+    listed = ", ".join(f"{expression} AS e{i}" for i, expression in enumerate(EXPRESSIONS))
+    plan, table = draw(party, f"SELECT {listed} FROM people WHERE age < 30", 16)
+    with party.datasets["people"].backend.open_snapshot(plan) as snapshot:
+        [mechanisms] = calibrate_plan(plan, snapshot.summaries)
+    noises = range(-8, 9)
+    laws = []
+    for mechanism in mechanisms:
+        assert isinstance(mechanism, Added)
+        laws.append(dict(zip(noises, mechanism.noise.pmf(np.array(noises)).tolist(), strict=True)))
+    values = [mechanism.value for mechanism in mechanisms if isinstance(mechanism, Added)]
+    exact = replace(table, cells=(tuple(map(str, values)),))
+    truth = {column: Fraction(value or 0) for column, value in make_answer(plan, exact, id="").exact_rows[0].items()}
+    held = dict.fromkeys(truth, 0.0)
+    for pair in product(noises, repeat=2):
+        drawn = replace(table, cells=(tuple(str(value + noise) for value, noise in zip(values, pair, strict=True)),))
+        answer = make_answer(plan, drawn, id="")
+        for column, value in truth.items():
+            low, high = read_interval(answer, column)
+            assert low <= Fraction(answer.exact_rows[0][column] or 0) <= high
+            held[column] += laws[0][pair[0]] * laws[1][pair[1]] if low <= value <= high else 0
+    assert all(1 - probability <= 0.05 for probability in held.values())
+
+
+FILTERED = "FROM people WHERE age < 60"
+BOTH = "SELECT region, COUNT(*) AS n, SUM(x) AS s FROM people GROUP BY region"
+DEEP = "SELECT region, country, COUNT(*) AS n FROM people GROUP BY region, country"
+
+
+@pytest.mark.parametrize(
+    ("sql", "parts", "times"),
+    [
+        (f"SELECT 2 * COUNT(*) AS e {FILTERED}", 1, {"COUNT(*)": 2}),
+        (f"SELECT 2 * COUNT(*) + COUNT(*) AS e {FILTERED}", 1, {"COUNT(*)": 3}),
+        (f"SELECT COUNT(*) + COUNT(age) AS e {FILTERED}", 1, {"COUNT(*)": 2}),
+        (f"SELECT COUNT(*) + SUM(x) AS e {FILTERED}", 2, {"COUNT(*)": 1, "SUM(x)": 1}),
+        (f"SELECT SUM(age) AS s, COUNT(*) + SUM(x) AS e {FILTERED}", 2, {"COUNT(*)": 1, "SUM(x)": 1}),
+        (f"SELECT COUNT(*) + SUM(x) + SUM(age) AS e {FILTERED}", 3, {"COUNT(*)": 1, "SUM(x)": 1, "SUM(age)": 1}),
+        (f"SELECT n - s AS e FROM (SELECT COUNT(*) AS n, SUM(x) AS s, SUM(age) AS t {FILTERED})", 2, {"n": 1, "s": 1}),
+        (f"SELECT SUM(n) AS e FROM ({BOTH})", 3, {"n": 1}),
+        (f"SELECT SUM(n + s) AS e FROM ({BOTH})", 6, {"n": 1, "s": 1}),
+        (f"SELECT SUM(t) AS e FROM (SELECT region, SUM(n) AS t FROM ({DEEP}) GROUP BY region)", 6, {"n": 1}),
+    ],
+)
+def test_each_of_k_released_values_is_taken_at_its_share(
+    party: TrustedParty, sql: str, parts: int, times: dict[str, int]
+) -> None:
+    """All of these are sums and differences, as wide as their parts together."""
+    plan, table = draw(party, sql, Fraction(1, 2))
+    answer, width = make_answer(plan, table, id=""), Fraction(0)
+    for row in find_intervals(plan, table, parts):
+        for label, number in plan.measures:
+            low, high = row[number] or (Fraction(0), Fraction(0))
+            width += times.get(label, 0) * (high - low)
+    low, high = read_interval(answer, "e")
+    assert high - low == width > 0
+    assert answer.margin_reasons["e"] == computed.WITH_INTERVAL
+
+
+@pytest.mark.parametrize("function", list(FOLDS))
+def test_a_fold_is_within_what_the_ends_allow_and_reaches_it(party: TrustedParty, function: str) -> None:
+    sql = f"SELECT {function}(a) AS f FROM (SELECT region, AVG(age) AS a FROM people GROUP BY region)"
+    for seed in range(5):
+        plan, table = draw(party, sql, 1, seed)
+        pairs = [row[0] for row in find_intervals(plan, table, 3)]
+        assert all(pair is not None for pair in pairs)
+        possible = [FOLDS[function](list(ends)) for ends in product(*(pair for pair in pairs if pair is not None))]
+        answer = make_answer(plan, table, id="")
+        assert read_interval(answer, "f") == (min(possible), max(possible))  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT SUM(n) AS e, COUNT(*) AS c FROM ({DEEP} HAVING COUNT(*) > 10)",
+        f"SELECT SUM(n) AS e, COUNT(*) AS c FROM ({DEEP}) WHERE n > 10",
+        f"SELECT SUM(n) AS e, COUNT(*) AS c FROM ({DEEP} ORDER BY n DESC LIMIT 2)",
+        f"SELECT SUM(n) AS e, COUNT(*) AS c FROM (SELECT * FROM ({DEEP} ORDER BY n DESC) LIMIT 2)",
+        f"SELECT ROUND(n, -1) AS k, SUM(n) AS e, COUNT(*) AS c FROM ({DEEP}) GROUP BY 1",
+        f"SELECT MAX(e) AS e, SUM(c) AS c FROM (SELECT region, SUM(n) AS e, COUNT(*) AS c FROM ({DEEP}) "
+        "WHERE n > 10 GROUP BY region)",
+    ],
+)
+def test_rows_that_released_values_choose_have_no_interval(party: TrustedParty, sql: str) -> None:
+    plan, table = draw(party, sql)
+    answer = make_answer(plan, table, id="")
+    assert answer.interval_rows == ()
+    assert answer.margin_reasons["e"] == answer.margin_reasons["c"] == computed.CHOSEN
+    assert Answer.from_dict(answer.to_dict()) == answer
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT SUM(n) AS e FROM ({DEEP}) WHERE region <> 'north'",
+        f"SELECT SUM(n) AS e FROM (SELECT * FROM ({DEEP} ORDER BY country) LIMIT 3)",
+        f"SELECT country, SUM(n) AS e FROM ({DEEP}) GROUP BY country HAVING SUM(n) > 10 ORDER BY e LIMIT 1",
+        f"SELECT n + 1 AS e FROM ({DEEP} ORDER BY n LIMIT 2) WHERE n > 5",
+        f"SELECT SUM(CASE WHEN region = 'north' THEN n END) / SUM(n) AS e FROM ({DEEP})",
+    ],
+)
+def test_rows_that_keys_choose_have_intervals(party: TrustedParty, sql: str) -> None:
+    plan, table = draw(party, sql)
+    answer = make_answer(plan, table, id="")
+    assert all("e" in row for row in answer.interval_rows)
+    for i, row in enumerate(answer.exact_rows):
+        low, high = read_interval(answer, "e", i)
+        assert low <= Fraction(row["e"] or 0) <= high
+    assert "country" not in answer.margins
+
+
+def test_what_has_no_interval_says_why(checking: TrustedParty) -> None:
+    plan, table = draw(
+        checking,
+        "SELECT MEDIAN(age) / 2 AS m, COUNT(*) > 5 AS b, COUNT(*) / (COUNT(*) - SUM(x)) AS u, COUNT(*) + 1 AS n, "
+        "CASE WHEN MODE(region) = 'north' THEN 1 ELSE 2 END AS r, MODE(region) AS o FROM people WHERE age < 30",
+        3,
+    )
+    count = plan.aggregates.index(next(a for a in plan.aggregates if a.label == "COUNT(*)"))
+    total = plan.aggregates.index(next(a for a in plan.aggregates if a.label == "SUM(x)"))
+    near = list(table.cells[0])
+    near[total] = str(int(near[count] or 0) + 1)
+    answer = make_answer(plan, replace(table, cells=(tuple(near),)), id="")
+    assert answer.margin_reasons["m"] == computed.CHECKED
+    assert answer.margin_reasons["b"] == computed.NO_NUMBER
+    assert answer.margin_reasons["u"] == computed.UNLIMITED
+    assert answer.margin_reasons["n"] == computed.WITH_INTERVAL
+    assert answer.interval_columns == ("n", "r")  # whatever the category is, 1 or 2
+    assert read_interval(answer, "r") == (1, 2)
+    folded, stored = draw(
+        checking, "SELECT MAX(m) AS x FROM (SELECT region, MEDIAN(age) AS m FROM people GROUP BY region)"
+    )
+    assert make_answer(folded, stored, id="").margin_reasons["x"] == computed.SEVERAL
+
+
+def test_checks_of_what_is_used_are_told_under_their_own_names(checking: TrustedParty) -> None:
+    """Each at 1 − 0.05/k, with the most that any column uses together."""
+    sql = "SELECT MEDIAN(age) AS m, MEDIAN(age) / MEDIAN(x) AS r, 2 * KTH_LARGEST(age, 10) AS k FROM people WHERE x < 3"
+    plan, table = draw(checking, sql, 3)
+    answer = make_answer(plan, table, id="")
+    assert answer.used == ("MEDIAN(x)", "KTH_LARGEST(age, 10)")
+    assert set(answer.check_rows[0]) == {"m", *answer.used}
+    parts = {"m": 2, "MEDIAN(x)": 2, "KTH_LARGEST(age, 10)": 1}
+    numbers = {"m" if label == "m" else label: number for label, number in plan.measures}
+    for label, distance in answer.check_rows[0].items():
+        check, noisy = plan.aggregates[numbers[label]].check, table.checks[0][numbers[label]]
+        assert check is not None
+        assert noisy is not None
+        assert (distance.low, distance.high) == check.bound(noisy, parts[label])
+    assert "MEDIAN(x): " in str(answer)
+    assert "how far off MEDIAN(x) is" in answer._repr_html_()
+    frame = answer.to_pandas()
+    assert list(frame.columns)[-4:] == [f"{name}_check_{end}" for name in answer.used for end in ("low", "high")]
+    assert "MEDIAN(x)_check_low" in (answer.to_csv() or "")
+    assert Answer.from_dict(answer.to_dict()) == answer
+
+
+def test_the_console_and_the_command_line_tell_them_too(
+    checking: TrustedParty, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = "SELECT 2 * MEDIAN(age) AS m FROM people WHERE x < 3"
+    single = checking.query(sql, 3)
+    assert list(present_answer(single).checks) == ["MEDIAN(age)"]
+    print_answer(single)
+    assert "MEDIAN(age): " in capsys.readouterr().out
+    sql = "SELECT region, COUNT(*) / 2 AS h, MEDIAN(age) / COUNT(*) AS r FROM people GROUP BY region"
+    view = present_answer(checking.query(sql, 3))
+    assert [name for name, _ in view.head][3:] == [
+        "h (95 %)",
+        "MEDIAN(age) is off by, in records (95\N{NO-BREAK SPACE}%)",
+    ]
+    assert all(text for row in view.rows for text, _, _ in row)
+
+
+def test_a_column_that_is_called_like_a_statistic_stays_itself(checking: TrustedParty) -> None:
+    inner = "SELECT MEDIAN(age) AS a, MEDIAN(x) AS b FROM people WHERE x < 3"
+    plan, table = draw(checking, f"SELECT b AS a, 2 * a AS r FROM ({inner})", 3)
+    answer = make_answer(plan, table, id="")
+    assert answer.used == ("a_",)
+    [first, second] = (plan.aggregates[number].check for _, number in plan.measures)
+    [of_age, of_x] = (table.checks[0][number] for _, number in plan.measures)
+    assert first is not None
+    assert second is not None
+    ends = {name: (distance.low, distance.high) for name, distance in answer.check_rows[0].items()}
+    assert ends == {"a": second.bound(of_x or 0), "a_": first.bound(of_age or 0)}
+
+
+def test_what_was_clipped_is_told_of_what_is_computed_from_it(party: TrustedParty) -> None:
+    inner = "SELECT region, SUM(income) AS s, COUNT(*) AS n FROM people GROUP BY region"
+    plan, table = draw(party, f"SELECT SUM(s) / SUM(n) AS a FROM ({inner})", 3)
+    answer = make_answer(plan, table, id="")
+    limits = [pair for row in table.clipped for pair in row if pair is not None]
+    assert answer.clipped_rows == ({"s": (min(low for low, _ in limits), max(high for _, high in limits))},)
+    assert answer.clipped_note.startswith("s: values outside")
+    low, high = read_interval(answer, "a")
+    assert low <= Fraction(answer.exact_rows[0]["a"] or 0) <= high
+
+
+def test_tables_of_before_have_an_interval_of_one_value_alone(party: TrustedParty) -> None:
+    plan, table = draw(party, "SELECT AVG(age) / 2 AS h, AVG(age) / COUNT(*) AS r FROM people WHERE age < 60")
+    old = replace(table, noisy_sums=())
+    answer, new = make_answer(plan, old, id=""), make_answer(plan, table, id="")
+    assert answer.interval_columns == ("h",)
+    assert new.interval_columns == ("h", "r")
+    assert answer.interval_rows[0]["h"] == new.interval_rows[0]["h"]
+    assert answer.margin_reasons["r"] == computed.WITHOUT_INTERVAL
+
+
+def test_a_check_that_is_bought_later_tells_of_what_is_used(party: TrustedParty) -> None:
+    sql = "SELECT MEDIAN(age) / COUNT(*) AS r FROM people WHERE age < 60"
+    party.query(sql, 2)
+    answer = party.check(sql, 2, with_epsilon=1)
+    assert list(answer.check_rows[0]) == ["MEDIAN(age)"]
+    assert answer.interval_rows == ()
+
+
+def test_intervals_of_many_rows_stay_short_and_quick(party: TrustedParty) -> None:
+    """Of what each SELECT takes from the one inside several times; where it would be too often, it is refused."""
+
+    def nest(times: int, levels: int) -> str:
+        sql = "SELECT region, country, COUNT(*) AS a FROM people GROUP BY region, country"
+        for _ in range(levels):
+            sql = f"SELECT region, country, GREATEST({', '.join(['a'] * times)}) AS a FROM ({sql})"
+        return f"SELECT SUM(1 / a) AS s, AVG(a / (a + 1)) AS b FROM ({sql})"
+
+    start = time.process_time()
+    plan, table = draw(party, nest(3, 5))
+    answer = make_answer(plan, table, id="")
+    assert all(len(end) < 200 for row in answer.interval_rows for pair in row.values() for end in pair)
+    assert answer.interval_columns == ("s", "b")
+    with pytest.raises(QuestionRefused, match="too complex"):
+        party.make_plan(nest(50, 8), 1)
+    assert time.process_time() - start < 5
