@@ -14,14 +14,17 @@ import pytest
 
 from idios import computed
 from idios.answers import make_answer
+from idios.cli.output import print_answer
 from idios.core.calibration import Added
 from idios.core.sampling import SeededSource
+from idios.errors import QuestionRefused
 from idios.margins import find_intervals
 from idios.model import Answer, ReleasedTable
 from idios.party import TrustedParty
 from idios.query.plan import Plan
 from idios.query.postprocessing import FOLDS
 from idios.release import calibrate_plan, draw_table
+from idios.server.console.presentation import present_answer
 
 COLUMNS: dict[str, Any] = {
     "x": {"type": "integer", "bounds": [0, 3], "nullable": False},
@@ -237,6 +240,23 @@ def test_checks_of_what_is_used_are_told_under_their_own_names(checking: Trusted
     assert Answer.from_dict(answer.to_dict()) == answer
 
 
+def test_the_console_and_the_command_line_tell_them_too(
+    checking: TrustedParty, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = "SELECT 2 * MEDIAN(age) AS m FROM people WHERE x < 3"
+    single = checking.query(sql, 3)
+    assert list(present_answer(single).checks) == ["MEDIAN(age)"]
+    print_answer(single)
+    assert "MEDIAN(age): " in capsys.readouterr().out
+    sql = "SELECT region, COUNT(*) / 2 AS h, MEDIAN(age) / COUNT(*) AS r FROM people GROUP BY region"
+    view = present_answer(checking.query(sql, 3))
+    assert [name for name, _ in view.head][3:] == [
+        "h (95 %)",
+        "MEDIAN(age) is off by, in records (95\N{NO-BREAK SPACE}%)",
+    ]
+    assert all(text for row in view.rows for text, _, _ in row)
+
+
 def test_a_column_that_is_called_like_a_statistic_stays_itself(checking: TrustedParty) -> None:
     inner = "SELECT MEDIAN(age) AS a, MEDIAN(x) AS b FROM people WHERE x < 3"
     plan, table = draw(checking, f"SELECT b AS a, 2 * a AS r FROM ({inner})", 3)
@@ -280,11 +300,19 @@ def test_a_check_that_is_bought_later_tells_of_what_is_used(party: TrustedParty)
 
 
 def test_intervals_of_many_rows_stay_short_and_quick(party: TrustedParty) -> None:
-    sql = "SELECT region, country, COUNT(*) AS a FROM people GROUP BY region, country"
-    for _ in range(8):
-        sql = f"SELECT region, country, GREATEST({', '.join(['a'] * 50)}) AS a FROM ({sql})"
+    """Of what each SELECT takes from the one inside several times; where it would be too often, it is refused."""
+
+    def nest(times: int, levels: int) -> str:
+        sql = "SELECT region, country, COUNT(*) AS a FROM people GROUP BY region, country"
+        for _ in range(levels):
+            sql = f"SELECT region, country, GREATEST({', '.join(['a'] * times)}) AS a FROM ({sql})"
+        return f"SELECT SUM(1 / a) AS s, AVG(a / (a + 1)) AS b FROM ({sql})"
+
     start = time.process_time()
-    plan, table = draw(party, f"SELECT SUM(1 / a) AS s, AVG(a / (a + 1)) AS b FROM ({sql})")
+    plan, table = draw(party, nest(3, 5))
     answer = make_answer(plan, table, id="")
-    assert time.process_time() - start < 5
     assert all(len(end) < 200 for row in answer.interval_rows for pair in row.values() for end in pair)
+    assert answer.interval_columns == ("s", "b")
+    with pytest.raises(QuestionRefused, match="too complex"):
+        party.make_plan(nest(50, 8), 1)
+    assert time.process_time() - start < 5

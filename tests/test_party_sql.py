@@ -1,8 +1,12 @@
-"""Ten thousand questions, valid, broken and hostile: each is answered or refused; none reaches the engine as text."""
+"""Ten thousand questions, valid, broken and hostile: each is answered or refused; none reaches the engine as text.
+
+Most of them compute something after the release, as do those of ``tests.query.test_hostile_sql``.
+"""
 
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from contextlib import suppress
 from typing import Any
@@ -14,9 +18,13 @@ import pytest
 from idios.backends.duckdb import DuckDbConnection
 from idios.errors import IdiosError, QuestionRefused
 from idios.party import TrustedParty
+from tests.query.random_selects import NUMBER, TEXT, Named, make_question
 
 COUNT = 10_000
 MARK = "zzmarkzz"
+TRACE = "qqtraceqq"
+"""Stands in labels, literals and comments of questions, and in nothing that is declared."""
+LABEL = re.compile(r"\b([pabc][kf]?[0-9])\b")
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
     "income": {"type": "number", "step": 1},
@@ -81,7 +89,6 @@ HOSTILE = [
     "((((",
     "'",
     "SELECT MEDIAN(income) FROM people WHERE " + "(" * 5000 + "age > 1" + ")" * 5000,
-    "SELECT MEDIAN(income) FROM people WHERE region = 'x' OR 1=1",
     "SELECT MEDIAN(income) FROM people WHERE age > 1e999",
     "SELECT MEDIAN(income) FROM people WHERE random() < 0.5",
     "SELECT list(income) FROM people",
@@ -95,6 +102,20 @@ HOSTILE = [
     "SELECT COUNT(*) FROM people HAVING income > 3",
     "SELECT COUNT(*) FROM people ORDER BY income",
     "SELECT CASE WHEN income > 3 THEN COUNT(*) END FROM people",
+    "SELECT COUNT(*) + age FROM people",
+    "SELECT ROUND(income, 2) FROM people",
+    "SELECT COUNT(*) FROM people ORDER BY (SELECT 1)",
+    "SELECT COUNT(*) FROM people LIMIT (SELECT MAX(age) FROM people)",
+    "SELECT n FROM (SELECT COUNT(*) AS n FROM people) WHERE n > (SELECT MAX(age) FROM people)",
+    "SELECT n, income FROM (SELECT COUNT(*) AS n FROM people)",
+    "SELECT n FROM (SELECT COUNT(*) AS n FROM people), people",
+    "SELECT COALESCE(income, 0) FROM people GROUP BY region",
+    "SELECT GREATEST(MAX(age), age) FROM people",
+    "SELECT region FROM people GROUP BY region HAVING region LIKE income",
+    "SELECT printf('%s', COUNT(*)) FROM people",
+    "SELECT COUNT(*) FROM people HAVING read_text('/etc/passwd') IS NULL",
+    "SELECT COUNT(*) FROM people ORDER BY getenv('HOME')",
+    "SELECT CASE WHEN TRUE THEN (SELECT income FROM people) END, COUNT(*) FROM people",
 ]
 
 
@@ -102,6 +123,12 @@ def question(rng: random.Random) -> str:
     """A question from the grammar, often with something wrong in it."""
     listed = rng.sample(STATISTICS, rng.randint(1, 3))
     group = rng.choice([None, None, "region", "BIN(age, 30)"])
+    if rng.random() < 0.7:
+        named = [Named(one, TEXT if one.startswith("MODE") else NUMBER) for one in listed]
+        keys = [Named(group, TEXT if group == "region" else NUMBER)] if group else []
+        where = f"WHERE {rng.choice(CONDITIONS)}" if rng.random() < 0.3 else ""
+        sql = LABEL.sub(rf"\1_{TRACE}", make_question(rng, named, keys, where))
+        return sql.replace("'other'", f"'{TRACE}'") + f" -- {TRACE}"
     sql = f"SELECT {', '.join([*([group] if group else []), *listed])} FROM people"
     if rng.random() < 0.6:
         parts = rng.sample(CONDITIONS, rng.randint(1, 3))
@@ -149,24 +176,42 @@ def party() -> Any:
         yield opened
 
 
+def spy_on_the_engine(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the engine is asked from now on."""
+    seen: list[str] = []
+    run = DuckDbConnection.run
+
+    def spy(self: DuckDbConnection, given: Any) -> Any:
+        seen.append(str(given))
+        return run(self, given)
+
+    monkeypatch.setattr(DuckDbConnection, "run", spy)
+    return seen
+
+
 @pytest.mark.slow
 def test_ten_thousand_questions(party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(11)
     outcomes: Counter[str] = Counter()
     answered = 0
+    seen = spy_on_the_engine(monkeypatch)
     for i in range(COUNT):
         kind = rng.random()
         sql = rng.choice(HOSTILE) if kind < 0.15 else question(rng)
         if 0.15 <= kind < 0.65 or (kind < 0.15 and rng.random() < 0.5):
             sql = mutated(sql, rng)
         try:
-            # planning is all that a refusal needs; every tenth question that passes is also answered
+            # planning is all that a refusal needs; every twentieth question that passes is also answered
             plan = party.make_plan(sql, 5)
             outcomes["planned"] += 1
-            if outcomes["planned"] % 10 == 0:
+            if outcomes["planned"] % 20 == 0:
+                spent = party.ledger.balance("people").epsilon.spent
                 answer = party.query(sql, 5)
                 answered += 1
-                assert len(answer.rows) == len(plan.cells)
+                assert answer.columns == party.price(plan).columns
+                assert party.ledger.balance("people").epsilon.spent - spent == (0 if answer.stored else plan.epsilon)
+                assert TRACE not in " ".join(seen)
+                seen.clear()
         except IdiosError as error:
             outcomes[type(error).__name__] += 1
         assert i == outcomes.total() - 1
@@ -184,20 +229,18 @@ def test_hostile_questions_are_refused(party: TrustedParty, sql: str) -> None:
 
 def test_no_word_of_a_question_reaches_the_engine(party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names, literals and aliases of the analyst's text: the engine sees grid points and the declared columns."""
-    seen: list[str] = []
-    run = DuckDbConnection.run
-
-    def spy(self: DuckDbConnection, given: Any) -> Any:
-        seen.append(str(given))
-        return run(self, given)
-
-    monkeypatch.setattr(DuckDbConnection, "run", spy)
-    condition = "region = 'strangezz' OR age < 31415 AND income < 27182.8"
-    party.query(f"SELECT MEDIAN(income) AS aliaszz, COUNT(*) FROM people WHERE {condition}", 1)
+    seen = spy_on_the_engine(monkeypatch)
+    condition = "region = 'strangezz' OR age < 31415 AND income < 27182.8 OR region LIKE 'nor%tzz'"
+    party.query(
+        "SELECT aliaszz / 14142 AS ratiozz, 'textzz' AS t FROM (SELECT MEDIAN(income) AS aliaszz, COUNT(*) FROM people "
+        f"WHERE {condition} HAVING COUNT(*) > 16180 OR 'otherzz' LIKE 'likezz%' ORDER BY ABS(SUM(age) - 57721)) "
+        "WHERE aliaszz <> 26457 OR TRUE LIMIT 17320 -- commentzz",
+        1,
+    )
     text = " ".join(seen)
     assert "WHERE" in text, "the condition does reach it, as grid points"
-    for word in ("aliaszz", "strangezz", "31415", "27182.8"):
-        assert word not in text
+    for word in ("zz", "31415", "27182.8", "14142", "16180", "57721", "26457", "17320", "nor%", "LIMIT"):
+        assert word not in text.replace(MARK, "")
 
 
 def test_the_engine_is_shut_off_from_other_files(party: TrustedParty) -> None:

@@ -13,16 +13,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 
 from idios.core.exact import text
 from idios.margins import StoredIntervals
 from idios.model import ReleasedTable
 from idios.model.released import Interval
+from idios.query.expressions import Expression, Literal, list_references
 from idios.query.plan import Plan
 from idios.query.postprocessing import Fold, Row, Trace, find_middle, shorten_number, trace_selects
 from idios.query.range_arithmetic import LENIENT, STRICT
@@ -48,22 +49,26 @@ class ComputedIntervals:
         self.plan, self.order, self.table = plan, order, table
         self.stored = StoredIntervals(plan, table)
         self.traced = trace_selects(plan.shown, len(plan.keys) + len(plan.measures))
-        self._found: dict[tuple[int, int], dict[int, Range]] = {}
-        self._needed = frozenset().union(*(trace.uses for trace in self.traced[-1].columns if trace.place is None))
+        # whether no released value decides which rows a SELECT folds; one that folds none does so
+        self._sure = [
+            select.folds is None or all(place < len(plan.keys) for place in traced.chosen)
+            for select, traced in zip(plan.shown, self.traced, strict=True)
+        ]
+        self._found: dict[tuple[int, int, int], Range] = {}
+        self._inside: dict[tuple[int, int, int], Range] = {}
 
     def find(self, row: Row, column: int, kind: str) -> Interval | None:
         """The interval of one value, both ends written as the value is; None where there is none."""
         if row.values[column] is None or kind not in ("integer", "number"):
             return None
         parts = max(1, self.count_parts(self.traced[-1].columns[column], row.released))
-        inside = self._find_inside(len(self.traced), row, parts)
-        found = find_range(self.plan.shown[-1].items[column].expression, inside)
+        found = self._find_range(len(self.traced), row, parts, column)
         if found.low is None or found.high is None:
             return None
         low, high = found.low, found.high
         if kind == "integer":
             low, high = Fraction(math.floor(low)), Fraction(math.ceil(high))
-        return str(text(shorten_number(low, ROUND_FLOOR))), str(text(shorten_number(high, ROUND_CEILING)))
+        return str(text(low)), str(text(high))
 
     def count_parts(self, trace: Trace, rows: int = 1) -> int:
         """How many different released values a column is computed from, of so many released rows."""
@@ -74,7 +79,7 @@ class ComputedIntervals:
         trace = self.traced[-1].columns[column]
         if kind not in ("integer", "number"):
             return NO_NUMBER
-        if trace.folds and not all(map(self._folds_surely, range(1, len(self.traced) + 1))):
+        if trace.folds and not all(self._sure):
             return CHOSEN
         parts, cells = self.count_parts(trace), range(len(self.table.cells))
         unknown = [
@@ -93,38 +98,34 @@ class ComputedIntervals:
         keys = len(self.plan.keys)
         return {self.plan.measures[place - keys][1] for place in trace.uses if place >= keys}
 
-    def _folds_surely(self, level: int) -> bool:
-        """Whether no released value decides which rows a SELECT folds; one that folds none does so."""
-        chosen = self.traced[level - 1].chosen if self.plan.shown[level - 1].folds is not None else ()
-        return all(place < len(self.plan.keys) for place in chosen)
-
-    def _find_inside(self, level: int, row: Row, parts: int) -> Mapping[int, Range]:
-        """The ranges of what a row of one SELECT is computed from: a row of the one inside, or keys and folds."""
-        select = self.plan.shown[level - 1]
-        if not self._folds_surely(level):
-            return dict.fromkeys(range(len(select.keys) + len(select.folds or ())), ANYTHING)
-        rows = [self._find_ranges(level - 1, each, parts) for each in row.made_of]
-        if select.folds is None:
-            return rows[0]
-        inside = [*(find_range(key, rows[0]) for key in select.keys), *(_fold(fold, rows) for fold in select.folds)]
-        return dict(enumerate(inside))
-
-    def _find_ranges(self, level: int, row: Row, parts: int) -> dict[int, Range]:
-        """The ranges of the values of a row, as far as they are needed; level 0 has the released rows."""
-        known = self._found.get((id(row), parts))
-        if known is None:
+    def _find_range(self, level: int, row: Row, parts: int, place: int) -> Range:
+        """What one value of a row can be; level 0 has the released rows."""
+        key = id(row), place, parts
+        if key not in self._found:
             if level == 0:
-                known = {place: self._read_released(row, place, parts) for place in self._needed}
+                self._found[key] = self._read_released(row, place, parts)
             else:
-                inside = self._find_inside(level, row, parts)
-                items = zip(self.plan.shown[level - 1].items, self.traced[level - 1].columns, strict=True)
-                known = {
-                    i: _widen(find_range(item.expression, inside))
-                    for i, (item, trace) in enumerate(items)
-                    if trace.uses <= self._needed
-                }
-            self._found[id(row), parts] = known
-        return known
+                item = self.plan.shown[level - 1].items[place]
+                self._found[key] = _widen(_compute(item.expression, partial(self._find_inside, level, row, parts)))
+        return self._found[key]
+
+    def _find_inside(self, level: int, row: Row, parts: int, place: int) -> Range:
+        """What a row is computed from: a value of the row inside, or a key or a fold of several of them."""
+        select, keys = self.plan.shown[level - 1], len(self.plan.shown[level - 1].keys)
+        if not self._sure[level - 1]:
+            return ANYTHING
+        if select.folds is None:
+            return self._find_range(level - 1, row.made_of[0], parts, place)
+        key = id(row), place, parts
+        if key not in self._inside:
+            fold = None if place < keys else select.folds[place - keys]
+            expression = select.keys[place] if fold is None else fold.argument or Literal(None)
+            values = [
+                _compute(expression, partial(self._find_range, level - 1, each, parts))
+                for each in (row.made_of if fold is not None else row.made_of[:1])
+            ]
+            self._inside[key] = values[0] if fold is None else _fold(fold, values)
+        return self._inside[key]
 
     def _read_released(self, row: Row, place: int, parts: int) -> Range:
         keys = len(self.plan.keys)
@@ -134,6 +135,10 @@ class ComputedIntervals:
             raise AssertionError("a released row is its own origin")
         found = self.stored.find(self.order[row.origin], self.plan.measures[place - keys][1], parts)
         return ANYTHING if found is None else Range(*found)
+
+
+def _compute(expression: Expression, find: Callable[[int], Range]) -> Range:
+    return find_range(expression, {name: find(int(name)) for name in list_references(expression)})
 
 
 def _widen(found: Range) -> Range:
@@ -146,18 +151,17 @@ def _widen(found: Range) -> Range:
     )
 
 
-def _fold(fold: Fold, rows: Sequence[Mapping[int, Range]]) -> Range:
+def _fold(fold: Fold, values: Sequence[Range]) -> Range:
     """What an aggregate over released rows can be; it passes over NULL."""
     if fold.argument is None:
-        return Range.of(Fraction(len(rows)))
-    values = [find_range(fold.argument, ranges) for ranges in rows]
+        return Range.of(Fraction(len(values)))
     if fold.function == "COUNT":
         return Range(Fraction(sum(not v.nullable for v in values)), Fraction(sum(not v.empty for v in values)))
     values = [value for value in values if not value.empty]  # SUM(CASE WHEN region = 'north' THEN total END)
     if not values:
         return Range.of(None)
     if fold.function in ("MIN", "MAX"):
-        return LENIENT["least" if fold.function == "MIN" else "greatest"](values)
+        return LENIENT["least" if fold.function == "MIN" else "greatest"](list(values))
     if any(value.nullable for value in values):
         return ANYTHING
     if fold.function == "MEDIAN":  # it rises with each of them

@@ -5,17 +5,23 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
+from contextlib import suppress
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
-from idios.backends.base import Backend
+from idios.backends.base import Backend, open_source
 from idios.backends.selection import Statement, list_layers, nest_layers
 from idios.backends.sql_backend import SqlBackend
+from idios.core.domain import Domain, Kind
 from idios.datasets import read_columns
+from idios.errors import InvalidInput, SourceError
+from idios.query.derived import derive_columns
 from idios.query.schema import Column, Dataset
+from tests.conformance import hostile
 from tests.conformance.engines import SPARK, Engine
+from tests.conformance.test_every_value import columns, keep
 from tests.derived_expressions import derive_many, find_point, find_value
 
 HELD = read_columns(
@@ -117,3 +123,65 @@ def test_generated_expressions_give_what_evaluating_them_does(name: str, request
     batches, count = COUNTS[name]
     compared = sum(compare(engine, seed, derive_many(seed, HELD, count, 2 + seed % 2), 150) for seed in range(batches))
     assert compared == batches * count * 150
+
+
+ON_NUMBERS = (
+    "x + x",
+    "x * 3 - 1",
+    "x * x",
+    "0 - x / 4",
+    "ROUND(x / 7, 1)",
+    "ROUND(x / NULLIF(x - 1, 2), 2)",
+    "FLOOR(x / x)",
+    "FLOOR(x / 2)",
+    "CEIL(x / 2)",
+    "ABS(x)",
+    "CASE WHEN x > 5 THEN x ELSE 0 - x END",
+    "CASE WHEN x <> 0 THEN ROUND(1 / x, 3) END",
+    "GREATEST(x, 0) - LEAST(x, 1)",
+    "x > 100",
+    "COALESCE(x, 1) IN (1, 2)",
+)
+ON_DATES = (
+    *(f"EXTRACT({part} FROM x)" for part in ("YEAR", "QUARTER", "MONTH", "DAY", "DOW")),
+    "CASE WHEN x > DATE '2000-02-29' THEN x ELSE COALESCE(x, DATE '1600-02-29') END",
+    "x BETWEEN DATE '1900-01-01' AND DATE '2100-01-01'",
+)
+ON_KINDS: dict[Kind, tuple[str, ...]] = {
+    **dict.fromkeys(hostile.NUMBERS, ON_NUMBERS),
+    Kind.DATE: (*ON_DATES, "x + 30", "x - DATE '2000-01-01'"),
+    Kind.TIMESTAMP: (*ON_DATES, *(f"EXTRACT({part} FROM x)" for part in ("HOUR", "MINUTE", "SECOND"))),
+    Kind.CATEGORY: ("COALESCE(x, 'none')", "NULLIF(x, 'b')", "CASE x WHEN 'a' THEN 'b' ELSE x END", "x LIKE '%a%'"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql", SPARK], indirect=True)
+def test_no_value_makes_a_derived_column_fail(engine: Engine) -> None:
+    """Every value that a type can hold, of every other type (of Spark, fewer), declared in some way."""
+    compared, stride = 0, 4 if str(engine) == "spark" else 2
+    for place, case in list(enumerate(hostile.ENGINES[str(engine)]))[::stride]:
+        source = keep(engine, case)
+        for kind in case.kinds[: 1 if str(engine) == "spark" else None]:
+            column = columns(kind)[place % len(columns(kind))]
+            held = {"id": Column("id", Kind.INTEGER, Domain()), "x": column}
+            derived: dict[str, Column] = {}
+            for expression in ON_KINDS[kind]:
+                with suppress(InvalidInput):  # by the declaration alone: too large a step
+                    derived |= derive_columns({f"d{len(derived)}": {"expression": expression}}, held)
+            assert len(derived) >= len(ON_KINDS[kind]) - 2
+            dataset = Dataset("t", held | derived)
+            try:
+                backend = open_source(source, dataset)
+            except SourceError:
+                with pytest.raises(SourceError):
+                    open_source(source, Dataset("t", held))
+                continue
+            with backend:
+                points = read_points(backend)
+            for i, point in enumerate(points["x"]):
+                row = {"x": find_value(column, point)}
+                for name in derived:
+                    assert points[name][i] == find_point(dataset.columns[name], row), (case.type, name, column, point)
+                    compared += 1
+    assert compared > 2_000

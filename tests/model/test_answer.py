@@ -232,7 +232,7 @@ def test_what_is_not_an_answer_is_refused(change: dict[str, Any], message: str) 
 
 @pytest.mark.parametrize(
     ("kind", "value"),
-    [("integer", "1.5"), ("integer", "1_0"), ("number", "x"), ("number", "9" * 400), ("date", "x"), ("integer", 7)],
+    [("integer", "1.5"), ("integer", "1_0"), ("number", "x"), ("number", "9" * 5000), ("date", "x"), ("integer", 7)],
 )
 def test_values_of_another_type_are_refused(kind: str, value: Any) -> None:
     content = some_answer().to_dict()

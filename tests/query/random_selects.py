@@ -247,8 +247,23 @@ class Expressions:
         return f"({one}) / 3 + ({other}) * 0.1" if kind == 2 else f"100 * ({one}) / NULLIF({other}, 0)"
 
 
+def make_question(rng: random.Random, statistics: Iterable[Named], keys: Iterable[Named], where: str) -> str:
+    """A random question that lists these statistics and more that is computed from them, perhaps with others around."""
+    statistics, keys = tuple(statistics), tuple(keys)
+    expressions = Expressions(rng, (*statistics, *keys))
+    around = rng.choice((0, 0, 0, 0, 1, 2))
+    listed = [(named.name, replace(named, name=f"p{i}")) for i, named in enumerate((*keys, *statistics))]
+    items = (*listed, *_make_items(expressions, rng, "a", last=not around, most=2))
+    select = Written(items, tuple(rng.choice((key.name, str(i + 1))) for i, key in enumerate(keys)), where=where)
+    having = f"HAVING {expressions.truth(1)}" if rng.random() < 0.4 else ""
+    select = replace(select, having=having, order=_make_order(expressions, rng, select), limit=_make_limit(rng))
+    for level in range(around):
+        select = _make_around(rng, select, "bc"[level], last=level == around - 1)
+    return select.ask()
+
+
 def make_select(rng: random.Random, around: int) -> Written:
-    """A random SELECT with so many around it."""
+    """A random SELECT with so many around it, over all statistics and keys."""
     names = tuple(Named(f"{{{name}}}", kind) for name, (_, kind) in (STATISTICS | KEYS).items())
     expressions = Expressions(rng, names, DIVISORS)
     plain = [(rng.choice(("{total}", "{middle}", "{high}")), Named("p0", NUMBER)), ("{mode}", Named("p1", TEXT))]
@@ -310,8 +325,10 @@ def _make_around(rng: random.Random, inside: Written, letter: str, *, last: bool
     for i in range(rng.randint(0, 2)):
         kind = rng.choice((NUMBER, TEXT, TRUTH))
         name = f"{letter}k{i}"
-        listed.append((rows.pick(kind) or rows.make(kind, 1), Named(name, kind)))
-        keys.append(rng.choice((name, str(i + 1))))
+        key = rows.pick(kind) if rng.random() < 0.5 else None
+        key = key or rows.make(kind, 1)
+        listed.append((key, Named(name, kind)))
+        keys.append(rng.choice((name, str(i + 1), key if key[0].isalpha() or key[0] == "(" else name)))
     folds = [_make_fold(rows, rng, last=last) for _ in range(rng.randint(1, 4))]
     listed += [(fold, replace(named, name=f"{letter}f{i}")) for i, (fold, named) in enumerate(folds)]
     folded = Expressions(rng, (Named("COUNT(*)", NUMBER), *(n for _, n in listed if n.exact)))

@@ -12,7 +12,7 @@ import pytest
 from idios.core.domain import Categories, Domain, Kind
 from idios.query.decision_diagram import DiagramManager
 from idios.query.derived_values import find_possible
-from idios.query.expansion import expand
+from idios.query.expansion import Expander
 from idios.query.predicates import NOTHING, Among, And, Intervals, column_names, holds, union
 from idios.query.schema import Column
 from idios.query.work import Work
@@ -71,7 +71,7 @@ def test_what_is_rewritten_holds_for_the_same_records(seed: int) -> None:
         for trial in range(4):
             points, nulls = (some_points(draw, column), draw.random() < 0.3) if trial else (NOTHING, True)
             among = Among(column.name, points, nulls)
-            expanded = expand(among, columns, Work())
+            expanded = Expander(columns, Work()).expand(among)
             rewritten += column.name not in column_names(expanded)
             wrong = [record for record in records if holds(expanded, record) != holds(among, record)]
             assert not wrong, (column.formula, among, expanded, wrong[0])
@@ -101,5 +101,5 @@ def test_what_is_possible_is_what_records_have_or_more(seed: int) -> None:
 
 def is_rewritten(column: Column, columns: dict[str, Column], points: set[int]) -> bool:
     around = {point + i for point in points for i in (-1, 0, 1)}
-    parts = (expand(Among(column.name, ((point, point),)), columns, Work()) for point in around)
+    parts = (Expander(columns, Work()).expand(Among(column.name, ((point, point),))) for point in around)
     return all(column.name not in column_names(part) for part in parts)

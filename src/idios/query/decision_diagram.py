@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 
 from idios.errors import QuestionRefused
-from idios.query.expansion import expand
+from idios.query.expansion import Expander
 from idios.query.predicates import (
     NOTHING,
     Among,
@@ -69,6 +69,7 @@ class DiagramManager:
     work: Work = field(default_factory=Work)
     _order: list[str] = field(init=False)
     _levels: dict[str, int] = field(init=False)
+    _expander: Expander = field(init=False)
     _nodes: list[_Node | None] = field(default_factory=lambda: [None, None])
     _known: dict[_Node, int] = field(default_factory=dict)
     _joined: dict[tuple[bool, int, int], int] = field(default_factory=dict)
@@ -82,10 +83,11 @@ class DiagramManager:
     def __post_init__(self) -> None:
         self._order = sorted(self.columns)
         self._levels = {name: level for level, name in enumerate(self._order)}
+        self._expander = Expander(self.columns, self.work)
 
     def build(self, predicate: Predicate) -> Diagram:
         """The diagram of a predicate, in which derived columns are what they are derived from."""
-        predicate = expand(predicate, self.columns, self.work)
+        predicate = self._expander.expand(predicate)
         if len(named := column_names(predicate)) > MAX_COLUMNS:
             raise QuestionRefused(f"WHERE uses {len(named)} different columns, at most {MAX_COLUMNS} are allowed")
         return Diagram(self, self._build(predicate))

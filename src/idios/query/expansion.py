@@ -23,19 +23,48 @@ from functools import lru_cache
 from idios.core.domain import LIMIT, Categories
 from idios.query.expressions import Literal, list_references
 from idios.query.grid_expressions import GridNode, make_node
+from idios.query.point_sets import list_points, of_points
 from idios.query.predicates import EVERYTHING, NOTHING, Among, And, Interval, Intervals, Or, Predicate, union
-from idios.query.preimages import Preimages, contains, of_points
+from idios.query.preimages import Preimages
 from idios.query.schema import Column
 from idios.query.work import Work
 
 
-def expand(predicate: Predicate, columns: Mapping[str, Column], work: Work) -> Predicate:
-    """The same selection, in terms of columns of the source as far as it can be expressed so."""
-    if isinstance(predicate, Among):
-        column = columns[predicate.column]
-        return predicate if column.expression is None else _expand_derived(predicate, column, columns, work)
-    parts = tuple(expand(part, columns, work) for part in predicate.parts)
-    return predicate if parts == predicate.parts else type(predicate)(parts)
+class Expander:
+    """What rewrites conditions on the declared columns of one question."""
+
+    def __init__(self, columns: Mapping[str, Column], work: Work) -> None:
+        self._columns = columns
+        self._work = work
+        self._needed = any(column.expression is not None for column in columns.values())
+        self._preimages = Preimages(columns, work)
+        self._known: dict[Among, Predicate] = {}
+
+    def expand(self, predicate: Predicate) -> Predicate:
+        """The same selection, in terms of columns of the source as far as it can be expressed so."""
+        if not self._needed:
+            return predicate
+        if not isinstance(predicate, Among):
+            return type(predicate)(tuple(self.expand(part) for part in predicate.parts))
+        if self._columns[predicate.column].expression is None:
+            return predicate
+        if predicate not in self._known:
+            self._known[predicate] = self._expand_derived(predicate, self._columns[predicate.column])
+        return self._known[predicate]
+
+    def _expand_derived(self, among: Among, column: Column) -> Predicate:
+        node, where = find_node(column, self._columns), self._preimages.where
+        self._work.spend(node.weight + len(node.values) // 16)
+        points, others = _points_of_expression(among.intervals, column, node)
+        whole = where(node, union([*points, *others]) if among.nulls else points, among.nulls)
+        if whole is not None:
+            return whole
+        every, _ = _points_of_expression(EVERYTHING, column, node)
+        present, absent = where(node, every, False), where(node, others, True)
+        if present is None or absent is None:
+            return among
+        kept: Predicate = And((Among(among.column, among.intervals), present))
+        return Or((kept, absent)) if among.nulls else kept
 
 
 @lru_cache(maxsize=256)
@@ -52,33 +81,18 @@ def find_node(derived: Column, columns: Mapping[str, Column]) -> GridNode:
     )
 
 
-def _expand_derived(among: Among, column: Column, columns: Mapping[str, Column], work: Work) -> Predicate:
-    node = find_node(column, columns)
-    work.spend(node.weight)
-    preimages = Preimages(columns, work)
-    points, others = _points_of_expression(among.intervals, column, node)
-    nulls = among.nulls
-    whole = preimages.where(node, union([*points, *others]) if nulls else points, nulls)
-    if whole is not None:
-        return whole
-    every, _ = _points_of_expression(EVERYTHING, column, node)
-    present = preimages.where(node, every, False)
-    absent = preimages.where(node, others, True)
-    if present is None or absent is None:
-        return among
-    kept: Predicate = And((Among(among.column, among.intervals), present))
-    return Or((kept, absent)) if nulls else kept
-
-
 def _points_of_expression(intervals: Intervals, column: Column, node: GridNode) -> tuple[Intervals, Intervals]:
     """The points of the expression that read as some points of its column, and those that read as NULL.
 
     What lies beyond the bounds, or beyond ±2^62, reads as the nearer end.
     """
     if isinstance(column.domain, Categories):
-        listed = [column.domain.read(value) for value in node.values]
-        chosen = [i for i, place in enumerate(listed) if place is not None and contains(intervals, place)]
-        return of_points(chosen), of_points(i for i, place in enumerate(listed) if place is None)
+        values = column.domain.values
+        if values == node.values:
+            return intervals, NOTHING
+        place = {value: i for i, value in enumerate(node.values)}
+        chosen = of_points(place[values[i]] for i in list_points(intervals, len(values)))
+        return chosen, of_points(place[value] for value in {*node.values} - {*values})
     low = -LIMIT if column.grid.lower is None else column.grid.lower
     high = LIMIT if column.grid.upper is None else column.grid.upper
     kept: list[Interval] = []

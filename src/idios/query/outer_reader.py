@@ -7,6 +7,7 @@ data. None of them costs anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from sqlglot import exp
 
@@ -89,6 +90,16 @@ class OuterReader(SelectReader):
         """One item of the list; a key of GROUP BY may be any expression."""
         key = self.key_nodes.get(id(listed.node))
         return super().read_item(listed) if key is None else self._refer_to_key(key)
+
+    def read_value(self, node: exp.Expression) -> Typed:
+        """Anything that is computed here; what is written as a key of GROUP BY is written, is that key."""
+        if any(not isinstance(key.expression, Reference) for key in self.keys) and not has_call([node], FOLDS):
+            with suppress(QuestionRefused):  # labels are no columns
+                expression = read_expression(self.text, node, self.find_column_or_refuse).expression
+                for place, key in enumerate(self.keys):
+                    if key.expression == expression:
+                        return self._refer_to_key(place)
+        return super().read_value(node)
 
     def find(self, node: exp.Expression) -> Typed | None:
         """A result of the SELECT inside; in groups a key, or an aggregate."""

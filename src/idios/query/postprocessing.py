@@ -29,6 +29,8 @@ Values: TypeAlias = tuple[Value, ...]
 SHORT = 400
 """Bits of a fraction that is shown as it is; a longer one is rounded to ``DIGITS``."""
 DIGITS = 60
+INTERVAL = 4
+"""What interval arithmetic takes for one part of an expression, in steps of computing it."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +268,8 @@ def count_work(selects: Sequence[Select]) -> int:
     """How many steps showing one released row takes, where each column stands for all that it is computed from.
 
     That is more than computing takes, since each SELECT is computed once. It bounds the length of what is shown, too: a
-    text is one of the literals, and a number as long as those that it is computed from are together.
+    text is one of the literals, and a number as long as those that it is computed from are together. Intervals are
+    computed from all of it for each column anew, as each may ask for a confidence of its own.
     """
     steps = 0
     sizes: Sequence[int] = ()
@@ -278,7 +281,8 @@ def count_work(selects: Sequence[Select]) -> int:
         steps += sum(_measure(part, sizes) for part in (select.having, *(order.expression for order in select.order)))
         sizes = [_measure(item.expression, sizes) for item in select.items]
         steps += sum(sizes)
-    return steps
+    plain = 1 + len(selects)  # a reference to a reference, and so on
+    return steps + INTERVAL * sum(size for size in sizes if size > plain)
 
 
 def _measure(expression: Expression | None, sizes: Sequence[int]) -> int:

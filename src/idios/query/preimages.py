@@ -8,23 +8,22 @@ no part is above, and at least a if some part is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
 from idios.query.calendar import find_next_change, find_year_start, units_of_part
 from idios.query.expressions import EXTRACTED, FUNCTIONS, Call, Case, Literal, Reference, Type, Value, list_references
 from idios.query.grid_expressions import GridNode, find_column_range, find_unit
+from idios.query.point_sets import COMPARED, contains, find_affine_preimage, join_all, join_any, list_points, of_points
 from idios.query.predicates import (
     ALWAYS,
     EVERYTHING,
     NEVER,
     NOTHING,
     Among,
-    And,
     Interval,
     Intervals,
-    Or,
     Predicate,
     complement,
     intersection,
@@ -38,57 +37,8 @@ MAX_RUNS = 2_000
 """How many runs of days or hours the values of a part of a date may make, for it to be rewritten."""
 
 
-def of_points(points: Iterable[int]) -> Intervals:
-    """Some points as intervals."""
-    return union((point, point) for point in points)
-
-
-def contains(intervals: Intervals, point: int) -> bool:
-    """Whether a point lies in one of some intervals."""
-    return any((first is None or first <= point) and (last is None or point <= last) for first, last in intervals)
-
-
-def _preimage(intervals: Intervals, factor: Fraction, shift: Fraction = Fraction(0)) -> Intervals:
-    """The whole numbers p with p·factor + shift in a set of points."""
-    if not factor:
-        at_shift = shift.denominator == 1 and contains(intervals, int(shift))
-        return EVERYTHING if at_shift else NOTHING
-    found = []
-    for first, last in intervals:
-        low = None if first is None else (first - shift) / factor
-        high = None if last is None else (last - shift) / factor
-        if factor < 0:
-            low, high = high, low
-        found.append((None if low is None else math.ceil(low), None if high is None else math.floor(high)))
-    return union(found)
-
-
-def _all(parts: Sequence[Predicate | None]) -> Predicate | None:
-    """The conjunction; None if it cannot be expressed."""
-    if NEVER in parts:
-        return NEVER
-    kept = [part for part in parts if part is not None and part != ALWAYS]
-    return None if None in parts else kept[0] if len(kept) == 1 else And(tuple(kept))
-
-
-def _any(parts: Sequence[Predicate | None]) -> Predicate | None:
-    """The disjunction; None if it cannot be expressed."""
-    if ALWAYS in parts:
-        return ALWAYS
-    kept = [part for part in parts if part is not None and part != NEVER]
-    return None if None in parts else kept[0] if len(kept) == 1 else Or(tuple(kept))
-
-
 _FALSE, _TRUE, _EITHER = ((0, 0),), ((1, 1),), ((0, 1),)
 
-_COMPARED: Mapping[str, Callable[[Fraction], Intervals]] = {
-    "=": lambda c: ((int(c), int(c)),) if c.denominator == 1 else NOTHING,
-    "<": lambda c: ((None, math.ceil(c) - 1),),
-    "<=": lambda c: ((None, math.floor(c)),),
-    ">": lambda c: ((math.floor(c) + 1, None),),
-    ">=": lambda c: ((math.ceil(c), None),),
-    "<>": lambda c: complement(_COMPARED["="](c)),
-}
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -98,9 +48,27 @@ class Preimages:
     def __init__(self, columns: Mapping[str, Column], work: Work) -> None:
         self._columns = columns
         self._work = work
+        self._known: dict[tuple[int, Intervals, bool], tuple[GridNode, Predicate | None]] = {}
+        self._chains: dict[int, tuple[GridNode, list[Predicate | None]]] = {}
+        self._places: dict[tuple[int, int], tuple[GridNode, dict[int, int]]] = {}
+
+    def _all(self, parts: Sequence[Predicate | None]) -> Predicate | None:
+        return join_all(parts, self._work)
+
+    def _any(self, parts: Sequence[Predicate | None]) -> Predicate | None:
+        return join_any(parts, self._work)
 
     def where(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
         """Where a part lies in a set of its points, or is NULL (if ``nulls``)."""
+        self._work.spend(1 + len(points))
+        if isinstance(node.expression, Literal):
+            return ALWAYS if self._holds(node.expression.value, points, nulls) else NEVER
+        key = id(node), points, nulls
+        if key not in self._known:
+            self._known[key] = node, self._find(node, points, nulls)  # which keeps the node, and so its id
+        return self._known[key][1]
+
+    def _find(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
         self._work.spend(RUN * (len(points) + 1))
         if node.type is Type.TEXT:
             points = intersection(points, ((0, len(node.values) - 1),))
@@ -112,8 +80,6 @@ class Preimages:
         if not points and not nulls:
             return NEVER
         expression = node.expression
-        if isinstance(expression, Literal):
-            return ALWAYS if self._holds(node, expression.value, points, nulls) else NEVER
         if isinstance(expression, Reference):
             return Among(str(expression.name), points, nulls)
         if isinstance(expression, Case):
@@ -128,7 +94,7 @@ class Preimages:
             return ((0, len(node.values) - 1),)
         return _EITHER if node.type is Type.BOOLEAN else EVERYTHING
 
-    def _holds(self, node: GridNode, value: Value, points: Intervals, nulls: bool) -> bool:
+    def _holds(self, value: Value, points: Intervals, nulls: bool) -> bool:
         if value is None:
             return nulls
         return contains(points, _sign(value) if isinstance(value, Fraction) else int(value is True))
@@ -143,14 +109,26 @@ class Preimages:
         if node.function == "/" or (node.function in ("round", "floor", "ceil") and not node.parts[1].literal):
             zero: Intervals = ((0, 0),)
             known.append(self.where(node.parts[1], complement(zero) if present else zero, False))
-        return _all(known) if present else _any(known)
+        return self._all(known) if present else self._any(known)
 
     def _translated(self, node: GridNode, points: Intervals, part: GridNode) -> Intervals:
         """The points of a part that are some points of the whole."""
         if part.type is Type.TEXT:
-            place = {value: i for i, value in enumerate(node.values)}
-            return of_points(i for i, value in enumerate(part.values) if contains(points, place[value]))
-        return points if node.type is Type.BOOLEAN else _preimage(points, node.scale(part))
+            places = self._find_places(node, part)
+            if len(places) == 1:
+                [(place, own)] = places.items()
+                return ((own, own),) if contains(points, place) else NOTHING
+            return of_points(places[i] for i in list_points(points, len(node.values)) if i in places)
+        return points if node.type is Type.BOOLEAN else find_affine_preimage(points, node.scale(part))
+
+    def _find_places(self, node: GridNode, part: GridNode) -> dict[int, int]:
+        """By the place of a text in the whole, its place in a part."""
+        key = id(node), id(part)
+        if key not in self._places:
+            self._work.spend(len(part.values) + len(node.values))
+            own = {value: i for i, value in enumerate(part.values)}
+            self._places[key] = node, {i: own[value] for i, value in enumerate(node.values) if value in own}
+        return self._places[key][1]
 
     # Numbers.
 
@@ -163,17 +141,17 @@ class Preimages:
         if not isinstance(constant, Fraction) or (node.function == "/" and not constant):
             return ALWAYS if nulls else NEVER
         if node.function in ("*", "/"):
-            return self.where(part, _preimage(points, Fraction(_sign(constant))), nulls)
+            return self.where(part, find_affine_preimage(points, Fraction(_sign(constant))), nulls)
         factor, shift = node.scale(part), constant / node.grid_step
         if node.function == "-":
             factor, shift = (factor, -shift) if part is left else (-factor, shift)
-        return self.where(part, _preimage(points, factor, shift), nulls)
+        return self.where(part, find_affine_preimage(points, factor, shift), nulls)
 
     def _absolute(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
         known = intersection(points, ((0, None),))
         if points == EVERYTHING:
             return self.where(node.parts[0], EVERYTHING, nulls)
-        return self.where(node.parts[0], union([*known, *_preimage(known, Fraction(-1))]), nulls)
+        return self.where(node.parts[0], union([*known, *find_affine_preimage(known, Fraction(-1))]), nulls)
 
     def _rounded(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
         part, divisor = node.parts
@@ -181,7 +159,7 @@ class Preimages:
             return None
         ratio = part.step / find_unit(node.expression)
         if not ratio:
-            return self.where(part, _preimage(points, ratio), nulls)
+            return self.where(part, find_affine_preimage(points, ratio), nulls)
         runs = []
         for first, last in points:
             low = None if first is None else _first_rounded(node.function, first, ratio)
@@ -231,29 +209,38 @@ class Preimages:
 
     def _case(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
         count = len(node.parts) // 2
-        conditions, values = node.parts[:count], node.parts[count:]
         alternatives: list[Predicate | None] = []
-        before: list[Predicate | None] = []
-        for i, value in enumerate(values):
-            if NEVER in before:
-                break
+        for taken, value in zip(self._find_chain(node), node.parts[count:], strict=False):
             wanted = self.where(value, self._translated(node, points, value), nulls)
-            taken = self.where(conditions[i], _TRUE, False) if i < count else ALWAYS
-            self._work.spend(RUN * (len(before) + 1))
-            alternatives.append(_all([*before, taken, wanted]))
-            if i < count:
-                before.append(self.where(conditions[i], _FALSE, True))
-        return _any(alternatives)
+            if wanted != NEVER:
+                alternatives.append(self._all([taken, wanted]))
+        return self._any(alternatives)
+
+    def _find_chain(self, node: GridNode) -> list[Predicate | None]:
+        """Where each branch of a CASE, or each part of a COALESCE, is the one that counts; and where none is."""
+        if id(node) not in self._chains:
+            case = isinstance(node.expression, Case)
+            chain: list[Predicate | None] = []
+            left: Predicate | None = ALWAYS  # where none before is
+            for part in node.parts[: len(node.parts) // 2] if case else node.parts:
+                taken, not_taken = (
+                    (self.where(part, _TRUE, False), self.where(part, _FALSE, True))
+                    if case
+                    else (ALWAYS, self.where(part, NOTHING, True))
+                )
+                chain.append(self._all([left, taken]))
+                left = self._all([left, not_taken])
+            self._chains[id(node)] = node, [*chain, left]
+        return self._chains[id(node)][1]
 
     def _coalesce(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
-        alternatives: list[Predicate | None] = []
-        before: list[Predicate | None] = []
-        for part in node.parts:
+        *chain, absent = self._find_chain(node)
+        alternatives: list[Predicate | None] = [absent] if nulls else []
+        for reached, part in zip(chain, node.parts, strict=True):
             wanted = self.where(part, self._translated(node, points, part), False)
-            self._work.spend(RUN * (len(before) + 1))
-            alternatives.append(_all([*before, wanted]))
-            before.append(self.where(part, NOTHING, True))
-        return _any([*alternatives, *([_all(before)] if nulls else [])])
+            if wanted != NEVER:
+                alternatives.append(self._all([reached, wanted]))
+        return self._any(alternatives)
 
     def _extreme(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
         """GREATEST, which ignores NULL, is in a..b: none is above b, and one that is known is at least a."""
@@ -262,9 +249,9 @@ class Preimages:
             limit: Intervals = ((None, last),) if node.function == "greatest" else ((first, None),)
             kept = [self.where(part, self._translated(node, limit, part), True) for part in node.parts]
             inside = [self.where(part, self._translated(node, ((first, last),), part), False) for part in node.parts]
-            alternatives.append(_all([*kept, _any(inside)]))
-        absent = [_all([self.where(part, NOTHING, True) for part in node.parts])] if nulls else []
-        return _any([*alternatives, *absent])
+            alternatives.append(self._all([*kept, self._any(inside)]))
+        absent = [self._all([self.where(part, NOTHING, True) for part in node.parts])] if nulls else []
+        return self._any([*alternatives, *absent])
 
     def _nullif(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
         part, other = node.parts
@@ -296,9 +283,9 @@ class Preimages:
         if isinstance(value, Fraction):
             if not part.step:
                 return EVERYTHING if FUNCTIONS[function].compute(0, value) else NOTHING
-            return _COMPARED[function](value / part.step)
+            return COMPARED[function](value / part.step)
         at = int(value) if isinstance(value, bool) else part.values.index(value) if value in part.values else -1
-        return _COMPARED[function](Fraction(at))
+        return COMPARED[function](Fraction(at))
 
     def _chosen(self, true: Intervals, points: Intervals) -> Intervals:
         """Where a comparison that is true in some points has one of some truths."""
@@ -325,16 +312,16 @@ class Preimages:
         same, equal = right.expression.value is None, self._comparable(left, right, "=")
         yes = self.where(left, complement(equal), not same) if contains(points, 1) else NEVER
         no = self.where(left, equal, same) if contains(points, 0) else NEVER
-        return _any([yes, no])
+        return self._any([yes, no])
 
     def _is_null(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
         [part] = node.parts
         yes = self.where(part, NOTHING, True) if contains(points, 1) else NEVER
         no = self.where(part, self._everything(part), False) if contains(points, 0) else NEVER
-        return ALWAYS if points == _EITHER else _any([yes, no])
+        return ALWAYS if points == _EITHER else self._any([yes, no])
 
     def _not(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
-        return self.where(node.parts[0], _preimage(points, Fraction(-1), Fraction(1)), nulls)
+        return self.where(node.parts[0], find_affine_preimage(points, Fraction(-1), Fraction(1)), nulls)
 
     def _joined(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
         """AND of some conditions; OR is the negation of the AND of their negations."""
@@ -344,12 +331,12 @@ class Preimages:
         alternatives: list[Predicate | None] = []
         if good_wanted or nulls:
             each = [self.where(part, good, nulls) for part in node.parts]
-            unknown = [] if good_wanted else [_any([self.where(part, NOTHING, True) for part in node.parts])]
-            alternatives.append(_all([*each, *unknown]))
+            unknown = [] if good_wanted else [self._any([self.where(part, NOTHING, True) for part in node.parts])]
+            alternatives.append(self._all([*each, *unknown]))
         if bad_wanted:
             # with NULL: at least one is not good. Those that are all good or NULL were just listed
-            alternatives.append(_any([self.where(part, bad, False) for part in node.parts]))
-        return _any(alternatives)
+            alternatives.append(self._any([self.where(part, bad, False) for part in node.parts]))
+        return self._any(alternatives)
 
 
 def _sign(number: Fraction) -> int:
@@ -379,7 +366,7 @@ _RULES: Mapping[str, Callable[[Preimages, GridNode, Intervals, bool], Predicate 
     **dict.fromkeys(("+", "-", "*", "/"), Preimages._affine),
     **dict.fromkeys(("round", "floor", "ceil"), Preimages._rounded),
     **dict.fromkeys(EXTRACTED, Preimages._extracted),
-    **dict.fromkeys(_COMPARED, Preimages._compared),
+    **dict.fromkeys(COMPARED, Preimages._compared),
     **dict.fromkeys(("greatest", "least"), Preimages._extreme),
     **dict.fromkeys(("and", "or"), Preimages._joined),
     **dict.fromkeys(("like", "ilike"), Preimages._like),

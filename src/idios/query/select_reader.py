@@ -132,7 +132,11 @@ class SelectReader(ABC):
 
     def read_item(self, listed: Listed) -> Typed:
         """One item of the list."""
-        return read_expression(self.text, listed.node, self.leaf)
+        return self.read_value(listed.node)
+
+    def read_value(self, node: exp.Expression) -> Typed:
+        """Anything that is computed here."""
+        return read_expression(self.text, node, self.leaf)
 
     def add_item(self, label: str, read: Typed, written: str, start: int | None) -> None:
         """Show something; the same under the same name once."""
@@ -165,7 +169,7 @@ class SelectReader(ABC):
             raise self.text.refusal("ORDER BY lists results, each with ASC or DESC", offset_of(part))
         allow_only(self.text, part, "this", "desc", "nulls_first")
         item = self.resolve_item(part.this, "ORDER BY")
-        read = read_expression(self.text, part.this, self.leaf) if item is None else self.read_item(item)
+        read = self.read_value(part.this) if item is None else self.read_item(item)
         return Order(read.expression, bool(part.args.get("desc")), bool(part.args.get("nulls_first")))
 
     def read_limits(self) -> tuple[int | None, int]:
