@@ -30,7 +30,6 @@ from idios.query.preimages import Preimages
 from idios.query.schema import Column
 from idios.query.work import Work
 
-
 Where: TypeAlias = Callable[[GridNode, Intervals, bool], Predicate | None]
 
 
