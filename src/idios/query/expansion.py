@@ -25,7 +25,18 @@ from idios.core.domain import LIMIT, Categories
 from idios.query.expressions import Literal, list_references
 from idios.query.grid_expressions import GridNode, make_node
 from idios.query.point_sets import list_points, of_points
-from idios.query.predicates import EVERYTHING, NOTHING, Among, And, Interval, Intervals, Or, Predicate, union
+from idios.query.predicates import (
+    EVERYTHING,
+    NOTHING,
+    Among,
+    And,
+    Interval,
+    Intervals,
+    Or,
+    Predicate,
+    gather_by_column,
+    union,
+)
 from idios.query.preimages import Preimages
 from idios.query.schema import Column
 from idios.query.work import Work
@@ -42,13 +53,14 @@ class Expander:
         needed = any(column.expression is not None for column in columns.values())
         self._preimages = Preimages(columns, work) if needed else None
         self._known: dict[Among, Predicate] = {}
+        self._nodes: dict[str, GridNode] = {}
 
     def expand(self, predicate: Predicate) -> Predicate:
         """The same selection, in terms of columns of the source as far as it can be expressed so."""
         if self._preimages is None:
             return predicate
         if not isinstance(predicate, Among):
-            return type(predicate)(tuple(self.expand(part) for part in predicate.parts))
+            return type(predicate)(tuple(self.expand(part) for part in gather_by_column(predicate, self._work)))
         if self._columns[predicate.column].expression is None:
             return predicate
         if predicate not in self._known:
@@ -57,8 +69,11 @@ class Expander:
         return self._known[predicate]
 
     def _expand_derived(self, among: Among, column: Column, where: Where) -> Predicate:
-        node = find_node(column, self._columns)
-        self._work.spend(node.weight + len(node.values) // 16)
+        if column.name not in self._nodes:
+            self._nodes[column.name] = find_node(column, self._columns)
+            self._work.spend(self._nodes[column.name].weight)
+        node = self._nodes[column.name]
+        self._work.spend(len(node.values) // 16)
         points, others = _points_of_expression(among.intervals, column, node)
         whole = where(node, union([*points, *others]) if among.nulls else points, among.nulls)
         if whole is not None:
