@@ -32,7 +32,7 @@ from tests.query.random_selects import (
     make_select,
 )
 
-EXPRESSIONS, SELECTS = 3_200, 300
+EXPRESSIONS, SELECTS = 5_000, 300
 
 
 def make_rows(rng: random.Random) -> list[dict[str, Any]]:
