@@ -18,6 +18,7 @@ from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.released import Limits
 from idios.query.normal_form import describe_question
 from idios.query.plan import Aggregate, Plan
+from idios.query.predicates import column_names
 from idios.shown import list_computed, show_table
 
 
@@ -85,7 +86,9 @@ def _check_row(
     distances = [
         None
         if value is None or aggregate.check is None
-        else Distance(*aggregate.check.bound(value, parts.get(i, 1)), _find_size(plan, aggregate, counted))
+        else Distance(
+            *aggregate.check.bound(value, parts.get(i, 1)), _find_size(plan, aggregate, counted), plan.dataset.unit_word
+        )
         for i, (aggregate, value) in enumerate(zip(plan.aggregates, noisy, strict=True))
     ]
     return _by_number(distances)
@@ -141,7 +144,20 @@ def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> 
         checks=plan.checks,
         checked_from=plan.checked_from,
         computed=list_computed(plan),
+        reduction=describe_reduction(plan),
     )
+
+
+def describe_reduction(plan: Plan) -> str:
+    """What each person is reduced to, which is never released; empty where a question is about records."""
+    reduction = plan.dataset.reduction
+    if reduction is None:
+        return ""
+    named = [aggregate.column for aggregate in plan.aggregates] + [group.column for group in plan.groups]
+    used = {name for name in named if name} | column_names(plan.filter)
+    values = ", ".join(value.name for value in reduction.values if value.name in used)
+    word = plan.dataset.unit_word
+    return f"the rows of each {word} to {values or f'one {word}'}, which is never released"
 
 
 def _null_risks(plan: Plan) -> dict[str, str]:

@@ -161,7 +161,7 @@ def find_worse_columns(dataset: Dataset, backend: Backend) -> tuple[str, ...]:
     It is one bit of each column that follows from the data: for the controller.
     """
     epsilon, worse = max(Fraction(1), dataset.min_epsilon), []
-    if dataset.protection.level is Level.DIFFERENTIAL:
+    if dataset.protection.level is Level.DIFFERENTIAL or dataset.unit:  # of rows there are no medians
         return ()
     strongest = replace(dataset, protection=list_levels(dataset.protection)["differential"])
     for column in dataset.columns.values():

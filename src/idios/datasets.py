@@ -21,6 +21,7 @@ from idios.backends.base import Backend, Progress, open_source
 from idios.backends.csv import CsvFormat
 from idios.backends.resources import divide_memory, remove_abandoned
 from idios.core.calibration import Level, Protection
+from idios.core.domain import Kind
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import FINE, FINENESS, Parameters
@@ -44,6 +45,9 @@ DATASET_KEYS = (
     "csv",
     "shares_source",
     "version",
+    "unit",
+    "unit_word",
+    "order",
     "neighbours",
     "protection",
     "analysts",
@@ -62,6 +66,8 @@ DATASET_KEYS = (
 FORMER_KEYS = ("delta", "delta_budget", "width")
 """What was needed where a column has no bounds, and is no more."""
 PARAMETER_KEYS = ("quantile", "k", "trim")
+
+MAX_WORD = 30
 
 VERSION_PURPOSE = "version of a file"
 
@@ -115,9 +121,10 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         floor=table.get("floor"),
         fineness=table.get("fineness", FINENESS),
     )
+    columns, unit = read_columns(table["columns"]), read_unit(table.get("unit"))
     dataset = Dataset(
         name=name,
-        columns=read_columns(table["columns"]),
+        columns=columns,
         neighbours=Neighbours.named(table.get("neighbours", "replace")),
         protection=protection,
         min_epsilon=positive(table.get("min_epsilon", MIN_EPSILON), "min_epsilon"),
@@ -126,6 +133,9 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         version=str(table.get("version", "")),
         budget=read_budget(table["budget"], table.get("accounting", "pure")),
         check=read_check(table.get("check", CHECK if protection.level is Level.DIFFERENTIAL else 0)),
+        unit=unit,
+        unit_word=_read_unit_word(table.get("unit_word"), unit),
+        order=_read_order(table.get("order"), unit, columns),
     )
     return DatasetConfig(
         dataset=dataset,
@@ -135,6 +145,45 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         release_seconds=_read_release_seconds(table, protection),
         shares_source=_read_flag(table.get("shares_source", False), "shares_source"),
     )
+
+
+def read_unit(given: Any) -> tuple[str, ...]:
+    """Check the columns that tell people apart; none where a record is all that there is of a person.
+
+    >>> read_unit("person_id"), read_unit(["country", "number"]), read_unit(None)
+    (('person_id',), ('country', 'number'), ())
+    """
+    if given is None:
+        return ()
+    listed = [given] if isinstance(given, str) else given
+    if (
+        not isinstance(listed, Sequence)
+        or not listed
+        or not all(isinstance(name, str) and name for name in listed)
+        or len(set(listed)) != len(listed)
+    ):
+        raise InvalidInput(f"unit must be the name of a column, or a list of different names, got {given!r}")
+    return tuple(listed)
+
+
+def _read_unit_word(given: Any, unit: tuple[str, ...]) -> str:
+    if given is None:
+        return "person" if unit else "record"
+    if not unit:
+        raise InvalidInput("unit_word is what a unit is called: declare unit, the columns that tell them apart")
+    if not isinstance(given, str) or not given.isalpha() or not given.islower() or len(given) > MAX_WORD:
+        raise InvalidInput(f'unit_word must be a word in small letters, such as "household", got {given!r}')
+    return given
+
+
+def _read_order(given: Any, unit: tuple[str, ...], columns: Mapping[str, Column]) -> str | None:
+    if given is None:
+        return None
+    if not unit:
+        raise InvalidInput("order says which row of a person is the last: declare unit too")
+    if given not in columns or columns[given].kind is Kind.CATEGORY:
+        raise InvalidInput(f"order must be a declared column of numbers, dates or timestamps, got {given!r}")
+    return str(given)
 
 
 def read_budget(given: Any, accounting: Any) -> Budget:
@@ -303,7 +352,7 @@ def open_datasets(
                 backend = open_source(config.source, dataset, progress, config.csv_format)
             opened = datasets[dataset.name] = OpenDataset(dataset, backend, file)
             if dataset.neighbours is Neighbours.REPLACE:
-                datasets[dataset.name] = replace(opened, dataset=replace(dataset, size=backend.rows()))
+                datasets[dataset.name] = replace(opened, dataset=replace(dataset, size=backend.count_units()))
             ledger.declare(_make_declaration(dataset))
     except BaseException:
         for held in datasets.values():

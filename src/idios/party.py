@@ -39,7 +39,7 @@ from idios.release import check_table, draw_table
 from idios.reports.least_epsilon import find_epsilon
 from idios.reports.report import Asker, ReportPlan, plan_report, plan_within
 from idios.reports.totals import Payer
-from idios.sandbox import ROWS, Twins
+from idios.sandbox import ROWS, TWIN_PEOPLE, Twins
 
 log = logging.getLogger("idios.controller")
 
@@ -108,6 +108,9 @@ class TrustedParty:
         name: str | None = None,
         csv: Mapping[str, Any] | None = None,
         version: str | None = None,
+        unit: str | Sequence[str] | None = None,
+        unit_word: str | None = None,
+        order: str | None = None,
         neighbours: str | None = None,
         protection: str | None = None,
         analysts: str | None = None,
@@ -125,7 +128,8 @@ class TrustedParty:
 
         The arguments are the keys of a data set in ``idios.toml``, with the same meaning, defaults and checks:
         ``columns`` declares what is public of each column, ``csv`` the format of a csv file that does not follow
-        RFC 4180, such as ``{"delimiter": ";", "decimal": ","}``. ``analysts`` and ``release_seconds`` matter on a
+        RFC 4180, such as ``{"delimiter": ";", "decimal": ","}``, ``unit`` the columns that tell people apart who may
+        have several rows. ``analysts`` and ``release_seconds`` matter on a
         server only.
 
         ``ledger`` is a database address, the path of an SQLite file, or None for one that is forgotten at the end.
@@ -135,6 +139,9 @@ class TrustedParty:
             "source": source,
             "csv": csv,
             "version": version,
+            "unit": unit,
+            "unit_word": unit_word,
+            "order": order,
             "neighbours": neighbours,
             "protection": protection,
             "analysts": analysts,
@@ -363,8 +370,9 @@ class TrustedParty:
         No data, no ledger and nothing stored is touched. ``cancellation`` may cancel it, which raises ``Cancelled``.
         """
         plan = self.make_plan(sql, epsilon, split, check)
-        table = draw_table(plan, self.twins.of(plan.dataset), cancellation)
-        made_up = replace(plan, dataset=replace(plan.dataset, size=None if plan.dataset.size is None else ROWS))
+        table = draw_table(plan, self.twins.of(self.datasets[plan.dataset.name].dataset), cancellation)
+        size = None if plan.dataset.size is None else TWIN_PEOPLE if plan.dataset.unit else ROWS
+        made_up = replace(plan, dataset=replace(plan.dataset, size=size))
         return replace(make_answer(made_up, table, id="sandbox"), sandbox=True)
 
     def inspect(self, sql: str, epsilon: Number, *, split: Split = None) -> Inspection:

@@ -7,7 +7,7 @@ code that answers real questions: the noise is real, the answer costs nothing an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
@@ -24,6 +24,8 @@ from idios.query.calendar import DAY, UNITS, since_1970, to_datetime
 from idios.query.schema import Column, Dataset
 
 ROWS = 1000
+TWIN_PEOPLE = 400
+"""Whose the rows are, where people have several: one of them one row, the next two, three, four, and so on."""
 PARTS = 64
 """A twin gets one of this many parts of the memory: it is small, and real data needs the rest."""
 MISSING = 20
@@ -50,7 +52,7 @@ class Twins:
         with self._making:
             if dataset.name not in self._made:
                 with divide_memory(PARTS):
-                    self._made[dataset.name] = open_source(make_twin(dataset.columns), dataset)
+                    self._made[dataset.name] = open_source(make_twin(dataset.columns, dataset.unit), dataset)
             return self._made[dataset.name]
 
     def close(self) -> None:
@@ -60,9 +62,11 @@ class Twins:
                 self._made.popitem()[1].close()
 
 
-def make_twin(columns: Mapping[str, Column]) -> pa.Table:
+def make_twin(columns: Mapping[str, Column], unit: Sequence[str] = ()) -> pa.Table:
     """The same made-up table for the same declaration, whatever the data; derived columns are derived from it."""
-    return pa.table({name: _make_values(column) for name, column in columns.items() if column.expression is None})
+    values = {name: _make_values(column) for name, column in columns.items() if column.expression is None}
+    owners = [person for person in range(TWIN_PEOPLE) for _ in range(1 + person % 4)]
+    return pa.table(values | {name: pa.array(owners, pa.int64()) for name in unit})
 
 
 def _make_values(column: Column) -> pa.Array:

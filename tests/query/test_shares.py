@@ -156,3 +156,8 @@ def test_relative_errors_are_balanced_where_they_are_public():
 def test_levels_of_guarantees_follow_what_answers():
     assert plan("SELECT COUNT(*) FROM people WHERE age > 7", level="individual").guarantee.level is Level.DIFFERENTIAL
     assert plan("SELECT MEDIAN(income) FROM people", level="individual").guarantee.level is Level.INDIVIDUAL
+
+
+def test_a_sum_of_nothing_but_zeros_is_free_beside_others():
+    made = planned("SELECT SUM(age), COUNT(*), MEDIAN(income) FROM people WHERE age = 0", 3)
+    assert {a.label: a.epsilon for a in made.aggregates}["SUM(age)"] == 0

@@ -33,6 +33,7 @@ from idios.backends.dialect import Dialect
 from idios.backends.expression_sql import ExpressionSql
 from idios.backends.grid_sql import GridColumn, make_grid_column
 from idios.core.domain import Kind
+from idios.core.neighbours import to_plural
 from idios.core.summary import Summary
 from idios.errors import SourceError
 from idios.query.derived import cuts_values
@@ -93,11 +94,32 @@ class ColumnReport:
 
 
 @dataclass(frozen=True)
+class PeopleReport:
+    """How the rows of a data set belong to people."""
+
+    word: str
+    people: int
+    rows_of_nobody: int
+    """Rows whose unit is missing: they are left out of everything."""
+    rows_each: tuple[int, ...]
+    """The least number of rows of a person, its quartiles and the greatest; empty where there is nobody."""
+
+    def __str__(self) -> str:
+        several = f"{self.people:,} {to_plural(self.word)}"
+        if self.rows_each:
+            fewest, quarter, half, three_quarters, most = (f"{rows:,}" for rows in self.rows_each)
+            several += f" with {fewest} to {most} rows each (quartiles {quarter}, {half}, {three_quarters})"
+        nobody = f"; {self.rows_of_nobody:,} rows belong to nobody and are left out" if self.rows_of_nobody else ""
+        return several + nobody
+
+
+@dataclass(frozen=True)
 class Report:
     """A data set against its declaration, as ``check`` tells a controller: numbers, never values."""
 
     rows: int
     columns: tuple[ColumnReport, ...]
+    people: PeopleReport | None = None
 
     @property
     def sound(self) -> bool:
@@ -133,6 +155,10 @@ class Backend(ABC):
     @abstractmethod
     def rows(self) -> int:
         """How many records the table has."""
+
+    @abstractmethod
+    def count_units(self) -> int:
+        """How many people the table has; how many records, where it declares no unit."""
 
     @abstractmethod
     def open_snapshot(
@@ -270,7 +296,8 @@ def add_derived_columns(dataset: Dataset, read: Mapping[str, GridColumn], dialec
 def refuse_absent(dataset: Dataset, held: Iterable[str]) -> None:
     """Say which declared columns a source lacks."""
     names = list(held)
-    absent = [name for name, column in dataset.columns.items() if column.expression is None and name not in names]
+    read = [name for name, column in dataset.columns.items() if column.expression is None]
+    absent = [name for name in dict.fromkeys([*read, *dataset.unit]) if name not in names]
     if absent:
         raise SourceError(
             f"the source of {dataset.name!r} has no column {', '.join(map(repr, absent))}; it has "

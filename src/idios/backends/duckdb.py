@@ -91,7 +91,7 @@ def connect(source: object, dataset: Dataset, progress: Progress | None, csv_for
         else:
             columns = make_grid_columns(dataset, attached.held(), DIALECT)
             if attached.place.parquet is not None:
-                _open_parquet(attached, attached.place.parquet, columns)
+                _open_parquet(attached, attached.place.parquet, columns, dataset.unit)
         return DuckDbBackend(attached, columns, dataset, progress)
     except BaseException:
         attached.close()
@@ -184,6 +184,13 @@ class DuckDbBackend(SqlBackend):
         self.columns = columns
         self.try_reading()
 
+    @property
+    def unit_columns(self) -> Sequence[str]:
+        """What tells people apart; of a csv file, by number, as its other columns are."""
+        if self._attached.place.text is None:
+            return super().unit_columns
+        return [f"unit{i}" for i in range(len(self.dataset.unit))]
+
     def samplings(self, share: float, rows: int) -> list[Sample]:
         """Whole blocks; of a Parquet file, which has to be decoded to be sampled, a few long stretches."""
         if not self._attached.place.numbered:
@@ -207,17 +214,21 @@ def _load_csv(
     """Parse a csv file into a table of grid points, beside whether a field holds anything and whether it was cut."""
     names = read_names(path, format)
     declared = {name: column for name, column in dataset.columns.items() if column.expression is None}
-    absent = [name for name in declared if name not in names]
+    wanted = list(dict.fromkeys([*declared, *dataset.unit]))
+    absent = [name for name in wanted if name not in names]
     if absent:
         # what the file has is not listed: without a header, its first line would be a record
         raise SourceError(
             f"the source of {dataset.name!r} has no column {', '.join(map(repr, absent))} among its {len(names)}; if "
             "the file has no header, declare csv = { header = false } and name its columns column1, column2, …"
         )
-    twice = [name for name in declared if names.count(name) > 1]
+    twice = [name for name in wanted if names.count(name) > 1]
     if twice:
         raise SourceError(f"the csv file has {names.count(twice[0])} columns {twice[0]!r}: rename all but one")
     fields, points, columns = [], [], {}
+    for i, name in enumerate(dataset.unit):  # as text: two spellings of a number are two people
+        fields.append(f"field{wanted.index(name)} AS unit{i}")
+        points.append(f"unit{i}")
     for i, (name, column) in enumerate(declared.items()):
         field, value, given, beyond = f"field{i}", f"x{i}", f"given{i}", f"beyond{i}"
         text, held = parse_field(column.kind, field, format)
@@ -229,7 +240,7 @@ def _load_csv(
     select = f"SELECT {', '.join(points)} FROM (SELECT {', '.join(fields)} FROM piece) AS fields"
     connection = attached.cursors[0]
     created = False
-    for piece in read_records(path, format, names, list(declared), progress):
+    for piece in read_records(path, format, names, wanted, progress):
         connection.register("piece", piece)
         target = f"INSERT INTO {attached.place.table}" if created else f"CREATE TABLE {attached.place.table} AS"
         connection.execute(f"{target} {select}")
@@ -239,7 +250,7 @@ def _load_csv(
     return add_derived_columns(dataset, columns, DIALECT)
 
 
-def _open_parquet(attached: _Attached, file: str, columns: Mapping[str, GridColumn]) -> None:
+def _open_parquet(attached: _Attached, file: str, columns: Mapping[str, GridColumn], unit: Sequence[str]) -> None:
     """Make a view of the declared columns, and read once what DuckDB may fail to decode, so that no question does.
 
     That is text which is no UTF-8, a timestamp too far away, a decimal with more digits than its type. In a view of all
@@ -247,12 +258,14 @@ def _open_parquet(attached: _Attached, file: str, columns: Mapping[str, GridColu
     """
     held, connection = attached.held(), attached.cursors[0]
     read = {name: grid_column for name, grid_column in columns.items() if grid_column.derive is None}
-    listed = [grid_column.held for grid_column in read.values()] + [NUMBER] * attached.place.numbered
+    held_columns = [*(grid_column.held for grid_column in read.values()), *map(DIALECT.identifier, unit)]
+    listed = [*dict.fromkeys(held_columns), *[NUMBER] * attached.place.numbered]
     points = [
         f"COUNT({grid_column.point})"
         for name, grid_column in read.items()
         if held[name].is_string() or held[name].is_timestamp() or held[name].is_decimal()
     ]
+    points += [f"COUNT({DIALECT.identifier(name)})" for name in unit]
     try:
         connection.execute(f"CREATE OR REPLACE VIEW file AS SELECT {', '.join(listed)} FROM {file}")
         connection.execute(f"SELECT {', '.join(['COUNT(*)', *points])} FROM file").fetchall()

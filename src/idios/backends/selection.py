@@ -133,17 +133,18 @@ class Selection:
         arrays = {name: [of.get(cell) for cell in range(1, self.span + 1)] for name, of in given.items()}
         text = self.points(source, arrays if groups else {})
         single = [] if groups else [f"CAST({of[ONLY]} AS BIGINT) AS {quoted(name)}" for name, of in given.items()]
-        conditions = [] if self.plan.filter == And() else [self._passes(self.plan.filter)]
+        names = {name: quoted(self.alias(name)) for name in self.columns}
+        conditions = [] if self.plan.filter == And() else [write_condition(self.plan.filter, names)]
         if groups:
             conditions.append(f"{quoted(CELL)} IS NOT NULL")
         if single or conditions:
             text = f"SELECT {', '.join(['*', *single])} FROM ({text}) AS points"
         if conditions:
             text += f" WHERE {' AND '.join(conditions)}"
-        names = [f"v{i}" for i in range(len(self.columns))] or ["one"]
+        aliases = [f"v{i}" for i in range(len(self.columns))] or ["one"]
         columns = enumerate(self.columns.values())
         raw = [f"p{i}" for i, column in columns if column.place is None and column.default is not None]
-        numbers = dict.fromkeys([*names, *raw, *[CELL] * bool(groups), *given], "int64")
+        numbers = dict.fromkeys([*aliases, *raw, *[CELL] * bool(groups), *given], "int64")
         return Relation(text, (*numbers.items(), *((f"has_v{i}", "boolean") for i in range(len(self.columns)))))
 
     def points(self, source: str, arrays: Mapping[str, Sequence[int | None]] | None = None) -> str:
@@ -155,15 +156,6 @@ class Selection:
         elif self.plan.groups:
             layers += [[f"{self._code()} AS {quoted(CELL)}"], self._elements(quoted(CELL), arrays)]
         return nest_layers([points, *layers], source, self.dialect)
-
-    def _passes(self, predicate: Predicate) -> str:
-        """The condition in SQL, in parentheses."""
-        if isinstance(predicate, Among):
-            return f"({_among(self.dialect.identifier(self.alias(predicate.column)), predicate)})"
-        parts = [self._passes(part) for part in predicate.parts]
-        if isinstance(predicate, And):
-            return f"({' AND '.join(parts) or 'TRUE'})"
-        return f"({' OR '.join(parts) or 'FALSE'})"
 
     @property
     def _place(self) -> str | None:
@@ -217,6 +209,16 @@ class Selection:
             return f"CASE WHEN {value} BETWEEN {first} AND {last} THEN {index} END"
         cases = " ".join(f"WHEN {value} BETWEEN {_fit(a)} AND {_fit(b)} THEN {i}" for i, (a, b) in enumerate(intervals))
         return f"CASE {cases} END"
+
+
+def write_condition(predicate: Predicate, points: Mapping[str, str]) -> str:
+    """The condition in SQL, in parentheses; ``points`` are what the columns' points are called."""
+    if isinstance(predicate, Among):
+        return f"({_among(points[predicate.column], predicate)})"
+    parts = [write_condition(part, points) for part in predicate.parts]
+    if isinstance(predicate, And):
+        return f"({' AND '.join(parts) or 'TRUE'})"
+    return f"({' OR '.join(parts) or 'FALSE'})"
 
 
 def list_layers(columns: Mapping[str, GridColumn], dialect: Dialect) -> list[list[str]]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 
 import pyarrow as pa
 
-from idios.backends.base import Backend, ColumnReport, Limits, Report, Snapshot
+from idios.backends.base import Backend, ColumnReport, Limits, PeopleReport, Report, Snapshot
 from idios.backends.cancellation import CancellationToken, Cancelled, Progress, silent
 from idios.backends.clipped_sums import sum_clipped
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import NEVER, GridColumn
 from idios.backends.queries import Queries
+from idios.backends.reduction_sql import ReducedTable, Rows, reduce_rows
 from idios.backends.selection import Selection, Statement, columns_of, list_layers, nest_layers, with_sources
 from idios.backends.summarise import CHANGED, SMALL, Requirements, Sample, summarise
 from idios.core.domain import Kind
@@ -85,11 +88,19 @@ class SqlBackend(Backend):
             for name, column in self.columns.items():
                 if column.derive is not None:
                     self._read_points(connection, name, " LIMIT 0")
+            if self.dataset.unit:
+                text = f"SELECT number_of_rows FROM {self.held_rows.sizes} LIMIT 0"
+                connection.fetch(Statement.of_integers(text, "number_of_rows"))
 
     def rows(self) -> int:
         """How many records the table has."""
         with self._connected() as connection:
             return self._count(connection)
+
+    def count_units(self) -> int:
+        """How many people the table has; how many records, where it declares no unit."""
+        with self._connected() as connection:
+            return self._count_units(connection)
 
     @contextmanager
     def open_snapshot(self, plan: Plan, cancellation: CancellationToken | None = None) -> Iterator[SqlSnapshot]:
@@ -104,11 +115,12 @@ class SqlBackend(Backend):
                 connection.cancellation.step("summarised", 1.0)
 
     def _read_first(self, plan: Plan, connection: Connection) -> SqlSnapshot:
-        columns = {name: self.columns[name] for name in columns_of(plan)}
-        selection = Selection(plan, columns, self.dialect)
-        rows = self._count(connection)
-        samples = self._samples(rows, selection.span) if rows > SMALL else []
-        requirements, queries = Requirements(plan, selection, rows), Queries(connection, selection, self.table)
+        read = self._choose_columns(plan)
+        selection = Selection(plan, read.columns, self.dialect)
+        rows = self._count_units(connection)
+        # a sample of the rows would not be one of people
+        samples = self._samples(rows, selection.span) if rows > SMALL and plan.dataset.reduction is None else []
+        requirements, queries = Requirements(plan, selection, rows), Queries(connection, selection, read.source)
         summaries = summarise(requirements, queries, samples, connection.cancellation)
         for name, number in summaries.unread.items():
             if number and name not in self._warned:
@@ -121,6 +133,22 @@ class SqlBackend(Backend):
                     number,
                 )
         return SqlSnapshot(summaries.cells, requirements, queries, self._translate_errors)
+
+    def _choose_columns(self, plan: Plan) -> ReducedTable:
+        """What a plan reads: the table, or the people in it."""
+        if plan.dataset.reduction is None:
+            return ReducedTable(self.table, {name: self.columns[name] for name in columns_of(plan)})
+        return reduce_rows(plan.dataset, columns_of(plan), self.held_rows, self.dialect)
+
+    @property
+    def held_rows(self) -> Rows:
+        """The rows, of which a person may have several."""
+        return Rows(self.table, self.columns, self.unit_columns)
+
+    @property
+    def unit_columns(self) -> Sequence[str]:
+        """What tells people apart, as SQL."""
+        return [self.dialect.identifier(name) for name in self.dataset.unit]
 
     def check(self) -> Report:
         """Count what does not fit the declaration."""
@@ -136,7 +164,21 @@ class SqlBackend(Backend):
             for name, column in self.columns.items():
                 if column.derive is not None:
                     reports[name] = self._report_derived(connection, column.declared)
-            return Report(counted["records"], tuple(reports[name] for name in self.columns))
+            people = self._report_people(connection, counted["records"]) if self.dataset.unit else None
+            return Report(counted["records"], tuple(reports[name] for name in self.columns), people)
+
+    def _report_people(self, connection: Connection, rows: int) -> PeopleReport:
+        """How many people have how many rows."""
+        grouped = f"FROM {self.held_rows.sizes} GROUP BY number_of_rows"
+        text = f"SELECT number_of_rows, COUNT(*) AS number_of_people {grouped}"
+        counted = connection.fetch(Statement.of_integers(text, "number_of_rows", "number_of_people")).to_pylist()
+        sizes = sorted((row["number_of_rows"], row["number_of_people"]) for row in counted)
+        reached = list(accumulate(number for _, number in sizes))
+        people = reached[-1] if reached else 0
+        ranks = [max(1, -(-people * quarter // 4)) for quarter in range(5)]
+        rows_each = tuple(sizes[bisect_left(reached, rank)][0] for rank in ranks) if people else ()
+        owned = sum(size * number for size, number in sizes)
+        return PeopleReport(self.dataset.unit_word, people, rows - owned, rows_each)
 
     def _report_derived(self, connection: Connection, declared: Column) -> ColumnReport:
         """What a derived column comes to: it is as declared, whatever it is."""
@@ -196,9 +238,12 @@ class SqlBackend(Backend):
             # an engine's own words may quote values, so they are only chained, for the controller's log
             raise SourceError(failed or f"reading {self.dataset.name!r} failed in {self.dialect.name}") from error
 
-    def _count(self, connection: Connection) -> int:
-        counted = connection.fetch(Statement.of_integers(f"SELECT COUNT(*) AS number FROM {self.table}", "number"))
-        return int(counted["number"][0].as_py())
+    def _count(self, connection: Connection, source: str | None = None) -> int:
+        text = f"SELECT COUNT(*) AS number FROM {source or self.table}"
+        return int(connection.fetch(Statement.of_integers(text, "number"))["number"][0].as_py())
+
+    def _count_units(self, connection: Connection) -> int:
+        return self._count(connection, self.held_rows.sizes if self.dataset.unit else None)
 
     def _samples(self, rows: int, cells: int) -> list[Sample]:
         share = min(0.5, max(SAMPLED, SAMPLED_A_CELL * cells) / rows)

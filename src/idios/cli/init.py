@@ -137,6 +137,7 @@ def check(
                 "rows": report.rows,
                 "sound": report.sound,
                 "columns": [asdict(column) for column in report.columns],
+                **({"people": asdict(report.people)} if report.people else {}),
                 "worse_than_differential": list(worse[name]),
             }
             for name, report in reports.items()
@@ -150,6 +151,8 @@ def check(
             for column in report.columns:
                 table.add_row(column.name, f"{column.missing:,}", "; ".join(column.problems()) or "as declared")
             console.print(table)
+            if report.people:
+                console.print(f"{name}: {report.people}", highlight=False, markup=False)
             if worse[name]:
                 listed = ", ".join(f"MEDIAN({column})" for column in worse[name])
                 console.print(f"{listed}: {WORSE}; `idios compare` tells by how much", highlight=False)

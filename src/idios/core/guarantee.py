@@ -45,7 +45,7 @@ from idios.core.calibration import Level
 from idios.core.concentrated import convert_to_epsilon
 from idios.core.exact import round_up_digits, text
 from idios.core.multiples import SINGLE, Multiples
-from idios.core.neighbours import Neighbours
+from idios.core.neighbours import Neighbours, to_plural
 from idios.errors import InvalidInput
 
 _LONGEST = 10  # characters of a number in words
@@ -78,6 +78,8 @@ answer by a factor of at most e^0.5 ≈ 1.65.
     epsilons: tuple[Fraction, ...] | None = field(default=None, metadata={"json": {"optional": True}})
     rho: Fraction | None = field(default=None, metadata={"json": {"optional": True}})
     rhos: tuple[Fraction, ...] | None = field(default=None, metadata={"json": {"optional": True}})
+    unit: str = field(default="record", metadata={"json": {"optional": True}})
+    """What one change is about: a record, or a person with all their rows."""
 
     def __post_init__(self) -> None:
         if self.epsilon < 0 or not 0 <= self.delta <= 1 or self.group < 1:
@@ -162,6 +164,12 @@ answer by a factor of at most e^0.5 ≈ 1.65.
     def __str__(self) -> str:
         return self.sentence
 
+    @property
+    def _counted(self) -> tuple[str, str]:
+        """What one change is about, and several of it."""
+        one = self.unit if self.unit == "record" else f"{self.unit} with all their rows"
+        return one, to_plural(self.unit)
+
     def _check_vector(self, vector: tuple[Fraction, ...], first: Fraction | None, name: str) -> None:
         if self.level is not Level.GROUP or len(vector) != self.group or vector[0] != first:
             raise InvalidInput(
@@ -189,7 +197,7 @@ answer by a factor of at most e^0.5 ≈ 1.65.
     def _sentence(self) -> str:
         if not self.protect(self.group) and not (self.delta if self.rho is None else self.protect_rho(self.group)):
             return "No privacy is spent: the answer is publicly known."
-        epsilon = _write(self.epsilon)
+        epsilon, (one, several) = _write(self.epsilon), self._counted
         change = "replacing" if self.neighbours is Neighbours.REPLACE else "adding or removing"
         factor = f"by a factor of at most e^{epsilon}"
         if self.epsilon <= 100:
@@ -203,15 +211,15 @@ answer by a factor of at most e^0.5 ≈ 1.65.
         if self.level is Level.DIFFERENTIAL:
             named = f"({epsilon}, {text(self.delta)})" if self.delta else epsilon
             return (
-                f"{named}-differential privacy{known}: whatever the data, {change} any one record changes the "
+                f"{named}-differential privacy{known}: whatever the data, {change} any one {one} changes the "
                 f"probability of any answer {factor}."
             )
         if self.level is Level.INDIVIDUAL:
             return (
-                f"{epsilon}-individual differential privacy{known}: {change} any one record of the actual data changes "
-                f"the probability of any answer {factor}, {frozen}, and neither are groups of records."
+                f"{epsilon}-individual differential privacy{known}: {change} any one {one} of the actual data changes "
+                f"the probability of any answer {factor}, {frozen}, and neither are groups of {several}."
             )
-        records = f"{self.group} records" if self.group > 1 else "1 record"
+        records = f"{self.group} {several}" if self.group > 1 else f"1 {self.unit}"
         if self.epsilons is None:
             return (
                 f"{epsilon}-group differential privacy for up to {records}{known}: {change} any i of them in the "
@@ -219,7 +227,7 @@ answer by a factor of at most e^0.5 ≈ 1.65.
             )
         if self.epsilons[-1] == self.epsilon:
             return (
-                f"{self._vector()}-group differential privacy{known}: {change} any one record of the actual data, or "
+                f"{self._vector()}-group differential privacy{known}: {change} any one {one} of the actual data, or "
                 f"up to {self.group} together, changes the probability of any answer {factor}, {frozen}."
             )
         return (
@@ -230,25 +238,25 @@ answer by a factor of at most e^0.5 ≈ 1.65.
 
     def _concentrated_sentence(self, change: str, factor: str, frozen: str) -> str:
         """What ρ means, and the (ε, δ) it stands for."""
-        rho, stands = _write(self.rho), f"({_write(self.epsilon)}, {text(self.delta)})"
+        (one, several), rho, stands = self._counted, _write(self.rho), f"({_write(self.epsilon)}, {text(self.delta)})"
         moves = f"moves the distribution of the answers by a Rényi divergence of at most {rho}·α, for every order α > 1"
         if self.level is Level.DIFFERENTIAL:
             return (
-                f"{rho}-zero-concentrated differential privacy: whatever the data, {change} any one record {moves}. It "
+                f"{rho}-zero-concentrated differential privacy: whatever the data, {change} any one {one} {moves}. It "
                 f"stands for {stands}-differential privacy: that changes the probability of any answer {factor}."
             )
         if self.level is Level.INDIVIDUAL:
             return (
-                f"{rho}-concentrated individual differential privacy: {change} any one record of the actual data "
-                f"{moves}, {frozen}, and neither are groups of records. It stands for {stands}-individual differential "
-                f"privacy: that changes the probability of any answer {factor}."
+                f"{rho}-concentrated individual differential privacy: {change} any one {one} of the actual data "
+                f"{moves}, {frozen}, and neither are groups of {several}. It stands for {stands}-individual "
+                f"differential privacy: that changes the probability of any answer {factor}."
             )
-        records = f"{self.group} records" if self.group > 1 else "1 record"
+        records = f"{self.group} {several}" if self.group > 1 else f"1 {self.unit}"
         grown = (
             "" if self.group == 1 else f", and {self.group} of them at most {_write(self.protect_rho(self.group))}·α"
         )
         return (
-            f"{rho}-concentrated group differential privacy for up to {records}: {change} any one record of the actual "
+            f"{rho}-concentrated group differential privacy for up to {records}: {change} any one {one} of the actual "
             f"data {moves}{grown}, {frozen}. It stands for {self._vector()}-group differential privacy: {change} any i "
             f"of them changes the probability of any answer by a factor of at most e to the power of the i-th of these "
             f"numbers, up to a probability of {text(self.delta)}."
@@ -348,18 +356,28 @@ def round_up(guarantee: Guarantee, multiples: Multiples) -> Guarantee:
         one = multiples[0] ** 2 * rho
         if guarantee.level is not Level.GROUP and guarantee.rho == one:
             return guarantee
-        return Guarantee.concentrated(Level.GROUP, one, guarantee.neighbours, guarantee.delta, tuple(multiples))
+        charged = Guarantee.concentrated(Level.GROUP, one, guarantee.neighbours, guarantee.delta, tuple(multiples))
+        return replace(charged, unit=guarantee.unit)
     epsilon = max(guarantee.protect(size) / multiple for size, multiple in enumerate(multiples, start=1))
     if guarantee.level is not Level.GROUP and guarantee.epsilon == multiples[0] * epsilon:
         return guarantee
     rhos = None if rho is None else [multiple**2 * rho for multiple in multiples]
-    return Guarantee.for_groups([multiple * epsilon for multiple in multiples], guarantee.neighbours, rhos)
+    charged = Guarantee.for_groups([multiple * epsilon for multiple in multiples], guarantee.neighbours, rhos)
+    return replace(charged, unit=guarantee.unit)
 
 
 def _combine(parts: Sequence[Guarantee], lose: Callable[[Protect, int], Fraction], delta: Fraction) -> Guarantee:
     """The promise of several answers that lose ``lose(…, i)`` to i records; ``delta`` is that of basic composition."""
     if not parts:
         raise InvalidInput("at least one guarantee is needed to compose")
+    if len({part.unit for part in parts}) > 1:
+        raise InvalidInput("a guarantee for records cannot be composed with one for people")
+    return replace(_combine_numbers(parts, lose, delta), unit=parts[0].unit)
+
+
+def _combine_numbers(
+    parts: Sequence[Guarantee], lose: Callable[[Protect, int], Fraction], delta: Fraction
+) -> Guarantee:
     if len({part.neighbours for part in parts}) > 1:
         raise InvalidInput("guarantees for different notions of neighbouring data sets cannot be composed")
     level, neighbours = _common_level(parts), parts[0].neighbours

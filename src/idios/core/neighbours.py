@@ -16,6 +16,9 @@ one change is one addition or one removal, filter or not.
 
 Whether the selection is the whole table is a public fact (no filter, no nullable column). It
 is never concluded from the data.
+
+Where a person has several rows, "record" stands for all rows of one person, reduced to one
+(``query/reductions.py``).
 """
 
 from __future__ import annotations
@@ -41,6 +44,19 @@ class Neighbours(StrEnum):
             return cls(name)
         except ValueError:
             raise InvalidInput(f'neighbours must be "replace" or "add-remove", got {name!r}') from None
+
+
+def to_plural(word: str) -> str:
+    """Several of what one change is about.
+
+    >>> [to_plural(word) for word in ("record", "person", "company")]
+    ['records', 'people', 'companies']
+    """
+    if word == "person":
+        return "people"
+    if word.endswith("y") and word[-2:-1] not in "aeiou":
+        return f"{word[:-1]}ies"
+    return f"{word}s"
 
 
 class Exchange(NamedTuple):

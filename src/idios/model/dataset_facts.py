@@ -11,6 +11,7 @@ from idios import display
 from idios.codec import json_field
 from idios.core.exact import text
 from idios.core.multiples import Multiples, list_multiples
+from idios.core.neighbours import to_plural
 from idios.display import Listing
 from idios.model.balance import Accounting
 
@@ -78,7 +79,9 @@ class DatasetFacts:
 
     ``size`` is the number of records, None where that is not public. ``multiples`` are the multiples of ε that groups
     are protected with, or None where they are 1, 2, …, ``group``. ``accounting`` says what adds up: ε, or ρ beside it.
-    ``check`` is the share of ε that tells how far off answers are, unless a question says otherwise.
+    ``check`` is the share of ε that tells how far off answers are, unless a question says otherwise. ``unit`` are the
+    columns that tell people apart who may have several rows, ``unit_word`` is what one of them is called, and ``order``
+    the column that says which row is the last.
     """
 
     name: str
@@ -91,6 +94,9 @@ class DatasetFacts:
     analysts_trusted: bool
     accounting: Accounting = json_field(optional=True, default=Accounting.PURE)
     check: Fraction = json_field(optional=True, default=Fraction(0))
+    unit: tuple[str, ...] = json_field(optional=True, default=())
+    unit_word: str = json_field(optional=True, default="record")
+    order: str | None = json_field(optional=True, default=None)
     min_epsilon: Fraction
     max_groups: int
     release_seconds: Fraction | None
@@ -101,11 +107,13 @@ class DatasetFacts:
         object.__setattr__(self, "columns", Listing(self.columns, COLUMN_HEAD, _column_cells))
 
     def _pairs(self) -> list[tuple[str, str]]:
-        level = f"{self.level}, {self.group} records" if self.group > 1 else self.level
+        level = f"{self.level}, {self.group} {to_plural(self.unit_word)}" if self.group > 1 else self.level
         level += f" with ε × ({list_multiples(self.multiples)})" if self.multiples else ""
         pairs = [("data set", self.name), ("version", self.version), ("level", level), ("neighbours", self.neighbours)]
         pairs += [("accounting", self.accounting)] if self.accounting is Accounting.CONCENTRATED else []
-        pairs += [("records", f"{self.size:,}")] if self.size is not None else []
+        pairs += [("unit", f"{self.unit_word}, by {', '.join(self.unit)}")] if self.unit else []
+        pairs += [("order of rows", self.order)] if self.order else []
+        pairs += [(to_plural(self.unit_word), f"{self.size:,}")] if self.size is not None else []
         pairs += [("share of ε for checks", str(text(self.check)))] if self.check else []
         return [*pairs, ("least ε of a cell", str(text(self.min_epsilon))), ("most groups", str(self.max_groups))]
 

@@ -11,6 +11,7 @@ from idios import display
 from idios.codec import from_json, json_field, to_json
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
+from idios.core.neighbours import to_plural
 from idios.display import format_cost, format_left, format_rho, format_short, format_value
 
 
@@ -25,7 +26,7 @@ class Quote:
     values an answer is to be expected NULL or far off, where they may be so few. ``checks`` is by column the ε of the
     check that tells how far off its answer is; ``checked_from`` the ε from which on there is the declared one, where it
     was left out because it would have too little. ``computed`` are the columns that are computed from what is released,
-    as they were written; they cost nothing.
+    as they were written; they cost nothing. ``reduction`` says to what the rows of each person are reduced first.
 
     ``cost`` is the price with pure accounting and ``rho`` that with concentrated accounting; Gaussian noise, which is
     not ``pure``, has only the latter, and ``cost`` is then the ε that was asked with. ``more`` is about how many more
@@ -57,6 +58,7 @@ class Quote:
     checks: Mapping[str, Fraction] = json_field(optional=True, default_factory=dict)
     checked_from: Mapping[str, Fraction] = json_field(optional=True, default_factory=dict)
     computed: Mapping[str, str] = json_field(optional=True, default_factory=dict)
+    reduction: str = json_field(optional=True, default="")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "affordable", self.shortage is None)
@@ -106,7 +108,7 @@ class Quote:
     def check_pairs(self) -> list[tuple[str, str]]:
         """Which answers are checked and with which ε, in words; and from which ε on those are that could be."""
         told = {
-            column: f"ε = {format_short(share)}, tells how many records off it is"
+            column: f"ε = {format_short(share)}, tells how many {to_plural(self.guarantee.unit)} off it is"
             for column, share in self.checks.items()
         }
         told |= {column: f"none below ε = {format_short(least)}" for column, least in self.checked_from.items()}
@@ -117,6 +119,7 @@ class Quote:
         pairs = [
             *self.prices,
             *([("stored", "yes, it would be returned")] if self.stored else []),
+            *([("reduced", self.reduction)] if self.reduction else []),
             ("released cells", str(self.cells)),
             ("least ε", self.least),
             *([("each cell", ", ".join(f"{format_value(c)}: ε = {text(e)}" for c, e in drawn))] if drawn else []),

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from idios import display
 from idios.codec import from_json, json_field, refuse, to_json
 from idios.core.exact import text
+from idios.core.neighbours import to_plural
 from idios.display import format_value
 from idios.errors import InvalidInput
 
@@ -117,10 +118,13 @@ class Distance:
     """How many records an answer is off, with 95 %: from ``low`` to ``high``, negative where it is too low.
 
     None is no limit: so many records or more. ``size`` is how many records there are, or about are, where that is told.
+    ``unit`` is what is counted, where it is no record but a person.
 
     >>> print(Distance(7, 17), Distance(-4, 6), Distance(-9, -3), Distance(0, 0), sep=" | ")
     about 12 ± 5 records too high (95 %) | between 4 records too low and 6 too high (95 %) | \
 about 6 ± 3 records too low (95 %) | not one record off (95 %)
+    >>> print(Distance(7, 17, unit="person"))
+    about 12 ± 5 people too high (95 %)
     >>> print(Distance(50, None), Distance(-4, 6, size=1000), sep=" | ")
     at least 50 records too high (95 %) | between 4 records too low and 6 too high (95 %), -0.4 to +0.6 percentiles
     """
@@ -128,6 +132,7 @@ about 6 ± 3 records too low (95 %) | not one record off (95 %)
     low: int | None
     high: int | None
     size: int | None = json_field(optional=True, default=None)
+    unit: str = json_field(optional=True, default="record")
 
     def __str__(self) -> str:
         if self.size and self.low is not None and self.high is not None:
@@ -136,19 +141,20 @@ about 6 ± 3 records too low (95 %) | not one record off (95 %)
         return f"{self._say()} (95 %)"
 
     def _say(self) -> str:
+        several = to_plural(self.unit)
         if self.low is None or self.high is None:
             end, at_least = (self.low, self.high is None) if self.low is not None else (self.high, False)
             if end is None:
                 return "unknown"
-            known = f"{abs(end):,} records too {'high' if end > 0 else 'low'}"
+            known = f"{abs(end):,} {several} too {'high' if end > 0 else 'low'}"
             return f"at {'least' if at_least == (end > 0) else 'most'} {known}"
         if self.low == self.high == 0:
-            return "not one record off"
+            return f"not one {self.unit} off"
         if self.low < 0 < self.high:
-            return f"between {-self.low:,} records too low and {self.high:,} too high"
+            return f"between {-self.low:,} {several} too low and {self.high:,} too high"
         near, far = sorted((abs(self.low), abs(self.high)))
         half = -(-(far - near) // 2)
-        return f"about {far - half:,} ± {half:,} records too {'high' if self.high > 0 else 'low'}"
+        return f"about {far - half:,} ± {half:,} {several} too {'high' if self.high > 0 else 'low'}"
 
 
 @dataclass(frozen=True, kw_only=True)

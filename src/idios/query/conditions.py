@@ -141,6 +141,15 @@ def read_condition(
     raise text.refusal(f"{problem}. {ALLOWED}", offset_of(node))
 
 
+def read_where(text: QuestionText, tree: exp.Expression, columns: Mapping[str, Column]) -> Predicate:
+    """Where WHERE of a SELECT is true; everywhere, if it has none."""
+    where = tree.args.get("where")
+    if where is None:
+        return ALWAYS
+    allow_only(text, where, "this")
+    return read_condition(text, where.this, columns)
+
+
 def _names_a_column(node: exp.Expression) -> bool:
     """Whether one side is a column, so that it need not be looked for."""
     return exp.Column in (type(node.args.get("this")), type(node.args.get("expression")))
@@ -162,7 +171,7 @@ def _explain(node: exp.Expression, columns: Mapping[str, Column], otherwise: str
 def _read_truth_of(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> _Test:
     """A column that is a condition by itself: it holds 0 and 1, or the categories true and false."""
     column = _column(text, node, columns)
-    if not _is_boolean(column):
+    if not holds_truth(column):
         raise text.refusal(
             f"{column.name} is no condition by itself, as it holds more than 0 and 1: compare it with a constant",
             offset_of(node),
@@ -172,7 +181,7 @@ def _read_truth_of(text: QuestionText, node: exp.Expression, columns: Mapping[st
     return _Test(column, ((1, 1),))
 
 
-def _is_boolean(column: Column) -> bool:
+def holds_truth(column: Column) -> bool:
     """Whether a column holds truth: 0 and 1, or the categories true and false."""
     if isinstance(column.domain, Categories):
         return set(column.domain.values) <= {"true", "false"}
@@ -323,7 +332,7 @@ def _category(
     text: QuestionText, column: Column, domain: Categories, constant: Typed, at: int | None
 ) -> Fraction | None:
     value = constant.value
-    if isinstance(value, bool) and _is_boolean(column):
+    if isinstance(value, bool) and holds_truth(column):
         value = "true" if value else "false"
     if not isinstance(value, str):
         raise text.refusal(f"{column.name} is a category: compare it with a string in single quotes", at)

@@ -169,6 +169,10 @@ _CLAUSES = {
 }
 
 
+_REDUCING = ("ANY", "ALL")
+"""What is a function too, where it begins an item of SELECT."""
+
+
 def _refuse_hidden(source: str) -> None:
     """Refuse characters that are not seen or that reorder what is seen (control, format, surrogates).
 
@@ -252,7 +256,8 @@ def _refuse_words(text: QuestionText) -> None:
         after = words[i + 1].keyword if i + 1 < len(words) else _END
         if token.keyword == "SELECT" and before[-2:] != ["FROM", "("]:
             raise text.refusal("a SELECT within another stands in FROM (SELECT …) only", token.start)
-        if token.keyword in _CLAUSES:
+        reduces = token.keyword in _REDUCING and before[-1] in ("SELECT", ",") and after == "("
+        if token.keyword in _CLAUSES and not reduces:
             name = f'; a name of that spelling is written "{token.text}"'
             a_name = before[-1] in ("(", "AS") or after in _AFTER_A_COLUMN
             raise text.refusal(_CLAUSES[token.keyword] + (name if a_name else ""), token.start)

@@ -21,12 +21,14 @@ from idios.core import statistics
 from idios.core.domain import Categories, Kind
 from idios.core.exact import text
 from idios.core.multiples import Multiples, linear_multiples
+from idios.core.neighbours import to_plural
 from idios.core.statistics import Statistic
 from idios.query.calendar import format_value
 from idios.query.cells import Cell, partition_selection
 from idios.query.decision_diagram import Diagram
 from idios.query.expressions import Case, Expression, Literal, Reference, list_parts, list_references
 from idios.query.plan import Aggregate, Group
+from idios.query.reductions import describe_value
 from idios.query.schema import Column, Dataset
 
 FORM = 2
@@ -71,7 +73,8 @@ def normal_form(
     }
     protection = dataset.protection
     return _to_json(
-        {
+        _reduction_form(dataset, columns)
+        | {
             "form": FORM,
             "dataset": dataset.name,
             "neighbours": dataset.neighbours,
@@ -97,6 +100,29 @@ def normal_form(
             ],
         }
     )
+
+
+def _reduction_form(dataset: Dataset, columns: Iterable[str]) -> dict[str, object]:
+    """Whom it is about where it is about people: of which rows of theirs, and what each column is of these."""
+    reduction = dataset.reduction
+    if reduction is None or reduction.base is None:
+        return {}
+    values = {name: reduction.find(name) for name in sorted(columns)}
+    ordered = dataset.order if any(value.function == "LAST" for value in values.values()) else None
+    read = {name for name in (ordered, *(value.column for value in values.values()), *reduction.named) if name}
+    read |= {
+        str(name) for each in read if (derived := reduction.base[each].expression) for name in list_references(derived)
+    }
+    return {
+        "people": {
+            "unit": dataset.unit,
+            "word": dataset.unit_word,
+            "order": ordered,
+            "rows": json.loads(reduction.form),
+            "columns": {name: _column_form(reduction.base[name]) for name in sorted(read)},
+            "values": {name: [value.function, value.column] for name, value in values.items()},
+        }
+    }
 
 
 def check_form(form: str, epsilon: Fraction, aggregates: Iterable[Aggregate]) -> str:
@@ -196,7 +222,7 @@ def describe_question(form: str) -> str:
     by_conditions: dict[str, dict[str, None]] = {}
     for number, statistic in enumerate(question["statistics"]):
         words = by_conditions.setdefault(_describe_conditions(question, [number]), {})
-        words[_describe_statistic(*statistic[:3])] = None
+        words[_describe_statistic(question, *statistic[:3])] = None
     asked = "; ".join(f"{_list_words(list(words))} {where}".strip() for where, words in by_conditions.items())
     return _add_keys(question, asked)
 
@@ -205,7 +231,10 @@ def describe_statistics(form: str) -> tuple[str, ...]:
     """The question that each statistic answers, in words, in the order of release."""
     question = json.loads(form)
     return tuple(
-        _add_keys(question, f"{_describe_statistic(*statistic[:3])} {_describe_conditions(question, [number])}".strip())
+        _add_keys(
+            question,
+            f"{_describe_statistic(question, *statistic[:3])} {_describe_conditions(question, [number])}".strip(),
+        )
         for number, statistic in enumerate(question["statistics"])
     )
 
@@ -217,11 +246,31 @@ def _list_words(words: Sequence[str]) -> str:
 def _add_keys(question: Mapping[str, Any], asked: str) -> str:
     keys = [_describe_key(column, groups, question["columns"][column]) for column, groups in question["groups"]]
     checked = f"distance of the answer with ε = {question['answered with']} to: " if "checks" in question else ""
-    return f"{checked}{asked}" + (f", by {' and '.join(keys)}" if keys else "")
+    rows = _describe_rows(question)
+    return f"{checked}{asked}" + (f", by {' and '.join(keys)}" if keys else "") + (f", of {rows}" if rows else "")
 
 
-def _describe_statistic(name: str, argument: str | None, column: str | None) -> str:
-    return WORDS.get(name, f"{name.replace('_', ' ')} of {{column}}").format(column=column, argument=argument)
+def _describe_statistic(question: Mapping[str, Any], name: str, argument: str | None, column: str | None) -> str:
+    """A statistic in words; of people, their values are what it is of."""
+    words, people = WORDS.get(name, f"{name.replace('_', ' ')} of {{column}}"), question.get("people")
+    if people is None:
+        return words.format(column=column, argument=argument)
+    if name == "count":
+        return f"number of {to_plural(people['word'])}"
+    value = people["values"].get(column)
+    owned = column if value is None else f"each {people['word']}'s {describe_value(*value)}"
+    return words.format(column=owned, argument=argument)
+
+
+def _describe_rows(question: Mapping[str, Any]) -> str:
+    """Which rows of people are read, if not all of them."""
+    people = question.get("people")
+    if people is None or isinstance(people["rows"], bool):
+        return ""
+    if len(people["rows"]) > MAX_DESCRIBED_NODES:
+        return f"rows {LONG_CONDITION}"
+    description = f"rows where {_describe_node(people['rows'], 0, people['columns'], set())}"
+    return description if len(description) <= MAX_DESCRIPTION else f"rows {LONG_CONDITION}"
 
 
 def _describe_key(column: str, groups: Sequence[Sequence[Any]], declared: Sequence[Any]) -> str:
@@ -242,7 +291,10 @@ def describe_selection(form: str) -> str:
     ... '[[["age", [[0, 29, false], [30, 40, true], [41, 120, false]], null]]]}')
     'where age is from 30 to 40'
     """
-    return _describe_conditions(json.loads(form), None)
+    question = json.loads(form)
+    rows = _describe_rows(question)
+    parts = [_describe_conditions(question, None), f"of {rows}" if rows else ""]
+    return ", ".join(part for part in parts if part)
 
 
 def _describe_conditions(question: Mapping[str, Any], numbers: Sequence[int] | None) -> str:

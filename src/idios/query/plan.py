@@ -24,6 +24,7 @@ from idios.core.statistics import Reading, Statistic
 from idios.errors import InvalidInput
 from idios.query.postprocessing import Select
 from idios.query.predicates import ALWAYS, Predicate
+from idios.query.reductions import Reduction
 from idios.query.schema import Dataset
 
 
@@ -60,7 +61,8 @@ class Question:
     """What is asked of one data set.
 
     ``measures`` are the statistics that are released, ``keys`` is the GROUP BY list in its order. ``shown`` says what
-    is computed from the values of keys and measures, in this order, and which rows are shown.
+    is computed from the values of keys and measures, in this order, and which rows are shown. With a ``reduction`` all
+    of it is about people, and measures, filter and keys name columns of the reduced data set.
     """
 
     dataset: str
@@ -69,6 +71,7 @@ class Question:
     keys: tuple[Key, ...] = ()
     shown: tuple[Select, ...] = ()
     source: str = field(default="", compare=False)
+    reduction: Reduction | None = None
 
     def __post_init__(self) -> None:
         if not self.measures:

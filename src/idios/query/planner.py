@@ -35,8 +35,10 @@ from idios.query.normal_form import check_form, normal_form, statistic_key
 from idios.query.plan import Group, Measure, Plan, Question, Split, read_split
 from idios.query.postprocessing import count_work
 from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, simplify, union
+from idios.query.reductions import reduce as reduce_to_people
 from idios.query.schema import Dataset
 from idios.query.shares import divide, find_price, make_guarantee, shares_rho
+from idios.query.work import Work
 
 
 def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Split = None, check: object = None) -> Plan:
@@ -56,7 +58,12 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
     total = positive(epsilon, "epsilon")
     if question.dataset != dataset.name:
         raise InvalidInput(f"the question is about {question.dataset!r}, the data set given is {dataset.name!r}")
-    selection = _selection(question, dataset)
+    work = Work()
+    if question.reduction is not None:
+        dataset = reduce_to_people(dataset, question.reduction, work)
+    elif dataset.unit:
+        raise AssertionError("rows of a data set with a unit are asked about by person only")
+    selection = _selection(question, dataset, work)
     own = [_own_selection(question, measure, selection) for measure in question.measures]
     answered = reduce(or_, own)
     groups = make_groups(question, dataset, answered)
@@ -132,9 +139,9 @@ def plan_check(answered: Plan, cells: Sequence[Sequence[str | None]], epsilon: o
     return made
 
 
-def _selection(question: Question, dataset: Dataset) -> Diagram:
+def _selection(question: Question, dataset: Dataset, work: Work) -> Diagram:
     """The records that fulfil WHERE and are in a group: those without NULL in a key."""
-    selection = DiagramManager(dataset.columns).build(question.filter)
+    selection = DiagramManager(dataset.columns, work).build(question.filter)
     if selection.never:
         raise QuestionRefused("no record can ever fulfil WHERE, given the declared columns: there is nothing to ask")
     for key in question.keys:
@@ -182,7 +189,7 @@ def _target(
     statistic = measure.statistic.normalise()
     if problem := statistic.find_objection(dataset.parameters):
         raise QuestionRefused(f"{measure.label}: {problem}", question.source, measure.offset)
-    whole = selection.always and cells == 1
+    whole = selection.always and cells == 1 and dataset.has_everyone
     if measure.column is None or (statistic.counts_records and every_record):
         return Target(measure, statistic, None, selection, Domain(), whole)
     column = dataset.columns[measure.column]

@@ -16,9 +16,9 @@ from sqlglot import exp
 
 from idios.core.domain import Kind
 from idios.core.exact import text as written
-from idios.core.statistics import Statistic
+from idios.core.statistics import Count, KthLargest, KthSmallest, Mean, Statistic, Sum
 from idios.errors import QuestionRefused
-from idios.query.conditions import read_condition
+from idios.query.conditions import read_where
 from idios.query.expressions import Reference, Type
 from idios.query.lexer import SHAPE, QuestionText, tokenize
 from idios.query.literals import Typed
@@ -26,7 +26,9 @@ from idios.query.outer_reader import OuterReader
 from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, parse, resolve_name, to_upper
 from idios.query.plan import Key, Measure, Question
 from idios.query.postprocessing import Select
-from idios.query.predicates import ALWAYS, Predicate
+from idios.query.predicates import Predicate
+from idios.query.reduction_reader import ReductionReader, groups_by_unit, propose_reduction
+from idios.query.reductions import NUMBERS, ROWS, ReducedValue, Reduction, make_columns
 from idios.query.schema import Column, Dataset, find_kind
 from idios.query.select_reader import Listed, SelectReader
 from idios.query.statistic_reader import Called, read_column, read_number, read_statistic
@@ -51,8 +53,18 @@ def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
     text = tokenize(sql)
     trees = _list_selects(text, parse(text))
     number = len(trees) - 1
-    innermost = InnerReader(text, trees[number], number, datasets)
-    question = innermost.read()
+    dataset = read_source(text, trees[number], datasets)
+    if not dataset.unit:
+        question = InnerReader(text, trees[number], number, dataset).read()
+    elif groups_by_unit(text, trees[number], dataset):
+        reduced = ReductionReader(text, trees[number], number, dataset)
+        reduction, labels = reduced.read()
+        number -= 1
+        reduced.refuse_unit_outside(trees[number])
+        people = replace(dataset, columns=make_columns(dataset, (ROWS, *reduction.values)))
+        question = replace(InnerReader(text, trees[number], number, people, labels).read(), reduction=reduction)
+    else:
+        question = RowsReader(text, trees[number], number, dataset).read()
     for around in reversed(range(number)):
         select = OuterReader(text, trees[around], around, question.shown[-1].items).read()
         question = replace(question, shown=(*question.shown, select))
@@ -75,32 +87,53 @@ def _list_selects(text: QuestionText, tree: exp.Expression) -> list[exp.Expressi
     return trees
 
 
-class InnerReader(SelectReader):
-    """Reads the innermost SELECT, whose aggregates are released."""
+def read_source(text: QuestionText, tree: exp.Expression, datasets: Mapping[str, Dataset]) -> Dataset:
+    """The data set that a SELECT is about."""
+    source = tree.args.get("from_")
+    if source is None:
+        raise text.refusal(f"FROM is missing. {SHAPE}")
+    allow_only(text, source, "this")
+    if type(source.this) is not exp.Table:
+        raise text.refusal("FROM names one declared data set, or (SELECT …) of one", offset_of(source))
+    allow_only(text, source.this, "this")
+    return datasets[resolve_name(text, source.this.this, datasets, "data set")]
 
-    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, datasets: Mapping[str, Dataset]) -> None:
+
+class InnerReader(SelectReader):
+    """Reads the innermost SELECT, whose aggregates are released; ``columns`` are by the names they have in it."""
+
+    def __init__(
+        self,
+        text: QuestionText,
+        tree: exp.Expression,
+        number: int,
+        dataset: Dataset,
+        columns: Mapping[str, Column] | None = None,
+    ) -> None:
         super().__init__(text, tree, number)
-        self.dataset = datasets[self._read_source(datasets)]
-        self.columns = self.dataset.columns
+        self.dataset = dataset
+        self.columns = dataset.columns if columns is None else columns
+        self.names = {column.name: name for name, column in reversed(list(self.columns.items()))}
         self.keys: list[Key] = []
         self.measures: list[Measure] = []
         self._places: dict[tuple[Statistic, str | None], int] = {}
+        self._first_places: list[int] = []
         self._called: dict[int, Called | None] = {}
 
     def read(self) -> Question:
         """The question, as far as this SELECT is it."""
-        where = self.tree.args.get("where")
-        selected: Predicate = ALWAYS
-        if where is not None:
-            allow_only(self.text, where, "this")
-            try:
-                selected = read_condition(self.text, where.this, self.columns)
-            except QuestionRefused:
-                self._refuse_results(where)
-                raise
+        selected = self.read_selected()
         self._read_keys()
         shown = self._read_shown()
         return Question(self.dataset.name, tuple(self.measures), selected, tuple(self.keys), shown, self.text.source)
+
+    def read_selected(self) -> Predicate:
+        """WHERE."""
+        try:
+            return read_where(self.text, self.tree, self.columns)
+        except QuestionRefused:
+            self._refuse_results(self.tree.args["where"])
+            raise
 
     def _refuse_results(self, where: exp.Expression) -> None:
         """Where WHERE names a result, say where a condition on one stands."""
@@ -112,16 +145,6 @@ class InnerReader(SelectReader):
                     f"{node.name} is a result, and WHERE selects records: a condition on results stands in HAVING",
                     offset_of(node),
                 )
-
-    def _read_source(self, datasets: Mapping[str, Dataset]) -> str:
-        source = self.tree.args.get("from_")
-        if source is None:
-            raise self.text.refusal(f"FROM is missing. {SHAPE}")
-        allow_only(self.text, source, "this")
-        if type(source.this) is not exp.Table:
-            raise self.text.refusal("FROM names one declared data set, or (SELECT …) of one", offset_of(source))
-        allow_only(self.text, source.this, "this")
-        return resolve_name(self.text, source.this.this, datasets, "data set")
 
     # GROUP BY.
 
@@ -169,7 +192,7 @@ class InnerReader(SelectReader):
                     "or as statistics of the column",
                     offset_of(node),
                 )
-            return Key(column.name, column.name, None, offset_of(node))
+            return Key(self.names[column.name], column.name, None, offset_of(node))
         if type(node) is not exp.Anonymous or to_upper(str(node.this)) != "BIN":
             return None
         allow_only(self.text, node, "this", "expressions")
@@ -182,7 +205,7 @@ class InnerReader(SelectReader):
         width = read_number(self.text, arguments[1], "the width of a bin")
         if width <= 0:
             raise self.text.refusal("the width of a bin is greater than 0", offset_of(node))
-        return Key(f"BIN({column.name}, {written(width)})", column.name, width, offset_of(node))
+        return Key(f"BIN({self.names[column.name]}, {written(width)})", column.name, width, offset_of(node))
 
     # What is shown.
 
@@ -202,9 +225,10 @@ class InnerReader(SelectReader):
         having, order, (limit, offset) = self.read_having(), self.read_order(), self.read_limits()
         if not self.measures:
             raise self.text.refusal("SELECT lists no statistic, such as COUNT(*) or MEDIAN(column)", 0)
-        for measure in self.measures:
-            own = Reference(len(self.keys) + self._places[measure.statistic.normalise(), measure.column])
-            if any(item.label == measure.label and item.expression != own for item in self.items):
+        shown_as = {item.label: item.expression for item in self.items}
+        for measure, place in zip(self.measures, self._first_places, strict=True):
+            own = Reference(len(self.keys) + place)
+            if shown_as.get(measure.label, own) != own:
                 raise self.text.refusal(
                     f"two different results are called {measure.label!r}: name one of them with AS", measure.offset
                 )
@@ -215,7 +239,7 @@ class InnerReader(SelectReader):
         label = listed.label
         if not label and type(listed.node) is exp.Column and isinstance(read.expression, Reference):
             place = int(read.expression.name)
-            label = self.keys[place].column if place < len(self.keys) else ""
+            label = self.names[self.keys[place].column] if place < len(self.keys) else ""
         label = label or listed.spelling
         self.label(label, read)
         return label, read
@@ -241,8 +265,13 @@ class InnerReader(SelectReader):
 
     def _find_statistic(self, node: exp.Expression) -> Called | None:
         if id(node) not in self._called:
-            self._called[id(node)] = read_statistic(self.text, node, self.columns)
+            called = read_statistic(self.text, node, self.columns)
+            self._called[id(node)] = None if called is None else self.resolve_statistic(called, node)
         return self._called[id(node)]
+
+    def resolve_statistic(self, called: Called, node: exp.Expression) -> Called:
+        """The statistic that is released for one that is written."""
+        return called
 
     def refuse_name(self, node: exp.Expression) -> QuestionRefused:
         """Say that a column is no key, or that it is no column."""
@@ -259,11 +288,11 @@ class InnerReader(SelectReader):
         return type(node) is exp.Anonymous and to_upper(str(node.this)) == "BIN"
 
     def _refer_to_key(self, place: int) -> Typed:
-        kind = self.columns[self.keys[place].column].kind
+        kind = self.dataset.columns[self.keys[place].column].kind
         return Typed(Reference(place), KEY_TYPES.get(kind, Type.NUMBER), whole=kind is Kind.INTEGER)
 
     def _refer_to_measure(self, called: Called, node: exp.Expression) -> Typed:
-        meaning = self._meaning(called)
+        meaning = called.meaning
         if meaning not in self._places:
             self._add_measure(called, called.written, offset_of(node))
         place = self._places[meaning]
@@ -271,12 +300,88 @@ class InnerReader(SelectReader):
         return Typed(Reference(len(self.keys) + place), TYPES.get(kind, Type.NUMBER), whole=kind == "integer")
 
     def _add_measure(self, called: Called, label: str, offset: int | None) -> None:
-        meaning = self._meaning(called)
-        asked = Measure(label, called.statistic, meaning[1], offset)
+        asked = Measure(label, called.statistic, called.meaning[1], offset)
         if asked not in self.measures:
-            self._places.setdefault(meaning, len(self.measures))
+            self._first_places.append(self._places.setdefault(called.meaning, len(self.measures)))
             self.measures.append(asked)
 
-    def _meaning(self, called: Called) -> tuple[Statistic, str | None]:
-        """The statistic, whichever way it is spelt."""
-        return called.statistic.normalise(), None if called.column is None else called.column.name
+
+class RowsReader(InnerReader):
+    """Reads a question about the rows of a data set with a unit, as one about people.
+
+    COUNT(*), COUNT(x) and SUM(x) of rows are sums over people of their own, and AVG(x) is the mean over people of their
+    means, in which everyone counts alike. Nothing else of rows changes little when one person changes, so that
+    everything else is refused, with the reduction that could be asked instead.
+    """
+
+    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, dataset: Dataset) -> None:
+        super().__init__(text, tree, number, dataset)
+        self.values: list[ReducedValue] = []
+
+    def read(self) -> Question:
+        """The question, as far as this SELECT is it."""
+        selected = self.read_selected()
+        if self.tree.args.get("group") is not None:
+            raise self._refuse_groups()
+        shown = self._read_shown()
+        return Question(
+            self.dataset.name,
+            tuple(self.measures),
+            shown=shown,
+            source=self.text.source,
+            reduction=Reduction(selected, tuple(self.values)),
+        )
+
+    def resolve_statistic(self, called: Called, node: exp.Expression) -> Called:
+        """The statistic of people that is one of rows."""
+        statistic, column = called.statistic, called.column
+        over: Statistic = Sum()
+        if type(statistic) is Count:
+            value = ReducedValue("COUNT", None if column is None or not column.nullable else column.name)
+        elif type(statistic) is Sum and column is not None:
+            value = ReducedValue("SUM", column.name)
+        elif type(statistic) is Mean and column is not None:
+            value, over = ReducedValue("AVG", column.name), Mean()
+        else:
+            raise self._refuse_statistic(called, node)
+        if value not in self.values:
+            self.values.append(value)
+        return Called(over, make_columns(self.dataset, [value])[value.name], called.written)
+
+    def _refuse_statistic(self, called: Called, node: exp.Expression) -> QuestionRefused:
+        columns = [] if called.column is None else [(self._choose_function(called), called.column)]
+        instead = propose_reduction(self.text, self.tree, self.dataset, called.written, columns)
+        return self.text.refusal(
+            f"{called.written} of rows is not offered, as one {self.dataset.unit_word} may have many: there are "
+            f"COUNT, SUM and AVG. Reduce the rows of each {self.dataset.unit_word} to one value first: {instead}",
+            offset_of(node),
+        )
+
+    def _choose_function(self, called: Called) -> str:
+        """A function that reduces a column to what is most like it."""
+        column, statistic = called.column, called.statistic
+        if isinstance(statistic, KthSmallest | KthLargest):
+            return "MIN" if isinstance(statistic, KthSmallest) else "MAX"
+        if column is not None and column.kind in NUMBERS:
+            return "AVG"
+        return "MAX" if self.dataset.order is None else "LAST"
+
+    def _refuse_groups(self) -> QuestionRefused:
+        group = self.tree.args["group"]
+        keys = {str(node.this.this) for node in group.walk() if type(node) is exp.Column}
+        named = [part for listed in self.listed for part in listed.node.walk() if type(part) is exp.Column]
+        found = [self._find_column(node.this) for node in [*named, *group.find_all(exp.Column)]]
+        columns = list(dict.fromkeys(column.name for column in found if column is not None))
+        one = "MAX" if self.dataset.order is None else "LAST"
+        folded = {fold_case(key) for key in keys}
+        reduced = [
+            (one if fold_case(name) in folded or self.columns[name].kind not in NUMBERS else "AVG", self.columns[name])
+            for name in columns
+        ]
+        outer = ", ".join(listed.spelling for listed in self.listed)
+        instead = propose_reduction(self.text, self.tree, self.dataset, outer, reduced)
+        return self.text.refusal(
+            f"the rows of one {self.dataset.unit_word} may be in many groups, which GROUP BY of rows does not protect. "
+            f"Reduce them to one value first, and with it to one group: {instead}",
+            offset_of(group),
+        )

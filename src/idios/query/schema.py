@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from idios.core.calibration import Protection
 from idios.core.concentrated import find_largest_rho
@@ -18,6 +19,9 @@ from idios.core.neighbours import Neighbours
 from idios.core.statistics import Parameters, Statistic
 from idios.errors import InvalidInput
 from idios.query.expressions import Expression
+
+if TYPE_CHECKING:
+    from idios.query.reductions import Reduction
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,11 @@ class Dataset:
     ``budget`` is the declared one, which the ledger may have raised since; None where nothing is charged. ``check`` is
     the share of a question's ε that tells how far off its answers are. ``size`` is the number of records where that is
     public: under replace, once the data is open.
+
+    With a ``unit``, columns that tell people apart, neighbours are people with all their rows, and ``size`` is the
+    number of people. ``unit_word`` is what one of them is called. Nothing is asked of rows then, but of a *reduced*
+    data set, which has one record for each person: see ``reductions``. ``order`` is the column that says which row of
+    a person is the last.
     """
 
     name: str
@@ -106,6 +115,15 @@ class Dataset:
     budget: Budget | None = None
     check: Fraction = Fraction(0)
     size: int | None = None
+    unit: tuple[str, ...] = ()
+    unit_word: str = "record"
+    order: str | None = None
+    reduction: Reduction | None = None
+
+    @property
+    def has_everyone(self) -> bool:
+        """Whether nothing that the data decides has left anyone out."""
+        return self.reduction is None or self.reduction.keeps_everyone
 
     @property
     def concentrated(self) -> bool:

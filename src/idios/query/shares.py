@@ -15,6 +15,7 @@ public, counts and sums, relative errors are: the share is proportional to sensi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from idios.core.calibration import Choice, Level
@@ -64,7 +65,8 @@ def find_relative_sensitivity(statistic: Statistic, domain: Domain, moves: Moves
         return Fraction(known)
     if not isinstance(statistic, Sum) or domain.lower is None or domain.upper is None:
         return None
-    return Fraction(known) / max(abs(domain.lower), abs(domain.upper))
+    # where 0 is the only value a sum is known, and free
+    return Fraction(known) / max(abs(domain.lower), abs(domain.upper), 1)
 
 
 def choose_for_cells(
@@ -112,6 +114,10 @@ def make_guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int
 
     With Gaussian noise no ε is promised, but ρ, and what it stands for with the δ of the data set's budget.
     """
+    return replace(_find_promise(aggregates, dataset, cells, price), unit=dataset.unit_word)
+
+
+def _find_promise(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int, price: Fraction) -> Guarantee:
     protection, budget = dataset.protection, dataset.budget
     if budget is not None and not all(aggregate.pure for aggregate in aggregates):
         fitted = any(aggregate.fitted for aggregate in aggregates)

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from idios.core.exact import text as exact_text
+from idios.core.neighbours import to_plural
 
 THIN = "\u202f"
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -16,15 +17,15 @@ _FRACTION = re.compile(r"-?[0-9]+/[0-9]+")
 
 LEVELS = {
     "differential": "Holds against any attacker, whatever they know or ask and whatever the data: a change of one "
-    "record hardly changes the probability of any answer.",
-    "group": "Protects groups of up to {group} records of the actual data{growth}. How the noise was fitted to the "
+    "{one} hardly changes the probability of any answer.",
+    "group": "Protects groups of up to {group} {several} of the actual data{growth}. How the noise was fitted to the "
     "data is not covered, so this level is for analysts who are trusted.",
-    "individual": "Protects each single record of the actual data. How the noise was fitted to the data is not "
+    "individual": "Protects each single {one} of the actual data. How the noise was fitted to the data is not "
     "covered, so this level is for analysts who are trusted.",
 }
 NEIGHBOURS = {
-    "replace": "a change is replacing one record by another; the number of records is public",
-    "add-remove": "a change is adding or removing one record; the number of records is protected too",
+    "replace": "a change is replacing one {one} by another; the number of {several} is public",
+    "add-remove": "a change is adding or removing one {one}; the number of {several} is protected too",
 }
 
 
@@ -128,9 +129,22 @@ def describe_level(described: dict[str, Any]) -> str:
         growth = (
             ", all of them together like one" if flat else f", i of them with the i-th of {', '.join(multiples)} × ε"
         )
-    return LEVELS[str(described["level"])].format(group=described["group"], growth=growth)
+    words = describe_unit(described)
+    return LEVELS[str(described["level"])].format(group=described["group"], growth=growth, **words)
+
+
+def describe_unit(described: dict[str, Any]) -> dict[str, str]:
+    """Say what one change is about, and several of it.
+
+    >>> describe_unit({"unit_word": "person"})
+    {'one': 'person', 'several': 'people'}
+    """
+    word = str(described.get("unit_word", "record"))
+    return {"one": word, "several": to_plural(word)}
 
 
 def describe_neighbours(described: dict[str, Any]) -> str:
     """Say between which data sets an analyst must not be able to tell."""
-    return NEIGHBOURS[str(described["neighbours"])]
+    unit, names = describe_unit(described), described.get("unit")
+    words = NEIGHBOURS[str(described["neighbours"])].format(**unit)
+    return f"{words}. All rows with the same {' and '.join(names)} are of one {unit['one']}" if names else words

@@ -88,6 +88,7 @@ templates.globals |= {
     "clipped_bias": CLIPPED_BIAS,
     "no_rows": NO_ROWS,
     "describe_level": formatting.describe_level,
+    "describe_unit": formatting.describe_unit,
     "describe_neighbours": formatting.describe_neighbours,
     "describe_rho": lambda amount: describe_rho(Fraction(amount)),
     "format_meaning": format_meaning,

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from idios.codec import to_json
 from idios.computed import UNCHECKED
 from idios.core.exact import text
+from idios.core.neighbours import to_plural
 from idios.display import CLIPPED_BIAS, describe_clipping
 from idios.model import Answer, Distance
 from idios.server.console.charts import Bar, draw_bars
@@ -107,7 +108,7 @@ def present_answer(answer: Answer) -> AnswerView:
     if len(rows) > 1:
         checks = {}
         for column in answer.checked_columns:
-            head.append((f"{column} is off by, in records (95\N{NO-BREAK SPACE}%)", True))
+            head.append((f"{column} is off by, in {to_plural(answer.guarantee.unit)} (95\N{NO-BREAK SPACE}%)", True))
             for row, checked in zip(rows, answer.check_rows, strict=True):
                 known = column in checked
                 row.append((format_distance(checked[column]), str(checked[column]), True) if known else ("", "", True))

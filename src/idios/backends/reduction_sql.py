@@ -1,0 +1,170 @@
+"""The SQL that reduces the rows of each person to one record of grid points, in the engine.
+
+    rows ─ on the grid ─▶ rows that have a unit and fulfil WHERE ─ GROUP BY unit ─▶ points of 64 bits
+
+Rules:
+
+1. A person's record is a function of the multiset of their own rows. Nothing depends on the order in which an engine
+   reads them: ranks are taken among values, and where equal ones tie, it does not matter which is which.
+2. A row whose unit has a NULL in it is nobody's, and is left out before anything else.
+3. Sums, and what is divided, are in the engine's widest exact numbers: 10¹⁵ rows of 2⁶² fit, twice a thousand times.
+   What lies beyond ±2⁶² reads as ±2⁶², the ends of every grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from idios.backends.dialect import Dialect
+from idios.backends.grid_sql import GridColumn
+from idios.backends.selection import list_layers, nest_layers, with_sources, write_condition
+from idios.core.domain import LIMIT, Kind
+from idios.query.predicates import column_names
+from idios.query.reductions import MEAN_FINENESS, ReducedValue, Reduction
+from idios.query.schema import Column, Dataset
+
+
+@dataclass(frozen=True)
+class ReducedTable:
+    """What stands after FROM to read people, and how each column of the reduced data set is read from it."""
+
+    source: str
+    columns: Mapping[str, GridColumn]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table of rows: what stands after FROM, its columns on the grid, and what tells people apart, as SQL."""
+
+    table: str
+    columns: Mapping[str, GridColumn]
+    unit: Sequence[str]
+
+    @property
+    def owned(self) -> str:
+        """Whether a row belongs to anybody."""
+        return " AND ".join(f"{column} IS NOT NULL" for column in self.unit)
+
+    @property
+    def sizes(self) -> str:
+        """What stands after FROM to read one row for each person, with the number of theirs as ``number_of_rows``."""
+        listed = ", ".join(self.unit)
+        return f"(SELECT COUNT(*) AS number_of_rows FROM {self.table} WHERE {self.owned} GROUP BY {listed}) AS sizes"
+
+
+def reduce_rows(dataset: Dataset, names: Sequence[str], rows: Rows, dialect: Dialect) -> ReducedTable:
+    """Reduce rows to some columns of a reduced data set."""
+    reduction = dataset.reduction
+    if reduction is None:
+        raise AssertionError(f"{dataset.name} is not reduced")
+    writer = _Writer(dataset, reduction, rows, dialect)
+    values = [reduction.find(name) for name in names]
+    read = {name: _read_point(dataset.columns[name], dialect.identifier(f"r{i}")) for i, name in enumerate(names)}
+    return ReducedTable(f"({writer.write(values)}) AS people", read)
+
+
+def _read_point(column: Column, point: str) -> GridColumn:
+    """A column whose points are there."""
+    known = f"{point} IS NOT NULL"
+    place = f"({point} + 1)" if column.kind is Kind.CATEGORY else None
+    return GridColumn(column, point, known, point, known, place=place)
+
+
+@dataclass(frozen=True)
+class _Writer:
+    dataset: Dataset
+    reduction: Reduction
+    rows: Rows
+    dialect: Dialect
+
+    def write(self, values: Sequence[ReducedValue]) -> str:
+        """One row for each person, with the point of each value as r0, r1, …."""
+        quoted, fence = self.dialect.identifier, self.dialect.fence
+        ranked = [value for value in values if value.function in _RANKED]
+        named = [value.column for value in values if value.column is not None]
+        if self.dataset.order is not None and any(value.function == "LAST" for value in values):
+            named.append(self.dataset.order)
+        base = self.reduction.base or {}
+        read = with_sources([*named, *sorted(column_names(self.reduction.filter))], base)
+        columns = {name: self.rows.columns[name] for name in read}
+        points = {name: quoted(f"v{i}") for i, name in enumerate(columns)}
+        units = [quoted(f"u{i}") for i in range(len(self.rows.unit))]
+        layers = list_layers(columns, self.dialect)
+        layers[0] += [f"{column} AS {unit}" for column, unit in zip(self.rows.unit, units, strict=True)]
+        owned = f"(SELECT * FROM {self.rows.table} WHERE {self.rows.owned}) AS owned"
+        text = nest_layers(layers, owned, self.dialect)
+        text = f"SELECT * FROM ({text}) AS points WHERE {write_condition(self.reduction.filter, points)}"
+        partition = f"PARTITION BY {', '.join(units)}"
+        ranks = [
+            expression
+            for i, value in enumerate(ranked)
+            for expression in _RANKED[value.function](self._point_of(points, value), self._order(points), partition, i)
+        ]
+        if ranks:
+            text = f"SELECT *, {', '.join(ranks)} FROM ({text}) AS chosen"
+        reduced = [self._reduce(value, points, ranked) for value in values] or ["1"]
+        made = ", ".join(f"{expression} AS {quoted(f'w{i}')}" for i, expression in enumerate(reduced))
+        text = f"SELECT {made} FROM ({text}{fence}) AS kept GROUP BY {', '.join(units)}"
+        clamped = [_clamp(quoted(f"w{i}"), self.dialect) for i in range(len(reduced))]
+        listed = ", ".join(f"{point} AS {quoted(f'r{i}')}" for i, point in enumerate(clamped))
+        return f"SELECT {listed} FROM ({text}{fence}) AS reduced{fence}"
+
+    def _order(self, points: Mapping[str, str]) -> str:
+        return "" if self.dataset.order is None else points.get(self.dataset.order, "")
+
+    def _point_of(self, points: Mapping[str, str], value: ReducedValue) -> str:
+        if value.column is None:
+            raise AssertionError(f"{value.name} is of no column")
+        return points[value.column]
+
+    def _reduce(self, value: ReducedValue, points: Mapping[str, str], ranked: Sequence[ReducedValue]) -> str:
+        if value.column is None:
+            return "COUNT(*)"
+        v, wide = points[value.column], self.dialect.wide
+        total = f"SUM(CAST({v} AS {self.dialect.sum_as}))" if self.dialect.sum_as else f"SUM({v})"
+        if value.function == "AVG":
+            size = f"CAST(NULLIF(COUNT({v}), 0) AS {wide})"
+            twice = f"(CAST({total} AS {wide}) * {2 * MEAN_FINENESS} + {size})"
+            return _floor_quotient(twice, f"(2 * {size})", self.dialect)
+        if value.function in _RANKED:
+            place = ranked.index(value)
+            if value.function == "LAST":
+                return f"MAX(CASE WHEN rank{place} = 1 THEN {v} END)"
+            middle = f"2 * rank{place} BETWEEN size{place} AND size{place} + 2"
+            return f"SUM(CASE WHEN {middle} THEN CAST({v} AS {wide}) * (1 + size{place} % 2) END)"
+        return total if value.function == "SUM" else f"{value.function}({v})"
+
+
+def _rank_for_median(v: str, order: str, partition: str, i: int) -> list[str]:
+    """The rank among the values, and how many there are: the middle ones have c ≤ 2·rank ≤ c + 2."""
+    return [
+        f"ROW_NUMBER() OVER ({partition} ORDER BY CASE WHEN {v} IS NULL THEN 1 ELSE 0 END, {v}) AS rank{i}",
+        f"COUNT({v}) OVER ({partition}) AS size{i}",
+    ]
+
+
+def _rank_for_last(v: str, order: str, partition: str, i: int) -> list[str]:
+    """The last row that has a value is the first; of those that tie, the one with the greatest value."""
+    missing = f"CASE WHEN {v} IS NULL THEN 1 ELSE 0 END"
+    unordered = f"CASE WHEN {order} IS NULL THEN 1 ELSE 0 END"
+    return [f"ROW_NUMBER() OVER ({partition} ORDER BY {missing}, {unordered}, {order} DESC, {v} DESC) AS rank{i}"]
+
+
+_RANKED: Mapping[str, Callable[[str, str, str, int], list[str]]] = {
+    "MEDIAN": _rank_for_median,
+    "LAST": _rank_for_last,
+}
+
+
+def _floor_quotient(n: str, d: str, dialect: Dialect) -> str:
+    """⌊n/d⌋ of wide numbers, d ≥ 1 or NULL."""
+    truncated = (dialect.wide_quotient or dialect.quotient).format(n=n, d=d)
+    return f"CAST({truncated} AS {dialect.wide}) - CASE WHEN {n} % {d} < 0 THEN 1 ELSE 0 END"
+
+
+def _clamp(point: str, dialect: Dialect) -> str:
+    low, high = dialect.whole(-LIMIT), dialect.whole(LIMIT)
+    return (
+        f"CASE WHEN {point} > {high} THEN {LIMIT} WHEN {point} < {low} THEN {-LIMIT} ELSE CAST({point} AS BIGINT) END"
+    )

@@ -1,0 +1,221 @@
+"""From SQL to a reduction: SELECT person_id, SUM(amount) AS total FROM orders WHERE … GROUP BY person_id.
+
+A SELECT whose GROUP BY is exactly the unit of its data set is a reduction. It has one row for each person, so it is
+never released: it stands in FROM (SELECT …) of the SELECT whose statistics are. Any other SELECT in FROM is released,
+and what stands around it is computed afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from idios.core.neighbours import to_plural
+from idios.errors import QuestionRefused
+from idios.query.conditions import holds_truth, read_where
+from idios.query.lexer import QuestionText
+from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, to_upper
+from idios.query.reductions import FUNCTIONS, ReducedValue, Reduction, make_columns, read_truth
+from idios.query.schema import Column, Dataset
+from idios.query.select_reader import Listed, SelectReader
+from idios.query.statistic_reader import read_column
+
+SYNONYMS = {"MEAN": "AVG", "ANY": "BOOL_OR", "ALL": "BOOL_AND", "EVERY": "BOOL_AND"}
+TRUTHS = ("BOOL_OR", "BOOL_AND")
+OFFERED = "COUNT(*), COUNT(x), SUM(x), AVG(x), MIN(x), MAX(x), MEDIAN(x), LAST(x), BOOL_OR(x) and BOOL_AND(x)"
+_CLAUSES_AFTER = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET")
+
+
+def find_unit_column(text: QuestionText, node: exp.Expression, dataset: Dataset) -> str | None:
+    """The column of the unit that a name means; None if it is none."""
+    name = column_identifier(text, node)
+    if name is None:
+        return None
+    written = str(name.this)
+    if name.args.get("quoted"):
+        return written if written in dataset.unit else None
+    return next((column for column in dataset.unit if fold_case(column) == fold_case(written)), None)
+
+
+def groups_by_unit(text: QuestionText, tree: exp.Expression, dataset: Dataset) -> bool:
+    """Whether a SELECT is a reduction; one that groups by a part of the unit, or by more, is refused."""
+    group = tree.args.get("group")
+    if group is None:
+        return False
+    named = [find_unit_column(text, _resolve(tree, node), dataset) for node in group.expressions]
+    if not any(named):
+        return False
+    if None in named or set(named) != set(dataset.unit):
+        unit = ", ".join(map(quote, dataset.unit))
+        raise text.refusal(
+            f"{_plural(dataset)} are told apart by {unit}, so that a reduction to them has GROUP BY {unit} and nothing "
+            f"else: whatever else there is of them is a value of theirs, such as MAX(x) AS x",
+            offset_of(group),
+        )
+    return True
+
+
+def _resolve(tree: exp.Expression, node: exp.Expression) -> exp.Expression:
+    """The item of the list that a number stands for."""
+    if type(node) is exp.Literal and not node.args.get("is_string") and str(node.this).isdecimal():
+        number = int(str(node.this)[:9])
+        if 1 <= number <= len(tree.expressions):
+            item: exp.Expression = tree.expressions[number - 1]
+            return item.this if type(item) is exp.Alias else item
+    return node
+
+
+class ReductionReader(SelectReader):
+    """Reads a SELECT that has one row for each person."""
+
+    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, dataset: Dataset) -> None:
+        super().__init__(text, tree, number)
+        self.dataset = dataset
+        if number == 0:
+            raise text.refusal(
+                f"this has one row for each {dataset.unit_word}, which is never released: write statistics around it, "
+                "such as SELECT MEDIAN(total) FROM (SELECT … AS total … GROUP BY …)",
+                offset_of(tree),
+            )
+
+    def read(self) -> tuple[Reduction, dict[str, Column]]:
+        """The reduction, and by its labels the columns that it makes."""
+        for clause in ("having", "order", "limit", "offset"):
+            if self.tree.args.get(clause) is not None:
+                raise self.text.refusal(
+                    f"a reduction has no {clause.upper()}: a condition on what it gives is WHERE of the SELECT around "
+                    "it",
+                    offset_of(self.tree.args[clause]),
+                )
+        group = self.tree.args["group"]
+        allow_only(self.text, group, "expressions")
+        selected = read_where(self.text, self.tree, self.dataset.columns)
+        values: dict[str, ReducedValue] = {}
+        for listed in self.listed:
+            if find_unit_column(self.text, listed.node, self.dataset) is not None:
+                continue
+            value, label = self._read_value(listed), listed.label or listed.spelling
+            if values.get(label, value) != value or _spelt_alike(label, value, values):
+                raise self.text.refusal(f"two different values are called {label!r}: name one of them", listed.start)
+            values[label] = value
+        made = make_columns(self.dataset, values.values())
+        labels = {label: made[value.name] for label, value in values.items()}
+        return Reduction(selected, tuple(dict.fromkeys(values.values()))), labels
+
+    def refuse_unit_outside(self, around: exp.Expression) -> None:
+        """Refuse a column of the unit in the SELECT around, unless a value goes by its name."""
+        labels = {fold_case(listed.label) for listed in self.listed if listed.label}
+        clauses = [around.args.get(clause) for clause in ("where", "group", "having", "order")]
+        for part in [*around.expressions, *(clause for clause in clauses if clause is not None)]:
+            for node in part.walk():
+                if type(node) is exp.Column and find_unit_column(self.text, node, self.dataset):
+                    if fold_case(str(node.this.this)) in labels:
+                        continue
+                    raise self.text.refusal(
+                        f"{node.this.this} tells {_plural(self.dataset)} apart, and is used in the reduction only: "
+                        f"COUNT(*) is the number of {_plural(self.dataset)}",
+                        offset_of(node),
+                    )
+
+    def _read_value(self, listed: Listed) -> ReducedValue:
+        node = listed.node
+        if type(node) is not exp.Anonymous or not isinstance(node.this, str):
+            raise self._refuse(listed)
+        allow_only(self.text, node, "this", "expressions")
+        written = to_upper(node.this)
+        function, arguments = SYNONYMS.get(written, written), list(node.expressions)
+        if (function not in FUNCTIONS and function not in TRUTHS) or len(arguments) != 1:
+            raise self._refuse(listed)
+        if type(arguments[0]) is exp.Star and function == "COUNT":
+            allow_only(self.text, arguments[0])
+            return ReducedValue("COUNT")
+        if type(arguments[0]) is exp.Distinct:
+            raise self._refuse(listed)
+        column = read_column(self.text, arguments[0], self.dataset.columns, f"{written}(column)")
+        return self._make_value(written, function, column, listed)
+
+    def _make_value(self, written: str, function: str, column: Column, listed: Listed) -> ReducedValue:
+        if function in TRUTHS:
+            if not holds_truth(column):
+                raise self.text.refusal(
+                    f"{written} is of a column of truth, which holds 0 and 1, or true and false", listed.start
+                )
+            return ReducedValue(read_truth(function, column), column.name)
+        if column.kind not in FUNCTIONS[function].kinds:
+            raise self.text.refusal(
+                f"{written} is of numbers; {column.name} is a {column.kind}, of which there are MIN, MAX, LAST and "
+                "COUNT",
+                listed.start,
+            )
+        if function == "LAST" and self.dataset.order is None:
+            raise self.text.refusal(
+                f"LAST needs to know which row is the last: {self.dataset.name} declares no order. MIN and MAX need "
+                "none",
+                listed.start,
+            )
+        if function == "COUNT" and not column.nullable:
+            return ReducedValue("COUNT")
+        return ReducedValue(function, column.name)
+
+    def _refuse(self, listed: Listed) -> QuestionRefused:
+        return self.text.refusal(
+            f"this is no value of a {self.dataset.unit_word}: a reduction lists {OFFERED}, each of a column",
+            listed.start,
+        )
+
+    def find(self, node: exp.Expression) -> None:
+        """Nothing is computed in a reduction."""
+        raise AssertionError("a reduction computes nothing of its values")
+
+    def refuse_name(self, node: exp.Expression) -> QuestionRefused:
+        """Nothing is named in a reduction but columns."""
+        raise AssertionError("a reduction computes nothing of its values")
+
+
+def _spelt_alike(label: str, value: ReducedValue, values: dict[str, ReducedValue]) -> bool:
+    """Whether a name that is not quoted could mean two values."""
+    return any(fold_case(known) == fold_case(label) and other != value for known, other in values.items())
+
+
+def propose_reduction(
+    text: QuestionText, tree: exp.Expression, dataset: Dataset, outer: str, columns: Sequence[tuple[str, Column]]
+) -> str:
+    """The question that could be asked of people instead; ``columns`` come with the function that reduces each."""
+    inner = ", ".join(f"{function}({quote(column.name)}) AS {quote(column.name)}" for function, column in columns)
+    where = f" WHERE {condition}" if (condition := _spell_where(text, tree)) else ""
+    unit = ", ".join(map(quote, dataset.unit))
+    listed = inner or "COUNT(*)"
+    group = ""
+    if tree.args.get("group") is not None:
+        names = [quote(column.name) for function, column in columns if function in ("MAX", "LAST")]
+        group = f" GROUP BY {', '.join(names)}"
+    return f"SELECT {outer} FROM (SELECT {listed} FROM {quote(dataset.name)}{where} GROUP BY {unit}){group}"
+
+
+def quote(name: str) -> str:
+    """A name as it is written in SQL."""
+    return name if name.isascii() and name.isidentifier() else '"' + name.replace('"', '""') + '"'
+
+
+def _plural(dataset: Dataset) -> str:
+    return to_plural(dataset.unit_word)
+
+
+def _spell_where(text: QuestionText, tree: exp.Expression) -> str:
+    """The condition of a SELECT as it was written."""
+    where = tree.args.get("where")
+    start = None if where is None else offset_of(where)
+    if start is None:
+        return ""
+    depth, end = 0, len(text.source)
+    # a condition may begin with what has no place of its own, such as a parenthesis
+    before = (i for i, token in enumerate(text.tokens) if token.keyword == "WHERE" and token.start < start)
+    first = max(before, default=0)
+    tokens = list(text.tokens[first + 1 :])
+    for token in tokens:
+        depth += {"(": 1, ")": -1}.get(token.keyword, 0)
+        if depth < 0 or (not depth and token.keyword in _CLAUSES_AFTER):
+            end = token.start
+            break
+    return " ".join(text.source[tokens[0].start : end].split())

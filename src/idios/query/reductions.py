@@ -1,0 +1,218 @@
+"""Reductions: one record for each person, made of all their rows. Nothing else of a data set with a unit is asked.
+
+    rows ─ WHERE ─▶ rows of each person ─ SUM, AVG, MAX, … ─▶ one record for each person ─▶ statistics, as of any table
+
+Proposition. Let two tables differ in one person, with all their rows. Then their reduced tables differ in one record,
+which is replaced, enters or leaves.
+Proof. A person's record is a function of their own rows: WHERE is decided row by row, and every function here depends
+on the multiset of a person's rows alone. So the records of all others stay as they are. Someone with no row that
+fulfils WHERE has no record. ∎
+
+So whatever holds of the records of a table and one change holds here of people, however many rows they have:
+
+1. The number of people is public under replace, and the number of records of the reduced table only where nobody can
+   be left out: everyone has a row, so that is where WHERE holds for every row (``keeps_everyone``).
+2. A reduced value lives on a public grid, which follows from that of its column, and from WHERE. No bound is known of
+   a sum or of a number of rows, but that neither falls below its least term.
+3. Rows without a unit belong to nobody, and are left out of everything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from idios.core.domain import LIMIT, Categories, Domain, Kind
+from idios.errors import QuestionRefused
+from idios.query.decision_diagram import Diagram, DiagramManager
+from idios.query.derived_values import find_possible
+from idios.query.predicates import ALWAYS, Predicate, simplify
+from idios.query.schema import Column, Dataset
+from idios.query.work import Work
+
+MEAN_FINENESS = 1000
+"""A person's mean is read in this part of their column's step."""
+MEDIAN_FINENESS = 2
+"""A person's median lies on half steps, exactly."""
+NUMBERS = (Kind.INTEGER, Kind.NUMBER, Kind.DECIMAL)
+COUNTED = (*NUMBERS, Kind.DATE, Kind.TIMESTAMP, Kind.CATEGORY)
+
+
+@dataclass(frozen=True)
+class ReducedValue:
+    """One function of a person's rows: of a column, or of the rows themselves (None)."""
+
+    function: str
+    column: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The value in SQL, whatever the analyst called it.
+
+        >>> ReducedValue("COUNT").name, ReducedValue("SUM", "amount").name, ReducedValue("MAX", "*").name
+        ('COUNT(*)', 'SUM(amount)', 'MAX("*")')
+        """
+        if self.column is None:
+            return f"{self.function}(*)"
+        plain = re.fullmatch(r"[A-Za-z_]\w*", self.column, re.ASCII)
+        quoted = self.column if plain else '"' + self.column.replace('"', '""') + '"'
+        return f"{self.function}({quoted})"
+
+
+ROWS = ReducedValue("COUNT")
+"""The number of a person's rows."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Which rows of each person are read, and which functions of them.
+
+    ``form`` is the canonical text of ``filter`` and ``named`` are the columns in it; ``keeps_everyone`` says whether it
+    holds for every row, and ``base`` are the columns of the rows. ``reduce`` fills these in.
+    """
+
+    filter: Predicate
+    values: tuple[ReducedValue, ...]
+    form: str = ""
+    named: tuple[str, ...] = ()
+    keeps_everyone: bool = False
+    base: Mapping[str, Column] | None = None
+
+    def find(self, name: str) -> ReducedValue:
+        """The value that a column of the reduced data set holds."""
+        return next(value for value in self.values if value.name == name)
+
+
+def reduce(dataset: Dataset, reduction: Reduction, work: Work) -> Dataset:
+    """The data set that has one record for each person."""
+    selected = DiagramManager(dataset.columns, work).build(reduction.filter)
+    if selected.never:
+        raise QuestionRefused("no row can ever fulfil WHERE, given the declared columns: there is nothing to ask")
+    values = tuple(dict.fromkeys((ROWS, *reduction.values)))
+    made = replace(
+        reduction,
+        filter=ALWAYS if selected.always else simplify(reduction.filter, dataset.columns, work),
+        values=values,
+        form=selected.text,
+        named=tuple(selected.columns),
+        keeps_everyone=selected.always,
+        base=dataset.columns,
+    )
+    named = {value.column for value in values if value.column is not None}
+    narrowed = {name: _narrow(dataset.columns[name], selected) for name in sorted(named)}
+    return replace(
+        dataset,
+        columns=make_columns(replace(dataset, columns=dict(dataset.columns) | narrowed), values),
+        size=dataset.size if selected.always else None,
+        reduction=made,
+    )
+
+
+def _narrow(column: Column, selected: Diagram) -> Column:
+    """A column as it is in the rows that WHERE selects: what it cannot be there, no value of a person is made of."""
+    points, nullable = find_possible(selected, column.name)
+    if not points:
+        return column
+    if isinstance(column.domain, Categories):
+        return replace(column, nullable=nullable)
+    low, high = points[0][0], points[-1][1]
+    # what lies beyond the ends of the grid reads as the ends, also where a filter selects it
+    low, high = low if low is None else min(low, LIMIT), high if high is None else max(high, -LIMIT)
+    domain = column.domain.narrowed(low, high)
+    return column if domain is None else replace(column, domain=domain, nullable=nullable)
+
+
+def make_columns(dataset: Dataset, values: Iterable[ReducedValue]) -> dict[str, Column]:
+    """The columns of a reduced data set, by their canonical names."""
+    return {value.name: _make_column(value, dataset.columns) for value in values}
+
+
+def _make_column(value: ReducedValue, columns: Mapping[str, Column]) -> Column:
+    function = FUNCTIONS[value.function]
+    if value.column is None:
+        return Column(value.name, Kind.INTEGER, Domain(lower=1), nullable=False)
+    column = columns[value.column]
+    return function.make(value.name, column)
+
+
+@dataclass(frozen=True)
+class ReducingFunction:
+    """A function of a person's rows, for columns of some kinds; ``words`` say it of a ``{column}``."""
+
+    kinds: tuple[Kind, ...]
+    make: Callable[[str, Column], Column]
+    words: str
+
+
+def _count(name: str, column: Column) -> Column:
+    return Column(name, Kind.INTEGER, Domain(lower=0 if column.nullable else 1), nullable=False)
+
+
+def _sum(name: str, column: Column) -> Column:
+    """What is no less than 0 adds up to no less than any part of it, and a person has one part at least."""
+    lower, upper = column.grid.lower, column.grid.upper
+    domain = Domain(
+        column.grid.step,
+        lower if lower is not None and lower >= 0 else None,
+        upper if upper is not None and upper <= 0 else None,
+        column.grid.centre,
+    )
+    return Column(name, column.kind, domain, column.nullable)
+
+
+def _finer(fineness: int) -> Callable[[str, Column], Column]:
+    """A value between those of the column, in a part of its step."""
+
+    def scale(point: int | None) -> int | None:
+        return None if point is None else max(-LIMIT, min(LIMIT, point * fineness))
+
+    def make(name: str, column: Column) -> Column:
+        grid = column.grid
+        domain = Domain(grid.step / fineness, scale(grid.lower), scale(grid.upper), scale(grid.centre) or 0)
+        return Column(name, Kind.NUMBER, domain, column.nullable)
+
+    return make
+
+
+def _same(name: str, column: Column) -> Column:
+    return Column(name, column.kind, column.domain, column.nullable)
+
+
+FUNCTIONS: Mapping[str, ReducingFunction] = {
+    "COUNT": ReducingFunction(COUNTED, _count, "number of known {column}"),
+    "SUM": ReducingFunction(NUMBERS, _sum, "sum of {column}"),
+    "AVG": ReducingFunction(NUMBERS, _finer(MEAN_FINENESS), "mean of {column}"),
+    "MIN": ReducingFunction(COUNTED, _same, "least {column}"),
+    "MAX": ReducingFunction(COUNTED, _same, "greatest {column}"),
+    "MEDIAN": ReducingFunction(NUMBERS, _finer(MEDIAN_FINENESS), "median of {column}"),
+    "LAST": ReducingFunction(COUNTED, _same, "last {column}"),
+}
+"""By its name in SQL. Each has one value for each multiset of rows:
+
+COUNT(*), COUNT(x), SUM, MIN, MAX  as SQL has them. NULL is left out, and a person with nothing else has NULL.
+AVG      ⌊1000·sum/count + ½⌋ thousandths of a step.
+MEDIAN   the two middle values together, in half steps; the middle one twice.
+LAST     the value of the row with the greatest ``Dataset.order``, of those that have a value; where several have that,
+         the greatest value. A row without an order comes before all that have one.
+
+A category is the place of its value among the declared ones, and so has their order.
+"""
+
+
+def describe_value(function: str, column: str | None) -> str:
+    """A person's value in words.
+
+    >>> describe_value("SUM", "amount"), describe_value("COUNT", None)
+    ('sum of amount', 'number of rows')
+    """
+    if column is None:
+        return "number of rows"
+    known = FUNCTIONS.get(function)
+    return (known.words if known else f"{function} of {{column}}").format(column=column)
+
+
+def read_truth(function: str, column: Column) -> str:
+    """MAX or MIN, whichever BOOL_OR or BOOL_AND is of a column of truth, by the order of its values."""
+    rising = not isinstance(column.domain, Categories) or column.domain.values[-1] == "true"
+    return "MAX" if (function == "BOOL_OR") == rising else "MIN"
