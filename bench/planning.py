@@ -3,17 +3,26 @@
     python -m bench.planning --minutes 10 [--seed 1]
 
 Only CPU time of reading, planning and quoting counts. Ends with the slowest questions that were found.
+
+    python -m bench.planning --against ../before
+
+How long do plain questions take, compared with the sources of another tree? Both are measured in turns.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import random
+import subprocess
 import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
+from statistics import median
 
 from idios.answers import make_quote
 from idios.core.calibration import Protection
@@ -30,6 +39,21 @@ from idios.query.schema import Column, Dataset
 EXPECTED = 1.0
 """Seconds of CPU that no question may take."""
 KEPT = 24
+SLOWER = 1.2
+"""How many times as long plain questions may take as they took before."""
+ROUNDS = 5
+PLAIN = {
+    "a count": "SELECT COUNT(*) FROM t",
+    "a median": "SELECT MEDIAN(free) AS m FROM t WHERE c00 > 17 AND g = 'v3'",
+    "groups": "SELECT g, COUNT(*) AS n, AVG(c01), MEDIAN(free) FROM t WHERE c02 BETWEEN 18 AND 65 GROUP BY g",
+    "two keys": "SELECT BIN(c03, 5000), g, COUNT(*), SUM(c04), PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY free) "
+    "FROM t WHERE c03 < 19000 GROUP BY BIN(c03, 5000), g",
+    "quantiles": f"SELECT {', '.join(f'QUANTILE(free, 0.{i:02}) AS q{i}' for i in range(5, 95, 5))} FROM t",
+    "a list": f"SELECT COUNT(*) FROM t WHERE free IN ({', '.join(str(7 * i) for i in range(500))})",
+    "exceptions": f"SELECT COUNT(*) FROM t WHERE {' AND '.join(f'free <> {3 * i}' for i in range(300))}",
+    "alternatives": f"SELECT MAX(c00) FROM t WHERE {' OR '.join(f'(c01 = {i} AND c02 > {i})' for i in range(60))}",
+}
+"""Questions that compute nothing after the release."""
 NUMERIC = [f"c{i:02}" for i in range(40)]
 COLUMNS = [
     *(
@@ -53,17 +77,25 @@ STATISTICS = ("COUNT", "COUNT(DISTINCT", "SUM", "AVG", "MEDIAN", "MIN", "MAX", "
 
 @dataclass(frozen=True)
 class Shape:
-    """A question in parts, so that one of them can be changed: the SELECT list, the conditions, the keys."""
+    """A question in parts, so that one of them can be changed: the SELECT list, the conditions, the keys, HAVING.
+
+    So many SELECTs stand ``around`` it.
+    """
 
     items: tuple[str, ...]
     conditions: tuple[str, ...]
     keys: tuple[str, ...]
+    having: str = ""
+    around: int = 0
 
     @property
     def sql(self) -> str:
         where = f" WHERE {' '.join(self.conditions)}" if self.conditions else ""
         keys = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
-        return f"SELECT {', '.join((*self.keys, *self.items))} FROM t{where}{keys}"
+        sql = f"SELECT {', '.join((*self.keys, *self.items))} FROM t{where}{keys}{self.having}"
+        for _ in range(self.around):
+            sql = f"SELECT * FROM ({sql})"
+        return sql
 
 
 def number(chance: random.Random) -> str:
@@ -100,7 +132,25 @@ def leaf(chance: random.Random) -> str:
 def item(chance: random.Random) -> str:
     name, own = column(chance), chance.choice(STATISTICS)
     call = chance.choice((f"{own}({name})", f"QUANTILE({name}, 0.{chance.randrange(1, 999):03})"))
-    return call.replace("DISTINCT(", "DISTINCT ").replace(")", "))") if "DISTINCT" in call else call
+    call = call.replace("DISTINCT(", "DISTINCT ").replace(")", "))") if "DISTINCT" in call else call
+    if chance.random() < 0.7 or own in ("MIN", "MAX"):
+        return call
+    many = chance.choice((1, 5, 25))
+    return chance.choice(
+        (
+            f"ROUND({' * '.join([call] * many)} / NULLIF({call}, 0), {many})",
+            f"CASE {' '.join(f'WHEN {call} > {i} THEN {number(chance)}' for i in range(many))} END",
+            f"GREATEST({', '.join([call] * many)}, {' + '.join([call] * many)})",
+        )
+    )
+
+
+def having(chance: random.Random) -> str:
+    """A condition on what is released, short or long."""
+    many = chance.choice((1, 30, 300, 1500))
+    listed = ", ".join(number(chance) for _ in range(many))
+    pattern = "%v" * many
+    return chance.choice(("", "", f" HAVING COUNT(*) IN ({listed})", f" HAVING 'v' LIKE '{pattern}' OR COUNT(*) > 3"))
 
 
 def key(chance: random.Random) -> str:
@@ -120,13 +170,14 @@ def conditions(chance: random.Random, count: int) -> tuple[str, ...]:
 def invented(chance: random.Random) -> Shape:
     items = tuple(dict.fromkeys(item(chance) for _ in range(chance.choice((1, 2, 10, 60, 180)))))
     keys = tuple(dict.fromkeys(key(chance) for _ in range(chance.choice((0, 0, 1, 2, 3)))))
-    return Shape(items, conditions(chance, chance.choice((1, 2, 3, 8, 40))), keys)
+    found = conditions(chance, chance.choice((1, 2, 3, 8, 40)))
+    return Shape(items, found, keys, having(chance), chance.choice((0, 0, 0, 1, 9)))
 
 
 def changed(shape: Shape, chance: random.Random) -> Shape:
     """The same question with one part made anew."""
     fresh = invented(chance)
-    part = chance.choice(("items", "conditions", "keys", "leaf"))
+    part = chance.choice(("items", "conditions", "keys", "having", "around", "leaf"))
     if part != "leaf":
         return replace(shape, **{part: getattr(fresh, part)})
     at = 2 * chance.randrange((len(shape.conditions) + 1) // 2)
@@ -145,11 +196,53 @@ def measured(sql: str) -> tuple[float, str]:
     return time.thread_time() - began, found
 
 
+def time_plain() -> dict[str, float]:
+    """Seconds of CPU that planning each plain question takes, the best of five runs."""
+    found = {}
+    for name, sql in PLAIN.items():
+        times = 2 if len(sql) > 1000 else 20
+        runs = []
+        for _ in range(5):
+            began = time.process_time()
+            for _ in range(times):
+                make_plan(read(sql, {"t": DATASET}), DATASET, 1000)
+            runs.append((time.process_time() - began) / times)
+        found[name] = min(runs)
+    return found
+
+
+def compare(before: Path) -> int:
+    """Time plain questions with these sources and with those of another tree, in turns."""
+    here = Path(__file__).parents[1]
+    taken: dict[Path, list[dict[str, float]]] = {before: [], here: []}
+    for _ in range(ROUNDS):
+        for tree, rounds in taken.items():
+            environment = {**os.environ, "PYTHONPATH": f"{(tree / 'src').resolve()}{os.pathsep}{here}"}
+            command = [sys.executable, "-m", "bench.planning", "--plain"]
+            ran = subprocess.run(command, cwd=here, env=environment, check=True, capture_output=True, text=True)
+            rounds.append(json.loads(ran.stdout))
+    ratios = []
+    for name in PLAIN:
+        old, new = (median(one[name] for one in taken[tree]) for tree in (before, here))
+        ratios.append(new / old)
+        print(f"{name:<14} {1000 * old:7.2f} ms before, {1000 * new:7.2f} ms now: {new / old:.2f} times")
+    verdict = "ok" if max(ratios) <= SLOWER else "MISSED"
+    print(f"at most {max(ratios):.2f} times as long as before, expected at most {SLOWER:g}: {verdict}")
+    return int(max(ratios) > SLOWER)
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(prog="python -m bench.planning")
+    arguments.add_argument("--against", type=Path, help="another tree of sources, to compare plain questions with")
+    arguments.add_argument("--plain", action="store_true", help="time plain questions and print JSON")
     arguments.add_argument("--minutes", type=float, default=10)
     arguments.add_argument("--seed", type=int, default=1)
     given = arguments.parse_args()
+    if given.plain:
+        print(json.dumps(time_plain()))
+        return 0
+    if given.against:
+        return compare(given.against)
     chance = random.Random(given.seed)
     deadline = time.monotonic() + 60 * given.minutes
     slowest: list[tuple[float, str, Shape]] = []

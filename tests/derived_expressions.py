@@ -139,8 +139,10 @@ def derive_many(seed: int, held: Mapping[str, Column], count: int, depth: int = 
         if plain and writer.draw.random() < 0.1:
             others = {"other": writer.draw.choice(plain)}
             table = {"expression": "COALESCE(other, NULL)"}
-        elif writer.draw.random() < 0.1:
-            table["bounds"] = [-2, 5]
+        elif writer.draw.random() < 0.3:
+            table["bounds"] = writer.draw.choice([[-2, 5], [0, 1], [1, None]])
+        if "bounds" in table and writer.draw.random() < 0.7:
+            table["expression"] = writer.number(depth)
         try:
             made[name] = derive_columns({**others, name: table}, held)[name]
         except InvalidInput:

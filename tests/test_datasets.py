@@ -288,14 +288,14 @@ def test_what_cannot_be_counted_is_closed(people: Path, monkeypatch: pytest.Monk
     closed: list[DuckDbBackend] = []
     original = DuckDbBackend.close
 
-    def rows(_: DuckDbBackend) -> int:
+    def count_units(_: DuckDbBackend) -> int:
         raise SourceError("lost")
 
     def close(backend: DuckDbBackend) -> None:
         closed.append(backend)
         original(backend)
 
-    monkeypatch.setattr(DuckDbBackend, "rows", rows)
+    monkeypatch.setattr(DuckDbBackend, "count_units", count_units)
     monkeypatch.setattr(DuckDbBackend, "close", close)
     with pytest.raises(SourceError):
         TrustedParty.open(people, columns=COLUMNS, budget=5)

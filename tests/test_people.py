@@ -82,9 +82,10 @@ def test_every_kind_of_file(kind: str, tmp_path: Path) -> None:
         assert cell.value == 30
 
 
-def test_a_unit_may_be_a_declared_column_too() -> None:
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+def test_a_unit_may_be_a_declared_column_too(kind: str, tmp_path: Path) -> None:
     columns = COLUMNS | {"person": {"type": "category", "values": ["ann-0", "bob-1"]}}
-    with TrustedParty.open(make_orders(), name="orders", columns=columns, unit="person", budget=5) as party:
+    with TrustedParty.open(keep(kind, tmp_path), name="orders", columns=columns, unit="person", budget=5) as party:
         [cell] = party.inspect(
             "SELECT COUNT(*) FROM (SELECT COUNT(*) AS n FROM orders WHERE person = 'bob-1' GROUP BY person)", 1
         ).cells

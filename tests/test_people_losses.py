@@ -75,7 +75,7 @@ def _however_few_people(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def list_tables(notion: str, largest: int = 2) -> list[Table]:
+def list_tables(notion: str, largest: int) -> list[Table]:
     sizes = range(1 if notion == "replace" else 0, largest + 1)
     return [table for size in sizes for table in combinations_with_replacement(PEOPLE, size)]
 
@@ -110,8 +110,10 @@ def read_table(table: Table, plan: Plan) -> Drawing:
     return read_backend(BACKENDS[key], plan)
 
 
-def list_pairs(sql: str, notion: str, accounting: str = "pure", **given: Any) -> Iterator[tuple[Drawing, Drawing]]:
-    tables, epsilon = list_tables(notion), EPSILON if accounting == "pure" else SMALL
+def list_pairs(
+    sql: str, notion: str, accounting: str = "pure", largest: int = 2, **given: Any
+) -> Iterator[tuple[Drawing, Drawing]]:
+    tables, epsilon = list_tables(notion, largest), EPSILON if accounting == "pure" else SMALL
     plans = {
         size: open_party(notion, size, accounting, **given).make_plan(sql, epsilon) for size in {*map(len, tables)}
     }
@@ -131,7 +133,8 @@ def worst_loss(sql: str, notion: str, **given: Any) -> float:
 def test_the_loss_to_a_person_is_at_most_epsilon(notion: str) -> None:
     for sql in [*QUESTIONS, *OF_ROWS]:
         assert open_party(notion, 2).make_plan(sql, EPSILON).guarantee.epsilon == EPSILON
-        assert 0.3 < worst_loss(sql, notion) <= 1 + ROUNDING, sql
+        largest = 3 if sql == QUESTIONS[1] else 2
+        assert 0.3 < worst_loss(sql, notion, largest=largest) <= 1 + ROUNDING, sql
 
 
 @pytest.mark.slow

@@ -185,7 +185,7 @@ class Shown:
 
 def show_truth(plan: Plan, values: Sequence[Extended | str | None]) -> tuple[dict[str, str | None], ...]:
     """What a question computes from true values, cell by cell, for the controller; empty if it computes nothing."""
-    if not list_computed(plan):
+    if not plan.shown or not list_computed(plan):
         return ()
     rest = iter(values)
     cells = [[_write_truth(plan, aggregate, next(rest)) for aggregate in plan.aggregates] for _ in plan.cells]

@@ -39,3 +39,22 @@ def test_check_tells_where_differential_would_cost_less(folder: Path) -> None:
     )
     assert run_json("check")["datasets"]["work"]["worse_than_differential"] == []
     assert "nearer to the truth" not in run("check").stdout
+
+
+def test_check_counts_people_and_rows_of_nobody(folder: Path) -> None:
+    lines = [f"{'' if i % 10 == 9 else i % 40},{i}" for i in range(200)]
+    (folder / "orders.csv").write_text("\n".join(["customer,amount", *lines]) + "\n")
+    (folder / "idios.toml").write_text(
+        '[datasets.orders]\nsource = "orders.csv"\nunit = "customer"\nunit_word = "customer"\nbudget = 5\n'
+        '[datasets.orders.columns]\namount = { type = "integer", bounds = [0, 500] }\n'
+    )
+    told = " ".join(run("check").stdout.split())
+    assert "36 customers with 5 to 5 rows each (quartiles 5, 5, 5); 20 rows belong to nobody and are left out" in told
+    assert run_json("check")["datasets"]["orders"]["people"] == {
+        "word": "customer",
+        "people": 36,
+        "rows_of_nobody": 20,
+        "rows_each": [5, 5, 5, 5, 5],
+    }
+    quoted = run("quote", "SELECT MEDIAN(a) FROM (SELECT AVG(amount) AS a FROM orders GROUP BY customer)", "-e", "1")
+    assert "the rows of each customer to AVG(amount)" in " ".join(quoted.stdout.replace("│", " ").split())

@@ -338,11 +338,11 @@ def _make_around(rng: random.Random, inside: Written, letter: str, *, last: bool
 
 
 def _make_fold(rows: Expressions, rng: random.Random, *, last: bool) -> tuple[str, Named]:
-    function = rng.choice(("COUNT", "SUM", "MIN", "MAX", "MEDIAN", *(("AVG", "MEAN") if last else ())))
-    if function == "COUNT" and rng.random() < 0.5:
+    function = rng.choice(("COUNT", "COUNT", "SUM", "MIN", "MAX", "MEDIAN", *(("AVG", "MEAN") if last else ())))
+    if function == "COUNT" and rng.random() < 0.3:
         return "COUNT(*)", Named("", NUMBER)
     kind = rng.choice((NUMBER, TEXT)) if function in ("MIN", "MAX", "COUNT") else NUMBER
     exact = function not in ("AVG", "MEAN")
     own = NUMBER if function == "COUNT" else kind
-    argument = rows.pick(kind) if rng.random() < 0.5 else None
+    argument = rows.pick(kind) if function == "COUNT" or rng.random() < 0.5 else None
     return f"{function}({argument or rows.make(kind, 1)})", Named("", own, exact)

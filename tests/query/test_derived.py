@@ -10,6 +10,7 @@ import pytest
 from idios.core.domain import Categories, Domain, Kind
 from idios.datasets import read_columns
 from idios.errors import InvalidInput, QuestionRefused
+from idios.query.expressions import evaluate
 from idios.query.normal_form import describe_question
 from idios.query.planner import make_plan
 from idios.query.reader import read
@@ -135,6 +136,23 @@ def test_what_cannot_be_derived_is_refused(table: dict[str, Any], message: str |
         return
     with pytest.raises(InvalidInput, match=message):
         read_columns(HELD | {"x": table})
+
+
+def test_what_a_derived_column_reads_as_is_what_others_are_derived_from() -> None:
+    following = PEOPLE.columns["next"].expression
+    assert following is not None
+    found = [evaluate(following, {"wage": wage}) for wage in (None, Fraction(-50), Fraction(1), Fraction(1000))]
+    assert found == [None, 0, 12, 200]
+    named = {"part": {"expression": "known", "values": ["none", "south"]}, "of": {"expression": "COALESCE(part, 'x')"}}
+    columns = read_columns(HELD | DERIVED | named)
+    assert (columns["known"].nullable, columns["part"].nullable, columns["of"].nullable) == (False, True, False)
+    assert columns["part"].domain == Categories(("none", "south"))
+    assert columns["of"].expression is not None
+    assert [evaluate(columns["of"].expression, {"region": r}) for r in (None, "south", "east")] == [
+        "none",
+        "south",
+        "x",
+    ]
 
 
 def test_long_chains_of_derived_columns_are_refused_and_not_written_out() -> None:

@@ -156,3 +156,9 @@ def test_relative_errors_are_balanced_where_they_are_public():
 def test_levels_of_guarantees_follow_what_answers():
     assert plan("SELECT COUNT(*) FROM people WHERE age > 7", level="individual").guarantee.level is Level.DIFFERENTIAL
     assert plan("SELECT MEDIAN(income) FROM people", level="individual").guarantee.level is Level.INDIVIDUAL
+
+
+def test_a_sum_of_zeros_has_no_relative_sensitivity() -> None:
+    """WHERE x = 0 leaves nothing to divide by, and SUM(x) is public."""
+    made = planned("SELECT SUM(age), COUNT(*) FROM people WHERE age = 0")
+    assert [aggregate.epsilon > 0 for aggregate in made.aggregates] == [True, False]

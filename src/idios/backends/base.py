@@ -37,6 +37,7 @@ from idios.core.domain import Kind
 from idios.core.neighbours import to_plural
 from idios.core.summary import Summary
 from idios.errors import SourceError
+from idios.query.derived import cuts_values
 from idios.query.expansion import find_node
 from idios.query.joins import find_table, list_keys
 from idios.query.plan import Plan
@@ -302,7 +303,13 @@ def add_derived_columns(dataset: Dataset, read: Mapping[str, GridColumn], dialec
     def make_derived(column: Column) -> GridColumn:
         node = find_node(column, dataset.columns)
         return GridColumn(
-            column, "", "", "", "", derive=lambda names: ExpressionSql(dialect, names).write_point(column, node)
+            column,
+            held="",
+            given="",
+            point="",
+            readable="",
+            derive=lambda names: ExpressionSql(dialect, names).write_point(column, node),
+            settled=not cuts_values(column, dataset.columns),
         )
 
     return {name: read[name] if name in read else make_derived(column) for name, column in dataset.columns.items()}

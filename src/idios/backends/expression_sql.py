@@ -6,8 +6,9 @@ Rules:
 2. Every whole number has a public magnitude. What fits 64 bits is a BIGINT, and everything else of the engine's widest
    type; both sides of an operation are made the same type before it. So nothing overflows, in no branch of a CASE and
    whatever the order in which an engine computes.
-3. Divisors are constants, or NULL where they would be 0. Division is made of the quotient towards zero alone, which
-   engines agree on: ⌊n/d⌋ of a constant d is ⌊(n + kd)/d⌋ − k, for k so large that nothing is negative.
+3. Divisors are constants, or NULL where they would be 0. Division is made of the quotient towards zero and of its
+   remainder, which engines agree on. ⌊n/d⌋ of a constant d is ⌊(n + kd)/d⌋ − k, for k so large that nothing is
+   negative, unless n + kd no longer is a BIGINT: wide numbers are divided many times more slowly.
 4. The calendar is whole-number arithmetic too (``calendar.split_date``), never an engine's date functions.
 5. Names and texts come from declarations, as quoted identifiers of the relation and as places in lists. No text of an
    expression becomes SQL.
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 from idios.backends.dialect import Dialect
 from idios.core.domain import LIMIT, Categories
@@ -118,14 +120,20 @@ class ExpressionSql:
         if divisor == 1:
             return number
         lifts = -(-number.magnitude // divisor)
+        if number.narrow and number.magnitude + lifts * divisor > NARROW:
+            below = self._join("%", number, self._literal(divisor), divisor)
+            down = self._either(f"{below.text} < 0", self._literal(1), self._literal(0))
+            quotient = self._divide(number, self._literal(divisor), lifts)
+            return self._narrowed(self._subtract(quotient, down), lifts)
         lifted = self._add(number, self._literal(lifts * divisor))
         quotient = self._divide(lifted, self._literal(divisor), 2 * lifts)
         return self._narrowed(self._subtract(quotient, self._literal(lifts)), lifts)
 
     def _remainder(self, number: Whole, divisor: int) -> Whole:
         """n − d·⌊n/d⌋ for a constant d ≥ 1."""
-        lifts = -(-number.magnitude // divisor)
-        return self._join("%", self._add(number, self._literal(lifts * divisor)), self._literal(divisor), divisor - 1)
+        d = self._literal(divisor)
+        signed = self._join("%", number, d, divisor - 1)
+        return self._join("%", self._add(signed, d), d, divisor - 1)
 
     def _negate(self, number: Whole) -> Whole:
         return Whole(f"(0 - {number.text})", number.magnitude)
@@ -210,11 +218,13 @@ class ExpressionSql:
             return self._floor(n, d)
         if function == "ceil":
             return self._negate(self._floor(self._negate(n), d))
-        half = self._either(f"{n.text} < 0", self._literal(-d), self._literal(d))
-        return self._divide(self._add(self._times(n, 2), half), self._literal(2 * d), n.magnitude // d + 1)
+        twice = self._times(self._join("%", n, self._literal(d), d), 2)
+        up, down = (f"({twice.text} {sign} {self._literal(end, twice).text})" for sign, end in ((">=", d), ("<=", -d)))
+        away = self._either(up, self._literal(1), self._either(down, self._literal(-1), self._literal(0)))
+        return self._add(self._divide(n, self._literal(d), n.magnitude // d), away)
 
     def _extract(self, node: GridNode) -> Whole:
-        """Parts of a date; see ``calendar.split_date``."""
+        """Parts of a date, as ``calendar.split_date`` has them: years are counted from March."""
         [part] = node.parts
         number, name = self._times(self.write_number(part), part.step.numerator), node.function.removeprefix("extract ")
         if name in _UNITS:
@@ -224,35 +234,35 @@ class ExpressionSql:
         if name == "dow":
             return self._remainder(self._add(days, self._literal(4)), 7)
         since_march = self._add(days, self._literal(719_468))
-        within = self._remainder(since_march, 146_097)
-        year = self._find_year(within)
-        day = self._subtract(within, self._find_days(year))
-        # from here on nothing is negative
-        march = self._floor_of(self._add(self._times(day, 5), self._literal(2)), 153)
+        # days of 400 years, of a century and of a year; 4·n + 3 makes every fourth year, and century, the longer one
+        quarters = [self._quarters(self._remainder(since_march, 146_097))]
+        quarters.append(self._quarters(self._floor_of(self._remainder_of(quarters[0], 146_097), 4)))
+        day = self._floor_of(self._remainder_of(quarters[1], 1_461), 4)
+        months = self._add(self._times(day, 5), self._literal(461))  # five months from March on have 153 days
         if name == "day":
-            before = self._floor_of(self._add(self._times(march, 153), self._literal(2)), 5)
-            return self._add(self._subtract(day, before), self._literal(1))
+            return self._add(self._floor_of(self._remainder_of(months, 153), 5), self._literal(1))
         if name == "year":
             cycles = self._times(self._floor(since_march, 146_097), 400)
-            late = self._either(f"{march.text} >= 10", self._literal(1), self._literal(0))
-            return self._add(self._add(cycles, year), late)
-        month = self._either(
-            f"{march.text} < 10", self._add(march, self._literal(3)), self._subtract(march, self._literal(9))
-        )
-        return month if name == "month" else self._floor_of(self._add(month, self._literal(2)), 3)
+            centuries = self._times(self._floor_of(quarters[0], 146_097), 100)
+            early = self._either(f"{day.text} >= 306", self._literal(1), self._literal(0))  # January and February
+            parts = (centuries, self._floor_of(quarters[1], 1_461), early)
+            return reduce(self._add, parts, cycles)
+        # 3 to 14: January and February are 13 and 14
+        before = self._remainder_of(self._subtract(self._floor_of(months, 153), self._literal(1)), 12)
+        if name == "quarter":
+            before = self._floor_of(before, 3)
+        return self._add(before, self._literal(1))
+
+    def _quarters(self, days: Whole) -> Whole:
+        return self._add(self._times(days, 4), self._literal(3))
 
     def _floor_of(self, number: Whole, divisor: int) -> Whole:
         """⌊n/d⌋ of what is never negative."""
         return self._divide(number, self._literal(divisor), number.magnitude // divisor)
 
-    def _find_year(self, within: Whole) -> Whole:
-        parts = [self._floor_of(within, divisor) for divisor in (1_460, 36_524, 146_096)]
-        return self._floor_of(self._subtract(self._add(self._subtract(within, parts[0]), parts[1]), parts[2]), 365)
-
-    def _find_days(self, year: Whole) -> Whole:
-        """The days before a year that is counted from March, in its 400 years."""
-        leap = self._subtract(self._floor_of(year, 4), self._floor_of(year, 100))
-        return self._add(self._times(year, 365), leap)
+    def _remainder_of(self, number: Whole, divisor: int) -> Whole:
+        """n − d·⌊n/d⌋ of what is never negative."""
+        return self._join("%", number, self._literal(divisor), divisor - 1)
 
     # Choices, of numbers, places and truths alike.
 

@@ -59,6 +59,8 @@ class GridColumn:
     """For a derived column, its point before bounds, given what the points of other columns are called.
 
     The source holds nothing of it, so that nothing else here means anything."""
+    settled: bool = False
+    """Whether every point is within bounds, and NULL only where it may be."""
 
     @property
     def default(self) -> int | None:
@@ -67,6 +69,8 @@ class GridColumn:
 
     def value(self, point: str) -> str:
         """The point that counts, within bounds and never NULL where it cannot be; ``point`` names ``self.point``."""
+        if self.settled:
+            return point
         if self.place is not None:
             # NULL is no argument to GREATEST; COALESCE would lose what DuckDB knows of a text column's dictionary
             return point if self.default is None else f"GREATEST({point}, {self.default})"

@@ -34,7 +34,7 @@ from idios.core.domain import Kind
 from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
-from idios.query.schema import Dataset
+from idios.query.schema import Column, Dataset
 
 log = logging.getLogger("idios.controller")
 
@@ -96,12 +96,15 @@ class SqlBackend(Backend):
 
     def try_reading(self) -> None:
         """Let the engine compile the columns that will be read, without reading a record."""
-        names = [f"v{i}" for i in range(len(self.columns))]
-        columns = ", ".join(self.dialect.identifier(name) for name in names)
-        points = nest_layers(list_layers(self.columns, self.dialect), self.table, self.dialect)
+        held = [column for column in self.columns.values() if column.derive is None]
+        names = [f"point{i}" for i in range(len(held))]
+        columns = ", ".join(f"{column.point} AS {name}" for column, name in zip(held, names, strict=True))
         failed = f"the source of {self.dataset.name!r} cannot be read as declared, or may not be read"
         with self._connected(failed=failed) as connection:
-            connection.fetch(Statement.of_integers(f"SELECT {columns} FROM ({points}) AS points LIMIT 0", *names))
+            connection.fetch(Statement.of_integers(f"SELECT {columns} FROM {self.table} LIMIT 0", *names))
+            for name, column in self.columns.items():
+                if column.derive is not None:
+                    self._read_points(connection, name, " LIMIT 0")
             if self.dataset.unit:
                 text = f"SELECT number_of_rows FROM {self.held_rows.sizes} LIMIT 0"
                 connection.fetch(Statement.of_integers(text, "number_of_rows"))
@@ -194,8 +197,9 @@ class SqlBackend(Backend):
             }
             counted = self._count_each(connection, conditions, self.table)
             reports = _make_reports(counted, list(held.values()))
-            if len(held) < len(self.columns):
-                reports |= self._report_derived(connection)
+            for name, column in self.columns.items():
+                if column.derive is not None:
+                    reports[name] = self._report_derived(connection, column.declared)
             people = self._report_people(connection, counted["records"]) if self.dataset.unit else None
             return Report(counted["records"], tuple(reports[name] for name in self.columns), people)
 
@@ -212,24 +216,15 @@ class SqlBackend(Backend):
         owned = sum(size * number for size, number in sizes)
         return PeopleReport(self.dataset.unit_word, people, rows - owned, rows_each)
 
-    def _report_derived(self, connection: Connection) -> dict[str, ColumnReport]:
-        """What derived columns come to: they are as declared, whatever it is."""
-        derived = {f"p{i}": column.declared for i, column in enumerate(self.columns.values()) if column.derive}
-        conditions: dict[str, str] = {}
-        for name, declared in derived.items():
-            point, grid = self.dialect.identifier(name), declared.grid
-            outside = [f"{point} < {grid.lower}"] if grid.lower is not None else []
-            outside += [f"{point} > {grid.upper}"] if grid.upper is not None else []
-            conditions |= {f"known_{name}": f"{point} IS NOT NULL", f"outside_{name}": " OR ".join(outside) or NEVER}
-        points = nest_layers(list_layers(self.columns, self.dialect), self.table, self.dialect)
-        counted = self._count_each(connection, conditions, f"({points}) AS points")
-        nulls = {name: counted["records"] - counted[f"known_{name}"] for name in derived}
-        return {
-            declared.name: ColumnReport(
-                declared.name, declared.nullable, nulls[name], 0, counted[f"outside_{name}"], 0, nulls[name]
-            )
-            for name, declared in derived.items()
-        }
+    def _report_derived(self, connection: Connection, declared: Column) -> ColumnReport:
+        """What a derived column comes to: it is as declared, whatever it is."""
+        point, grid = self.dialect.identifier("p0"), declared.grid
+        outside = [f"{point} < {grid.lower}"] if grid.lower is not None else []
+        outside += [f"{point} > {grid.upper}"] if grid.upper is not None else []
+        conditions = {"known": f"{point} IS NOT NULL", "outside": " OR ".join(outside) or NEVER}
+        counted = self._count_each(connection, conditions, self._place_on_grid([declared.name]))
+        nulls = counted["records"] - counted["known"]
+        return ColumnReport(declared.name, declared.nullable, nulls, 0, counted["outside"], 0, nulls)
 
     def _count_each(self, connection: Connection, conditions: Mapping[str, str], source: str) -> dict[str, int]:
         """The number of records that meet each condition, and of all."""
@@ -242,10 +237,16 @@ class SqlBackend(Backend):
     def points(self, column: str) -> pa.ChunkedArray:
         """Every value of a column as its grid point: for the controller's own comparisons, never for a question."""
         with self._connected() as connection:
-            columns = {name: self.columns[name] for name in with_sources([column], self.dataset.columns)}
-            points = nest_layers(list_layers(columns, self.dialect), self.table, self.dialect)
-            text = f"SELECT {self.dialect.identifier('v0')} AS point FROM ({points}) AS points"
-            return connection.fetch(Statement.of_integers(text, "point"))["point"]
+            return self._read_points(connection, column)
+
+    def _read_points(self, connection: Connection, column: str, limit: str = "") -> pa.ChunkedArray:
+        text = f"SELECT {self.dialect.identifier('v0')} AS point FROM {self._place_on_grid([column])}{limit}"
+        return connection.fetch(Statement.of_integers(text, "point"))["point"]
+
+    def _place_on_grid(self, names: Sequence[str]) -> str:
+        """What stands after FROM to read some columns as v0, v1, … in their order."""
+        columns = {name: self.columns[name] for name in with_sources(names, self.dataset.columns)}
+        return f"({nest_layers(list_layers(columns, self.dialect), self.table, self.dialect)}) AS points"
 
     def close(self) -> None:
         """Wait for what is being read, and disconnect."""

@@ -25,6 +25,8 @@ QUESTIONS = [
     ("SELECT region, MEDIAN(income) FROM people GROUP BY region", "0.5"),
 ]
 
+RATIO = f"SELECT ROUND(MAX(m) / MIN(m), 3) FROM ({QUESTIONS[-1][0].replace('(income)', '(income) AS m')})"
+
 
 def demo() -> None:
     """Answer a handful of questions on generated data: what each costs, promises, and what plain DP would give."""
@@ -77,6 +79,11 @@ def _print_demo(console: Console, party: TrustedParty, plain: TrustedParty) -> N
     console.print(
         f"\n[bold]The same question again[/bold] returns the stored answer, {_format_number(again.value)}, and costs "
         f"nothing: ε = {_format_number(again.remaining)} are left."
+    )
+    ratio = party.query(RATIO, QUESTIONS[-1][1])
+    console.print(
+        f"\n[bold]What is computed from released values[/bold] costs nothing either: the highest median of a region is "
+        f"{ratio.value} times the lowest, and ε = {_format_number(ratio.remaining)} are left.\n{RATIO}"
     )
     for title, sql, epsilon in (
         ("A question nobody can answer", "SELECT MAX(income) FROM people", "0.5"),

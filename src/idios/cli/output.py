@@ -128,6 +128,7 @@ def print_quote(result: Quote) -> None:
         *result.prices,
         *([("each released cell", ", ".join(f"{c}: ε = {format_short(e)}" for c, e in drawn))] if drawn else []),
         *result.check_pairs,
+        *([("reduced", result.reduction)] if result.reduction else []),
         *((f"computed: {column}", written) for column, written in result.computed.items()),
         ("released cells", str(result.cells)),
         ("least ε", result.least),

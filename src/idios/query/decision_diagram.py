@@ -87,10 +87,14 @@ class DiagramManager:
 
     def build(self, predicate: Predicate) -> Diagram:
         """The diagram of a predicate, in which derived columns are what they are derived from."""
-        predicate = self._expander.expand(predicate)
+        predicate = self.expand(predicate)
         if len(named := column_names(predicate)) > MAX_COLUMNS:
             raise QuestionRefused(f"WHERE uses {len(named)} different columns, at most {MAX_COLUMNS} are allowed")
         return Diagram(self, self._build(predicate))
+
+    def expand(self, predicate: Predicate) -> Predicate:
+        """The same predicate, in which derived columns are what they are derived from."""
+        return self._expander.expand(predicate)
 
     def node(self, index: int) -> _Node:
         """The node of an index other than FALSE and TRUE."""

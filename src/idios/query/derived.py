@@ -194,6 +194,20 @@ def _ends(found: Range, kind: Kind) -> str:
     return f"{found.low}..{found.high}{unit}"
 
 
+def cuts_values(column: Column, columns: Mapping[str, Column]) -> bool:
+    """Whether the bounds of a derived column are narrower than what its expression can be."""
+    expression = column.expression or Literal(None)
+    found = find_range(
+        expression, {name: find_column_range(columns[str(name)]) for name in list_references(expression)}
+    )
+    if found.values is not None:  # text, of which what is not listed is NULL, or truth
+        return False
+    lower, upper, step = column.grid.lower, column.grid.upper, column.grid.step
+    return (lower is not None and (found.low is None or found.low < lower * step)) or (
+        upper is not None and (found.high is None or found.high > upper * step)
+    )
+
+
 def _settle(expression: Expression, column: Column, node: GridNode, found: Range) -> Expression:
     """What the column reads as: the expression, cut where the column is."""
     if isinstance(column.domain, Categories):

@@ -54,19 +54,18 @@ def _find_points(selection: Diagram, column: Column) -> Intervals:
         ends: Interval = (int(min(found.values)), int(max(found.values)))
     else:
         step = find_node(column, selection.manager.columns).grid_step
+        low = None if found.low is None else math.ceil(found.low / step)
+        high = None if found.high is None else math.floor(found.high / step)
+        # what lies beyond ±2^62 reads as that, which is no bound
         ends = (
-            None if found.low is None else column.grid.clamp(_fit(math.ceil(found.low / step))),
-            None if found.high is None else column.grid.clamp(_fit(math.floor(found.high / step))),
+            None if low is None or low < -LIMIT else column.grid.clamp(min(low, LIMIT)),
+            None if high is None or high > LIMIT else column.grid.clamp(max(high, -LIMIT)),
         )
     left = intersection(known, ((column.grid.lower, column.grid.upper),))
     left = intersection(left, (ends,))
     if not left or any(_lies_beyond(selection, name) for name in names):
         return left
     return _draw_in(selection, column, left)
-
-
-def _fit(point: int) -> int:
-    return max(-LIMIT, min(LIMIT, point))
 
 
 def _narrow_range(selection: Diagram, name: str) -> Range:

@@ -17,17 +17,31 @@ of which is paid for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import TypeAlias
 
 from idios.core.domain import LIMIT, Categories
 from idios.query.expressions import Literal, list_references
 from idios.query.grid_expressions import GridNode, make_node
 from idios.query.point_sets import list_points, of_points
-from idios.query.predicates import EVERYTHING, NOTHING, Among, And, Interval, Intervals, Or, Predicate, union
+from idios.query.predicates import (
+    EVERYTHING,
+    NOTHING,
+    Among,
+    And,
+    Interval,
+    Intervals,
+    Or,
+    Predicate,
+    gather_by_column,
+    union,
+)
 from idios.query.preimages import Preimages
 from idios.query.schema import Column
 from idios.query.work import Work
+
+Where: TypeAlias = Callable[[GridNode, Intervals, bool], Predicate | None]
 
 
 class Expander:
@@ -36,25 +50,30 @@ class Expander:
     def __init__(self, columns: Mapping[str, Column], work: Work) -> None:
         self._columns = columns
         self._work = work
-        self._needed = any(column.expression is not None for column in columns.values())
-        self._preimages = Preimages(columns, work)
+        needed = any(column.expression is not None for column in columns.values())
+        self._preimages = Preimages(columns, work) if needed else None
         self._known: dict[Among, Predicate] = {}
+        self._nodes: dict[str, GridNode] = {}
 
     def expand(self, predicate: Predicate) -> Predicate:
         """The same selection, in terms of columns of the source as far as it can be expressed so."""
-        if not self._needed:
+        if self._preimages is None:
             return predicate
         if not isinstance(predicate, Among):
-            return type(predicate)(tuple(self.expand(part) for part in predicate.parts))
+            return type(predicate)(tuple(self.expand(part) for part in gather_by_column(predicate, self._work)))
         if self._columns[predicate.column].expression is None:
             return predicate
         if predicate not in self._known:
-            self._known[predicate] = self._expand_derived(predicate, self._columns[predicate.column])
+            column = self._columns[predicate.column]
+            self._known[predicate] = self._expand_derived(predicate, column, self._preimages.where)
         return self._known[predicate]
 
-    def _expand_derived(self, among: Among, column: Column) -> Predicate:
-        node, where = find_node(column, self._columns), self._preimages.where
-        self._work.spend(node.weight + len(node.values) // 16)
+    def _expand_derived(self, among: Among, column: Column, where: Where) -> Predicate:
+        if column.name not in self._nodes:
+            self._nodes[column.name] = find_node(column, self._columns)
+            self._work.spend(self._nodes[column.name].weight)
+        node = self._nodes[column.name]
+        self._work.spend(len(node.values) // 16)
         points, others = _points_of_expression(among.intervals, column, node)
         whole = where(node, union([*points, *others]) if among.nulls else points, among.nulls)
         if whole is not None:

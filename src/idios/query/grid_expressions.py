@@ -43,7 +43,7 @@ NUMBERS = ("+", "-", "*", "/", "abs", "round", "floor", "ceil", *EXTRACTED)
 CHOICES = ("greatest", "least", "coalesce", "nullif")
 ROUNDED = ("round", "floor", "ceil")
 
-_REPEATED = {"extract year": 18, "extract month": 26, "extract quarter": 26, "extract day": 30, "round": 2}
+_REPEATED = {"extract year": 10, **dict.fromkeys(EXTRACTED[1:], 2), "round": 3}
 """How often SQL repeats the argument of a function."""
 _REPEATED_QUOTIENT = 5
 _EXTRACTED_MOST = {"quarter": 4, "month": 12, "day": 31, "dow": 6, "hour": 23, "minute": 59, "second": 59}

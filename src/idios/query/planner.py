@@ -170,7 +170,17 @@ def _executed(question: Question, dataset: Dataset, groups: Sequence[Group], sel
     if selection.always:
         return ALWAYS
     grouped = (Among(group.column, union(group.intervals)) for group in groups)
-    return simplify(And((question.filter, *grouped)), dataset.columns, selection.manager.work)
+    filtered = selection.manager.expand(question.filter)  # which is quicker than to compute a derived column
+    if _reaches_beyond(filtered):
+        filtered = question.filter
+    return simplify(And((filtered, *grouped)), dataset.columns, selection.manager.work)
+
+
+def _reaches_beyond(predicate: Predicate) -> bool:
+    """Whether a column is compared with a number beyond ±2^62, which an engine takes for that."""
+    if isinstance(predicate, Among):
+        return any(end is not None and abs(end) > LIMIT for interval in predicate.intervals for end in interval)
+    return any(map(_reaches_beyond, predicate.parts))
 
 
 def _target(

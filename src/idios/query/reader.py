@@ -111,6 +111,7 @@ class InnerReader(SelectReader):
         self.keys: list[Key] = []
         self.measures: list[Measure] = []
         self._places: dict[tuple[Statistic, str | None], int] = {}
+        self._first_places: list[int] = []
         self._called: dict[int, Called | None] = {}
 
     def read(self) -> Question:
@@ -218,9 +219,10 @@ class InnerReader(SelectReader):
         having, order, (limit, offset) = self.read_having(), self.read_order(), self.read_limits()
         if not self.measures:
             raise self.text.refusal("SELECT lists no statistic, such as COUNT(*) or MEDIAN(column)", 0)
-        for measure in self.measures:
-            own = Reference(len(self.keys) + self._places[measure.statistic.normalise(), measure.column])
-            if any(item.label == measure.label and item.expression != own for item in self.items):
+        shown_as = {item.label: item.expression for item in self.items}
+        for measure, place in zip(self.measures, self._first_places, strict=True):
+            own = Reference(len(self.keys) + place)
+            if shown_as.get(measure.label, own) != own:
                 raise self.text.refusal(
                     f"two different results are called {measure.label!r}: name one of them with AS", measure.offset
                 )
@@ -284,7 +286,7 @@ class InnerReader(SelectReader):
         return Typed(Reference(place), KEY_TYPES.get(kind, Type.NUMBER), whole=kind is Kind.INTEGER)
 
     def _refer_to_measure(self, called: Called, node: exp.Expression) -> Typed:
-        meaning = self._meaning(called)
+        meaning = called.meaning
         if meaning not in self._places:
             self._add_measure(called, called.written, offset_of(node))
         place = self._places[meaning]
@@ -292,15 +294,10 @@ class InnerReader(SelectReader):
         return Typed(Reference(len(self.keys) + place), TYPES.get(kind, Type.NUMBER), whole=kind == "integer")
 
     def _add_measure(self, called: Called, label: str, offset: int | None) -> None:
-        meaning = self._meaning(called)
-        asked = Measure(label, called.statistic, meaning[1], offset)
+        asked = Measure(label, called.statistic, called.meaning[1], offset)
         if asked not in self.measures:
-            self._places.setdefault(meaning, len(self.measures))
+            self._first_places.append(self._places.setdefault(called.meaning, len(self.measures)))
             self.measures.append(asked)
-
-    def _meaning(self, called: Called) -> tuple[Statistic, str | None]:
-        """The statistic, whichever way it is spelt."""
-        return called.statistic.normalise(), None if called.column is None else called.column.name
 
 
 class RowsReader(InnerReader):

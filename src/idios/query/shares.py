@@ -65,7 +65,8 @@ def find_relative_sensitivity(statistic: Statistic, domain: Domain, moves: Moves
         return Fraction(known)
     if not isinstance(statistic, Sum) or domain.lower is None or domain.upper is None:
         return None
-    return Fraction(known) / max(abs(domain.lower), abs(domain.upper))
+    largest = max(abs(domain.lower), abs(domain.upper))
+    return Fraction(known) / largest if largest else Fraction(0)  # a sum of zeros is public
 
 
 def choose_for_cells(

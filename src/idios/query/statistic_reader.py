@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -25,6 +26,11 @@ class Called:
     statistic: Statistic
     column: Column | None
     written: str
+
+    @cached_property
+    def meaning(self) -> tuple[Statistic, str | None]:
+        """The statistic and its column, whichever way it is spelt."""
+        return self.statistic.normalise(), None if self.column is None else self.column.name
 
 
 def read_statistic(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> Called | None:
