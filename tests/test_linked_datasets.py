@@ -9,9 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from idios.codec import from_json, to_json
 from idios.config import read_configuration
 from idios.errors import ConfigurationError, DataChanged, QuestionRefused, SourceError
+from idios.model import DatasetFacts
 from idios.party import TrustedParty
+from idios.server.catalogue import describe_dataset
 
 FILE = """
 [datasets.people]
@@ -77,6 +80,18 @@ def test_one_budget_pays_for_the_people_in_all_tables(folder: Path) -> None:
         assert party.limited_to(["people"]).quote(SQL, 10).cost == 0
         with pytest.raises(QuestionRefused, match="no data set 'orders'"):
             party.limited_to(["firms"]).quote(SQL, 10)
+
+
+def test_analysts_are_told_what_can_be_joined(folder: Path) -> None:
+    configuration = read_configuration(folder / "idios.toml")
+    with TrustedParty.from_config(folder / "idios.toml") as party:
+        facts = describe_dataset(party, configuration.datasets["people"])
+    assert {table.name: table.public for table in facts.tables} == {"orders": False, "products": True, "makers": True}
+    assert facts.tables[0].links == {"buyer": "people.person_id", "product": "products.id"}
+    assert [function.name for function in facts.tables[0].columns[0].functions] == ["COUNT", "SUM", "AVG"]
+    assert not facts.tables[1].columns[0].functions  # it is public
+    assert from_json(DatasetFacts, to_json(facts), "a data set").tables == facts.tables
+    assert "orders.amount" in str(facts)
 
 
 def test_a_changed_file_of_any_table_is_noticed(folder: Path) -> None:

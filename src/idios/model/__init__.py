@@ -2,7 +2,7 @@
 
 from idios.model.answer import Answer, QuestionProgress, QuestionRequest, QuestionState
 from idios.model.balance import Account, Accounting, Balance, BalanceList, Cost, Holder, Role
-from idios.model.dataset_facts import ColumnFacts, DatasetFacts, DatasetList, FunctionFacts
+from idios.model.dataset_facts import ColumnFacts, DatasetFacts, DatasetList, FunctionFacts, TableFacts
 from idios.model.quote import Quote
 from idios.model.released import AnswerPage, Distance, ReleasedAnswer, ReleasedTable
 
@@ -27,4 +27,5 @@ __all__ = [
     "ReleasedAnswer",
     "ReleasedTable",
     "Role",
+    "TableFacts",
 ]

@@ -73,6 +73,23 @@ def _column_cells(column: ColumnFacts) -> tuple[str, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """What is public of a table that can be joined to a data set; ``links`` are "data set.column" by column."""
+
+    name: str
+    public: bool
+    unit: tuple[str, ...] = json_field(optional=True, default=())
+    links: Mapping[str, str]
+    columns: tuple[ColumnFacts, ...]
+
+    @property
+    def text(self) -> str:
+        """The table in a few words."""
+        kind = "public" if self.public else f"by {', '.join(self.unit)}"
+        return "; ".join([kind, *(f"{column} = {key}" for column, key in self.links.items())])
+
+
 @dataclass(frozen=True, kw_only=True)
 class DatasetFacts:
     """What is public of one data set; ``columns`` prints as a table.
@@ -81,7 +98,7 @@ class DatasetFacts:
     are protected with, or None where they are 1, 2, …, ``group``. ``accounting`` says what adds up: ε, or ρ beside it.
     ``check`` is the share of ε that tells how far off answers are, unless a question says otherwise. ``unit`` are the
     columns that tell people apart who may have several rows, ``unit_word`` is what one of them is called, and ``order``
-    the column that says which row is the last.
+    the column that says which row is the last. ``tables`` can be joined to it along their ``links`` and its own.
     """
 
     name: str
@@ -97,6 +114,8 @@ class DatasetFacts:
     unit: tuple[str, ...] = json_field(optional=True, default=())
     unit_word: str = json_field(optional=True, default="record")
     order: str | None = json_field(optional=True, default=None)
+    links: Mapping[str, str] = json_field(optional=True, default_factory=dict)
+    tables: tuple[TableFacts, ...] = json_field(optional=True, default=())
     min_epsilon: Fraction
     max_groups: int
     release_seconds: Fraction | None
@@ -113,6 +132,8 @@ class DatasetFacts:
         pairs += [("accounting", self.accounting)] if self.accounting is Accounting.CONCENTRATED else []
         pairs += [("unit", f"{self.unit_word}, by {', '.join(self.unit)}")] if self.unit else []
         pairs += [("order of rows", self.order)] if self.order else []
+        pairs += [("links", ", ".join(f"{column} = {key}" for column, key in self.links.items()))] if self.links else []
+        pairs += [(f"table {table.name}", table.text) for table in self.tables]
         pairs += [(to_plural(self.unit_word), f"{self.size:,}")] if self.size is not None else []
         pairs += [("share of ε for checks", str(text(self.check)))] if self.check else []
         return [*pairs, ("least ε of a cell", str(text(self.min_epsilon))), ("most groups", str(self.max_groups))]
@@ -124,7 +145,12 @@ class DatasetFacts:
         return display.pairs_html(self._pairs()) + display.table_html(COLUMN_HEAD, self._column_rows())
 
     def _column_rows(self) -> list[tuple[str, ...]]:
-        return [_column_cells(column) for column in self.columns]
+        joined = [
+            (f"{table.name}.{column.name}", *_column_cells(column)[1:])
+            for table in self.tables
+            for column in table.columns
+        ]
+        return [*(_column_cells(column) for column in self.columns), *joined]
 
 
 @dataclass(frozen=True)

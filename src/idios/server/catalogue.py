@@ -7,6 +7,7 @@ no data.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from idios.core.calibration import Level
@@ -15,7 +16,7 @@ from idios.core.exact import text
 from idios.core.multiples import linear_multiples
 from idios.datasets import DatasetConfig
 from idios.errors import ConfigurationError, IdiosError, Unanswerable
-from idios.model import Accounting, ColumnFacts, DatasetFacts, FunctionFacts
+from idios.model import Accounting, ColumnFacts, DatasetFacts, FunctionFacts, TableFacts
 from idios.party import TrustedParty
 from idios.query.lexer import RESERVED
 from idios.query.schema import Column, Dataset
@@ -99,6 +100,10 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
         unit=dataset.unit,
         unit_word=dataset.unit_word,
         order=dataset.order,
+        links=_list_links(dataset),
+        tables=tuple(
+            _describe_table(party, replace(table, parameters=parameters)) for table in dataset.tables.values()
+        ),
         min_epsilon=dataset.min_epsilon,
         max_groups=dataset.max_groups,
         release_seconds=declared.release_seconds,
@@ -109,6 +114,20 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
         },
         columns=tuple(_describe_column(party, dataset, column) for column in dataset.columns.values()),
     )
+
+
+def _describe_table(party: TrustedParty, table: Dataset) -> TableFacts:
+    return TableFacts(
+        name=table.name,
+        public=table.public,
+        unit=table.unit,
+        links=_list_links(table),
+        columns=tuple(_describe_column(party, table, column) for column in table.columns.values()),
+    )
+
+
+def _list_links(table: Dataset) -> dict[str, str]:
+    return {link.column: f"{link.table}.{link.key}" for link in table.links}
 
 
 def _describe_column(party: TrustedParty, dataset: Dataset, column: Column) -> ColumnFacts:
