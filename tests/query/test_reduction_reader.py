@@ -59,6 +59,11 @@ def test_a_group_by_of_exactly_the_unit_is_a_reduction() -> None:
     assert (measure.label, measure.statistic, measure.column) == ("MEDIAN(total)", Median(), "SUM(amount)")
 
 
+def test_the_unit_may_be_labelled() -> None:
+    made = plan("SELECT COUNT(*) FROM (SELECT person_id AS p, country FROM orders WHERE paid GROUP BY P, country)")
+    assert made.dataset.reduction is not None
+
+
 def test_any_other_select_inside_is_released() -> None:
     inside = f"SELECT r, MEDIAN(s) AS m FROM (SELECT LAST(region) AS r, SUM(amount) AS s FROM orders {UNIT}) GROUP BY r"
     made = plan(f"SELECT MAX(m) FROM ({inside})")

@@ -57,7 +57,10 @@ def groups_by_unit(text: QuestionText, tree: exp.Expression, dataset: Dataset) -
 
 
 def _resolve(tree: exp.Expression, node: exp.Expression) -> exp.Expression:
-    """The item of the list that a number stands for."""
+    """The item of the list that a number or a label stands for."""
+    if type(node) is exp.Column:
+        named = (item for item in tree.expressions if type(item) is exp.Alias and type(item.this) is exp.Column)
+        return next((item.this for item in named if fold_case(item.alias) == fold_case(node.name)), node)
     if type(node) is exp.Literal and not node.args.get("is_string") and str(node.this).isdecimal():
         number = int(str(node.this)[:9])
         if 1 <= number <= len(tree.expressions):

@@ -65,8 +65,8 @@ def find_relative_sensitivity(statistic: Statistic, domain: Domain, moves: Moves
         return Fraction(known)
     if not isinstance(statistic, Sum) or domain.lower is None or domain.upper is None:
         return None
-    # where 0 is the only value a sum is known, and free
-    return Fraction(known) / max(abs(domain.lower), abs(domain.upper), 1)
+    largest = max(abs(domain.lower), abs(domain.upper))
+    return Fraction(known) / largest if largest else Fraction(0)  # a sum of zeros is public
 
 
 def choose_for_cells(
