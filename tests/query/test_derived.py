@@ -166,8 +166,8 @@ def test_long_chains_of_derived_columns_are_refused_and_not_written_out() -> Non
 
 
 WORDS = """
-age wage hours day moment region ( ) ( ) + - * / , CASE WHEN THEN ELSE END AND OR NOT IS NULL TRUE = <> < BETWEEN IN LIKE
-ROUND FLOOR ABS GREATEST COALESCE NULLIF EXTRACT YEAR FROM DATE '2024-01-01' 'a' 0 1 2.5 1e300 1e-300 ESCAPE x SELECT
+age wage hours day moment region ( ) ( ) + - * / , CASE WHEN THEN ELSE END AND OR NOT IS NULL TRUE = <> < BETWEEN IN
+LIKE ROUND FLOOR ABS GREATEST COALESCE NULLIF EXTRACT YEAR FROM DATE '2024-01-01' 'a' 0 1 2.5 1e300 1e-300 ESCAPE x
 """
 
 
