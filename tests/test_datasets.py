@@ -152,8 +152,8 @@ def from_python(source: Path, declared: dict[str, Any], monkeypatch: pytest.Monk
 
 def test_python_can_declare_what_the_file_can() -> None:
     parameters = set(inspect.signature(TrustedParty.open).parameters)
-    # several data sets over one source are a matter of a file that declares several
-    assert parameters - {"name", "ledger", "progress"} == set(DATASET_KEYS) - {"shares_source"}
+    # several data sets over one source are a matter of a file that declares several, and what is public is linked
+    assert parameters - {"name", "ledger", "progress", "linked"} == set(DATASET_KEYS) - {"shares_source", "public"}
 
 
 @pytest.mark.parametrize(

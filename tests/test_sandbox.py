@@ -197,9 +197,9 @@ def test_odd_declarations_have_twins(declared: dict[str, Any]) -> None:
 def test_a_twin_is_made_once_and_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
 
-    def counting(columns: Any, unit: Any) -> Any:
+    def counting(columns: Any, *given: Any) -> Any:
         made.append(columns)
-        return make_twin(columns, unit)
+        return make_twin(columns, *given)
 
     monkeypatch.setattr(module, "make_twin", counting)
     with opened() as party:

@@ -28,6 +28,7 @@ from idios.core.exact import text
 from idios.datasets import DatasetConfig, declare
 from idios.errors import ConfigurationError, InvalidInput, SourceError
 from idios.ledger import Ledger
+from idios.linked_datasets import link_datasets
 
 LEDGER_KEYS = ("url", "key_file")
 LEDGER_VARIABLES = {"url": "IDIOS_LEDGER_URL", "key_file": "IDIOS_LEDGER_KEY_FILE"}
@@ -129,10 +130,11 @@ def read_configuration(path: str | Path, environment: Mapping[str, str] | None =
         url = f"sqlite:///{folder / url.removeprefix('sqlite:///')}"
     key_file = folder / str(ledger["key_file"]) if "key_file" in ledger else None
     try:
-        datasets = {name: declare(name, _table(tables, name, str(file)), folder) for name in tables}
+        declared = {name: declare(name, _table(tables, name, str(file)), folder) for name in tables}
+        datasets = link_datasets(declared)
     except InvalidInput as error:
         raise ConfigurationError(str(error)) from None
-    _refuse_shared_sources(datasets)
+    _refuse_shared_sources({name: config for name, config in declared.items() if not config.dataset.public})
     return Configuration(
         folder, url, key_file, datasets, read_settings(_table(content, "server", str(file)), variables)
     )

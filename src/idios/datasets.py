@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from idios.backends.base import Backend, Progress, open_source
+from idios.backends.base import Backend, Progress, Source, open_source
 from idios.backends.csv import CsvFormat
 from idios.backends.resources import divide_memory, remove_abandoned
 from idios.core.calibration import Level, Protection
@@ -29,6 +29,7 @@ from idios.errors import DataChanged, InvalidInput
 from idios.ledger import Declaration, Ledger
 from idios.query.declared_columns import read_column
 from idios.query.derived import derive_columns
+from idios.query.joins import read_links
 from idios.query.mechanisms import read_check
 from idios.query.schema import Budget, Column, Dataset
 
@@ -48,6 +49,8 @@ DATASET_KEYS = (
     "unit",
     "unit_word",
     "order",
+    "links",
+    "public",
     "neighbours",
     "protection",
     "analysts",
@@ -82,6 +85,10 @@ class DatasetConfig:
     analysts_trusted: bool = False
     release_seconds: Fraction = Fraction(0)
     shares_source: bool = False
+    given: frozenset[str] = frozenset()
+    """The keys that were declared."""
+    linked: Mapping[str, DatasetConfig] = field(default_factory=dict)
+    """The tables that can be joined to it (``linked_datasets``)."""
 
 
 def declare(name: str, table: Mapping[str, Any], folder: Path | None = None) -> DatasetConfig:
@@ -97,7 +104,8 @@ def declare(name: str, table: Mapping[str, Any], folder: Path | None = None) -> 
     if unknown:
         raise InvalidInput(f"{where}: {unknown[0]!r} is not known; known are {', '.join(DATASET_KEYS)}")
     for key in ("source", "budget", "columns"):
-        if key not in table:
+        # what is public has no budget, and what is linked may be paid from another's
+        if key not in table and (key != "budget" or not ("links" in table or table.get("public"))):
             raise InvalidInput(f"{where} needs {key}")
     try:
         return _read_dataset(name, table, _resolve_source(table["source"], folder))
@@ -131,11 +139,13 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         max_groups=whole(table.get("max_groups", MAX_GROUPS), "max_groups"),
         parameters=read_parameters(table.get("parameters", {}), protection.level),
         version=str(table.get("version", "")),
-        budget=read_budget(table["budget"], table.get("accounting", "pure")),
+        budget=read_budget(table["budget"], table.get("accounting", "pure")) if "budget" in table else None,
         check=read_check(table.get("check", CHECK if protection.level is Level.DIFFERENTIAL else 0)),
         unit=unit,
         unit_word=_read_unit_word(table.get("unit_word"), unit),
         order=_read_order(table.get("order"), unit, columns),
+        links=read_links(table.get("links", {})),
+        public=_read_flag(table.get("public", False), "public"),
     )
     return DatasetConfig(
         dataset=dataset,
@@ -144,6 +154,7 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         analysts_trusted=_read_trust(table.get("analysts")),
         release_seconds=_read_release_seconds(table, protection),
         shares_source=_read_flag(table.get("shares_source", False), "shares_source"),
+        given=frozenset(table),
     )
 
 
@@ -323,11 +334,11 @@ class OpenDataset:
 
     dataset: Dataset
     backend: Backend
-    file: OpenedFile | None = None
+    files: tuple[OpenedFile, ...] = ()
 
     def check_unchanged(self) -> None:
         """Refuse if the data is not what was opened: the version and the stored answers belong to that."""
-        if self.file is not None and self.file.changed:
+        if any(file.changed for file in self.files):
             raise DataChanged(
                 f"the data of {self.dataset.name!r} has changed since it was opened, and answers would mix the two: "
                 "open it again, or restart the server"
@@ -346,12 +357,19 @@ def open_datasets(
     try:
         live = [config for config in configs if retired or not ledger.retired(config.dataset.name)]
         for config in live:
-            file = OpenedFile.of(config.source)
-            dataset = replace(config.dataset, version=config.dataset.version or _make_version(file, ledger))
+            opened_files = {name: OpenedFile.of(each.source) for name, each in {"": config, **config.linked}.items()}
+            versions = {
+                name: each.version or _make_version(opened_files[name], ledger)
+                for name, each in {"": config.dataset, **config.dataset.tables}.items()
+            }
+            tables = {name: replace(each, version=versions[name]) for name, each in config.dataset.tables.items()}
+            dataset = replace(config.dataset, version=versions[""], tables=tables)
+            linked = {name: Source(each.source, each.csv_format) for name, each in config.linked.items()}
             with divide_memory(len(live)):
-                backend = open_source(config.source, dataset, progress, config.csv_format)
-            opened = datasets[dataset.name] = OpenDataset(dataset, backend, file)
-            if dataset.neighbours is Neighbours.REPLACE:
+                backend = open_source(config.source, dataset, progress, config.csv_format, linked)
+            files = tuple(file for file in opened_files.values() if file is not None)
+            opened = datasets[dataset.name] = OpenDataset(dataset, backend, files)
+            if dataset.neighbours is Neighbours.REPLACE and dataset.covers_everyone:
                 datasets[dataset.name] = replace(opened, dataset=replace(dataset, size=backend.count_units()))
             ledger.declare(_make_declaration(dataset))
     except BaseException:

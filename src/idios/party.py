@@ -30,6 +30,7 @@ from idios.core.statistics import Parameters
 from idios.datasets import OpenDataset, declare, open_datasets
 from idios.errors import AnswerFailed, InvalidInput, NotPermitted
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
+from idios.linked_datasets import link_datasets
 from idios.model import Account, Answer, Balance, Quote, ReleasedTable
 from idios.query.plan import Plan, Question, Split
 from idios.query.planner import make_plan, plan_check
@@ -111,6 +112,8 @@ class TrustedParty:
         unit: str | Sequence[str] | None = None,
         unit_word: str | None = None,
         order: str | None = None,
+        links: Mapping[str, str] | None = None,
+        linked: Mapping[str, Mapping[str, Any]] | None = None,
         neighbours: str | None = None,
         protection: str | None = None,
         analysts: str | None = None,
@@ -129,8 +132,8 @@ class TrustedParty:
         The arguments are the keys of a data set in ``idios.toml``, with the same meaning, defaults and checks:
         ``columns`` declares what is public of each column, ``csv`` the format of a csv file that does not follow
         RFC 4180, such as ``{"delimiter": ";", "decimal": ","}``, ``unit`` the columns that tell people apart who may
-        have several rows. ``analysts`` and ``release_seconds`` matter on a
-        server only.
+        have several rows. ``linked`` are the data sets that can be joined to it, by name, each a table of such keys.
+        ``analysts`` and ``release_seconds`` matter on a server only.
 
         ``ledger`` is a database address, the path of an SQLite file, or None for one that is forgotten at the end.
         ``progress`` is called with the name of each step of a slow question and the share of the work that is done.
@@ -142,6 +145,7 @@ class TrustedParty:
             "unit": unit,
             "unit_word": unit_word,
             "order": order,
+            "links": links,
             "neighbours": neighbours,
             "protection": protection,
             "analysts": analysts,
@@ -159,10 +163,12 @@ class TrustedParty:
         }
         stem = Path(str(source).partition("::")[0]).stem if isinstance(source, str | Path) else "data"
         config = declare(name or stem, {key: value for key, value in table.items() if value is not None})
+        others = {other: declare(other, keys) for other, keys in (linked or {}).items()}
+        configs = link_datasets({config.dataset.name: config} | others)
         if isinstance(ledger, Path) or (isinstance(ledger, str) and "://" not in ledger):
             ledger = f"sqlite:///{ledger}"
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger or "sqlite://")
-        return cls(open_datasets([config], book, progress, retired=True), book)
+        return cls(open_datasets(configs.values(), book, progress, retired=True), book)
 
     @classmethod
     def from_config(

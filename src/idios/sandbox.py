@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from idios.backends.base import Backend, open_source
+from idios.backends.base import Backend, Source, open_source
 from idios.backends.resources import divide_memory
 from idios.core.domain import Categories, Domain, Kind
 from idios.query.calendar import DAY, UNITS, since_1970, to_datetime
+from idios.query.joins import list_keys, list_tables
 from idios.query.schema import Column, Dataset
 
 ROWS = 1000
@@ -51,8 +52,13 @@ class Twins:
         """The twin of a data set."""
         with self._making:
             if dataset.name not in self._made:
+                tables = {
+                    table.name: make_twin(table.columns, table.unit, list_keys(dataset, table.name))
+                    for table in list_tables(dataset)
+                }
+                linked = {name: Source(table) for name, table in tables.items() if name != dataset.name}
                 with divide_memory(PARTS):
-                    self._made[dataset.name] = open_source(make_twin(dataset.columns, dataset.unit), dataset)
+                    self._made[dataset.name] = open_source(tables[dataset.name], dataset, linked=linked)
             return self._made[dataset.name]
 
     def close(self) -> None:
@@ -62,11 +68,15 @@ class Twins:
                 self._made.popitem()[1].close()
 
 
-def make_twin(columns: Mapping[str, Column], unit: Sequence[str] = ()) -> pa.Table:
-    """The same made-up table for the same declaration, whatever the data; derived columns are derived from it."""
+def make_twin(columns: Mapping[str, Column], unit: Sequence[str] = (), keys: Sequence[str] = ()) -> pa.Table:
+    """The same made-up table for the same declaration, whatever the data; derived columns are derived from it.
+
+    ``keys`` are of other tables, of which each leads from the first row to the first, from the second to the second, ….
+    """
     values = {name: _make_values(column) for name, column in columns.items() if column.expression is None}
     owners = [person for person in range(TWIN_PEOPLE) for _ in range(1 + person % 4)]
-    return pa.table(values | {name: pa.array(owners, pa.int64()) for name in unit})
+    places = {name: pa.array(range(ROWS), pa.int64()) for name in keys}
+    return pa.table(values | places | {name: pa.array(owners, pa.int64()) for name in unit})
 
 
 def _make_values(column: Column) -> pa.Array:

@@ -171,7 +171,7 @@ REFUSED = [
     ("SELECT COUNT(*) FROM persons", "there is no data set 'persons'", (1, 22)),
     ('SELECT COUNT(*) FROM "PEOPLE"', "there is no data set 'PEOPLE'", (1, 22)),
     ("SELECT COUNT(*) FROM people p", "without an alias", (1, 22)),
-    ("SELECT COUNT(*) FROM people, people", "joins are not supported", None),
+    ("SELECT COUNT(*) FROM people, people", "a table is joined once", None),
     ("SELECT COUNT(*) FROM read_csv('a.csv')", "a name of a data set is expected", None),
     ("SELECT COUNT(*) FROM (people)", "A question reads", None),
     ("SELECT COUNT(*)", "FROM is missing", None),

@@ -19,10 +19,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import TracebackType
-from typing import Protocol, Self, cast
+from typing import Any, Protocol, Self, cast
 
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 
@@ -32,12 +32,14 @@ from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
 from idios.backends.expression_sql import ExpressionSql
 from idios.backends.grid_sql import GridColumn, make_grid_column
+from idios.backends.join_sql import HeldKey, Rows
 from idios.core.domain import Kind
 from idios.core.neighbours import to_plural
 from idios.core.summary import Summary
 from idios.errors import SourceError
 from idios.query.derived import cuts_values
 from idios.query.expansion import find_node
+from idios.query.joins import find_table, list_keys
 from idios.query.plan import Plan
 from idios.query.schema import Column, Dataset
 
@@ -191,11 +193,21 @@ class Backend(ABC):
         self.close()
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where a table is; a csv file is read as ``csv_format`` says, or RFC 4180."""
+
+    place: Any = field(repr=False)  # an address may hold a password
+    csv_format: CsvFormat = field(default_factory=CsvFormat)
+
+
 class EngineModule(Protocol):
     """The functions of each engine's module."""
 
-    def connect(self, source: object, dataset: Dataset, progress: Progress | None, csv_format: CsvFormat) -> Backend:
-        """Open a declared data set."""
+    def connect(
+        self, source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]
+    ) -> Backend:
+        """Open a declared data set, and the tables that are linked to it, by their names."""
 
     def describe(self, source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
         """The names and types of a source."""
@@ -206,14 +218,24 @@ EXTRAS = {"postgresql": "postgres", "spark": "spark"}
 
 
 def open_source(
-    source: object, dataset: Dataset, progress: Progress | None = None, csv_format: CsvFormat | None = None
+    source: object,
+    dataset: Dataset,
+    progress: Progress | None = None,
+    csv_format: CsvFormat | None = None,
+    linked: Mapping[str, Source] | None = None,
 ) -> Backend:
     """Open the data of a declared data set; what does not fit the declaration is refused now, not later.
 
     ``progress`` is called with the name of each step of a slow call and the share of the work done. A csv file is read
-    as ``csv_format`` says, or RFC 4180.
+    as ``csv_format`` says, or RFC 4180. ``linked`` has the tables of the data set, which one engine must hold.
     """
-    return _engine(source).connect(source, dataset, progress, csv_format or CsvFormat())
+    engine = _engine(source)
+    for name, other in (linked or {}).items():
+        if _engine(other.place) is not engine:
+            raise SourceError(
+                f"{name!r} is linked to {dataset.name!r}: keep both in one engine, so that they can be joined"
+            )
+    return engine.connect(Source(source, csv_format or CsvFormat()), dataset, progress, linked or {})
 
 
 def describe_source(source: object, csv_format: CsvFormat | None = None) -> list[tuple[str, Kind, int]]:
@@ -293,11 +315,20 @@ def add_derived_columns(dataset: Dataset, read: Mapping[str, GridColumn], dialec
     return {name: read[name] if name in read else make_derived(column) for name, column in dataset.columns.items()}
 
 
-def refuse_absent(dataset: Dataset, held: Iterable[str]) -> None:
+def hold_rows(dataset: Dataset, name: str, table: str, held: Mapping[str, dt.DataType], dialect: Dialect) -> Rows:
+    """How a table of a data set is read, given what stands after FROM for it and the types of its columns."""
+    own, keys = find_table(dataset, name), list_keys(dataset, name)
+    refuse_absent(own, held, keys)
+    columns = make_grid_columns(own, held, dialect)
+    read = {key: HeldKey(dialect.identifier(key), held[key]) for key in keys}
+    return Rows(table, columns, [read[column].column for column in own.unit], read)
+
+
+def refuse_absent(dataset: Dataset, held: Iterable[str], keys: Sequence[str] = ()) -> None:
     """Say which declared columns a source lacks."""
     names = list(held)
     read = [name for name, column in dataset.columns.items() if column.expression is None]
-    absent = [name for name in dict.fromkeys([*read, *dataset.unit]) if name not in names]
+    absent = [name for name in dict.fromkeys([*read, *dataset.unit, *keys]) if name not in names]
     if absent:
         raise SourceError(
             f"the source of {dataset.name!r} has no column {', '.join(map(repr, absent))}; it has "

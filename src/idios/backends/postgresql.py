@@ -6,7 +6,7 @@ each on a connection of its own. A connection that was lost is opened again by t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -17,7 +17,7 @@ import psycopg
 import pyarrow as pa
 from ibis.backends.sql.datatypes import PostgresType  # type: ignore[import-untyped]
 
-from idios.backends.base import describe_types, make_grid_columns, split_table_name
+from idios.backends.base import Source, describe_types, hold_rows, split_table_name
 from idios.backends.cancellation import Progress
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.csv import CsvFormat
@@ -62,12 +62,21 @@ SAMPLED_KINDS = "rmp"
 """What TABLESAMPLE takes: tables, materialised views and partitioned tables, but no views."""
 
 
-def connect(source: object, dataset: Dataset, progress: Progress | None, csv_format: CsvFormat) -> PostgresqlBackend:
+def connect(
+    source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]
+) -> PostgresqlBackend:
     """Open a declared data set in a database."""
-    address = _address(source)
+    address = _address(source.place)
+    others = {name: _address(other.place) for name, other in linked.items()}
+    for name, other in others.items():
+        if other.url != address.url:
+            raise SourceError(
+                f"{name!r} is linked to {dataset.name!r}: give both the same address but for the table, so that one "
+                "connection reads both"
+            )
     connection = address.connect()
     try:
-        return PostgresqlBackend(address, connection, dataset, progress)
+        return PostgresqlBackend({dataset.name: address} | others, connection, dataset, progress)
     except BaseException:
         connection.close()
         raise
@@ -120,16 +129,24 @@ class PostgresqlBackend(SqlBackend):
     dialect = DIALECT
 
     def __init__(
-        self, address: _Address, connection: psycopg.Connection, dataset: Dataset, progress: Progress | None
+        self,
+        addresses: Mapping[str, _Address],
+        connection: psycopg.Connection,
+        dataset: Dataset,
+        progress: Progress | None,
     ) -> None:
-        first = [connection]
+        first, address = [connection], addresses[dataset.name]
         super().__init__(
             dataset, ConnectionPool(lambda: PostgresqlConnection(address, first.pop() if first else None)), progress
         )
-        relation = _Relation.find(connection, address.table)
-        self.table = DIALECT.identifier(*relation.name)
-        self.columns = make_grid_columns(dataset, relation.held, DIALECT)
-        self._blocks = relation.kind in SAMPLED_KINDS
+        relations = {name: _Relation.find(connection, each.table) for name, each in addresses.items()}
+        self.hold(
+            {
+                name: hold_rows(dataset, name, DIALECT.identifier(*relation.name), relation.held, DIALECT)
+                for name, relation in relations.items()
+            }
+        )
+        self._blocks = relations[dataset.name].kind in SAMPLED_KINDS
         self.try_reading()
 
     def samplings(self, share: float, rows: int) -> list[Sample]:

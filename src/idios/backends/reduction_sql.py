@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn
+from idios.backends.join_sql import Rows, write_join
 from idios.backends.selection import list_layers, nest_layers, with_sources, write_condition
 from idios.core.domain import LIMIT, Kind
 from idios.query.predicates import column_names
@@ -31,26 +32,6 @@ class ReducedTable:
 
     source: str
     columns: Mapping[str, GridColumn]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A table of rows: what stands after FROM, its columns on the grid, and what tells people apart, as SQL."""
-
-    table: str
-    columns: Mapping[str, GridColumn]
-    unit: Sequence[str]
-
-    @property
-    def owned(self) -> str:
-        """Whether a row belongs to anybody."""
-        return " AND ".join(f"{column} IS NOT NULL" for column in self.unit)
-
-    @property
-    def sizes(self) -> str:
-        """What stands after FROM to read one row for each person, with the number of theirs as ``number_of_rows``."""
-        listed = ", ".join(self.unit)
-        return f"(SELECT COUNT(*) AS number_of_rows FROM {self.table} WHERE {self.owned} GROUP BY {listed}) AS sizes"
 
 
 def reduce_rows(dataset: Dataset, names: Sequence[str], rows: Rows, dialect: Dialect) -> ReducedTable:
@@ -87,13 +68,9 @@ class _Writer:
             named.append(self.dataset.order)
         base = self.reduction.base or {}
         read = with_sources([*named, *sorted(column_names(self.reduction.filter))], base)
-        columns = {name: self.rows.columns[name] for name in read}
-        points = {name: quoted(f"v{i}") for i, name in enumerate(columns)}
-        units = [quoted(f"u{i}") for i in range(len(self.rows.unit))]
-        layers = list_layers(columns, self.dialect)
-        layers[0] += [f"{column} AS {unit}" for column, unit in zip(self.rows.unit, units, strict=True)]
-        owned = f"(SELECT * FROM {self.rows.table} WHERE {self.rows.owned}) AS owned"
-        text = nest_layers(layers, owned, self.dialect)
+        points = {name: quoted(f"v{i}") for i, name in enumerate(read)}
+        units = [quoted(f"u{i}") for i in range(len(self.dataset.unit))]
+        text = self._read_rows(read)
         text = f"SELECT * FROM ({text}) AS points WHERE {write_condition(self.reduction.filter, points)}"
         partition = f"PARTITION BY {', '.join(units)}"
         ranks = [
@@ -109,6 +86,15 @@ class _Writer:
         clamped = [_clamp(quoted(f"w{i}"), self.dialect) for i in range(len(reduced))]
         listed = ", ".join(f"{point} AS {quoted(f'r{i}')}" for i, point in enumerate(clamped))
         return f"SELECT {listed} FROM ({text}{fence}) AS reduced{fence}"
+
+    def _read_rows(self, names: Sequence[str]) -> str:
+        """The rows that have a unit: points of columns as v0, v1, …, and the unit as u0, u1, …."""
+        if self.reduction.join is not None:
+            return write_join(self.dataset, self.reduction.join, names, self.rows, self.dialect)
+        layers = list_layers({name: self.rows.columns[name] for name in names}, self.dialect)
+        layers[0] += [f"{column} AS {self.dialect.identifier(f'u{i}')}" for i, column in enumerate(self.rows.unit)]
+        owned = f"(SELECT * FROM {self.rows.table} WHERE {self.rows.owned}) AS owned"
+        return nest_layers(layers, owned, self.dialect)
 
     def _order(self, points: Mapping[str, str]) -> str:
         return "" if self.dataset.order is None else points.get(self.dataset.order, "")

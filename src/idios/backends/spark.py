@@ -8,7 +8,7 @@ session, where it ends with the statement that is running.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import cast
 from uuid import uuid4
@@ -21,7 +21,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from idios.backends.base import describe_types, make_grid_columns, split_table_name
+from idios.backends.base import Source, describe_types, hold_rows, split_table_name
 from idios.backends.cancellation import Progress
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.csv import CsvFormat
@@ -71,10 +71,16 @@ DIALECT = Dialect(
 )
 
 
-def connect(source: object, dataset: Dataset, progress: Progress | None, csv_format: CsvFormat) -> SparkBackend:
+def connect(source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]) -> SparkBackend:
     """Open a declared data set in a session."""
-    session, table = _table(source)
-    return SparkBackend(session, table, dataset, progress)
+    session, table = _table(source.place)
+    others = {name: _table(other.place) for name, other in linked.items()}
+    for name, (other, _) in others.items():
+        if other is not session:
+            raise SourceError(f"{name!r} is linked to {dataset.name!r}: keep both in one session")
+    return SparkBackend(
+        session, {dataset.name: table} | {name: other for name, (_, other) in others.items()}, dataset, progress
+    )
 
 
 def describe(source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
@@ -146,12 +152,14 @@ class SparkBackend(SqlBackend):
 
     dialect = DIALECT
 
-    def __init__(self, session: SparkSession, table: str, dataset: Dataset, progress: Progress | None) -> None:
+    def __init__(
+        self, session: SparkSession, tables: Mapping[str, str], dataset: Dataset, progress: Progress | None
+    ) -> None:
         for name in AS_WRITTEN:
             session.conf.set(name, "CORRECTED")
-        self.columns = make_grid_columns(dataset, _held(session, table), DIALECT)
+        rows = {name: hold_rows(dataset, name, table, _held(session, table), DIALECT) for name, table in tables.items()}
         super().__init__(dataset, ConnectionPool(lambda: SparkConnection(session), at_once=1), progress)
-        self.table = table
+        self.hold(rows)
         self.try_reading()
 
     def samplings(self, share: float, rows: int) -> list[Sample]:

@@ -18,8 +18,16 @@ from idios.backends.clipped_sums import sum_clipped
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import NEVER, GridColumn
+from idios.backends.join_sql import (
+    HeldKey,
+    Rows,
+    list_comparisons,
+    list_unique_keys,
+    refuse_incomparable,
+    write_everyone,
+)
 from idios.backends.queries import Queries
-from idios.backends.reduction_sql import ReducedTable, Rows, reduce_rows
+from idios.backends.reduction_sql import ReducedTable, reduce_rows
 from idios.backends.selection import Selection, Statement, columns_of, list_layers, nest_layers, with_sources
 from idios.backends.summarise import CHANGED, SMALL, Requirements, Sample, summarise
 from idios.core.domain import Kind
@@ -60,18 +68,27 @@ class SqlSnapshot(Snapshot):
 class SqlBackend(Backend):
     """A table in a database that Ibis can talk to.
 
-    ``table`` is what stands after FROM, ``columns`` the SQL that puts each declared column on the grid.
+    ``table`` is what stands after FROM, ``columns`` the SQL that puts each declared column on the grid, ``keys`` what
+    tells people apart or is named by a link, and ``linked`` the other tables of the data set.
     """
 
     dialect: Dialect
     table: str
     columns: Mapping[str, GridColumn]
+    keys: Mapping[str, HeldKey]
+    linked: Mapping[str, Rows]
 
     def __init__(self, dataset: Dataset, connections: ConnectionPool, progress: Progress | None = None) -> None:
         self.dataset = dataset
         self.connections = connections
         self.progress = progress or silent
         self._warned: set[str] = set()
+
+    def hold(self, tables: Mapping[str, Rows]) -> None:
+        """Read the data set from these tables, by their names."""
+        own = tables[self.dataset.name]
+        self.table, self.columns, self.keys = own.table, own.columns, own.keys
+        self.linked = {name: rows for name, rows in tables.items() if name != self.dataset.name}
 
     @abstractmethod
     def samplings(self, share: float, rows: int) -> list[Sample]:
@@ -91,6 +108,25 @@ class SqlBackend(Backend):
             if self.dataset.unit:
                 text = f"SELECT number_of_rows FROM {self.held_rows.sizes} LIMIT 0"
                 connection.fetch(Statement.of_integers(text, "number_of_rows"))
+            if self.dataset.tables:
+                self._try_linked(connection)
+
+    def _try_linked(self, connection: Connection) -> None:
+        """Let the engine compile what is read of linked tables, and check that keys of public ones are unique."""
+        refuse_incomparable(self.dataset, self.held_rows)
+        for rows in self.linked.values():
+            points = nest_layers(list_layers(rows.columns, self.dialect), rows.table, self.dialect)
+            names = [f"v{i}" for i in range(len(rows.columns))]
+            columns = ", ".join(map(self.dialect.identifier, names))
+            connection.fetch(Statement.of_integers(f"SELECT {columns} FROM ({points}) AS points LIMIT 0", *names))
+        for compared in list_comparisons(self.dataset, self.held_rows, self.dialect):
+            connection.fetch(Statement.of_integers(f"SELECT 1 AS one FROM {compared} LIMIT 0", "one"))
+        for table, key, repeated in list_unique_keys(self.dataset, self.held_rows, self.dialect):
+            if number := self._count(connection, repeated):
+                raise SourceError(
+                    f"{key} is no key of the public {table!r}: {number} of its values occur more than once, and a join "
+                    "would multiply rows. Link another column, or remove the repeated ones"
+                )
 
     def rows(self) -> int:
         """How many records the table has."""
@@ -143,12 +179,12 @@ class SqlBackend(Backend):
     @property
     def held_rows(self) -> Rows:
         """The rows, of which a person may have several."""
-        return Rows(self.table, self.columns, self.unit_columns)
+        return Rows(self.table, self.columns, self.unit_columns, self.keys, self.linked)
 
     @property
     def unit_columns(self) -> Sequence[str]:
         """What tells people apart, as SQL."""
-        return [self.dialect.identifier(name) for name in self.dataset.unit]
+        return [self.keys[name].column for name in self.dataset.unit]
 
     def check(self) -> Report:
         """Count what does not fit the declaration."""
@@ -243,6 +279,8 @@ class SqlBackend(Backend):
         return int(connection.fetch(Statement.of_integers(text, "number"))["number"][0].as_py())
 
     def _count_units(self, connection: Connection) -> int:
+        if not self.dataset.covers_everyone:
+            return self._count(connection, write_everyone(self.dataset, self.held_rows, self.dialect))
         return self._count(connection, self.held_rows.sizes if self.dataset.unit else None)
 
     def _samples(self, rows: int, cells: int) -> list[Sample]:

@@ -126,7 +126,7 @@ _PATTERN = re.compile(
     |(?P<word>[^\W\d]\w*)
     |(?P<quoted>"[^"]*")
     |(?P<string>'(?:[^']|'')*')
-    |(?P<sign><>|!=|<=|>=|[=<>(),*/+;-])""",
+    |(?P<sign><>|!=|<=|>=|[=<>(),*/+;.-])""",
     re.VERBOSE,
 )
 
@@ -140,14 +140,12 @@ _SIGNS = {
     "$": "parameters are not supported: write the literal itself",
     "@": "parameters are not supported: write the literal itself",
     "#": "a comment is written -- to the end of the line, or /* … */",
-    ".": "columns and data sets are named without a prefix",
     "'": "a string does not end",
     '"': "a quoted name does not end",
     "`": "names are quoted with double quotes",
 }
 
 _CLAUSES = {
-    "JOIN": "joins are not supported: a question is about one data set",
     "QUALIFY": "QUALIFY is not supported",
     "FETCH": "FETCH is not supported: write LIMIT",
     "OVER": "window functions are not supported: a SELECT around this one computes from its rows",
@@ -263,6 +261,8 @@ def _refuse_words(text: QuestionText) -> None:
             raise text.refusal(_CLAUSES[token.keyword] + (name if a_name else ""), token.start)
         if token.keyword == "DISTINCT" and before[-2:] != ["COUNT", "("] and after != "FROM":
             raise text.refusal("DISTINCT is supported in COUNT(DISTINCT column) only", token.start)
+        if token.keyword == ".":
+            _refuse_dot(text, i)
         if token.keyword == "*":
             _refuse_star(text, token, before, after)
         if (
@@ -277,6 +277,16 @@ def _refuse_words(text: QuestionText) -> None:
             raise text.refusal(f'{token.keyword} is a word of SQL: a name is written "{token.text}"', token.start)
         if token.keyword == "AS" and (before[-1] in _BEFORE_A_LIST or not _is_name(words[i + 1 : i + 2])):
             raise text.refusal("AS stands between a statistic or a key and its name", token.start)
+
+
+def _refuse_dot(text: QuestionText, place: int) -> None:
+    """A dot stands between a prefix and a name, which touch it."""
+    before, dot, *after = text.tokens[place - 1 : place + 2]
+    names = (TokenKind.WORD, TokenKind.QUOTED)
+    if not after or before.kind not in names or after[0].kind not in names:
+        raise text.refusal("a dot stands between the prefix of a column and its name", dot.start)
+    if before.end != dot.start or dot.end != after[0].start:
+        raise text.refusal("a prefix, the dot and the name are written without spaces", dot.start)
 
 
 def _refuse_star(text: QuestionText, star: Token, before: list[str], after: str) -> None:

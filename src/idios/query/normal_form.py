@@ -27,6 +27,7 @@ from idios.query.calendar import format_value
 from idios.query.cells import Cell, partition_selection
 from idios.query.decision_diagram import Diagram
 from idios.query.expressions import Case, Expression, Literal, Reference, list_parts, list_references
+from idios.query.joins import Join, find_table, name_column
 from idios.query.plan import Aggregate, Group
 from idios.query.reductions import describe_value
 from idios.query.schema import Column, Dataset
@@ -113,9 +114,11 @@ def _reduction_form(dataset: Dataset, columns: Iterable[str]) -> dict[str, objec
     read |= {
         str(name) for each in read if (derived := reduction.base[each].expression) for name in list_references(derived)
     }
+    joined = {} if reduction.join is None else {"join": _join_form(dataset, reduction.join, read)}
     return {
-        "people": {
-            "unit": dataset.unit,
+        "people": joined
+        | {
+            "unit": dataset.unit if reduction.join is None else None,  # which is that of any of the tables
             "word": dataset.unit_word,
             "order": ordered,
             "rows": json.loads(reduction.form),
@@ -123,6 +126,18 @@ def _reduction_form(dataset: Dataset, columns: Iterable[str]) -> dict[str, objec
             "values": {name: [value.function, value.column] for name, value in values.items()},
         }
     }
+
+
+def _join_form(dataset: Dataset, join: Join, read: Iterable[str]) -> dict[str, object]:
+    """The tables, what ties them, and of each what is declared of the columns that are read, and its version."""
+    names, tables = set(read), {}
+    for table in (find_table(dataset, joined.name) for joined in join.tables):
+        own = [column for column in table.columns.values() if name_column(table.name, column.name) in names]
+        sources = {str(name) for column in own if column.expression for name in list_references(column.expression)}
+        columns = {column.name: column for column in own} | {name: table.columns[name] for name in sources}
+        forms = {name: _column_form(column) for name, column in sorted(columns.items())}
+        tables[table.name] = [None if table.name == dataset.name else table.version, table.unit, forms]
+    return {"tables": tables, "links": join.form}
 
 
 def check_form(form: str, epsilon: Fraction, aggregates: Iterable[Aggregate]) -> str:
@@ -265,12 +280,15 @@ def _describe_statistic(question: Mapping[str, Any], name: str, argument: str | 
 def _describe_rows(question: Mapping[str, Any]) -> str:
     """Which rows of people are read, if not all of them."""
     people = question.get("people")
-    if people is None or isinstance(people["rows"], bool):
+    if people is None:
         return ""
+    rows = f"rows of {_list_words(list(people['join']['tables']))}" if "join" in people else "rows"
+    if isinstance(people["rows"], bool):
+        return rows if "join" in people else ""
     if len(people["rows"]) > MAX_DESCRIBED_NODES:
-        return f"rows {LONG_CONDITION}"
-    description = f"rows where {_describe_node(people['rows'], 0, people['columns'], set())}"
-    return description if len(description) <= MAX_DESCRIPTION else f"rows {LONG_CONDITION}"
+        return f"{rows} {LONG_CONDITION}"
+    description = f"{rows} where {_describe_node(people['rows'], 0, people['columns'], set())}"
+    return description if len(description) <= MAX_DESCRIPTION else f"{rows} {LONG_CONDITION}"
 
 
 def _describe_key(column: str, groups: Sequence[Sequence[Any]], declared: Sequence[Any]) -> str:

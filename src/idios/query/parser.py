@@ -91,10 +91,29 @@ class QuestionDialect(Dialect):
         NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": lambda self: self._parse_case()}
 
 
+class JoinDialect(QuestionDialect):
+    """The SQL of a question that has a JOIN: where there is none, its words are plain names."""
+
+    class Tokenizer(QuestionDialect.Tokenizer):
+        """The keywords, and those of joins."""
+
+        KEYWORDS: ClassVar[dict[str, TokenType]] = QuestionDialect.Tokenizer.KEYWORDS | {
+            "JOIN": TokenType.JOIN,
+            "INNER": TokenType.INNER,
+            "LEFT": TokenType.LEFT,
+            "OUTER": TokenType.OUTER,
+            "ON": TokenType.ON,
+            "USING": TokenType.USING,
+        }
+
+    Parser = QuestionDialect.Parser
+
+
 def parse(text: QuestionText) -> exp.Select:
     """The tree of the one SELECT statement in a text."""
+    joins = any(token.keyword == "JOIN" for token in text.tokens)
     try:
-        statements = sqlglot.parse(text.plain, dialect=QuestionDialect)
+        statements = sqlglot.parse(text.plain, dialect=JoinDialect if joins else QuestionDialect)
     except ParseError as error:
         raise _misread(text, error) from None
     except Exception:
@@ -144,10 +163,10 @@ def offset_of(node: exp.Expression) -> int | None:
 
 
 _REFUSED = {
-    "joins": "joins are not supported: FROM names one data set",
-    "alias": "the data set is named without an alias",
+    "joins": "JOIN stands in the innermost SELECT, between declared data sets",
+    "alias": "the data set is named without an alias here",
     "db": "the data set is named without a prefix",
-    "table": "columns are named without a prefix",
+    "table": "columns are named without a prefix here",
 }
 
 
@@ -168,6 +187,11 @@ def _misread(text: QuestionText, error: ParseError) -> QuestionRefused:
 def fold_case(name: str) -> str:
     """A name folded for case-insensitive comparison."""
     return name.translate(_FOLD)
+
+
+def quote(name: str) -> str:
+    """A name as it is written in SQL."""
+    return name if name.isascii() and name.isidentifier() else '"' + name.replace('"', '""') + '"'
 
 
 def to_upper(name: str) -> str:

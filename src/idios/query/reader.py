@@ -20,6 +20,7 @@ from idios.core.statistics import Count, KthLargest, KthSmallest, Mean, Statisti
 from idios.errors import QuestionRefused
 from idios.query.conditions import read_where
 from idios.query.expressions import Reference, Type
+from idios.query.join_reader import Source, drop_prefixes, read_source
 from idios.query.lexer import SHAPE, QuestionText, tokenize
 from idios.query.literals import Typed
 from idios.query.outer_reader import OuterReader
@@ -53,7 +54,10 @@ def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
     text = tokenize(sql)
     trees = _list_selects(text, parse(text))
     number = len(trees) - 1
-    dataset = read_source(text, trees[number], datasets)
+    source = read_source(text, trees[number], datasets)
+    dataset = source.dataset
+    for outer in trees[:number]:
+        drop_prefixes(text, outer)
     if not dataset.unit:
         question = InnerReader(text, trees[number], number, dataset).read()
     elif groups_by_unit(text, trees[number], dataset):
@@ -64,7 +68,9 @@ def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
         people = replace(dataset, columns=make_columns(dataset, (ROWS, *reduction.values)))
         question = replace(InnerReader(text, trees[number], number, people, labels).read(), reduction=reduction)
     else:
-        question = RowsReader(text, trees[number], number, dataset).read()
+        question = RowsReader(text, trees[number], number, source).read()
+    if question.reduction is not None:
+        question = replace(question, reduction=replace(question.reduction, join=source.join))
     for around in reversed(range(number)):
         select = OuterReader(text, trees[around], around, question.shown[-1].items).read()
         question = replace(question, shown=(*question.shown, select))
@@ -85,18 +91,6 @@ def _list_selects(text: QuestionText, tree: exp.Expression) -> list[exp.Expressi
         if len(trees) > MAX_SELECTS:
             raise text.refusal(f"at most {MAX_SELECTS} SELECT stand in one another")
     return trees
-
-
-def read_source(text: QuestionText, tree: exp.Expression, datasets: Mapping[str, Dataset]) -> Dataset:
-    """The data set that a SELECT is about."""
-    source = tree.args.get("from_")
-    if source is None:
-        raise text.refusal(f"FROM is missing. {SHAPE}")
-    allow_only(text, source, "this")
-    if type(source.this) is not exp.Table:
-        raise text.refusal("FROM names one declared data set, or (SELECT …) of one", offset_of(source))
-    allow_only(text, source.this, "this")
-    return datasets[resolve_name(text, source.this.this, datasets, "data set")]
 
 
 class InnerReader(SelectReader):
@@ -314,8 +308,9 @@ class RowsReader(InnerReader):
     everything else is refused, with the reduction that could be asked instead.
     """
 
-    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, dataset: Dataset) -> None:
-        super().__init__(text, tree, number, dataset)
+    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, source: Source) -> None:
+        super().__init__(text, tree, number, source.dataset)
+        self.spelt = source.spelt
         self.values: list[ReducedValue] = []
 
     def read(self) -> Question:
@@ -350,7 +345,7 @@ class RowsReader(InnerReader):
 
     def _refuse_statistic(self, called: Called, node: exp.Expression) -> QuestionRefused:
         columns = [] if called.column is None else [(self._choose_function(called), called.column)]
-        instead = propose_reduction(self.text, self.tree, self.dataset, called.written, columns)
+        instead = propose_reduction(self.text, self.tree, self.dataset, called.written, columns, self.spelt)
         return self.text.refusal(
             f"{called.written} of rows is not offered, as one {self.dataset.unit_word} may have many: there are "
             f"COUNT, SUM and AVG. Reduce the rows of each {self.dataset.unit_word} to one value first: {instead}",
@@ -379,7 +374,7 @@ class RowsReader(InnerReader):
             for name in columns
         ]
         outer = ", ".join(listed.spelling for listed in self.listed)
-        instead = propose_reduction(self.text, self.tree, self.dataset, outer, reduced)
+        instead = propose_reduction(self.text, self.tree, self.dataset, outer, reduced, self.spelt)
         return self.text.refusal(
             f"the rows of one {self.dataset.unit_word} may be in many groups, which GROUP BY of rows does not protect. "
             f"Reduce them to one value first, and with it to one group: {instead}",

@@ -7,7 +7,7 @@ and what stands around it is computed afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -15,7 +15,7 @@ from idios.core.neighbours import to_plural
 from idios.errors import QuestionRefused
 from idios.query.conditions import holds_truth, read_where
 from idios.query.lexer import QuestionText
-from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, to_upper
+from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, quote, to_upper
 from idios.query.reductions import FUNCTIONS, ReducedValue, Reduction, make_columns, read_truth
 from idios.query.schema import Column, Dataset
 from idios.query.select_reader import Listed, SelectReader
@@ -47,7 +47,7 @@ def groups_by_unit(text: QuestionText, tree: exp.Expression, dataset: Dataset) -
     if not any(named):
         return False
     if None in named or set(named) != set(dataset.unit):
-        unit = ", ".join(map(quote, dataset.unit))
+        unit = ", ".join(dataset.unit)
         raise text.refusal(
             f"{_plural(dataset)} are told apart by {unit}, so that a reduction to them has GROUP BY {unit} and nothing "
             f"else: whatever else there is of them is a value of theirs, such as MAX(x) AS x",
@@ -182,23 +182,33 @@ def _spelt_alike(label: str, value: ReducedValue, values: dict[str, ReducedValue
 
 
 def propose_reduction(
-    text: QuestionText, tree: exp.Expression, dataset: Dataset, outer: str, columns: Sequence[tuple[str, Column]]
+    text: QuestionText,
+    tree: exp.Expression,
+    dataset: Dataset,
+    outer: str,
+    columns: Sequence[tuple[str, Column]],
+    spelt: Mapping[str, str],
 ) -> str:
-    """The question that could be asked of people instead; ``columns`` come with the function that reduces each."""
-    inner = ", ".join(f"{function}({quote(column.name)}) AS {quote(column.name)}" for function, column in columns)
+    """The question that could be asked of people instead; ``columns`` come with the function that reduces each.
+
+    ``spelt`` is how columns of a join are written.
+    """
+    labels = {column.name: quote(column.name) for _, column in columns}
+    if spelt:
+        labels = {name: quote(name.partition(".")[2]) for name in labels}
+        for name, label in labels.items():
+            outer = outer.replace(name, label).replace(spelt[name], label)
+    inner = ", ".join(
+        f"{function}({spelt.get(column.name, quote(column.name))}) AS {labels[column.name]}"
+        for function, column in columns
+    )
     where = f" WHERE {condition}" if (condition := _spell_where(text, tree)) else ""
-    unit = ", ".join(map(quote, dataset.unit))
-    listed = inner or "COUNT(*)"
+    unit = ", ".join(spelt.get(name, quote(name)) for name in dataset.unit)
+    source = _spell_from(text) if spelt else quote(dataset.name)
     group = ""
     if tree.args.get("group") is not None:
-        names = [quote(column.name) for function, column in columns if function in ("MAX", "LAST")]
-        group = f" GROUP BY {', '.join(names)}"
-    return f"SELECT {outer} FROM (SELECT {listed} FROM {quote(dataset.name)}{where} GROUP BY {unit}){group}"
-
-
-def quote(name: str) -> str:
-    """A name as it is written in SQL."""
-    return name if name.isascii() and name.isidentifier() else '"' + name.replace('"', '""') + '"'
+        group = f" GROUP BY {', '.join(labels[c.name] for function, c in columns if function in ('MAX', 'LAST'))}"
+    return f"SELECT {outer} FROM (SELECT {inner or 'COUNT(*)'} FROM {source}{where} GROUP BY {unit}){group}"
 
 
 def _plural(dataset: Dataset) -> str:
@@ -211,14 +221,28 @@ def _spell_where(text: QuestionText, tree: exp.Expression) -> str:
     start = None if where is None else offset_of(where)
     if start is None:
         return ""
-    depth, end = 0, len(text.source)
     # a condition may begin with what has no place of its own, such as a parenthesis
     before = (i for i, token in enumerate(text.tokens) if token.keyword == "WHERE" and token.start < start)
-    first = max(before, default=0)
-    tokens = list(text.tokens[first + 1 :])
-    for token in tokens:
+    return _spell_clause(text, max(before, default=0) + 1, _CLAUSES_AFTER)
+
+
+def _spell_from(text: QuestionText) -> str:
+    """The tables of the innermost SELECT as they were written."""
+    selects = [i for i, token in enumerate(text.tokens) if token.keyword == "SELECT"]
+    depth = 0
+    for i, token in enumerate(text.tokens[selects[-1] :], start=selects[-1]):
         depth += {"(": 1, ")": -1}.get(token.keyword, 0)
-        if depth < 0 or (not depth and token.keyword in _CLAUSES_AFTER):
+        if token.keyword == "FROM" and not depth:
+            return _spell_clause(text, i + 1, ("WHERE", *_CLAUSES_AFTER))
+    raise AssertionError("a SELECT that was read has FROM")
+
+
+def _spell_clause(text: QuestionText, first: int, following: Sequence[str]) -> str:
+    """What stands from a token on until one of the words that may follow, or until a parenthesis ends it."""
+    depth, end = 0, len(text.source)
+    for token in text.tokens[first:]:
+        depth += {"(": 1, ")": -1}.get(token.keyword, 0)
+        if depth < 0 or (not depth and token.keyword in following):
             end = token.start
             break
-    return " ".join(text.source[tokens[0].start : end].split())
+    return " ".join(text.source[text.tokens[first].start : end].split())

@@ -11,7 +11,7 @@ fulfils WHERE has no record. ∎
 So whatever holds of the records of a table and one change holds here of people, however many rows they have:
 
 1. The number of people is public under replace, and the number of records of the reduced table only where nobody can
-   be left out: everyone has a row, so that is where WHERE holds for every row (``keeps_everyone``).
+   be left out: everyone has a row (``Dataset.covers_everyone``), and WHERE holds for every row (``keeps_everyone``).
 2. A reduced value lives on a public grid, which follows from that of its column, and from WHERE. No bound is known of
    a sum or of a number of rows, but that neither falls below its least term.
 3. Rows without a unit belong to nobody, and are left out of everything.
@@ -27,6 +27,7 @@ from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.errors import QuestionRefused
 from idios.query.decision_diagram import Diagram, DiagramManager
 from idios.query.derived_values import find_possible
+from idios.query.joins import Join, join_tables
 from idios.query.predicates import ALWAYS, Predicate, simplify
 from idios.query.schema import Column, Dataset
 from idios.query.work import Work
@@ -68,8 +69,9 @@ ROWS = ReducedValue("COUNT")
 class Reduction:
     """Which rows of each person are read, and which functions of them.
 
-    ``form`` is the canonical text of ``filter`` and ``named`` are the columns in it; ``keeps_everyone`` says whether it
-    holds for every row, and ``base`` are the columns of the rows. ``reduce`` fills these in.
+    ``form`` is the canonical text of ``filter`` and ``named`` are the columns in it; ``keeps_everyone`` says whether
+    nobody is left out, and ``base`` are the columns of the rows. ``reduce`` fills these in. ``join`` says which tables
+    the rows are of, where they are not of the data set's own alone.
     """
 
     filter: Predicate
@@ -78,6 +80,7 @@ class Reduction:
     named: tuple[str, ...] = ()
     keeps_everyone: bool = False
     base: Mapping[str, Column] | None = None
+    join: Join | None = None
 
     def find(self, name: str) -> ReducedValue:
         """The value that a column of the reduced data set holds."""
@@ -86,6 +89,8 @@ class Reduction:
 
 def reduce(dataset: Dataset, reduction: Reduction, work: Work) -> Dataset:
     """The data set that has one record for each person."""
+    if reduction.join is not None:
+        dataset = join_tables(dataset, reduction.join)
     selected = DiagramManager(dataset.columns, work).build(reduction.filter)
     if selected.never:
         raise QuestionRefused("no row can ever fulfil WHERE, given the declared columns: there is nothing to ask")
@@ -96,7 +101,7 @@ def reduce(dataset: Dataset, reduction: Reduction, work: Work) -> Dataset:
         values=values,
         form=selected.text,
         named=tuple(selected.columns),
-        keeps_everyone=selected.always,
+        keeps_everyone=selected.always and dataset.covers_everyone,
         base=dataset.columns,
     )
     named = {value.column for value in values if value.column is not None}
@@ -104,7 +109,7 @@ def reduce(dataset: Dataset, reduction: Reduction, work: Work) -> Dataset:
     return replace(
         dataset,
         columns=make_columns(replace(dataset, columns=dict(dataset.columns) | narrowed), values),
-        size=dataset.size if selected.always else None,
+        size=dataset.size if made.keeps_everyone else None,
         reduction=made,
     )
 

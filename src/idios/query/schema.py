@@ -91,6 +91,15 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Link:
+    """A column of one table that holds keys of another: ``key`` is a column of ``table``."""
+
+    column: str
+    table: str
+    key: str
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Everything public about a data set.
 
@@ -102,6 +111,9 @@ class Dataset:
     number of people. ``unit_word`` is what one of them is called. Nothing is asked of rows then, but of a *reduced*
     data set, which has one record for each person: see ``reductions``. ``order`` is the column that says which row of
     a person is the last.
+
+    ``tables`` are those that can be joined to it by declared ``links``: more rows of the same people, which are paid
+    from its budget, and ``public`` ones. ``covers_everyone`` says that no one of its people is without a row in it.
     """
 
     name: str
@@ -119,6 +131,10 @@ class Dataset:
     unit_word: str = "record"
     order: str | None = None
     reduction: Reduction | None = None
+    links: tuple[Link, ...] = ()
+    tables: Mapping[str, Dataset] = field(default_factory=dict)
+    public: bool = False
+    covers_everyone: bool = True
 
     @property
     def has_everyone(self) -> bool:

@@ -1,0 +1,163 @@
+"""The tables that an engine holds of a data set, and the SQL that joins them.
+
+    table ─ on the grid ─┐
+    table ─ on the grid ─┴─ JOIN … ON keys ─▶ rows of grid points, each with its unit
+
+Rules:
+
+1. Each table is put on its grid before it is joined. So a column that is declared not nullable is NULL where LEFT JOIN
+   finds nothing, and no made-up point.
+2. Keys are compared as the engine compares values of their type, and text by its bytes. Where one is text and the other
+   a whole number, as a csv file holds text only, both are compared as text. No value of a key can make this fail.
+3. A key of a public table occurs once, which is checked when the data set is opened: else it would multiply rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
+
+from idios.backends.dialect import Dialect
+from idios.backends.grid_sql import GridColumn
+from idios.backends.selection import list_layers, nest_layers, with_sources
+from idios.errors import SourceError
+from idios.query.joins import Join, find_table, list_links, name_column
+from idios.query.schema import Dataset
+
+
+@dataclass(frozen=True)
+class HeldKey:
+    """A column that tells people apart or that a link names: its SQL, and its type in the engine."""
+
+    column: str
+    type: dt.DataType
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table of rows: what stands after FROM, its columns on the grid, and what tells people apart, as SQL.
+
+    ``keys`` are by their names, and ``linked`` are the other tables of the data set, by theirs.
+    """
+
+    table: str
+    columns: Mapping[str, GridColumn]
+    unit: Sequence[str]
+    keys: Mapping[str, HeldKey] = field(default_factory=dict)
+    linked: Mapping[str, Rows] = field(default_factory=dict)
+
+    @property
+    def owned(self) -> str:
+        """Whether a row belongs to anybody."""
+        return " AND ".join(f"{column} IS NOT NULL" for column in self.unit)
+
+    @property
+    def sizes(self) -> str:
+        """What stands after FROM to read one row for each person, with the number of theirs as ``number_of_rows``."""
+        listed = ", ".join(self.unit)
+        return f"(SELECT COUNT(*) AS number_of_rows FROM {self.table} WHERE {self.owned} GROUP BY {listed}) AS sizes"
+
+
+def write_join(dataset: Dataset, join: Join, names: Sequence[str], rows: Rows, dialect: Dialect) -> str:
+    """The rows of a join that belong to somebody: their points as v0, v1, … by ``names``, their unit as u0, u1, …."""
+    quoted = dialect.identifier
+    held = {joined.name: rows.linked.get(joined.name, rows) for joined in join.tables}
+    parts, listed = [], {}
+    for i, joined in enumerate(join.tables):
+        own, table = held[joined.name], find_table(dataset, joined.name)
+        wanted = [name for name in table.columns if name_column(joined.name, name) in names]
+        columns = {name: own.columns[name] for name in with_sources(wanted, table.columns)}
+        for j, name in enumerate(columns):
+            listed[name_column(joined.name, name)] = quoted(f"t{i}", f"v{j}")
+        layers = list_layers(columns, dialect)
+        layers[0] += [f"{key.column} AS {quoted(f'k{j}')}" for j, key in enumerate(own.keys.values())]
+        if i == 0:
+            layers[0] += [f"{column} AS {quoted(f'u{j}')}" for j, column in enumerate(own.unit)]
+        source = f"(SELECT * FROM {own.table} WHERE {own.owned}) AS owned" if i == 0 else own.table
+        parts.append(f"({nest_layers(layers, source, dialect)}) AS {quoted(f't{i}')}")
+    text = parts[0]
+    places = {joined.name: i for i, joined in enumerate(join.tables)}
+    for joined, part in zip(join.tables[1:], parts[1:], strict=True):
+        equal = []
+        for condition in joined.conditions:
+            ends = [(condition.table, condition.column), (joined.name, condition.key)]
+            named = [quoted(f"t{places[t]}", f"k{list(held[t].keys).index(c)}") for t, c in ends]
+            one, other = (held[t].keys[c].type for t, c in ends)
+            equal.append(" = ".join(_make_comparable(named, [one, other], dialect)))
+        text += f" {'LEFT' if joined.optional else 'INNER'} JOIN {part} ON {' AND '.join(equal)}"
+    points = [f"{listed[name]} AS {quoted(f'v{i}')}" for i, name in enumerate(names)]
+    units = [f"{quoted('t0', f'u{i}')} AS {quoted(f'u{i}')}" for i in range(len(held[join.tables[0].name].unit))]
+    return f"SELECT {', '.join([*points, *units])} FROM {text}{dialect.fence}"
+
+
+def write_everyone(dataset: Dataset, rows: Rows, dialect: Dialect) -> str:
+    """What stands after FROM to read one row for each person in any private table."""
+    tables = [(rows, list(dataset.unit))]
+    for declaring, links in list_links(dataset):
+        if links[0].table == dataset.name:
+            named = {link.key: link.column for link in links}
+            tables.append((rows.linked[declaring], [named[name] for name in dataset.unit]))
+    units = [[own.keys[name] for name in names] for own, names in tables]
+    listed = [
+        _make_comparable([key.column for key in place], [key.type for key in place], dialect)
+        for place in zip(*units, strict=True)
+    ]
+    parts = []
+    for i, (own, _) in enumerate(tables):
+        columns = ", ".join(f"{place[i]} AS u{j}" for j, place in enumerate(listed))
+        parts.append(f"SELECT {columns} FROM {own.table} WHERE {own.owned}")
+    return f"({' UNION '.join(parts)}) AS everyone"
+
+
+def list_unique_keys(dataset: Dataset, rows: Rows, dialect: Dialect) -> Iterator[tuple[str, str, str]]:
+    """The keys of public tables that links name: the table, the key, and what reads each value that occurs twice."""
+    for name, key in {(link.table, link.key): None for _, links in list_links(dataset) for link in links}:
+        if find_table(dataset, name).public:
+            held = rows.linked[name].keys[key]
+            (value,) = _make_comparable([held.column], [held.type], dialect)
+            unique = f"SELECT {value} AS k FROM {rows.linked[name].table} WHERE {held.column} IS NOT NULL"
+            yield name, key, f"(SELECT k FROM ({unique}) AS ks GROUP BY k HAVING COUNT(*) > 1) AS repeated"
+
+
+def list_comparisons(dataset: Dataset, rows: Rows, dialect: Dialect) -> Iterator[str]:
+    """For each link, what stands after FROM to compare its keys."""
+    for declaring, links in list_links(dataset):
+        one, other = rows.linked.get(declaring, rows), rows.linked.get(links[0].table, rows)
+        equal = []
+        for link in links:
+            held = [one.keys[link.column], other.keys[link.key]]
+            named = [f"a.{held[0].column}", f"b.{held[1].column}"]
+            equal.append(" = ".join(_make_comparable(named, [key.type for key in held], dialect)))
+        yield f"{one.table} AS a INNER JOIN {other.table} AS b ON {' AND '.join(equal)}"
+
+
+def refuse_incomparable(dataset: Dataset, rows: Rows) -> None:
+    """Say which links name columns whose types cannot be compared."""
+    for declaring, links in list_links(dataset):
+        for link in links:
+            one = rows.linked.get(declaring, rows).keys[link.column].type
+            other = rows.linked.get(link.table, rows).keys[link.key].type
+            if not _are_alike(one, other) and not _are_text_and_number(one, other):
+                raise SourceError(
+                    f"{declaring}.{link.column} is of type {one} and {link.table}.{link.key} of type {other}, which "
+                    "cannot be compared: give them one type"
+                )
+
+
+def _are_alike(one: dt.DataType, other: dt.DataType) -> bool:
+    kinds = (dt.DataType.is_string, dt.DataType.is_integer)
+    # nullability is part of a type in Ibis, and matters to no comparison
+    return any(kind(one) and kind(other) for kind in kinds) or one.copy(nullable=True) == other.copy(nullable=True)
+
+
+def _are_text_and_number(one: dt.DataType, other: dt.DataType) -> bool:
+    return bool((one.is_string() and other.is_integer()) or (one.is_integer() and other.is_string()))
+
+
+def _make_comparable(values: Sequence[str], types: Sequence[dt.DataType], dialect: Dialect) -> list[str]:
+    """Values of keys as what can be compared: as text, if one of them is text."""
+    if not any(held.is_string() for held in types):
+        return list(values)
+    return [dialect.text.format(x=value) for value in values]

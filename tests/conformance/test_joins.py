@@ -1,0 +1,262 @@
+"""Joins by declared links: the same rows of the same people on every engine, against Python."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from idios.backends.base import Source, open_source
+from idios.backends.sql_backend import SqlBackend
+from idios.core.calibration import Protection
+from idios.core.domain import Categories, Domain, Kind
+from idios.core.neighbours import Neighbours
+from idios.errors import SourceError
+from idios.query.derived import derive_columns
+from idios.query.plan import Plan
+from idios.query.planner import make_plan
+from idios.query.reader import read
+from idios.query.schema import Column, Dataset, Link
+from tests.conformance.engines import Engine
+from tests.conformance.plans import category, whole
+from tests.conformance.test_people import read_points as read_reduced
+
+PRODUCTS = Dataset(
+    "products", {"kind": category("kind", "food", "toy")}, public=True, links=(Link("maker", "makers", "id"),)
+)
+MAKERS = Dataset(
+    "makers", {"size": Column("size", Kind.INTEGER, Domain(lower=0, upper=9), nullable=False)}, public=True
+)
+SOLD = {"amount": whole("amount")}
+ORDERS = Dataset(
+    "orders",
+    SOLD | derive_columns({"given": {"expression": "COALESCE(amount, 1)"}}, SOLD),
+    unit=("born", "code"),
+    unit_word="person",
+    links=(Link("code", "people", "code"), Link("born", "people", "birth"), Link("product", "products", "id")),
+)
+
+
+def make_dataset(notion: str) -> Dataset:
+    return Dataset(
+        "people",
+        {
+            "age": whole("age"),
+            "region": Column("region", Kind.CATEGORY, Categories(("north", "south")), nullable=False),
+        },
+        Neighbours(notion),
+        Protection.declare("differential"),
+        unit=("code", "birth"),
+        unit_word="person",
+        tables={"orders": ORDERS, "products": PRODUCTS, "makers": MAKERS},
+        covers_everyone=False,
+    )
+
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def make_rows(seed: int) -> Rows:
+    """Orders of people in the register and of others, of products that exist and of others; keys with NULL."""
+    draw = random.Random(seed)
+    codes, born, products = ["a", "A", "ß", "a ", None], [1, 2, None], ["p", "q", "P", "r", "none", None]
+    return {
+        "people": [
+            {
+                "code": draw.choice(codes),
+                "birth": draw.choice(born),
+                "age": draw.choice([None, 5, 40]),
+                "region": draw.choice(["north", "south", "west", None]),
+            }
+            for _ in range(12)
+        ],
+        "orders": [
+            {
+                "code": draw.choice(codes),
+                "born": draw.choice(born),
+                "product": draw.choice(products),
+                "amount": draw.choice([None, 2, 7, -3]),
+            }
+            for _ in range(40)
+        ],
+        "products": [
+            {"id": id, "kind": kind, "maker": maker}
+            for id, kind, maker in [
+                ("p", "food", 1),
+                ("q", "toy", 2),
+                ("P", None, None),
+                ("r", "food", 8),
+                (None, "toy", 1),
+            ]
+        ],
+        "makers": [{"id": 1, "size": 3}, {"id": 2, "size": None}, {"id": None, "size": 9}, {"id": 3, "size": 9}],
+    }
+
+
+TYPES = {
+    "code": pa.string(), "birth": pa.int64(), "born": pa.int32(), "age": pa.int64(), "region": pa.string(),
+    "product": pa.string(), "amount": pa.int64(), "id": pa.string(), "kind": pa.string(), "maker": pa.int64(),
+    "size": pa.int64(),
+}  # fmt: skip
+
+
+def make_tables(rows: Rows) -> dict[str, pa.Table]:
+    return {
+        name: pa.table(
+            {
+                column: pa.array(
+                    [row[column] for row in listed],
+                    pa.int16() if column == "id" and name == "makers" else TYPES[column],
+                )
+                for column in listed[0]
+            }
+        )
+        for name, listed in rows.items()
+    }
+
+
+def read_points(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as it is read: what is not declared is NULL, or the first value where there is no NULL."""
+    read = dict(row)
+    if table == "people":
+        read["region"] = row["region"] if row["region"] in ("north", "south") else "north"
+    if table == "orders":
+        read["given"] = 1 if row["amount"] is None else row["amount"]
+    if table == "makers":
+        read["size"] = row["size"] or 0
+    return read
+
+
+def join(left: Sequence[dict[str, Any]], rows: Rows, table: str, on: Mapping[str, str], optional: bool) -> list[Any]:
+    """The textbook's nested loop."""
+    columns = {f"{table}.{name}": None for name in [*rows[table][0], *({"given"} if table == "orders" else ())]}
+    joined = []
+    for row in left:
+        matching = [
+            {f"{table}.{name}": value for name, value in read_points(table, other).items()}
+            for other in rows[table]
+            if all(row[mine] is not None and row[mine] == other[key] for mine, key in on.items())
+        ]
+        joined += [row | match for match in matching or ([columns] if optional else [])]
+    return joined
+
+
+def begin(rows: Rows, table: str) -> list[dict[str, Any]]:
+    return [{f"{table}.{name}": value for name, value in read_points(table, row).items()} for row in rows[table]]
+
+
+def join_all(rows: Rows, optional: bool) -> list[dict[str, Any]]:
+    """Orders with people, products and makers."""
+    found = join(begin(rows, "orders"), rows, "people", {"orders.code": "code", "orders.born": "birth"}, optional)
+    found = join(found, rows, "products", {"orders.product": "id"}, optional)
+    return join(found, rows, "makers", {"products.maker": "id"}, optional)
+
+
+REDUCED = "SUM(amount) AS s, COUNT(given) AS c, MAX(age) AS a, MAX(region) AS g, MAX(kind) AS k, MIN(size) AS m"
+JOINED = (
+    "orders o {0} JOIN people AS p ON o.code = p.code AND p.birth = o.born {0} JOIN products q ON product = q.id "
+    "{0} JOIN makers AS x ON q.maker = x.id"
+)
+QUESTIONS: list[tuple[str, bool, Callable[[dict[str, Any]], bool]]] = [
+    (
+        "SELECT MEDIAN(s), COUNT(k), MEDIAN(m) FROM (SELECT {reduced} FROM {inner} GROUP BY o.code, born)",
+        False,
+        lambda row: True,
+    ),
+    (
+        "SELECT MEDIAN(s), MEDIAN(c) FROM (SELECT {reduced} FROM {left} GROUP BY born, o.code)",
+        True,
+        lambda row: True,
+    ),
+    (
+        "SELECT g, MEDIAN(c), MEDIAN(a), COUNT(*) FROM (SELECT {reduced} FROM {left} "
+        "WHERE p.region IS NULL OR kind = 'food' OR size >= 3 GROUP BY o.code, o.born) GROUP BY g",
+        True,
+        lambda row: (
+            row["people.region"] is None
+            or row["products.kind"] == "food"
+            or (row["makers.size"] is not None and row["makers.size"] >= 3)
+        ),
+    ),
+]
+FUNCTIONS: dict[str, Callable[[list[Any]], Any]] = {
+    "SUM": lambda known: sum(known) if known else None,
+    "COUNT": len,
+    "MAX": lambda known: max(known, default=None),
+    "MIN": lambda known: min(known, default=None),
+}
+
+
+def list_everyone(rows: Rows) -> set[Any]:
+    """Who has a row in any private table."""
+    everyone = {(row["code"], row["birth"]) for row in rows["people"]}
+    everyone |= {(row["code"], row["born"]) for row in rows["orders"]}
+    return {unit for unit in everyone if None not in unit}
+
+
+def expect_points(plan: Plan, joined: Sequence[dict[str, Any]], holds: Callable[..., bool]) -> list[tuple[Any, ...]]:
+    """The records of the people with a row in the join that fulfils the condition, as points."""
+    people: dict[Any, list[dict[str, Any]]] = {}
+    for row in joined:
+        unit = row["orders.code"], row["orders.born"]
+        if None not in unit and holds(row):
+            people.setdefault(unit, []).append(row)
+    assert plan.dataset.reduction is not None
+    values = [plan.dataset.reduction.find(name) for name in plan.dataset.columns]
+    return [
+        tuple(
+            _place(
+                FUNCTIONS[value.function](
+                    [row[value.column] for row in person if row[value.column] is not None] if value.column else person
+                ),
+                plan.dataset.columns[value.name],
+            )
+            for value in values
+        )
+        for person in people.values()
+    ]
+
+
+def _place(value: Any, column: Column) -> int | None:
+    if isinstance(column.domain, Categories) and value is not None:
+        return column.domain.values.index(value)
+    return None if value is None else int(value)
+
+
+def test_every_engine_joins_alike(engine: Engine) -> None:
+    data, rows = make_dataset("replace"), make_rows(seed=4)
+    kept = {name: Source(engine.keep(table)) for name, table in make_tables(rows).items()}
+    own = kept.pop("people")
+    with open_source(own.place, data, linked=kept) as backend:
+        assert isinstance(backend, SqlBackend)
+        assert backend.count_units() == len(list_everyone(rows))
+        for sql, optional, holds in QUESTIONS:
+            text = sql.format(reduced=REDUCED, inner=JOINED.format(""), left=JOINED.format("LEFT"))
+            plan = make_plan(read(text, {"people": data}), data, 500)
+            expected = expect_points(plan, join_all(rows, optional), holds)
+            assert len(expected) > 3
+            assert Counter(read_reduced(backend, plan)) == Counter(expected), text
+        count = make_plan(read("SELECT COUNT(*) FROM orders JOIN products ON product = id", {"people": data}), data, 5)
+        assert backend.summarise(count)[0][0].moves.size <= len(list_everyone(rows))
+
+
+def test_a_public_key_that_repeats_is_refused(engine: Engine) -> None:
+    rows = make_rows(seed=4)
+    rows["products"].append({"id": "q", "kind": "food", "maker": 1})
+    kept = {name: Source(engine.keep(table)) for name, table in make_tables(rows).items()}
+    own = kept.pop("people")
+    with pytest.raises(SourceError, match="id is no key of the public 'products': 1 of its values"):
+        open_source(own.place, make_dataset("replace"), linked=kept)
+
+
+def test_keys_of_types_that_cannot_be_compared_are_refused(quick_engine: Engine) -> None:
+    tables = make_tables(make_rows(seed=4))
+    tables["makers"] = tables["makers"].set_column(0, "id", pa.array([1.0, 2.0, None, 3.0]))
+    kept = {name: Source(quick_engine.keep(table)) for name, table in tables.items()}
+    own = kept.pop("people")
+    with pytest.raises(SourceError, match=r"products.maker is of type int64 and makers.id of type float64"):
+        open_source(own.place, make_dataset("replace"), linked=kept)

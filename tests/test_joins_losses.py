@@ -1,0 +1,149 @@
+"""Whole answers about joined tables at ``differential``, through SQL: the laws of all that is drawn, over neighbours.
+
+A neighbour has one person more or less, or another one, with all their rows in both private tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cache
+from itertools import combinations_with_replacement
+from typing import Any
+
+import pytest
+
+from idios.backends.base import Backend, Source, open_source
+from idios.core import calibration
+from idios.party import TrustedParty
+from idios.query.plan import Plan
+from tests.joined_people import PRODUCTS, Person, Table, list_neighbours, make_orders, make_register
+from tests.losses import ROUNDING
+from tests.test_joins_enumeration import LINKED
+from tests.test_party_checks import measure_cells, share_rho
+from tests.test_party_differential import Drawing, lose, read_backend
+from tests.test_people_enumeration import keep_everyone
+
+PEOPLE: list[Person] = [
+    (((1, "a"),), ((9, "s"),)),
+    (((3, "b"), (3, "a")), ((0, "n"),)),
+    (((3, "a"), (None, "z")), ()),
+    ((), ((0, "s"),)),
+    (((3, None),), ((9, "n"), (None, "s"))),
+]
+"""With one row and two in each table, and without any in one; with products that are none."""
+COLUMNS = {
+    "age": {"type": "integer"},
+    "region": {"type": "category", "values": ["n", "s"], "nullable": False},
+}
+EPSILON, SMALL = Fraction(2), Fraction(1, 2)
+NOTIONS = ["replace", "add-remove"]
+LEFT = "orders LEFT JOIN register ON person = id"
+QUESTIONS = [
+    "SELECT MEDIAN(s) FROM (SELECT SUM(x) AS s FROM orders JOIN register ON person = id GROUP BY person)",
+    f"SELECT COUNT(*) FROM (SELECT COUNT(*) FROM {LEFT} WHERE region IS NULL GROUP BY person)",
+    "SELECT g, MEDIAN(m), COUNT(*) FROM (SELECT MAX(region) AS g, MAX(x) AS m FROM register r LEFT JOIN orders o "
+    "ON o.person = r.id LEFT JOIN products q ON o.product = q.id WHERE kind = 'food' OR x IS NULL GROUP BY r.id) "
+    "GROUP BY g",
+]
+OF_ROWS = [
+    "SELECT COUNT(*) FROM orders JOIN products ON product = products.id",
+    f"SELECT AVG(age) FROM {LEFT} WHERE x > 0",
+]
+BACKENDS: dict[Table, Backend] = {}
+PARTIES: dict[tuple[Any, ...], TrustedParty] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _opened() -> Iterator[None]:
+    yield
+    for held in (BACKENDS, PARTIES):
+        for each in held.values():
+            each.close()
+        held.clear()
+
+
+@pytest.fixture(autouse=True)
+def _however_few_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of two people are refused where their number is public."""
+    for name in ("refuse_hopeless", "_refuse_too_few", "_refuse_undefined"):
+        monkeypatch.setattr(calibration, name, lambda *_: None)
+
+
+@cache
+def list_tables(notion: str) -> list[Table]:
+    sizes = range(1 if notion == "replace" else 0, 3)
+    return [table for size in sizes for table in combinations_with_replacement(PEOPLE, size)]
+
+
+def open_party(notion: str, size: int, accounting: str = "pure") -> TrustedParty:
+    key = notion, size, accounting
+    if key not in PARTIES:
+        table = tuple(PEOPLE[:1] * size)
+        PARTIES[key] = TrustedParty.open(
+            make_register(table),
+            name="register",
+            unit="id",
+            columns=COLUMNS,
+            linked=LINKED | {"orders": {"source": make_orders(table), **LINKED["orders"]}},
+            neighbours=notion,
+            protection="differential",
+            accounting=accounting,
+            check=0,
+            budget=10**6 if accounting == "pure" else {"epsilon": 1000, "delta": "1e-6"},
+            min_epsilon="0.001",
+            fineness=60,
+            parameters={"trim": False, "quantile": False, "k": False},
+        )
+    return PARTIES[key]
+
+
+def read_table(table: Table, plan: Plan) -> Drawing:
+    if table not in BACKENDS:
+        base = open_party("replace", 1).datasets["register"].dataset
+        linked = {"orders": Source(make_orders(table)), "products": Source(PRODUCTS)}
+        BACKENDS[table] = open_source(make_register(table), base, linked=linked)
+    return read_backend(BACKENDS[table], plan)
+
+
+def list_pairs(sql: str, notion: str, accounting: str = "pure") -> Iterator[tuple[Drawing, Drawing]]:
+    tables, epsilon = list_tables(notion), EPSILON if accounting == "pure" else SMALL
+    plans = {size: open_party(notion, size, accounting).make_plan(sql, epsilon) for size in {*map(len, tables)}}
+    drawings = {table: read_table(table, plans[len(table)]) for table in tables}
+    known = {tuple(sorted(map(repr, table))): drawing for table, drawing in drawings.items()}
+    for table, drawing in drawings.items():
+        for other in {tuple(sorted(map(repr, each))) for each in list_neighbours(table, PEOPLE, notion)} & known.keys():
+            yield drawing, known[other]
+
+
+def worst_loss(sql: str, notion: str) -> float:
+    return max(lose(*pair) for pair in list_pairs(sql, notion)) / float(EPSILON)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_the_loss_to_a_person_is_at_most_epsilon(notion: str) -> None:
+    for sql in [*QUESTIONS, *OF_ROWS]:
+        assert open_party(notion, 2).make_plan(sql, EPSILON).guarantee.epsilon == EPSILON
+        assert 0.3 < worst_loss(sql, notion) <= 1 + ROUNDING, sql
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_the_loss_to_a_person_is_at_most_rho(notion: str) -> None:
+    for sql in QUESTIONS:
+        rho = open_party(notion, 2, "concentrated").make_plan(sql, SMALL).rho
+        pairs = list_pairs(sql, notion, "concentrated")
+        worst = max(share_rho((one, measure_cells(one)), (two, measure_cells(two)), False, rho) for one, two in pairs)
+        assert 0.0005 < worst <= 1 + ROUNDING, sql
+
+
+# ---------------------------------------------------------------------------------------------- planted errors
+
+
+def test_a_public_number_of_people_in_one_of_the_tables_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under replace someone with orders may come for someone without: a sum over those with orders moves by more."""
+    sql = "SELECT SUM(m) FROM (SELECT MAX(known) AS m FROM orders GROUP BY person)"
+    assert 0.99 < worst_loss(sql, "replace") <= 1 + ROUNDING
+    keep_everyone(monkeypatch)
+    assert worst_loss(sql, "replace") > 1.4
