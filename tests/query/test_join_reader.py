@@ -1,0 +1,216 @@
+"""FROM and JOIN: what is joined, what a name means, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from idios.core.calibration import Protection
+from idios.core.domain import Categories, Domain, Kind
+from idios.errors import QuestionRefused
+from idios.query.normal_form import describe_question
+from idios.query.plan import Plan
+from idios.query.planner import make_plan
+from idios.query.reader import read
+from idios.query.schema import Column, Dataset, Link
+
+
+def _number(name: str) -> Column:
+    return Column(name, Kind.INTEGER, Domain())
+
+
+PRODUCTS = Dataset(
+    "products",
+    {"kind": Column("kind", Kind.CATEGORY, Categories(("food", "toy"))), "note": _number("note")},
+    public=True,
+)
+TO_PEOPLE = Link("person", "people", "id")
+ORDERS = Dataset(
+    "orders",
+    {"amount": _number("amount"), "note": _number("note")},
+    unit=("person",),
+    order="note",
+    links=(TO_PEOPLE, Link("product", "products", "id")),
+)
+VISITS = Dataset(
+    "visits",
+    {"length": _number("length")},
+    unit=("id",),
+    links=(Link("id", "people", "id"), Link("gift", "products", "id")),
+)
+PEOPLE = Dataset(
+    "people",
+    {"age": _number("age"), "region": Column("region", Kind.CATEGORY, Categories(("n", "s")), nullable=False)},
+    protection=Protection.declare("differential"),
+    unit=("id",),
+    unit_word="person",
+    tables={"orders": ORDERS, "visits": VISITS, "products": PRODUCTS},
+    covers_everyone=False,
+)  # fmt: skip
+
+
+def plan(sql: str, people: Dataset = PEOPLE) -> Plan:
+    return make_plan(read(sql, {"people": people}), people, 3)
+
+
+SAME = [
+    "SELECT MEDIAN(s) FROM (SELECT SUM(amount) AS s FROM orders JOIN people ON person = id WHERE age > 3 "
+    "GROUP BY person)",
+    "SELECT MEDIAN(s) FROM (SELECT person, SUM(o.amount) AS s FROM orders AS o INNER JOIN people p ON p.id = o.person "
+    "WHERE p.age > 3 GROUP BY o.person)",
+    "SELECT MEDIAN(t.s) FROM (SELECT id, SUM(amount) s FROM people JOIN orders o ON ((o.person = people.id)) "
+    'WHERE NOT "people"."age" <= 3 GROUP BY id) t',
+    "SELECT MEDIAN(s) FROM (SELECT p.id, SUM(amount) AS s FROM orders o JOIN people p ON o.person = p.id WHERE age > 3 "
+    "GROUP BY p.ID)",
+    "SELECT MEDIAN(s) FROM (SELECT p.id, SUM(amount) AS s FROM orders o JOIN people p ON o.person = p.id WHERE age > 3 "
+    "GROUP BY 1)",
+]
+
+
+def test_spellings_of_one_question_have_one_form() -> None:
+    assert len({plan(sql).normal_form for sql in SAME}) == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT MEDIAN(s) FROM (SELECT SUM(amount) AS s FROM orders LEFT JOIN people ON person = id WHERE age > 3 "
+        "GROUP BY person)",
+        "SELECT MEDIAN(s) FROM (SELECT SUM(amount) AS s FROM orders JOIN people ON person = people.id JOIN products ON "
+        "product = products.id WHERE age > 3 GROUP BY person)",
+    ],
+)
+def test_another_join_is_another_question(sql: str) -> None:
+    assert plan(sql).normal_form != plan(SAME[0]).normal_form
+
+
+def test_another_version_or_declaration_of_a_joined_table_is_another_question() -> None:
+    first = plan(SAME[0]).normal_form
+    for changed in (
+        replace(ORDERS, version="2"),
+        replace(ORDERS, columns=dict(ORDERS.columns) | {"amount": replace(_number("amount"), nullable=False)}),
+    ):
+        assert plan(SAME[0], replace(PEOPLE, tables=dict(PEOPLE.tables) | {"orders": changed})).normal_form != first
+    other = replace(PRODUCTS, version="2")
+    assert plan(SAME[0], replace(PEOPLE, tables=dict(PEOPLE.tables) | {"products": other})).normal_form == first
+
+
+def test_a_question_says_what_it_joins() -> None:
+    made = plan("SELECT AVG(amount) FROM orders LEFT JOIN products AS q ON product = q.id WHERE kind = 'food'")
+    assert describe_question(made.normal_form) == (
+        "mean of each person's mean of orders.amount, of rows of orders and products where products.kind is food"
+    )
+
+
+def test_the_number_of_people_is_secret_wherever_one_may_have_no_row() -> None:
+    people = replace(
+        PEOPLE, size=50, covers_everyone=True, tables={"products": PRODUCTS}, links=(Link("gift", "products", "id"),)
+    )
+    for joined, size in (
+        ("", 50),
+        ("LEFT JOIN products ON gift = products.id", 50),
+        ("JOIN products ON gift = products.id", None),
+    ):
+        made = plan(f"SELECT COUNT(*) FROM (SELECT COUNT(*) FROM people {joined} GROUP BY people.id)", people)
+        assert made.dataset.size == size
+        assert made.dataset.has_everyone == (size is not None)
+    assert not plan("SELECT COUNT(*) FROM (SELECT COUNT(*) FROM people GROUP BY id)").dataset.has_everyone
+
+
+def test_names_mean_the_columns_of_their_tables() -> None:
+    made = plan(
+        "SELECT MEDIAN(a), MEDIAN(b), MEDIAN(c) FROM (SELECT LAST(o.note) AS a, MAX(q.note) AS b, SUM(length) AS c "
+        "FROM visits AS v JOIN people USING (id) JOIN orders AS o ON o.person = people.id JOIN products q "
+        "ON v.gift = q.id GROUP BY id)"
+    )
+    assert set(made.dataset.columns) == {
+        "COUNT(*)", 'LAST("orders.note")', 'MAX("products.note")', 'SUM("visits.length")'
+    }  # fmt: skip
+    assert made.dataset.order == "orders.note"
+    assert made.dataset.unit == ("visits.id",)
+
+
+REFUSED = [
+    ("FROM orders, people", "Declared is: JOIN people ON orders.person = people.id"),
+    ("FROM orders JOIN people", "Declared is: JOIN people ON orders.person = people.id"),
+    ("FROM orders CROSS JOIN people", "a join is [INNER] JOIN"),
+    ("FROM orders NATURAL JOIN people", "a join is [INNER] JOIN"),
+    ("FROM orders RIGHT JOIN people ON person = id", "a join is [INNER] JOIN"),
+    ("FROM orders FULL OUTER JOIN people ON person = id", "a join is [INNER] JOIN"),
+    ("FROM orders OUTER JOIN people ON person = id", "a join is [INNER] JOIN"),
+    ("FROM orders LEFT SEMI JOIN people ON person = id", "cannot be read"),
+    ("FROM orders JOIN people ON amount = age", "Declared is"),
+    ("FROM orders JOIN people ON person > id", "Declared is"),
+    ("FROM orders JOIN people ON person = id AND age > 3", "Declared is"),
+    ("FROM orders JOIN people ON person = id OR 1 = 1", "Declared is"),
+    ("FROM orders JOIN people ON person = person", "Declared is"),
+    ("FROM orders JOIN people ON TRUE", "Declared is"),
+    ("FROM orders JOIN people USING (person)", "there is no link USING a column 'person'"),
+    ("FROM orders JOIN orders ON person = person", "a table is joined once"),
+    ("FROM orders JOIN people p ON person = id JOIN people q ON person = q.id", "a table is joined once"),
+    ("FROM orders JOIN firms ON person = id", "no linked data set 'firms'"),
+    ("FROM orders o JOIN people o ON o.person = o.id", "two tables are called 'o'"),
+    # what ties the rows of different people
+    ("FROM products JOIN orders ON product = id", "products is public"),
+    ("FROM orders JOIN products ON product = id JOIN visits ON visits.gift = products.id", "no link to any table"),
+    ("FROM orders JOIN visits ON person = visits.id", "no link to any table"),
+    ("FROM people JOIN products ON age = products.id", "no link to any table"),
+    ("FROM products", "products is public"),
+    ("FROM orders JOIN (people JOIN visits ON people.id = visits.id) ON person = id", "JOIN is followed by"),
+    ("FROM orders JOIN people JOIN visits ON people.id = visits.id ON person = people.id", "JOIN stands in"),
+    ("FROM orders JOIN (SELECT COUNT(*) FROM people) ON person = id", "a SELECT within another"),
+    ("FROM (SELECT COUNT(*) FROM people) AS p JOIN orders ON person = id", "JOIN stands in the innermost"),
+    ("FROM orders o", "without an alias"),
+    ("FROM orders TABLESAMPLE", "without an alias"),
+    ("FROM orders AS o (a, b)", ""),
+    ("FROM main.orders", "without a prefix"),
+]
+
+
+@pytest.mark.parametrize(("source", "message"), REFUSED)
+def test_undeclared_joins_are_refused(source: str, message: str) -> None:
+    with pytest.raises(QuestionRefused) as caught:
+        plan(f"SELECT COUNT(*) {source}")
+    assert message in str(caught.value)
+
+
+JOINED = "FROM orders o JOIN people p ON o.person = p.id JOIN products q ON o.product = q.id"
+
+
+@pytest.mark.parametrize(
+    ("select", "message"),
+    [
+        ("SUM(note)", "note could be orders.note and products.note: write it with its prefix"),
+        ("SUM(orders.amount)", "there is no table 'orders'"),
+        ("SUM(o.age)", "there is no column 'age'"),
+        ("SUM(o.product)", "there is no column 'product'"),
+        ("SUM(a.o.amount)", "without a prefix"),
+        ("SUM(age + amount)", "a column is expected here"),
+        ("SUM(q.id)", "there is no column 'id'"),
+        ("MEDIAN(amount)", "SELECT MEDIAN(amount) FROM (SELECT AVG(o.amount) AS amount FROM orders o JOIN people p ON "
+         "o.person = p.id JOIN products q ON o.product = q.id GROUP BY o.person)"),
+        ("COUNT(*), o.sum(amount)", ""),
+    ],
+)  # fmt: skip
+def test_names_that_mean_nothing_or_too_much_are_refused(select: str, message: str) -> None:
+    with pytest.raises(QuestionRefused) as caught:
+        plan(f"SELECT {select} {JOINED}")
+    assert message in str(caught.value)
+
+
+def test_the_unit_of_a_table_that_may_have_no_row_is_no_unit() -> None:
+    sql = (
+        "SELECT COUNT(*) FROM (SELECT COUNT(*) FROM orders AS o LEFT JOIN people AS p ON o.person = p.id GROUP BY p.id)"
+    )
+    with pytest.raises(QuestionRefused, match="groups"):
+        plan(sql)
+    assert plan(sql.replace("LEFT ", "")).dataset.unit == ("orders.person",)
+
+
+def test_the_words_of_joins_are_names_where_there_is_none() -> None:
+    words = Dataset("t", {name: _number(name) for name in ("left", "on", "using", "inner")})
+    assert (
+        len(read("SELECT SUM(left), SUM(on), SUM(using), SUM(inner) FROM t WHERE left > 3", {"t": words}).measures) == 4
+    )
+    assert read("SELECT SUM(x.left) FROM t x WHERE x.on > 3", {"t": words}).measures[0].column == "left"
