@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -161,6 +163,24 @@ def test_long_chains_of_derived_columns_are_refused_and_not_written_out() -> Non
         read_columns(HELD | chain)
     with pytest.raises(InvalidInput, match="in a circle: p → q → p"):
         read_columns(HELD | {"p": {"expression": "q + 1"}, "q": {"expression": "age + p"}})
+
+
+WORDS = """
+age wage hours day moment region ( ) ( ) + - * / , CASE WHEN THEN ELSE END AND OR NOT IS NULL TRUE = <> < BETWEEN IN
+LIKE ROUND FLOOR ABS GREATEST COALESCE NULLIF EXTRACT YEAR FROM DATE '2024-01-01' 'a' 0 1 2.5 1e300 1e-300 ESCAPE x
+"""
+
+
+def test_any_text_is_an_expression_or_refused() -> None:
+    draw, words = random.Random(3), WORDS.split()
+    written = "CASE WHEN age < 5 AND region LIKE 'a' THEN ROUND ( wage / age , 2 ) ELSE EXTRACT ( YEAR FROM day ) END"
+    for _ in range(250):
+        text = written.split()
+        for _ in range(draw.randint(1, 4)):
+            place = draw.randrange(len(text))
+            text[place : place + draw.randint(0, 1)] = draw.choices(words, k=draw.randint(0, 1))
+        with suppress(InvalidInput):
+            read_columns(HELD | {"x": {"expression": " ".join(text)}})
 
 
 @pytest.mark.parametrize(

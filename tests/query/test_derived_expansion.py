@@ -65,7 +65,7 @@ def derive(seed: int, count: int) -> Iterator[tuple[Column, dict[str, Column], l
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 7))])
 def test_what_is_rewritten_holds_for_the_same_records(seed: int) -> None:
-    draw, rewritten, count = random.Random(seed), 0, 300
+    draw, rewritten, count = random.Random(seed), 0, 300 if seed else 80
     for column, columns, records in derive(seed, count):
         assert column.nullable or None not in [record[column.name] for record in records], column.formula
         for trial in range(4):
@@ -81,7 +81,7 @@ def test_what_is_rewritten_holds_for_the_same_records(seed: int) -> None:
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 7))])
 def test_what_is_possible_is_what_records_have_or_more(seed: int) -> None:
     """No less in any case, and from the first to the last point no more where conditions can be rewritten."""
-    draw, tight, count = random.Random(seed), 0, 100
+    draw, tight, count = random.Random(seed), 0, 100 if seed else 40
     for column, columns, records in derive(seed + 10, count):
         name = column.name
         own = Among(name, some_points(draw, column))

@@ -18,6 +18,7 @@ from idios.query.expressions import Literal, list_references
 from idios.query.predicates import NOTHING, Among, Interval, Intervals, intersection, union
 from idios.query.ranges import Range, find_range
 from idios.query.schema import Column
+from idios.query.work import RUN
 
 
 def find_possible(selection: Diagram, name: str) -> tuple[Intervals, bool]:
@@ -46,6 +47,8 @@ def _find_points(selection: Diagram, column: Column) -> Intervals:
     if isinstance(column.domain, Categories):
         places = range(len(column.domain.values))
         return intersection(known, union((i, i) for i in places if _can_be(selection, column, ((i, i),))))
+    node = find_node(column, selection.manager.columns)
+    selection.manager.work.spend(RUN * node.weight)
     names = [str(name) for name in list_references(column.expression or Literal(None))]
     found = find_range(column.expression or Literal(None), {name: _narrow_range(selection, name) for name in names})
     if found.empty:
@@ -53,7 +56,7 @@ def _find_points(selection: Diagram, column: Column) -> Intervals:
     if found.values is not None:  # truth
         ends: Interval = (int(min(found.values)), int(max(found.values)))
     else:
-        step = find_node(column, selection.manager.columns).grid_step
+        step = node.grid_step
         low = None if found.low is None else math.ceil(found.low / step)
         high = None if found.high is None else math.floor(found.high / step)
         # what lies beyond ±2^62 reads as that, which is no bound

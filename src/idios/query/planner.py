@@ -171,7 +171,7 @@ def _executed(question: Question, dataset: Dataset, groups: Sequence[Group], sel
         return ALWAYS
     grouped = (Among(group.column, union(group.intervals)) for group in groups)
     filtered = selection.manager.expand(question.filter)  # which is quicker than to compute a derived column
-    if _reaches_beyond(filtered):
+    if filtered is not question.filter and _reaches_beyond(filtered):
         filtered = question.filter
     return simplify(And((filtered, *grouped)), dataset.columns, selection.manager.work)
 

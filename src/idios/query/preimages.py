@@ -69,7 +69,7 @@ class Preimages:
         return self._known[key][1]
 
     def _find(self, node: GridNode, points: Intervals, nulls: bool) -> Predicate | None:
-        self._work.spend(RUN * (len(points) + 1))
+        self._work.spend(RUN * (len(points) + 4))
         if node.type is Type.TEXT:
             points = intersection(points, ((0, len(node.values) - 1),))
         elif node.type is Type.BOOLEAN:
