@@ -314,7 +314,7 @@ NULL TRUE FALSE ASC DESC
 """
 KEYWORDS = frozenset(_NO_NAMES.split())
 """The words that are no names unless quoted."""
-RESERVED = KEYWORDS | _CLAUSES.keys()
+RESERVED = KEYWORDS | _CLAUSES.keys() | {"JOIN", "INNER", "LEFT", "OUTER", "ON", "USING"}
 """The words that are better quoted as names: those, and the ones that begin what is not supported."""
 
 
