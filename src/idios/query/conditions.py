@@ -18,7 +18,6 @@ has not declared.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,6 +44,7 @@ from idios.query.parser import (
     resolve_name,
     to_upper,
 )
+from idios.query.point_sets import COMPARED
 from idios.query.predicates import (
     ALWAYS,
     EVERYTHING,
@@ -72,22 +72,16 @@ MATCHED = 4
 """How many characters of a value and a pattern are compared for one unit of work."""
 
 
-def _equal(c: Fraction) -> Intervals:
-    return ((int(c), int(c)),) if c.denominator == 1 else NOTHING
-
-
-_TRUE: Mapping[type[exp.Expression], Callable[[Fraction], Intervals]] = {
-    exp.EQ: _equal,
-    exp.NEQ: lambda c: complement(_equal(c)),
-    exp.LT: lambda c: ((None, math.ceil(c) - 1),),
-    exp.LTE: lambda c: ((None, math.floor(c)),),
-    exp.GT: lambda c: ((math.floor(c) + 1, None),),
-    exp.GTE: lambda c: ((math.ceil(c), None),),
-    exp.NullSafeEQ: _equal,
-    exp.NullSafeNEQ: lambda c: complement(_equal(c)),
+_SIGNS: Mapping[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "=",
+    exp.NullSafeNEQ: "<>",
 }
-"""The points g with g < c, g ≤ c, …: exact, whatever c lies between."""
-
 _MIRRORED: Mapping[type[exp.Expression], type[exp.Expression]] = {
     exp.LT: exp.GT,
     exp.LTE: exp.GTE,
@@ -216,7 +210,7 @@ def _read_comparison(text: QuestionText, node: exp.Expression, columns: Mapping[
     at = locate(text, column, _constant(text, right, columns), offset_of(right))
     if at is None:
         return _Test(column, NOTHING if kind in (exp.EQ, exp.NullSafeEQ) else EVERYTHING, _ON_NULL.get(kind))
-    return _Test(column, _TRUE[kind](at), _ON_NULL.get(kind))
+    return _Test(column, COMPARED[_SIGNS[kind]](at), _ON_NULL.get(kind))
 
 
 def _read_between(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
@@ -230,7 +224,7 @@ def _read_between(text: QuestionText, node: exp.Expression, columns: Mapping[str
     )
     if low is None or high is None:
         raise AssertionError("only a category has literals without a place")
-    return _Test(column, intersection(_TRUE[exp.GTE](low), _TRUE[exp.LTE](high)))
+    return _Test(column, intersection(COMPARED[">="](low), COMPARED["<="](high)))
 
 
 def _read_in(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
@@ -240,7 +234,7 @@ def _read_in(text: QuestionText, node: exp.Expression, columns: Mapping[str, Col
     if not values:
         raise text.refusal("IN is followed by a list of constants in parentheses", offset_of(node))
     places = (locate(text, column, _constant(text, value, columns), offset_of(value)) for value in values)
-    return _Test(column, union(run for at in places if at is not None for run in _equal(at)))
+    return _Test(column, union(run for at in places if at is not None for run in COMPARED["="](at)))
 
 
 def _read_like(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
