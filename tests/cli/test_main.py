@@ -30,8 +30,8 @@ def test_help_teaches() -> None:
 
 
 def test_errors_are_one_message_and_exit_code_1(folder: Path) -> None:
-    with pytest.raises(QuestionRefused, match="joins"):
-        run("query", "people.csv", "--yes", "SELECT MEDIAN(income) FROM people JOIN x", "-e", "1", "--budget", "2")
+    with pytest.raises(QuestionRefused, match="questions cannot be combined"):
+        run("query", "people.csv", "--yes", "SELECT MEDIAN(income) FROM people UNION x", "-e", "1", "--budget", "2")
     with pytest.raises(InvalidInput, match="--epsilon"):
         run("query", "people.csv", "--yes", MEDIAN)
     with pytest.raises(IdiosError, match=r"none\.csv"):

@@ -136,8 +136,8 @@ def test_what_does_not_fit_is_not_asked(questions: Path) -> None:
 
 
 def test_a_refused_question_is_shown_where_it_stands_in_the_file(questions: Path) -> None:
-    questions.write_text(FILE + "-- name: bad\n\nSELECT COUNT(*)\n  FROM people JOIN 1;")
-    with pytest.raises(QuestionRefused, match="question 'bad': joins") as refused:
+    questions.write_text(FILE + "-- name: bad\n\nSELECT COUNT(*)\n  FROM people UNION 1;")
+    with pytest.raises(QuestionRefused, match="question 'bad': questions cannot be combined") as refused:
         run("plan", "questions.sql", "-e", "1")
     assert refused.value.position == (10, 15)
 

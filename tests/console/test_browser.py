@@ -116,8 +116,8 @@ def test_an_exhausted_budget_is_told_before_and_after(seen: Watched, running: Se
 def test_what_is_wrong_is_marked_where_it_is(seen: Watched) -> None:
     seen.sign_in("ada")
     seen.open("/console/ask")
-    seen.write("SELECT MEDIAN(income)\nFROM people JOIN people")
-    expect(seen.page.locator(".paint mark")).to_have_text("JOIN")
+    seen.write("SELECT MEDIAN(income)\nFROM people UNION people")
+    expect(seen.page.locator(".paint mark")).to_have_text("UNION")
     expect(seen.page.locator("#quote")).to_contain_text("line 2, column 13")
     assert seen.page.locator("#quote").get_attribute("aria-live") == "polite"
     seen.write(MEDIAN)

@@ -57,9 +57,9 @@ def test_the_sandbox_of_the_console_has_the_time_limit_of_the_api(
 
 def test_ends_of_lines_do_not_move_the_place(own_office: Office) -> None:
     ada = sign_in(own_office, own_office.tokens.ada)
-    answer = _ask(ada, "SELECT MEDIAN(income)\r\nFROM people\r\nJOIN people", action="quote")
+    answer = _ask(ada, "SELECT MEDIAN(income)\r\nFROM people\r\nUNION people", action="quote")
     assert answer.status_code == 422
-    assert "<mark>JOIN</mark> people" in answer.text
+    assert "<mark>UNION</mark> people" in answer.text
     assert "Nothing was charged." in answer.text
 
 

@@ -43,7 +43,7 @@ def test_every_error_has_one_shape(
 
 
 def test_a_refused_question_says_where(office: Office) -> None:
-    error = office.ask("SELECT MEDIAN(income)\nFROM people JOIN b").json()["error"]
+    error = office.ask("SELECT MEDIAN(income)\nFROM people UNION b").json()["error"]
     assert error["where"] == {"in": "sql", "name": None, "line": 2, "column": 13}
 
 
