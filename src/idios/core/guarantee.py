@@ -161,6 +161,10 @@ answer by a factor of at most e^0.5 ≈ 1.65.
         """Whether ρ is all that is promised."""
         return self.rho is not None and self.delta > 0
 
+    def protect_unit(self, unit: str) -> Guarantee:
+        """The same promise about something else that changes: a record, or a person with all their rows."""
+        return self if self.unit == unit else replace(self, unit=unit)
+
     def __str__(self) -> str:
         return self.sentence
 
@@ -357,13 +361,13 @@ def round_up(guarantee: Guarantee, multiples: Multiples) -> Guarantee:
         if guarantee.level is not Level.GROUP and guarantee.rho == one:
             return guarantee
         charged = Guarantee.concentrated(Level.GROUP, one, guarantee.neighbours, guarantee.delta, tuple(multiples))
-        return replace(charged, unit=guarantee.unit)
+        return charged.protect_unit(guarantee.unit)
     epsilon = max(guarantee.protect(size) / multiple for size, multiple in enumerate(multiples, start=1))
     if guarantee.level is not Level.GROUP and guarantee.epsilon == multiples[0] * epsilon:
         return guarantee
     rhos = None if rho is None else [multiple**2 * rho for multiple in multiples]
     charged = Guarantee.for_groups([multiple * epsilon for multiple in multiples], guarantee.neighbours, rhos)
-    return replace(charged, unit=guarantee.unit)
+    return charged.protect_unit(guarantee.unit)
 
 
 def _combine(parts: Sequence[Guarantee], lose: Callable[[Protect, int], Fraction], delta: Fraction) -> Guarantee:
@@ -372,7 +376,7 @@ def _combine(parts: Sequence[Guarantee], lose: Callable[[Protect, int], Fraction
         raise InvalidInput("at least one guarantee is needed to compose")
     if len({part.unit for part in parts}) > 1:
         raise InvalidInput("a guarantee for records cannot be composed with one for people")
-    return replace(_combine_numbers(parts, lose, delta), unit=parts[0].unit)
+    return _combine_numbers(parts, lose, delta).protect_unit(parts[0].unit)
 
 
 def _combine_numbers(

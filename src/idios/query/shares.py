@@ -15,7 +15,6 @@ public, counts and sums, relative errors are: the share is proportional to sensi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from idios.core.calibration import Choice, Level
@@ -114,7 +113,7 @@ def make_guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int
 
     With Gaussian noise no ε is promised, but ρ, and what it stands for with the δ of the data set's budget.
     """
-    return replace(_find_promise(aggregates, dataset, cells, price), unit=dataset.unit_word)
+    return _find_promise(aggregates, dataset, cells, price).protect_unit(dataset.unit_word)
 
 
 def _find_promise(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int, price: Fraction) -> Guarantee:
