@@ -6,7 +6,7 @@ Nothing here knows about grids, envelopes or SQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -37,18 +37,6 @@ def make_register(table: Sequence[Person]) -> pa.Table:
     rows = [*rows[::2], (None, 50, "s"), *rows[1::2]]
     kinds = {"id": pa.int64(), "age": pa.int64(), "region": pa.string()}
     return pa.table({name: pa.array([row[i] for row in rows], kind) for i, (name, kind) in enumerate(kinds.items())})
-
-
-def list_neighbours(table: Table, people: Iterable[Person], notion: str) -> Iterator[Table]:
-    """Every table that differs in one person, with all their rows in all tables."""
-    for i in range(len(table)):
-        rest = (*table[:i], *table[i + 1 :])
-        if notion == "add-remove":
-            yield rest
-        else:
-            yield from ((*rest, person) for person in people)
-    if notion == "add-remove":
-        yield from ((*table, person) for person in people)
 
 
 def _orders(person: Person) -> list[Row]:

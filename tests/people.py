@@ -6,12 +6,16 @@ A person is a tuple of rows (x, y, g, t), a table a tuple of people. Nothing her
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from itertools import combinations_with_replacement
+from typing import Any, TypeVar
 
 import pyarrow as pa
+import pytest
+
+from idios.core import calibration
 
 Row = tuple[int | None, int, str | None, int | None]
 Person = tuple[Row, ...]
@@ -32,8 +36,11 @@ def make_data(table: Table) -> pa.Table:
     return pa.table(columns | {"t": pa.array([row[5] for row in rows], pa.int64())})
 
 
-def list_neighbours(table: Table, people: Iterable[Person], notion: str) -> Iterator[Table]:
-    """Every table that differs in one person, with all their rows."""
+Anyone = TypeVar("Anyone")
+
+
+def list_neighbours(table: tuple[Anyone, ...], people: Iterable[Anyone], notion: str) -> Iterator[tuple[Anyone, ...]]:
+    """Every table that differs in one person, with all their rows in all tables."""
     for i in range(len(table)):
         rest = (*table[:i], *table[i + 1 :])
         if notion == "add-remove":
@@ -42,6 +49,32 @@ def list_neighbours(table: Table, people: Iterable[Person], notion: str) -> Iter
             yield from ((*rest, person) for person in people)
     if notion == "add-remove":
         yield from ((*table, person) for person in people)
+
+
+def list_tables(people: Iterable[Anyone], notion: str, largest: int = 2) -> list[tuple[Anyone, ...]]:
+    """Every table of so many people; under replace there is someone to replace."""
+    sizes = range(1 if notion == "replace" else 0, largest + 1)
+    return [table for size in sizes for table in combinations_with_replacement(people, size)]
+
+
+Read = TypeVar("Read")
+
+
+def pair_neighbours(
+    read: Mapping[tuple[Anyone, ...], Read], people: Sequence[Anyone], notion: str
+) -> Iterator[tuple[Read, Read]]:
+    """What was read of every two tables that are neighbours; the order of people does not matter."""
+    known = {tuple(sorted(map(repr, table))): found for table, found in read.items()}
+    for table, found in read.items():
+        others = {tuple(sorted(map(repr, other))) for other in list_neighbours(table, people, notion)}
+        for other in others & known.keys():
+            yield found, known[other]
+
+
+def answer_however_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer tables of two people, which are refused where their number is public."""
+    for name in ("refuse_hopeless", "_refuse_too_few", "_refuse_undefined"):
+        monkeypatch.setattr(calibration, name, lambda *_: None)
 
 
 def _known(rows: Sequence[Row]) -> list[int]:

@@ -24,10 +24,10 @@ from tests.joined_people import (
     Row,
     Table,
     find_unit,
-    list_neighbours,
     make_orders,
     make_register,
 )
+from tests.people import list_neighbours
 
 ORDERS: list[Any] = [
     (),

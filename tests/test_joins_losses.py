@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cache
-from itertools import combinations_with_replacement
 from typing import Any
 
 import pytest
 
 from idios.backends.base import Backend, Source, open_source
-from idios.core import calibration
 from idios.party import TrustedParty
 from idios.query.plan import Plan
-from tests.joined_people import PRODUCTS, Person, Table, list_neighbours, make_orders, make_register
+from tests.joined_people import PRODUCTS, Person, Table, make_orders, make_register
 from tests.losses import ROUNDING
+from tests.people import answer_however_few, list_tables, pair_neighbours
 from tests.test_joins_enumeration import LINKED
 from tests.test_party_checks import measure_cells, share_rho
 from tests.test_party_differential import Drawing, lose, read_backend
@@ -65,15 +63,7 @@ def _opened() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _however_few_people(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of two people are refused where their number is public."""
-    for name in ("refuse_hopeless", "_refuse_too_few", "_refuse_undefined"):
-        monkeypatch.setattr(calibration, name, lambda *_: None)
-
-
-@cache
-def list_tables(notion: str) -> list[Table]:
-    sizes = range(1 if notion == "replace" else 0, 3)
-    return [table for size in sizes for table in combinations_with_replacement(PEOPLE, size)]
+    answer_however_few(monkeypatch)
 
 
 def open_party(notion: str, size: int, accounting: str = "pure") -> TrustedParty:
@@ -107,13 +97,10 @@ def read_table(table: Table, plan: Plan) -> Drawing:
 
 
 def list_pairs(sql: str, notion: str, accounting: str = "pure") -> Iterator[tuple[Drawing, Drawing]]:
-    tables, epsilon = list_tables(notion), EPSILON if accounting == "pure" else SMALL
+    tables, epsilon = list_tables(PEOPLE, notion), EPSILON if accounting == "pure" else SMALL
     plans = {size: open_party(notion, size, accounting).make_plan(sql, epsilon) for size in {*map(len, tables)}}
     drawings = {table: read_table(table, plans[len(table)]) for table in tables}
-    known = {tuple(sorted(map(repr, table))): drawing for table, drawing in drawings.items()}
-    for table, drawing in drawings.items():
-        for other in {tuple(sorted(map(repr, each))) for each in list_neighbours(table, PEOPLE, notion)} & known.keys():
-            yield drawing, known[other]
+    yield from pair_neighbours(drawings, PEOPLE, notion)
 
 
 def worst_loss(sql: str, notion: str) -> float:

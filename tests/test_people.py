@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from idios.core.accounting import compose_parallel, compose_sequential, round_up
 from idios.core.calibration import Level
-from idios.core.guarantee import Guarantee, compose_parallel, compose_sequential, round_up
+from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.datasets import declare
 from idios.errors import InvalidInput, SourceError

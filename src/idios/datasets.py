@@ -21,7 +21,6 @@ from idios.backends.base import Backend, Progress, Source, open_source
 from idios.backends.csv import CsvFormat
 from idios.backends.resources import divide_memory, remove_abandoned
 from idios.core.calibration import Level, Protection
-from idios.core.domain import Kind
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import FINE, FINENESS, Parameters
@@ -31,6 +30,7 @@ from idios.query.declared_columns import read_column
 from idios.query.derived import derive_columns
 from idios.query.joins import read_links
 from idios.query.mechanisms import read_check
+from idios.query.reductions import read_order, read_unit, read_unit_word
 from idios.query.schema import Budget, Column, Dataset
 
 MIN_EPSILON = Fraction(1, 20)
@@ -69,8 +69,6 @@ DATASET_KEYS = (
 FORMER_KEYS = ("delta", "delta_budget", "width")
 """What was needed where a column has no bounds, and is no more."""
 PARAMETER_KEYS = ("quantile", "k", "trim")
-
-MAX_WORD = 30
 
 VERSION_PURPOSE = "version of a file"
 
@@ -142,8 +140,8 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         budget=read_budget(table["budget"], table.get("accounting", "pure")) if "budget" in table else None,
         check=read_check(table.get("check", CHECK if protection.level is Level.DIFFERENTIAL else 0)),
         unit=unit,
-        unit_word=_read_unit_word(table.get("unit_word"), unit),
-        order=_read_order(table.get("order"), unit, columns),
+        unit_word=read_unit_word(table.get("unit_word"), unit),
+        order=read_order(table.get("order"), unit, columns),
         links=read_links(table.get("links", {})),
         public=_read_flag(table.get("public", False), "public"),
     )
@@ -156,45 +154,6 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         shares_source=_read_flag(table.get("shares_source", False), "shares_source"),
         given=frozenset(table),
     )
-
-
-def read_unit(given: Any) -> tuple[str, ...]:
-    """Check the columns that tell people apart; none where a record is all that there is of a person.
-
-    >>> read_unit("person_id"), read_unit(["country", "number"]), read_unit(None)
-    (('person_id',), ('country', 'number'), ())
-    """
-    if given is None:
-        return ()
-    listed = [given] if isinstance(given, str) else given
-    if (
-        not isinstance(listed, Sequence)
-        or not listed
-        or not all(isinstance(name, str) and name for name in listed)
-        or len(set(listed)) != len(listed)
-    ):
-        raise InvalidInput(f"unit must be the name of a column, or a list of different names, got {given!r}")
-    return tuple(listed)
-
-
-def _read_unit_word(given: Any, unit: tuple[str, ...]) -> str:
-    if given is None:
-        return "person" if unit else "record"
-    if not unit:
-        raise InvalidInput("unit_word is what a unit is called: declare unit, the columns that tell them apart")
-    if not isinstance(given, str) or not given.isalpha() or not given.islower() or len(given) > MAX_WORD:
-        raise InvalidInput(f'unit_word must be a word in small letters, such as "household", got {given!r}')
-    return given
-
-
-def _read_order(given: Any, unit: tuple[str, ...], columns: Mapping[str, Column]) -> str | None:
-    if given is None:
-        return None
-    if not unit:
-        raise InvalidInput("order says which row of a person is the last: declare unit too")
-    if given not in columns or columns[given].kind is Kind.CATEGORY:
-        raise InvalidInput(f"order must be a declared column of numbers, dates or timestamps, got {given!r}")
-    return str(given)
 
 
 def read_budget(given: Any, accounting: Any) -> Budget:

@@ -6,16 +6,10 @@ from random import Random
 import pytest
 
 from idios.codec import from_json, to_json
+from idios.core.accounting import compose_choice, compose_parallel, compose_sequential, round_up, split_between_parts
 from idios.core.calibration import Level
 from idios.core.concentrated import convert_to_epsilon
-from idios.core.guarantee import (
-    Guarantee,
-    compose_choice,
-    compose_parallel,
-    compose_sequential,
-    round_up,
-    split_between_parts,
-)
+from idios.core.guarantee import Guarantee
 from idios.core.multiples import SINGLE, Multiples, declare_multiples
 from idios.core.neighbours import Neighbours
 from idios.errors import InvalidInput

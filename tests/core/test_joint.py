@@ -11,11 +11,12 @@ from random import Random
 import pytest
 
 from idios.core import joint, joint_loss
+from idios.core.accounting import compose_parallel, split_between_parts
 from idios.core.calibration import Added
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
 from idios.core.envelope import Envelope
-from idios.core.guarantee import Guarantee, compose_parallel, split_between_parts
+from idios.core.guarantee import Guarantee
 from idios.core.joint import Component, calibrate_cells
 from idios.core.joint_loss import JointLoss, Split
 from idios.core.multiples import declare_multiples, limit_epsilon, part_multiples

@@ -10,10 +10,11 @@ from itertools import combinations_with_replacement, pairwise, product
 
 import pytest
 
+from idios.core.accounting import compose_choice, compose_parallel, compose_sequential
 from idios.core.calibration import Added, Level, Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
-from idios.core.guarantee import Guarantee, compose_choice, compose_parallel, compose_sequential
+from idios.core.guarantee import Guarantee
 from idios.core.multiples import Multiples, declare_multiples, linear_multiples
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Median, Statistic, Sum

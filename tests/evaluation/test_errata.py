@@ -13,10 +13,11 @@ from itertools import combinations_with_replacement, pairwise, product
 import numpy as np
 import pytest
 
+from idios.core.accounting import compose_parallel
 from idios.core.calibration import Added, Level, Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
-from idios.core.guarantee import Guarantee, compose_parallel
+from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Histogram, Median, RangeCount
 from idios.errors import InvalidInput

@@ -10,10 +10,11 @@ from fractions import Fraction
 import numpy as np
 
 from idios.backends.arrays import read_numbers
+from idios.core.accounting import compose_parallel
 from idios.core.calibration import Added, Level, Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Domain
-from idios.core.guarantee import Guarantee, compose_parallel
+from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Histogram, Median, RangeCount
 from idios.evaluation.document import Table

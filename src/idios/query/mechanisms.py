@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 
+from idios.core.accounting import split_between_parts
 from idios.core.calibration import Choice, Method, Protection, choose
 from idios.core.concentrated import pure_rho
 from idios.core.distance_check import DistanceCheck, find_reach
 from idios.core.domain import Categories, Domain
 from idios.core.exact import exact
-from idios.core.guarantee import split_between_parts
 from idios.core.multiples import part_multiples
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Statistic

@@ -20,11 +20,12 @@ So whatever holds of the records of a table and one change holds here of people,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from idios.core.domain import LIMIT, Categories, Domain, Kind
-from idios.errors import QuestionRefused
+from idios.errors import InvalidInput, QuestionRefused
 from idios.query.decision_diagram import Diagram, DiagramManager
 from idios.query.derived_values import find_possible
 from idios.query.joins import Join, join_tables
@@ -38,6 +39,50 @@ MEDIAN_FINENESS = 2
 """A person's median lies on half steps, exactly."""
 NUMBERS = (Kind.INTEGER, Kind.NUMBER, Kind.DECIMAL)
 COUNTED = (*NUMBERS, Kind.DATE, Kind.TIMESTAMP, Kind.CATEGORY)
+
+
+MAX_WORD = 30
+
+
+def read_unit(given: Any) -> tuple[str, ...]:
+    """Check the columns that tell people apart; none where a record is all that there is of a person.
+
+    >>> read_unit("person_id"), read_unit(["country", "number"]), read_unit(None)
+    (('person_id',), ('country', 'number'), ())
+    """
+    if given is None:
+        return ()
+    listed = [given] if isinstance(given, str) else given
+    if (
+        not isinstance(listed, Sequence)
+        or not listed
+        or not all(isinstance(name, str) and name for name in listed)
+        or len(set(listed)) != len(listed)
+    ):
+        raise InvalidInput(f"unit must be the name of a column, or a list of different names, got {given!r}")
+    return tuple(listed)
+
+
+def read_unit_word(given: Any, unit: tuple[str, ...]) -> str:
+    """Check what a unit is called."""
+    if given is None:
+        return "person" if unit else "record"
+    if not unit:
+        raise InvalidInput("unit_word is what a unit is called: declare unit, the columns that tell them apart")
+    if not isinstance(given, str) or not given.isalpha() or not given.islower() or len(given) > MAX_WORD:
+        raise InvalidInput(f'unit_word must be a word in small letters, such as "household", got {given!r}')
+    return given
+
+
+def read_order(given: Any, unit: tuple[str, ...], columns: Mapping[str, Column]) -> str | None:
+    """Check the column that says which row of a person is the last."""
+    if given is None:
+        return None
+    if not unit:
+        raise InvalidInput("order says which row of a person is the last: declare unit too")
+    if given not in columns or columns[given].kind is Kind.CATEGORY:
+        raise InvalidInput(f"order must be a declared column of numbers, dates or timestamps, got {given!r}")
+    return str(given)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
+from idios.core.accounting import compose_parallel, compose_sequential, round_up
 from idios.core.calibration import Choice, Level
 from idios.core.concentrated import Rho, add_cells, find_rho, pure_rho
 from idios.core.domain import Domain
 from idios.core.exact import round_root_down
-from idios.core.guarantee import Guarantee, compose_parallel, compose_sequential, round_up
+from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Statistic, Sum
 from idios.query.plan import Aggregate
