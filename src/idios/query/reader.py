@@ -90,6 +90,9 @@ def _list_selects(text: QuestionText, tree: exp.Expression) -> list[exp.Expressi
         trees.append(source.this.this)
         if len(trees) > MAX_SELECTS:
             raise text.refusal(f"at most {MAX_SELECTS} SELECT stand in one another")
+    # the parser takes FROM without SELECT for one that lists everything
+    if len(trees) != sum(token.keyword == "SELECT" for token in text.tokens):
+        raise text.refusal(f"FROM is followed by a data set or by (SELECT …). {SHAPE}")
     return trees
 
 
