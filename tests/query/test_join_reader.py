@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
+import re
 from dataclasses import replace
 
 import pytest
 
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
-from idios.errors import QuestionRefused
+from idios.errors import IdiosError, QuestionRefused
 from idios.query.normal_form import describe_question
 from idios.query.plan import Plan
 from idios.query.planner import make_plan
@@ -214,3 +216,54 @@ def test_the_words_of_joins_are_names_where_there_is_none() -> None:
         len(read("SELECT SUM(left), SUM(on), SUM(using), SUM(inner) FROM t WHERE left > 3", {"t": words}).measures) == 4
     )
     assert read("SELECT SUM(x.left) FROM t x WHERE x.on > 3", {"t": words}).measures[0].column == "left"
+
+
+HURT = [
+    *SAME,
+    "SELECT COUNT(*), SUM(amount) FROM orders JOIN products ON product = products.id WHERE kind = 'toy'",
+    "SELECT MAX(m) FROM (SELECT BIN(n, 2) AS b, MEDIAN(a) AS m FROM (SELECT COUNT(*) AS n, AVG(age) AS a FROM people "
+    "GROUP BY id) WHERE n BETWEEN 1 AND 10 GROUP BY 1) t",
+]
+TOKEN = re.compile(r"\w+|'[^']*'|[^\s\w]")
+MORE = [
+    "SELECT",
+    "FROM",
+    "JOIN",
+    "LEFT",
+    "ON",
+    "USING",
+    "(",
+    ")",
+    ",",
+    ".",
+    "*",
+    "AS",
+    "GROUP",
+    "BY",
+    "WHERE",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "CASE",
+    "NULL",
+    "DISTINCT",
+    "0",
+    "1",
+    "id",
+    "x",
+]
+
+
+def test_damaged_questions_about_people_and_joins_are_planned_or_refused() -> None:
+    """Any other error, as of ``FROM (FROM …)`` once, would be one of the server."""
+    rng, planned = random.Random(3), 0
+    for _ in range(4000):
+        tokens = TOKEN.findall(rng.choice(HURT))
+        for _ in range(rng.randint(0, 3)):
+            at = rng.randrange(len(tokens))
+            tokens[at : at + rng.randint(0, 1)] = [rng.choice([*MORE, *tokens])] * rng.randint(0, 1)
+        try:
+            planned += bool(plan(" ".join(tokens)))
+        except IdiosError:
+            continue
+    assert 100 < planned < 2700
