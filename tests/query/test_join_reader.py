@@ -223,6 +223,7 @@ HURT = [
     "SELECT COUNT(*), SUM(amount) FROM orders JOIN products ON product = products.id WHERE kind = 'toy'",
     "SELECT MAX(m) FROM (SELECT BIN(n, 2) AS b, MEDIAN(a) AS m FROM (SELECT COUNT(*) AS n, AVG(age) AS a FROM people "
     "GROUP BY id) WHERE n BETWEEN 1 AND 10 GROUP BY 1) t",
+    "SELECT MAX(m) FROM (FROM MEDIAN(age) AS m FROM people)",
 ]
 TOKEN = re.compile(r"\w+|'[^']*'|[^\s\w]")
 MORE = [
