@@ -39,7 +39,8 @@ class SparkProcess:
             self.process = subprocess.Popen(
                 [java(), "-cp", f"{spark_home()}/jars/*", *options, main, *arguments],
                 cwd=folder,
-                env=os.environ | {"SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1"},
+                env=os.environ
+                | {"SPARK_HOME": str(spark_home()), "SPARK_SCALA_VERSION": scala_version(), "SPARK_LOCAL_IP": HOST},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -163,3 +164,9 @@ def spark_home() -> Path:
     import pyspark
 
     return Path(pyspark.__file__).parent
+
+
+def scala_version() -> str:
+    """Which Scala the classes are built with; a worker must be told, to start executors."""
+    (core,) = (spark_home() / "jars").glob("spark-core_*.jar")
+    return core.name.removeprefix("spark-core_").partition("-")[0]

@@ -63,8 +63,8 @@ class SparkPlace(ABC):
         make_frame(self.session()).createOrReplaceTempView(name)
 
     def drop_view(self, name: str) -> None:
-        """Forget a view."""
-        self.session().catalog.dropTempView(name)
+        """Forget a view, and what is kept of it."""
+        drop_view(self.session(), name)
 
     @property
     def questions_at_once(self) -> int | None:
@@ -155,7 +155,7 @@ class SparkCluster(SparkPlace):
         """Forget a view; a session that is lost has none."""
         with self._lock:
             if self._views.pop(name, None) and self._session is not None and not is_stopped(self._session):
-                self._session.catalog.dropTempView(name)
+                drop_view(self._session, name)
 
     def _start(self) -> SparkSession:
         refuse_another_master(self.address)
@@ -277,6 +277,12 @@ def count_executors(context: Any) -> int:
     if context.master.startswith("local") or context.getConf().get("spark.dynamicAllocation.enabled") == "true":
         return 1
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1  # without the driver
+
+
+def drop_view(session: SparkSession, name: str) -> None:
+    """Take a view away, and what executors keep of it."""
+    session.catalog.uncacheTable(name)
+    session.catalog.dropTempView(name)
 
 
 def set_as_written(session: SparkSession) -> None:
