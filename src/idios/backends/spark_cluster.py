@@ -1,9 +1,9 @@
 """Sessions of Spark by their address: one for each in a process, started when it is needed and again when it is lost.
 
 1. A process has one Java machine and one context in it, so one master; of Spark Connect it has as many as it likes.
-2. All data sets at an address share its session, and the last one that is closed stops it.
+2. All data sets at an address share its session, and the last one that is closed stops it, unless it ran before them.
 3. Nothing waits for minutes: an address is tried before a session is started there, executors are waited for as long
-   as ``spark.scheduler.maxRegisteredResourcesWaitingTime`` says, and Spark Connect repeats a call for a quarter minute.
+   as ``spark.scheduler.maxRegisteredResourcesWaitingTime`` says, and Spark Connect repeats a call for ten seconds.
 4. Shuffles have as many partitions as the cluster has cores, unless the configuration says otherwise: each question
    ends in a handful of records, for which Spark's 200 are mostly empty tasks.
 """
@@ -111,6 +111,7 @@ class SparkCluster(SparkPlace):
         self.users = 0
         self._lock = RLock()
         self._session: SparkSession | None = None
+        self._is_ours = True
         self._views: dict[str, FrameMaker] = {}
 
     def session(self) -> SparkSession:
@@ -129,7 +130,7 @@ class SparkCluster(SparkPlace):
     def check(self) -> None:
         """Try the address, or the context that runs already, which needs its master no more but needs executors."""
         if self.address.connects:
-            probe(self.address)
+            self._forget_unless_known()
         if not self.has_executors():
             raise SourceUnavailable(f"Spark at {self.shown} has no executor at the moment")
 
@@ -141,7 +142,7 @@ class SparkCluster(SparkPlace):
                 return
             _CLUSTERS.pop(self.address.url, None)
         with self._lock:
-            if self._session is not None:
+            if self._session is not None and self._is_ours and not (self.address.connects and self._is_away()):
                 self._session.stop()
             self._session = None
 
@@ -154,12 +155,39 @@ class SparkCluster(SparkPlace):
     def drop_view(self, name: str) -> None:
         """Forget a view; a session that is lost has none."""
         with self._lock:
-            if self._views.pop(name, None) and self._session is not None and not is_stopped(self._session):
+            if not self._views.pop(name, None) or self._session is None:
+                return
+            if not is_stopped(self._session) and not (self.address.connects and self._is_away()):
                 drop_view(self._session, name)
 
-    def _start(self) -> SparkSession:
-        refuse_another_master(self.address)
+    def _is_away(self) -> bool:
+        try:
+            probe(self.address)
+        except SourceUnavailable:
+            return True
+        return False
+
+    def _forget_unless_known(self) -> None:
+        """Forget a session that a server of Spark Connect does not know any more: it was started again since."""
         probe(self.address)
+        with self._lock:
+            try:
+                if self._session is not None:
+                    self._session.conf.get(PARTITIONS)
+            except PySparkException:
+                self._session = None
+
+    def _start(self) -> SparkSession:
+        probe(self.address)
+        self._is_ours = True
+        running = SparkContext._active_spark_context
+        if running is not None and not is_stopped_context(running):
+            self._is_ours = False
+            if running.master != self.address.url:
+                raise SourceError(
+                    f"this process has a Spark session at {running.master} and cannot have another at {self.shown}: "
+                    "keep all data sets at one master, or reach others by Spark Connect (sc://…)"
+                )
         builder = SparkSession.builder.master(self.address.url)
         for name, value in (DEFAULTS | self.settings).items():
             builder = builder.config(name, value)
@@ -240,16 +268,6 @@ def probe(address: SparkAddress) -> None:
         raise SourceUnavailable(f"Spark cannot be reached at {address.shown}")
 
 
-def refuse_another_master(address: SparkAddress) -> None:
-    """Refuse a second master in this process, whose context would silently be the first one's."""
-    running = SparkContext._active_spark_context
-    if running is not None and not is_stopped_context(running) and running.master != address.url:
-        raise SourceError(
-            f"this process has a Spark session at {running.master} and cannot have another at {address.shown}: keep "
-            "all data sets at one master, or reach others by Spark Connect (sc://…)"
-        )
-
-
 def find_context(session: SparkSession) -> SparkContext | None:
     """The context of a session; Spark Connect has none."""
     try:
@@ -296,7 +314,7 @@ def limit_retries(session: Any) -> None:
     from pyspark.sql.connect.client import retries
 
     if hasattr(session.client, "set_retry_policies"):  # from version 4 on
-        policy = retries.DefaultPolicy(max_retries=7, backoff_multiplier=2.0, initial_backoff=100, max_backoff=5000)
+        policy = retries.DefaultPolicy(max_retries=5, backoff_multiplier=3.0, initial_backoff=100, max_backoff=5000)
         session.client.set_retry_policies([policy])
 
 
