@@ -83,8 +83,8 @@ wait_seconds = 240
 "spark.executor.memory" = "512m"
 "spark.ui.enabled" = true
 "spark.ui.port" = {port}
-"spark.sql.files.maxPartitionBytes" = 1
-"spark.sql.files.openCostInBytes" = 1
+"spark.sql.files.maxPartitionBytes" = 100000
+"spark.sql.files.openCostInBytes" = 100000
 
 [datasets.people]
 source = "{url}?path={folder}/people"
@@ -103,7 +103,8 @@ def test_a_server_answers_from_a_cluster_and_outlives_a_worker(cluster: Standalo
     config, port = tmp_path / "idios.toml", free_port()
     config.write_text(TOML.format(url=cluster.url, folder=tmp_path, port=port))
     local = {"SPARK_LOCAL_IP": "127.0.0.1"}
-    with Serving(config, environment=local).wait(PATIENCE) as serving:
+    with Serving(config, environment=local) as serving:
+        serving.wait(PATIENCE)
         configuration = read_configuration(config)
         with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
             ledger.add_analyst("ada")

@@ -49,7 +49,7 @@ class PinnedFiles:
         names = sorted(name for name, _, _ in self.files)
         reader = session.read
         if any(_below(name) != _below(self.path) for name in names):  # else the path is the file itself
-            reader = reader.option("basePath", escape_pattern(self.path))
+            reader = reader.option("basePath", self.path)  # which is taken as it is
         try:
             return reader.parquet(*map(escape_pattern, names))
         except PySparkException as error:
