@@ -1,4 +1,4 @@
-"""``idios init`` and ``idios check``: declare a data set, and compare the data with its declaration.
+"""``idios init``: declare a data set.
 
 A declaration is proposed from the names and types of a source, confirmed by the controller and written to a
 configuration; a question about a file that no configuration declares begins in the same way (``declare_file``).
@@ -9,26 +9,23 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.prompt import Confirm, Prompt
-from rich.table import Table
 
-from idios.audit import WORSE, find_worse_columns
 from idios.backends.base import CsvFormat, describe_source
 from idios.backends.csv import propose_format
-from idios.cli.output import console, print_json, show_progress, stderr
+from idios.cli.output import console, stderr
 from idios.config import read_configuration
 from idios.core.calibration import Level, Protection
 from idios.core.domain import Kind
 from idios.core.exact import text
 from idios.datasets import read_budget, read_columns
 from idios.errors import ConfigurationError, InvalidInput, SourceError
-from idios.party import TrustedParty
 from idios.query.schema import Budget
 
 Header = Annotated[
@@ -120,45 +117,6 @@ def init(
     _check_columns(chosen, text)
     out.write_text(LEDGER + text, encoding="utf-8")
     console.print(f"{out} declares {chosen!r} with {len(columns)} columns. Read it, then: idios check --config {out}")
-
-
-def check(
-    config: Annotated[Path, typer.Option(help="The configuration file.")] = Path("idios.toml"),
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Compare the data with its declaration, and the ledger with its signatures; for the controller."""
-    with show_progress() as progress, TrustedParty.from_config(config, progress=progress) as party:
-        reports = {name: dataset.backend.check() for name, dataset in party.datasets.items()}
-        worse = {name: find_worse_columns(held.dataset, held.backend) for name, held in party.datasets.items()}
-        verified = party.ledger.verify()
-    if json:
-        content = {
-            name: {
-                "rows": report.rows,
-                "sound": report.sound,
-                "columns": [asdict(column) for column in report.columns],
-                **({"people": asdict(report.people)} if report.people else {}),
-                "worse_than_differential": list(worse[name]),
-            }
-            for name, report in reports.items()
-        }
-        print_json({"datasets": content, "ledger": str(verified)})
-    else:
-        for name, report in reports.items():
-            table = Table(title=f"{name}: {report.rows:,} rows")
-            for head in ("column", "missing", "finding"):
-                table.add_column(head)
-            for column in report.columns:
-                table.add_row(column.name, f"{column.missing:,}", "; ".join(column.problems()) or "as declared")
-            console.print(table)
-            if report.people:
-                console.print(f"{name}: {report.people}", highlight=False, markup=False)
-            if worse[name]:
-                listed = ", ".join(f"MEDIAN({column})" for column in worse[name])
-                console.print(f"{listed}: {WORSE}; `idios compare` tells by how much", highlight=False)
-        console.print(f"Ledger: {verified}", highlight=False)
-    if not (verified.ok and all(report.sound for report in reports.values())):
-        raise typer.Exit(1)
 
 
 def declare_file(

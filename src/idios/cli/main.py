@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from idios.cli import analyst, compare, init, ledger, query
+from idios.cli.check import check
 from idios.cli.demo import demo
 from idios.cli.output import stderr
 from idios.cli.plan import plan
@@ -44,7 +45,7 @@ app.command()(query.quote)
 app.command()(query.inspect)
 app.command()(plan)
 app.command()(init.init)
-app.command()(init.check)
+app.command()(check)
 app.command()(serve)
 app.add_typer(analyst.app, name="analyst")
 app.add_typer(ledger.app, name="ledger")
