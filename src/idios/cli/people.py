@@ -105,7 +105,7 @@ def _write_comments(name: str, unit: str | None, links: Sequence[FoundLink]) -> 
     into = [link for link in links if link.target == name]
     if not (unit or own or into):
         return
-    yield "# Proposed from names and values; `idios init` with --unit, --link and --public declares it (docs/people.md)."
+    yield "# Proposed from names and values; --unit, --link and --public of `idios init` declare it (docs/people.md)."
     if unit:
         yield f"# unit = {quote_text(unit)}  # its values repeat: if each is a person, they may have several rows"
     for key in dict.fromkeys(link.key for link in into):
