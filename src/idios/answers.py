@@ -17,8 +17,10 @@ from idios.margins import describe_risk, list_margin_reasons, public_margin
 from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.released import Limits
 from idios.query.normal_form import describe_question
+from idios.query.parser import quote
 from idios.query.plan import Aggregate, Plan
 from idios.query.predicates import column_names
+from idios.query.reductions import ReducedValue
 from idios.shown import list_computed, show_table
 
 
@@ -155,9 +157,16 @@ def describe_reduction(plan: Plan) -> str:
         return ""
     named = [aggregate.column for aggregate in plan.aggregates] + [group.column for group in plan.groups]
     used = {name for name in named if name} | column_names(plan.filter)
-    values = ", ".join(value.name for value in reduction.values if value.name in used)
+    read = [value for value in reduction.values if value.name in used]
+    values = ", ".join(value.name if reduction.join is None else _write_joined(value) for value in read)
     word = plan.dataset.unit_word
     return f"the rows of each {word} to {values or f'one {word}'}, which is never released"
+
+
+def _write_joined(value: ReducedValue) -> str:
+    """A function of a column of a join, whose name is that of its table and its own."""
+    table, dot, column = (value.column or "*").partition(".")
+    return f"{value.function}({f'{quote(table)}.{quote(column)}' if dot else table})"
 
 
 def _null_risks(plan: Plan) -> dict[str, str]:

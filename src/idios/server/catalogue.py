@@ -121,6 +121,7 @@ def _describe_table(party: TrustedParty, table: Dataset) -> TableFacts:
         name=table.name,
         public=table.public,
         unit=table.unit,
+        order=table.order,
         links=_list_links(table),
         columns=tuple(_describe_column(party, table, column) for column in table.columns.values()),
     )
