@@ -60,10 +60,9 @@ def test_a_data_set_shows_its_unit_its_links_and_its_tables(seen: Watched) -> No
     for expected in (
         "household, by id",
         "All rows with the same id are of one household",
-        "orders more rows of the same households, by household",
-        "orders.household = households.id, orders.product = products.code",
-        "in the order of day",
-        "products public",
+        "orders same households All rows with the same household are of one household, in the order of day: "
+        "orders.household = households.id, orders.product = products.code.",
+        "products public Facts about nobody, to be joined.",
         "MEDIAN of AVG(amount) by household",
     ):
         assert expected in told, told
