@@ -20,7 +20,7 @@ from idios.query.normal_form import describe_question
 from idios.query.parser import quote
 from idios.query.plan import Aggregate, Plan
 from idios.query.predicates import column_names
-from idios.query.reductions import ReducedValue
+from idios.query.reductions import KEY, SPREAD, SPREAD_VALUES, ReducedValue
 from idios.shown import list_computed, show_table
 
 
@@ -157,16 +157,26 @@ def describe_reduction(plan: Plan) -> str:
         return ""
     named = [aggregate.column for aggregate in plan.aggregates] + [group.column for group in plan.groups]
     used = {name for name in named if name} | column_names(plan.filter)
-    read = [value for value in reduction.values if value.name in used]
-    values = ", ".join(value.name if reduction.join is None else _write_joined(value) for value in read)
-    word = plan.dataset.unit_word
-    return f"the rows of each {word} to {values or f'one {word}'}, which is never released"
+    word, read = plan.dataset.unit_word, [value for value in reduction.values if value.name in used]
+    names = ", ".join(
+        _describe_value(value, joined=reduction.join is not None) for value in read if value.function != KEY
+    )
+    if reduction.rows is not None:
+        kept = f"at most {reduction.rows} rows of each {word}"
+        return f"{kept} are read{f', their {names}' if names else ''}, and never released"
+    if reduction.keys:
+        keys = " and ".join(reduction.keys)
+        word = f"{word} in at most {reduction.groups} groups of {keys}"
+    return f"the rows of each {word} to {names or f'one {plan.dataset.unit_word}'}, which is never released"
 
 
-def _write_joined(value: ReducedValue) -> str:
-    """A function of a column of a join, whose name is that of its table and its own."""
-    table, dot, column = (value.column or "*").partition(".")
-    return f"{value.function}({f'{quote(table)}.{quote(column)}' if dot else table})"
+def _describe_value(value: ReducedValue, *, joined: bool) -> str:
+    """A person's value as it is written; in a join a column has the name of its table and its own."""
+    table, dot, own = (value.column or "").partition(".")
+    column = f"{quote(table)}.{quote(own)}" if joined and dot else value.column
+    if value.function == SPREAD:
+        return f"{SPREAD_VALUES} evenly spaced {column}"
+    return f"{value.function}({column})" if joined and dot else value.name
 
 
 def _null_risks(plan: Plan) -> dict[str, str]:
