@@ -104,7 +104,8 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
         groups=dataset.groups,
         links=_list_links(dataset),
         tables=tuple(
-            _describe_table(party, replace(table, parameters=parameters)) for table in dataset.tables.values()
+            _describe_table(party, replace(table, parameters=parameters, rows=dataset.rows, groups=dataset.groups))
+            for table in dataset.tables.values()
         ),
         min_epsilon=dataset.min_epsilon,
         max_groups=dataset.max_groups,
