@@ -98,6 +98,7 @@ def format_dataset(
     if budget.concentrated:
         total, accounting = f'{{ epsilon = {total}, delta = "{text(budget.delta)}" }}', "concentrated"
     owned = belonging or Belonging()
+    change = "person changes with all their rows" if owned.unit else "record changes"
     marks = {each.value: "" if each is level else "# " for each in Level}
     lines = [
         "",
@@ -110,7 +111,7 @@ def format_dataset(
         *ACCOUNTING,
         f'accounting = "{accounting}"',
         f"budget = {total}  # over all analysts; to raise it later: idios ledger raise",
-        'neighbours = "replace"         # one record changes, n is public; or "add-remove"',
+        f'neighbours = "replace"         # one {change}, n is public; or "add-remove"',
         LEVELS.format(**marks),
         "# check = 0.2                  # the share of ε that tells how many records off answers are",
         "min_epsilon = 0.05             # the least ε of every released cell; medians of n groups take n × 0.05",
