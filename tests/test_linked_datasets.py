@@ -90,7 +90,9 @@ def test_analysts_are_told_what_can_be_joined(folder: Path) -> None:
     assert {table.name: table.public for table in facts.tables} == {"orders": False, "products": True, "makers": True}
     assert facts.tables[0].links == {"buyer": "people.person_id", "product": "products.id"}
     assert [function.name for function in facts.tables[0].columns[0].functions][:4] == ["COUNT", "SUM", "AVG", "MEDIAN"]
-    assert not facts.tables[1].columns[0].functions  # it is public
+    kind = facts.tables[1].columns[0]
+    assert not kind.functions, "it is public"
+    assert not kind.groups, "rows of one person may be in many groups of what they are joined to"
     assert from_json(DatasetFacts, to_json(facts), "a data set").tables == facts.tables
     assert "orders.amount" in str(facts)
 
