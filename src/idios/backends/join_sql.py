@@ -24,7 +24,7 @@ from idios.backends.grid_sql import GridColumn
 from idios.backends.selection import list_layers, nest_layers, with_sources
 from idios.errors import SourceError
 from idios.query.joins import Join, find_table, list_links, name_column
-from idios.query.schema import Dataset
+from idios.query.schema import Dataset, Link
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,17 @@ def list_comparisons(dataset: Dataset, rows: Rows, dialect: Dialect) -> Iterator
     """For each link, what stands after FROM to compare its keys."""
     for declaring, links in list_links(dataset):
         one, other = rows.linked.get(declaring, rows), rows.linked.get(links[0].table, rows)
-        equal = []
-        for link in links:
-            held = [one.keys[link.column], other.keys[link.key]]
-            named = [f"a.{held[0].column}", f"b.{held[1].column}"]
-            equal.append(" = ".join(_make_comparable(named, [key.type for key in held], dialect)))
-        yield f"{one.table} AS a INNER JOIN {other.table} AS b ON {' AND '.join(equal)}"
+        yield f"{one.table} AS a INNER JOIN {other.table} AS b ON {compare_keys(one, other, links, dialect)}"
+
+
+def compare_keys(one: Rows, other: Rows, links: Sequence[Link], dialect: Dialect) -> str:
+    """Whether a row of a table, called a, leads by its links to one of another, called b."""
+    equal = []
+    for link in links:
+        held = [one.keys[link.column], other.keys[link.key]]
+        named = [f"a.{held[0].column}", f"b.{held[1].column}"]
+        equal.append(" = ".join(_make_comparable(named, [key.type for key in held], dialect)))
+    return " AND ".join(equal)
 
 
 def refuse_incomparable(dataset: Dataset, rows: Rows) -> None:
