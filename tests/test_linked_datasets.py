@@ -77,8 +77,8 @@ def folder(tmp_path: Path) -> Path:
     pq.write_table(pa.table({"size": [1, 2]}), tmp_path / "firms.parquet")
     (tmp_path / "products.csv").write_text("id,kind,maker\n7,food,x\n8,toy,x\n9,food,y\n")
     (tmp_path / "makers.csv").write_text("name,size\nx,3\ny,1\n")
-    lines = "id,bill,product,maker,price,day\nA,1,7,x,10,1\nB,1,7,y,20,2\nC,3,8,x,30,3\nD,5,8,x,40,4\nE,9,8,x,50,5\nF,,8,x,60,6\n"
-    (tmp_path / "lines.csv").write_text(lines)
+    lines = ["A,1,7,x,10,1", "B,1,7,y,20,2", "C,3,8,x,30,3", "D,5,8,x,40,4", "E,9,8,x,50,5", "F,,8,x,60,6"]
+    (tmp_path / "lines.csv").write_text("\n".join(["id,bill,product,maker,price,day", *lines]))
     (tmp_path / "notes.csv").write_text("line,length\nA,1\nA,2\nC,4\nD,8\nE,16\nZ,32\n,64\n")
     (tmp_path / "offers.csv").write_text("product,maker,stock\n7,x,1\n7,y,2\n8,y,4\n")
     (tmp_path / "idios.toml").write_text(FILE)
@@ -104,16 +104,14 @@ def test_one_budget_pays_for_the_people_in_all_tables(folder: Path) -> None:
 
 
 def test_rows_that_belong_to_rows_are_part_of_the_same_data_set(folder: Path) -> None:
-    ask = (
-        "SELECT MAX(l), SUM(p) FROM (SELECT LAST(price) AS l, SUM(price) AS p FROM lines JOIN orders ON bill = number "
-    )
-    ask += "GROUP BY buyer)"
     questions = {
         "SELECT COUNT(*), SUM(price) FROM lines": [3, 60],
         "SELECT COUNT(*), SUM(length) FROM notes": [3, 7],
         "SELECT COUNT(*), SUM(stock) FROM lines JOIN offers USING (product, maker)": [2, 3],
         "SELECT COUNT(*), SUM(length) FROM notes JOIN lines ON line = id JOIN orders ON bill = number JOIN people ON "
         "person_id = buyer WHERE age > 20": [1, 4],
+        "SELECT COUNT(*), SUM(l) FROM (SELECT LAST(price) AS l FROM lines JOIN orders ON bill = number "
+        "GROUP BY buyer)": [2, 50],
     }
     with TrustedParty.from_config(folder / "idios.toml") as party:
         for sql, expected in questions.items():
@@ -121,7 +119,6 @@ def test_rows_that_belong_to_rows_are_part_of_the_same_data_set(folder: Path) ->
             party.query(sql, 1)
             assert party.sandbox(sql, 10).sandbox
         assert party.ledger.balance("people").epsilon.spent == len(questions)
-        assert party.inspect(ask.replace("MAX(l)", "SUM(l)"), 10).cells[0].value == 50
         (folder / "lines.csv").write_text("id,bill,product,maker,price,day\n")
         with pytest.raises(DataChanged):
             party.query("SELECT COUNT(*) FROM people", 1)
