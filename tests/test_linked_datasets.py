@@ -174,8 +174,8 @@ def test_analysts_are_told_what_can_be_joined(folder: Path) -> None:
     assert not any(column.groups for column in facts.tables[1].columns)
     assert facts.tables[1].text.startswith("by its link to other rows; bill = orders.number")
     assert facts.tables[0].links == {"buyer": "people.person_id", "product": "products.id"}
-    assert [function.name for function in facts.tables[0].columns[0].functions] == ["COUNT", "SUM", "AVG"]
-    assert [function.name for function in facts.tables[2].columns[0].functions] == ["COUNT", "SUM", "AVG"]
+    for table in (facts.tables[0], facts.tables[2]):
+        assert {"COUNT", "SUM", "AVG"} <= {function.name for function in table.columns[0].functions}
     assert not facts.tables[3].columns[0].functions  # it is public
     assert from_json(DatasetFacts, to_json(facts), "a data set").tables == facts.tables
     assert "orders.amount" in str(facts)

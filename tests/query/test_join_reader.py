@@ -262,7 +262,7 @@ JOINED = "FROM orders o JOIN people p ON o.person = p.id JOIN products q ON o.pr
         ("SUM(a.o.amount)", "without a prefix"),
         ("SUM(age + amount)", "a column is expected here"),
         ("SUM(q.id)", "there is no column 'id'"),
-        ("MEDIAN(amount)", "SELECT MEDIAN(amount) FROM (SELECT AVG(o.amount) AS amount FROM orders o JOIN people p ON "
+        ("STDDEV(amount)", "SELECT STDDEV(amount) FROM (SELECT AVG(o.amount) AS amount FROM orders o JOIN people p ON "
          "o.person = p.id JOIN products q ON o.product = q.id GROUP BY o.person)"),
         ("COUNT(*), o.sum(amount)", ""),
     ],
@@ -284,10 +284,10 @@ def test_the_unit_of_a_table_that_may_have_no_row_is_no_unit() -> None:
 
 def test_what_is_proposed_instead_says_whose_rows_they_are() -> None:
     with pytest.raises(QuestionRefused) as caught:
-        plan("SELECT MEDIAN(price) FROM items i WHERE i.note > 3")
+        plan("SELECT STDDEV(price) FROM items i WHERE i.note > 3")
     proposed = str(caught.value).partition("first: ")[2].partition(" (line")[0]
     assert proposed == (
-        "SELECT MEDIAN(price) FROM (SELECT AVG(i.price) AS price FROM items i JOIN orders ON i.order = orders.number "
+        "SELECT STDDEV(price) FROM (SELECT AVG(i.price) AS price FROM items i JOIN orders ON i.order = orders.number "
         "AND i.line = orders.line WHERE i.note > 3 GROUP BY orders.person)"
     )
     assert plan(proposed).dataset.unit == ("orders.person",)
