@@ -17,6 +17,7 @@ from idios.backends import reduction_sql, sql_backend
 from idios.errors import SourceError
 from idios.party import TrustedParty
 from idios.query import reductions
+from idios.query.joins import Join
 from tests import joined_people, oracle
 from tests.joined_people import (
     JOINS,
@@ -99,6 +100,7 @@ CONDITIONS: list[tuple[str, str, Callable[[Row], bool]]] = [
     ("products", " WHERE kind IS NULL", lambda row: row["kind"] is None),
     ("register", " WHERE region IS NULL OR age > 5", lambda row: row["region"] is None or (row["age"] or 0) > 5),
     ("orders", " WHERE x > 0", lambda row: row["x"] is not None and row["x"] > 0),
+    ("orders", " WHERE known >= 5", lambda row: "product" in row and row["x"] in (None, 3)),
     ("items", " WHERE y > 0 OR x IS NULL", lambda row: (row["y"] or 0) > 0 or row["x"] is None),
     ("parts", " WHERE weight IS NULL", lambda row: row["weight"] is None),
 ]
@@ -300,6 +302,21 @@ def test_not_nullable_columns_after_left_join_are_caught(monkeypatch: pytest.Mon
     monkeypatch.setattr(reductions, "join_tables", join_wrongly)
     with pytest.raises(AssertionError):
         compare_table(TABLE, "replace", joins=["orders LEFT JOIN register ON person = id"])
+
+
+def test_derived_columns_of_sources_that_left_join_did_not_find_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if COALESCE(x, 2) were 2 where there is no order."""
+    join = reductions.join_tables
+
+    def join_wrongly(dataset: Any, given: Join) -> Any:
+        found = join(dataset, Join(tuple(replace(table, optional=False) for table in given.tables))).columns
+        made = join(dataset, given)
+        known = replace(made.columns["orders.known"], expression=found["orders.known"].expression)
+        return replace(made, columns=dict(made.columns) | {"orders.known": known})
+
+    monkeypatch.setattr(reductions, "join_tables", join_wrongly)
+    with pytest.raises(AssertionError):
+        compare_table(TABLE, "replace", joins=["register AS r LEFT JOIN orders AS o ON r.id = o.person"])
 
 
 def test_items_that_lead_nowhere_and_are_a_person_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
