@@ -153,6 +153,18 @@ def test_a_question_says_what_it_joins() -> None:
     )
 
 
+def test_keys_of_rows_go_by_their_own_names() -> None:
+    people = replace(PEOPLE, groups=2)
+    joined = f"items JOIN orders ON {ON_ORDERS} JOIN products q ON items.product = q.id"
+    for sql in (
+        f"SELECT kind, COUNT(*) FROM {joined} GROUP BY kind ORDER BY kind",
+        f"SELECT q.kind, COUNT(*) FROM {joined} GROUP BY q.kind ORDER BY q.kind",
+        f"SELECT kind, COUNT(*) FROM (SELECT kind, SUM(price) FROM {joined} GROUP BY person, kind) GROUP BY kind",
+        f"SELECT kind, n FROM (SELECT kind, COUNT(*) AS n FROM {joined} GROUP BY kind) WHERE kind = 'toy'",
+    ):
+        assert read(sql, {"people": people}).shown[-1].items[0].label == "kind", sql
+
+
 def test_a_condition_on_a_derived_column_is_one_on_its_sources() -> None:
     """Unless LEFT JOIN may find nothing, where it is NULL, whatever it would be of sources that are NULL."""
     derived = derive_columns({"large": {"expression": "COALESCE(amount, 0) > 9"}}, ORDERS.columns)
