@@ -338,6 +338,6 @@ def test_orders_of_one_name_are_refused_and_caught(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(joined_people, "_name_orders", lambda _, orders: name(0, orders))
     with pytest.raises(SourceError, match="number is no key of 'orders': 2 of its values occur more than once"):
         compare_table(TABLE, "replace", joins=[ITEMS])
-    monkeypatch.setattr(sql_backend, "list_repeated_keys", lambda *_: ())
+    monkeypatch.setattr(sql_backend, "find_repeated_keys", lambda *_: {})
     with pytest.raises(AssertionError):
         compare_table(TABLE, "replace", joins=[ITEMS])

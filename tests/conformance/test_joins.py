@@ -112,7 +112,7 @@ def make_rows(seed: int) -> Rows:
             }
             for i in range(80)
         ],
-        "notes": [{"item": draw.choice([*range(90), None]), "length": draw.choice([1, 5])} for _ in range(120)],
+        "notes": [{"item": draw.choice([*range(90), *[None] * 9]), "length": draw.choice([1, 5])} for _ in range(120)],
         "offers": [
             {"id": id, "maker": maker, "stock": stock}
             for id, maker, stock in [("p", 1, 4), ("p", 2, None), ("P", 1, 6), ("q", None, 8), ("q", None, 9)]
@@ -317,6 +317,52 @@ def test_every_engine_joins_alike(engine: Engine) -> None:
             expected = expect_points(plan, join_rows(rows, optional), holds)
             assert len(expected) > 3
             assert Counter(read_reduced(backend, plan)) == Counter(expected), text
+
+
+LINKS = [
+    ("orders", {"code": "code", "born": "birth"}, "people"),
+    ("orders", {"product": "id"}, "products"),
+    ("items", {"shop": "shop", "bill": "number"}, "orders"),
+    ("items", {"product": "id", "maker": "maker"}, "offers"),
+    ("notes", {"item": "id"}, "items"),
+    ("products", {"maker": "id"}, "makers"),
+]
+
+
+def _as_text(key: Any) -> str | None:
+    return None if key is None else str(key)
+
+
+def expect_link(rows: Rows, table: str, on: Mapping[str, str], target: str) -> tuple[str, int, int]:
+    """How many rows have no key, and how many one that leads nowhere."""
+    keys = [tuple(_as_text(row[column]) for column in on) for row in rows[table]]
+    there = {tuple(_as_text(row[key]) for key in on.values()) for row in rows[target]}
+    named = " and ".join(f"{table}.{column} = {target}.{key}" for column, key in on.items())
+    known = [key for key in keys if None not in key]
+    return named, len(keys) - len(known), sum(key not in there for key in known)
+
+
+def test_every_engine_counts_people_and_keys(engine: Engine) -> None:
+    data, rows = make_dataset("replace"), make_rows(seed=4)
+    kept = {name: Source(engine.keep(table)) for name, table in make_tables(rows).items()}
+    with open_source(kept.pop("people").place, data, linked=kept) as backend:
+        report = backend.check()
+    assert report.everyone == len(list_everyone(rows))
+    for name, birth in (("people", "birth"), ("orders", "born")):
+        each = report.tables.get(name, report)
+        owned = Counter((row["code"], row[birth]) for row in rows[name] if None not in (row["code"], row[birth]))
+        assert each.people is not None
+        assert (each.people.people, each.people.rows_of_nobody) == (len(owned), len(rows[name]) - owned.total())
+        assert (each.people.rows_each[0], each.people.rows_each[-1]) == (min(owned.values()), max(owned.values()))
+    assert {name: each.rows for name, each in report.tables.items()} == {name: len(rows[name]) for name in kept}
+    assert report.tables["products"].people is None
+    assert [(link.link, link.missing, link.dangling) for link in report.links] == [
+        expect_link(rows, *link) for link in LINKS
+    ]
+    assert all(link.missing and link.dangling and not link.repeated for link in report.links)
+    nulls = {column.name: column.nulls for column in report.tables["orders"].columns}
+    assert nulls == {"amount": sum(row["amount"] is None for row in rows["orders"]), "given": 0}
+    assert not report.sound, "a region and a size are missing"
 
 
 def test_a_public_key_that_repeats_is_refused(engine: Engine) -> None:

@@ -124,6 +124,7 @@ def _describe_table(party: TrustedParty, table: Dataset, dataset: Dataset) -> Ta
         name=table.name,
         public=table.public,
         unit=table.unit,
+        order=table.order,
         links=_list_links(table),
         columns=tuple(_describe_column(party, of_people, column) for column in table.columns.values()),
     )
