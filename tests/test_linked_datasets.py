@@ -177,7 +177,9 @@ def test_analysts_are_told_what_can_be_joined(folder: Path) -> None:
     assert facts.tables[0].links == {"buyer": "people.person_id", "product": "products.id"}
     for table in (facts.tables[0], facts.tables[2]):
         assert {"COUNT", "SUM", "AVG"} <= {function.name for function in table.columns[0].functions}
-    assert not facts.tables[3].columns[0].functions  # it is public
+    kind = facts.tables[3].columns[0]
+    assert not kind.functions, "it is public"
+    assert not kind.groups, "rows of one person may be in many groups of what they are joined to"
     assert from_json(DatasetFacts, to_json(facts), "a data set").tables == facts.tables
     assert "orders.amount" in str(facts)
 

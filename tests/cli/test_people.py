@@ -102,3 +102,24 @@ def test_keys_are_known_by_their_names() -> None:
     ):
         assert find_subject(*one) == find_subject(*other)
     assert find_subject("amount", "orders") != find_subject("id", "orders")
+
+
+def test_tables_of_a_database_are_looked_at_likewise(shop: Path, postgresql_url: str) -> None:
+    """The names of data sets are those of tables, and no address with a password is shown."""
+    import psycopg
+
+    with psycopg.connect(postgresql_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA shop")
+        connection.execute(
+            "CREATE TABLE shop.customers AS SELECT i AS id, 20 + i % 50 AS age FROM generate_series(1, 50) i"
+        )
+        connection.execute(
+            "CREATE TABLE shop.orders AS SELECT 1 + i % 40 AS customer_id, i AS x FROM generate_series(1, 90) i"
+        )
+        try:
+            told = run_text("init", *(f"{postgresql_url}?table=shop.{name}" for name in ("customers", "orders")))
+        finally:
+            connection.execute("DROP SCHEMA shop CASCADE")
+    assert "orders.customer_id may be a unit: 40 values with 2 to 3 rows each" in " ".join(told.split())
+    assert postgresql_url not in told
+    assert '# links = { customer_id = "customers.id" }' in (shop / "idios.toml").read_text()

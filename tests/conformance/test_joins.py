@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
@@ -21,7 +22,7 @@ from idios.query.plan import Plan
 from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset, Link
-from tests.conformance.engines import Engine
+from tests.conformance.engines import Engine, PostgresqlEngine
 from tests.conformance.plans import category, whole
 from tests.conformance.test_people import read_points as read_reduced
 
@@ -382,6 +383,20 @@ def test_a_key_of_rows_that_others_belong_to_is_refused_where_it_repeats(quick_e
     own = kept.pop("people")
     with pytest.raises(SourceError, match="shop, number is no key of 'orders': 1 of its values occur more than once"):
         open_source(own.place, make_dataset("replace"), linked=kept)
+
+
+def test_a_public_key_that_repeats_later_is_found(postgresql_engine: PostgresqlEngine) -> None:
+    """A database goes on while a data set is open."""
+    kept = {name: postgresql_engine.keep(table) for name, table in make_tables(make_rows(seed=4)).items()}
+    table = unquote(str(kept["products"]).partition("?table=")[2])
+    linked = {name: Source(place) for name, place in kept.items() if name != "people"}
+    with open_source(kept["people"], make_dataset("replace"), linked=linked) as backend:
+        added = "('q', 'food', 1), ('q', 'toy', 1), ('p', 'toy', 1)"
+        postgresql_engine.connection.execute(f"INSERT INTO {table} VALUES {added}")
+        report = backend.check()
+    assert [link.repeated for link in report.links] == [0, 2, 0, 0, 0, 0]
+    assert str(report.links[1]).endswith("2 keys occur more than once")
+    assert not report.sound
 
 
 def test_keys_of_types_that_cannot_be_compared_are_refused(quick_engine: Engine) -> None:

@@ -11,11 +11,12 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import parse_qsl, urlsplit
 
 import typer
 from rich.prompt import Confirm, Prompt
 
-from idios.backends.base import describe_source
+from idios.backends.base import describe_source, split_table_name
 from idios.backends.csv import propose_format
 from idios.cli.configuration_text import LEDGER, Proposal, format_csv, format_dataset
 from idios.cli.output import console, stderr
@@ -208,9 +209,16 @@ def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
 
 
 def read_dataset_name(source: str) -> str:
-    """The name of a file's data set: its table, or its stem."""
+    """The name of a source's data set: its table, or the stem of its file.
+
+    >>> read_dataset_name("shop/orders.csv"), read_dataset_name("postgresql://me@host/shop?table=public.orders")
+    ('orders', 'orders')
+    """
     path, _, table = source.partition("::")
-    return table or Path(path).stem
+    if path.startswith("spark:"):
+        return split_table_name(path.removeprefix("spark:"))[-1]
+    named = dict(parse_qsl(urlsplit(path).query)).get("table") if "://" in path else None
+    return split_table_name(named)[-1] if named else table or Path(path).stem
 
 
 def _relative_to_folder(source: str) -> str:
