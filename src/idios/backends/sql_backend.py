@@ -20,8 +20,9 @@ from idios.backends.grid_sql import GridColumn
 from idios.backends.join_sql import (
     HeldKey,
     Rows,
+    describe_repeated_key,
+    find_repeated_keys,
     list_comparisons,
-    list_unique_keys,
     refuse_incomparable,
     write_everyone,
 )
@@ -110,7 +111,7 @@ class SqlBackend(Backend):
                 self._try_linked(connection)
 
     def _try_linked(self, connection: Connection) -> None:
-        """Let the engine compile what is read of linked tables, and check that keys of public ones are unique."""
+        """Let the engine compile what is read of linked tables, and check that keys are unique which must be."""
         refuse_incomparable(self.dataset, self.held_rows)
         for rows in self.linked.values():
             points = nest_layers(list_layers(rows.columns, self.dialect), rows.table, self.dialect)
@@ -119,11 +120,11 @@ class SqlBackend(Backend):
             connection.fetch(Statement.of_integers(f"SELECT {columns} FROM ({points}) AS points LIMIT 0", *names))
         for compared in list_comparisons(self.dataset, self.held_rows, self.dialect):
             connection.fetch(Statement.of_integers(f"SELECT 1 AS one FROM {compared} LIMIT 0", "one"))
-        for table, key, repeated in list_unique_keys(self.dataset, self.held_rows, self.dialect):
+        for (table, keys), repeated in find_repeated_keys(self.dataset, self.held_rows, self.dialect).items():
             if number := connection.count(repeated):
                 raise SourceError(
-                    f"{key} is no key of the public {table!r}: {number} of its values occur more than once, and a join "
-                    "would multiply rows. Link another column, or remove the repeated ones"
+                    f"{describe_repeated_key(self.dataset, table, keys, number)}. Link another column, or remove the "
+                    "repeated ones"
                 )
 
     def rows(self) -> int:
