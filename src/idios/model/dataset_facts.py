@@ -98,7 +98,8 @@ class DatasetFacts:
     are protected with, or None where they are 1, 2, …, ``group``. ``accounting`` says what adds up: ε, or ρ beside it.
     ``check`` is the share of ε that tells how far off answers are, unless a question says otherwise. ``unit`` are the
     columns that tell people apart who may have several rows, ``unit_word`` is what one of them is called, and ``order``
-    the column that says which row is the last; ``rows`` and ``groups`` limit what counts of one of them. ``tables`` can be joined to it along their ``links`` and its own.
+    the column that says which row is the last; ``rows`` and ``groups`` limit what counts of one of them. ``tables``
+    can be joined to it along their ``links`` and its own.
     """
 
     name: str

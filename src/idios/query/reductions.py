@@ -199,8 +199,8 @@ def reduce(dataset: Dataset, reduction: Reduction, work: Work) -> Dataset:
     selected = DiagramManager(dataset.columns, work).build(reduction.filter)
     if selected.never:
         raise QuestionRefused("no row can ever fulfil WHERE, given the declared columns: there is nothing to ask")
-    always = ROWS if reduction.rows is None else ReducedValue(ROW, next(iter(dataset.columns)))
-    values = tuple(dict.fromkeys((always, *reduction.values)))
+    always = [ROWS if reduction.rows is None else ReducedValue(ROW, next(iter(dataset.columns)))]
+    values = tuple(dict.fromkeys([*([] if reduction.spread else always), *reduction.values]))
     limited = bool(reduction.rows or reduction.keys)
     made = replace(
         reduction,
