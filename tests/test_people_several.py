@@ -302,6 +302,14 @@ def test_the_loss_to_a_person_is_at_most_rho() -> None:
 FITTED = [(sql, own) for sql, own in SEVERAL if any(name in sql for name in ("MEDIAN", "QUANTILE", "VARIANCE"))]
 
 
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_the_loss_in_cells_apart_is_attained(notion: str) -> None:
+    """Whoever is in both groups loses in each what one record loses there, and not four times as much."""
+    sql = f"SELECT g, COUNT(*) FROM (SELECT g FROM t GROUP BY {PERSON}, g) GROUP BY g"
+    worst = lose_most(sql, notion, accounting="concentrated", groups=2)
+    assert (0.9 if notion == "add-remove" else 0.45) < worst <= WITHIN
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("accounting", ["pure", "concentrated"])
 def test_the_loss_with_noise_that_is_fitted_to_a_person(accounting: str) -> None:
@@ -361,6 +369,14 @@ def test_a_person_who_counts_as_one_record_is_caught(
     monkeypatch.setattr(Protection, "protect_records", lambda self, each: protect(self, 1))
     monkeypatch.setattr(Guarantee, "protect_people", lambda self, records, level: self)
     assert lose_most(sql, "add-remove", **declared) > 1.9
+
+
+def test_records_in_one_cell_that_count_as_apart_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the keys of a reduction were those of the question."""
+    sql = f"SELECT COUNT(*) FROM (SELECT g FROM t GROUP BY {PERSON}, g)"
+    assert 0.9 < lose_most(sql, "add-remove", accounting="concentrated", groups=2) <= WITHIN
+    monkeypatch.setattr(reductions.Reduction, "count_apart", lambda *_: 2)
+    assert lose_most(sql, "add-remove", accounting="concentrated", groups=2) > 1.9
 
 
 def test_a_public_size_in_spite_of_a_limit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,14 +128,14 @@ def test_values_are_evenly_spaced(engine: Engine) -> None:
                 for places in people.values()
                 for record in zip(*(spread(plain[name][place] for place in places) for name in plain), strict=True)
             ]
-            assert Counter(tuple(record[f"SPREAD({name})"] for name in plain) for record in found) == Counter(expected)
+            assert Counter(tuple(record[name] for name in plain) for record in found) == Counter(expected)
         found = read_records(backend, data, "SELECT region, QUANTILE(x, 0.3) FROM t GROUP BY region")
         grouped: dict[tuple[int, str], list[int | None]] = defaultdict(list)
         for row, point in zip(rows, plain["x"], strict=True):
             if row["region"] in GROUPS:
                 grouped[row["who"], row["region"]].append(point)
         expected = [(GROUPS.index(region), x) for (_, region), values in grouped.items() for x in spread(values)]
-        assert Counter((record["region"], record["SPREAD(x)"]) for record in found) == Counter(expected)
+        assert Counter((record["region"], record["x"]) for record in found) == Counter(expected)
 
 
 def _find_points(row: Row, name: str) -> int | None:
