@@ -46,7 +46,7 @@ def truncate_at_powers(values: Floats, greatest: float) -> tuple[Floats, Floats]
     >>> truncate_at_powers(np.array([1.0, 3.0, 9.0]), 9)
     (array([ 2.,  4.,  8., 16.]), array([ 5.,  8., 12., 13.]))
     """
-    limits = 2.0 ** np.arange(1, max(1, math.ceil(math.log2(greatest))) + 1)
+    limits = np.exp2(np.arange(1.0, max(1, math.ceil(math.log2(greatest))) + 1))
     return limits, sum_clipped(values, np.zeros(len(limits)), limits)
 
 
