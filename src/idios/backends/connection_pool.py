@@ -53,6 +53,10 @@ class Connection(ABC):
         """A state of the data that does not change while several queries read it."""
         return nullcontext()
 
+    def materialise(self, source: str) -> AbstractContextManager[str]:
+        """What stands after FROM to read a subquery several times: where an engine can, from its rows held once."""
+        return nullcontext(source)
+
 
 class CancellableSemaphore:
     """A semaphore whose waiting callers can be cancelled."""

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import pyarrow as pa
@@ -144,14 +144,16 @@ class SqlBackend(Backend):
         with ExitStack() as stack:
             with self._translate_errors():
                 connection = stack.enter_context(self._acquire(cancellation))
-                snapshot = self._read_first(plan, connection)
+                read = self._choose_columns(plan)
+                if plan.dataset.reduction is not None:  # people are grouped once, however many queries read them
+                    read = replace(read, source=stack.enter_context(connection.materialise(read.source)))
+                snapshot = self._read_first(plan, connection, read)
             yield snapshot
             with self._translate_errors():
                 stack.close()
                 connection.cancellation.step("summarised", 1.0)
 
-    def _read_first(self, plan: Plan, connection: Connection) -> SqlSnapshot:
-        read = self._choose_columns(plan)
+    def _read_first(self, plan: Plan, connection: Connection, read: ReducedTable) -> SqlSnapshot:
         selection = Selection(plan, read.columns, self.dialect)
         rows = self._count_units(connection)
         # a sample of the rows would not be one of people
