@@ -141,7 +141,7 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         check=read_check(table.get("check", CHECK if protection.level is Level.DIFFERENTIAL else 0)),
         unit=unit,
         unit_word=read_unit_word(table.get("unit_word"), unit),
-        order=read_order(table.get("order"), unit, columns),
+        order=read_order(table.get("order"), bool(unit) or "links" in table, columns),
         links=read_links(table.get("links", {})),
         public=_read_flag(table.get("public", False), "public"),
     )

@@ -13,7 +13,6 @@ from idios.backends.duckdb import DuckDbBackend, DuckDbConnection
 from idios.backends.selection import Statement
 from idios.errors import AnswerFailed
 
-
 DATA = {"person": [i % 300 for i in range(1000)], "x": list(range(1000))}
 OPTIONS: dict[str, Any] = {"name": "t", "protection": "differential", "budget": 100}
 COLUMNS = {"x": {"type": "integer", "bounds": [0, None]}}

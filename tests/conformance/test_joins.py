@@ -26,7 +26,7 @@ from tests.conformance.plans import category, whole
 from tests.conformance.test_people import read_points as read_reduced
 
 PRODUCTS = Dataset(
-    "products", {"kind": category("kind", "food", "toy")}, public=True, links=(Link("maker", "makers", "id"),)
+    "products", {"kind": category("kind", "food", "toy")}, public=True, links=(Link(("maker",), "makers", ("id",)),)
 )
 MAKERS = Dataset(
     "makers", {"size": Column("size", Kind.INTEGER, Domain(lower=0, upper=9), nullable=False)}, public=True
@@ -37,7 +37,7 @@ ORDERS = Dataset(
     SOLD | derive_columns({"given": {"expression": "COALESCE(amount, 1)"}}, SOLD),
     unit=("born", "code"),
     unit_word="person",
-    links=(Link("code", "people", "code"), Link("born", "people", "birth"), Link("product", "products", "id")),
+    links=(Link(("code", "born"), "people", ("code", "birth")), Link(("product",), "products", ("id",))),
 )
 
 

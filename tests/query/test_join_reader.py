@@ -27,19 +27,19 @@ PRODUCTS = Dataset(
     {"kind": Column("kind", Kind.CATEGORY, Categories(("food", "toy"))), "note": _number("note")},
     public=True,
 )
-TO_PEOPLE = Link("person", "people", "id")
+TO_PEOPLE = Link(("person",), "people", ("id",))
 ORDERS = Dataset(
     "orders",
     {"amount": _number("amount"), "note": _number("note")},
     unit=("person",),
     order="note",
-    links=(TO_PEOPLE, Link("product", "products", "id")),
+    links=(TO_PEOPLE, Link(("product",), "products", ("id",))),
 )
 VISITS = Dataset(
     "visits",
     {"length": _number("length")},
     unit=("id",),
-    links=(Link("id", "people", "id"), Link("gift", "products", "id")),
+    links=(Link(("id",), "people", ("id",)), Link(("gift",), "products", ("id",))),
 )
 PEOPLE = Dataset(
     "people",
@@ -107,7 +107,11 @@ def test_a_question_says_what_it_joins() -> None:
 
 def test_the_number_of_people_is_secret_wherever_one_may_have_no_row() -> None:
     people = replace(
-        PEOPLE, size=50, covers_everyone=True, tables={"products": PRODUCTS}, links=(Link("gift", "products", "id"),)
+        PEOPLE,
+        size=50,
+        covers_everyone=True,
+        tables={"products": PRODUCTS},
+        links=(Link(("gift",), "products", ("id",)),),
     )
     for joined, size in (
         ("", 50),

@@ -22,7 +22,7 @@ from idios.backends.join_sql import (
     HeldKey,
     Rows,
     list_comparisons,
-    list_unique_keys,
+    list_repeated_keys,
     refuse_incomparable,
     write_everyone,
 )
@@ -112,7 +112,7 @@ class SqlBackend(Backend):
                 self._try_linked(connection)
 
     def _try_linked(self, connection: Connection) -> None:
-        """Let the engine compile what is read of linked tables, and check that keys of public ones are unique."""
+        """Let the engine compile what is read of linked tables, and check that keys are unique which must be."""
         refuse_incomparable(self.dataset, self.held_rows)
         for rows in self.linked.values():
             points = nest_layers(list_layers(rows.columns, self.dialect), rows.table, self.dialect)
@@ -121,11 +121,11 @@ class SqlBackend(Backend):
             connection.fetch(Statement.of_integers(f"SELECT {columns} FROM ({points}) AS points LIMIT 0", *names))
         for compared in list_comparisons(self.dataset, self.held_rows, self.dialect):
             connection.fetch(Statement.of_integers(f"SELECT 1 AS one FROM {compared} LIMIT 0", "one"))
-        for table, key, repeated in list_unique_keys(self.dataset, self.held_rows, self.dialect):
+        for no_key, wrong, repeated in list_repeated_keys(self.dataset, self.held_rows, self.dialect):
             if number := self._count(connection, repeated):
                 raise SourceError(
-                    f"{key} is no key of the public {table!r}: {number} of its values occur more than once, and a join "
-                    "would multiply rows. Link another column, or remove the repeated ones"
+                    f"{no_key}: {number} of its values occur more than once, and {wrong}. Link another column, or "
+                    "remove the repeated ones"
                 )
 
     def rows(self) -> int:

@@ -102,7 +102,7 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
         order=dataset.order,
         links=_list_links(dataset),
         tables=tuple(
-            _describe_table(party, replace(table, parameters=parameters)) for table in dataset.tables.values()
+            _describe_table(party, replace(table, parameters=parameters), dataset) for table in dataset.tables.values()
         ),
         min_epsilon=dataset.min_epsilon,
         max_groups=dataset.max_groups,
@@ -116,18 +116,19 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
     )
 
 
-def _describe_table(party: TrustedParty, table: Dataset) -> TableFacts:
+def _describe_table(party: TrustedParty, table: Dataset, dataset: Dataset) -> TableFacts:
+    of_people = replace(table, unit=dataset.unit)
     return TableFacts(
         name=table.name,
         public=table.public,
         unit=table.unit,
         links=_list_links(table),
-        columns=tuple(_describe_column(party, table, column) for column in table.columns.values()),
+        columns=tuple(_describe_column(party, of_people, column) for column in table.columns.values()),
     )
 
 
 def _list_links(table: Dataset) -> dict[str, str]:
-    return {link.column: f"{link.table}.{link.key}" for link in table.links}
+    return dict(link.written for link in table.links)
 
 
 def _describe_column(party: TrustedParty, dataset: Dataset, column: Column) -> ColumnFacts:
