@@ -112,8 +112,17 @@ class DuckDbBackend(SqlBackend):
             dataset, ConnectionPool(lambda: DuckDbConnection(next(engines)), len(attached.engines)), progress
         )
         self._attached = attached
+        self._people: int | None = None
         self.hold(rows)
         self.try_reading()
+
+    def _count_units(self, connection: Connection) -> int:
+        """People are counted once: frames do not change, and of a file that changed no more is asked."""
+        if not self.dataset.unit:
+            return super()._count_units(connection)
+        if self._people is None:
+            self._people = super()._count_units(connection)
+        return self._people
 
     def samplings(self, share: float, rows: int) -> list[Sample]:
         """Whole blocks; of a Parquet file, which has to be decoded to be sampled, a few long stretches."""
