@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from idios import TrustedParty
+from idios.backends import brackets, sql_backend, summarise
 from idios.backends.cancellation import CancellationToken
 from idios.backends.duckdb import DuckDbBackend, DuckDbConnection
 from idios.backends.selection import Statement
@@ -78,3 +80,30 @@ def test_tables_without_people_are_read_where_they_are(run: list[str]) -> None:
     with TrustedParty.open(DATA, columns=COLUMNS, **OPTIONS) as party:
         party.query("SELECT MEDIAN(x) FROM t", epsilon=1)
     assert not [text for text in run if "TEMP TABLE" in text]
+
+
+def test_samples_of_many_people_find_what_sorting_finds(monkeypatch: pytest.MonkeyPatch, run: list[str]) -> None:
+    draw = random.Random(1)
+    data = {
+        "person": [draw.choice([None, *range(900)]) for _ in range(3000)],
+        "x": [draw.choice([None, 7, draw.randrange(10_000)]) for _ in range(3000)],
+        "g": [draw.choice("ab") for _ in range(3000)],
+    }
+    columns = COLUMNS | {"g": {"type": "category", "values": ["a", "b"]}}
+    inner = "(SELECT SUM(x) AS x, MAX(g) AS g, COUNT(*) AS n FROM t WHERE x > 5 GROUP BY person)"
+    statistics = ("MEDIAN(x)", "KTH_LARGEST(x, 20)", "SUM(x), AVG(n)", "QUANTILE(n, 0.2)")
+    questions = [
+        *(f"SELECT {statistic} FROM {inner}" for statistic in statistics),
+        f"SELECT g, MEDIAN(x), COUNT(*) FROM {inner} WHERE n > 1 GROUP BY g",
+        "SELECT MEDIAN(x) FROM t",
+    ]
+    with TrustedParty.open(data, unit="person", columns=columns, **OPTIONS) as party:
+        plans = [party.make_plan(question, epsilon=1) for question in questions]
+        backend = party.datasets["t"].backend
+        sorted_ones = [backend.summarise(plan) for plan in plans]
+        assert not [text for text in run if "quantile_disc" in text]
+        limits = ((sql_backend, "SMALL", 10), (summarise, "SMALL", 10), (summarise, "FEW", 4))
+        for module, name, small in (*limits, (sql_backend, "SAMPLED", 60), (brackets, "ENOUGH", 10)):
+            monkeypatch.setattr(module, name, small)
+        assert [backend.summarise(plan) for plan in plans] == sorted_ones
+        assert len([text for text in run if "quantile_disc" in text]) >= 4

@@ -76,6 +76,7 @@ class DuckDbConnection(Connection):
     """A cursor."""
 
     dialect = DIALECT
+    materialises = True
 
     def run(self, statement: Statement) -> pa.Table:
         """Run a statement."""

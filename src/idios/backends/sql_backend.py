@@ -156,8 +156,7 @@ class SqlBackend(Backend):
     def _read_first(self, plan: Plan, connection: Connection, read: ReducedTable) -> SqlSnapshot:
         selection = Selection(plan, read.columns, self.dialect)
         rows = self._count_units(connection)
-        # a sample of the rows would not be one of people
-        samples = self._samples(rows, selection.span) if rows > SMALL and plan.dataset.reduction is None else []
+        samples = self._list_samples(plan, connection, read.source, rows, selection.span)
         requirements, queries = (
             Requirements(plan, selection, rows * plan.dataset.records),
             Queries(connection, selection, read.source),
@@ -288,10 +287,17 @@ class SqlBackend(Backend):
             return self._count(connection, write_everyone(self.dataset, self.held_rows, self.dialect))
         return self._count(connection, self.held_rows.sizes if self.dataset.unit else None)
 
-    def _samples(self, rows: int, cells: int) -> list[Sample]:
-        share = min(0.5, max(SAMPLED, SAMPLED_A_CELL * cells) / rows)
-        even = self.dialect.even_sample.format(share=share)
-        return [*self.samplings(share, rows), Sample(f"(SELECT * FROM {self.table} WHERE {even}) AS even", share)]
+    def _list_samples(self, plan: Plan, connection: Connection, source: str, rows: int, cells: int) -> list[Sample]:
+        """Ways to take a sample of what is read, if that is much; of people only where they are held in a table."""
+        reduced = plan.dataset.reduction is not None
+        if reduced and not connection.materialises:
+            return []
+        size = self._count(connection, source) if reduced else rows
+        if size <= SMALL:
+            return []
+        share = min(0.5, max(SAMPLED, SAMPLED_A_CELL * cells) / size)
+        even = Sample(f"(SELECT * FROM {source} WHERE {self.dialect.even_sample.format(share=share)}) AS even", share)
+        return [even] if reduced else [*self.samplings(share, rows), even]
 
 
 def _report_conditions(column: GridColumn) -> dict[str, str]:
