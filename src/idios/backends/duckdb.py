@@ -89,7 +89,7 @@ class DuckDbConnection(Connection):
         try:
             yield f"temp.{HELD}"
         finally:
-            self.ibis_backend.con.execute(f"DROP TABLE temp.{HELD}")
+            self.ibis_backend.con.execute(f"DROP TABLE IF EXISTS temp.{HELD}")
 
     def interrupt(self) -> None:
         """Interrupt this cursor alone."""
