@@ -22,7 +22,6 @@ import ibis  # type: ignore[import-untyped]
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.pyspark.datatypes import PySparkType  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from idios.backends.base import Source, describe_change, describe_types, hold_rows, split_table_name
@@ -242,7 +241,6 @@ class SparkBackend(SqlBackend):
         """Look whether the files are those that were opened."""
         session = self._place.session()
         if not all(table.files.is_kept(session) for table in self._tables.values() if table.files):
-            self._place.check()  # a list that cannot be had tells nothing about files
             raise DataChanged(describe_change(self.dataset.name))
 
     def samplings(self, share: float, rows: int) -> list[Sample]:
@@ -319,7 +317,7 @@ class SparkTable:
         """The names and types of what can be read."""
         try:
             return {field.name: _type(field.dataType) for field in session.table(self.name).schema.fields}
-        except PySparkException as error:
+        except Exception as error:  # Spark's, or Java's own
             raise SourceError(f"Spark has no table or view {self.name}, or it may not be read") from error
 
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from idios.errors import SourceError
+from idios.errors import SourceError, SourceUnavailable
 
 _PATTERN_CHARACTERS = re.compile(r"([][{}*?\\])")
 """What Hadoop reads as a pattern in a path."""
@@ -38,8 +38,10 @@ class PinnedFiles:
         try:
             listed = session.read.format("binaryFile").load(escape_pattern(path))
             facts = listed.selectExpr("path", "length", "unix_micros(modificationTime) AS time").collect()
-        except PySparkException as error:
-            raise SourceError(f"Spark finds nothing at the path {path}, or may not read it") from error
+        except AnalysisException as error:
+            raise SourceError(f"Spark finds nothing at the path {path}") from error
+        except Exception as error:  # of Java, or of what holds the files
+            raise SourceUnavailable(f"Spark cannot list the files at {path} at the moment, or may not") from error
         if not facts:
             raise SourceError(f"the path {path} has no files")
         return cls(path, frozenset((fact["path"], fact["length"], fact["time"]) for fact in facts))
@@ -52,13 +54,15 @@ class PinnedFiles:
             reader = reader.option("basePath", self.path)  # which is taken as it is
         try:
             return reader.parquet(*map(escape_pattern, names))
-        except PySparkException as error:
+        except Exception as error:  # Java's own, of a footer that is none
             raise SourceError(f"the files at {self.path} are not Parquet, or may not be read") from error
 
     def is_kept(self, session: SparkSession) -> bool:
         """Whether each file is there as it was; others may have come."""
         try:
             return self.files <= PinnedFiles.list(session, self.path).files
+        except SourceUnavailable:
+            raise
         except SourceError:
             return False
 
