@@ -144,9 +144,9 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         check=read_check(table.get("check", CHECK if protection.level is Level.DIFFERENTIAL else 0)),
         unit=unit,
         unit_word=read_unit_word(table.get("unit_word"), unit),
-        order=read_order(table.get("order"), unit, columns),
-        rows=read_limit(table.get("rows"), "rows", unit),
-        groups=read_limit(table.get("groups"), "groups", unit),
+        order=read_order(table.get("order"), bool(unit) or "links" in table, columns),
+        rows=read_limit(table.get("rows"), "rows", unit, protection.group),
+        groups=read_limit(table.get("groups"), "groups", unit, protection.group),
         links=read_links(table.get("links", {})),
         public=_read_flag(table.get("public", False), "public"),
     )
@@ -366,10 +366,11 @@ def describe_unit(dataset: Dataset) -> str:
     The ledger compares it with what was declared before, so whatever has no order is sorted.
     """
     links = sorted(
-        f"{quote(table.name)}.{quote(link.column)} = {quote(link.table)}.{quote(link.key)}"
+        f"{quote(table.name)}.{quote(column)} = {quote(link.table)}.{quote(key)}"
         for table in list_tables(dataset)
         for link in table.links
         if not find_table(dataset, link.table).public
+        for column, key in link.pairs
     )
     unit = ", ".join(sorted(map(quote, dataset.unit)))
     return ", ".join([f"{unit} with {links[0]}", *links[1:]]) if links else unit

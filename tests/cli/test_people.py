@@ -82,7 +82,7 @@ def test_what_is_said_of_people_is_declared(shop: Path) -> None:
         (["--unit", "id"], "a unit is NAME=COLUMN"),
         (["--unit", "clients=id"], "there is no data set 'clients'"),
         (["--link", "orders=customers"], "a link is DATASET.COLUMN=DATASET.COLUMN"),
-        (["--link", "orders.customer_id=customers.id"], "links need a unit"),
+        (["--link", "orders.customer_id=customers.id"], "declares no unit"),
         (["--name", "shop"], "--name is for one source"),
     ],
 )

@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from idios.backends.connection_pool import Connection
 from idios.backends.grid_sql import NEVER, GridColumn
-from idios.backends.join_sql import Rows, compare_keys, list_unique_keys, write_everyone
+from idios.backends.join_sql import Rows, compare_keys, find_repeated_keys, write_everyone
 from idios.backends.selection import Statement, list_layers, nest_layers, with_sources
 from idios.core.domain import Kind
 from idios.core.neighbours import to_plural
@@ -174,19 +174,17 @@ def _report_people(word: str, rows: Rows, number_of_rows: int, connection: Conne
 def _check_links(dataset: Dataset, rows: Rows, connection: Connection) -> Iterator[LinkReport]:
     """Follow every link from the table that declares it."""
     dialect = connection.dialect
-    repeated = {(table, key): values for table, key, values in list_unique_keys(dataset, rows, dialect)}
-    for declaring, links in list_links(dataset):
-        target = links[0].table
-        one, other = rows.linked.get(declaring, rows), rows.linked.get(target, rows)
-        given = " AND ".join(f"a.{one.keys[link.column].column} IS NOT NULL" for link in links)
-        found = f"EXISTS (SELECT 1 FROM {other.table} AS b WHERE {compare_keys(one, other, links, dialect)})"
+    repeated = find_repeated_keys(dataset, rows, dialect)
+    for declaring, link in list_links(dataset):
+        one, other = rows.linked.get(declaring, rows), rows.linked.get(link.table, rows)
+        given = " AND ".join(f"a.{one.keys[column].column} IS NOT NULL" for column in link.columns)
+        found = f"EXISTS (SELECT 1 FROM {other.table} AS b WHERE {compare_keys(one, other, link, dialect)})"
+        values = repeated.get((link.table, link.keys))
         yield LinkReport(
-            " and ".join(f"{name_column(declaring, link.column)} = {name_column(target, link.key)}" for link in links),
+            " and ".join(f"{name_column(declaring, c)} = {name_column(link.table, key)}" for c, key in link.pairs),
             missing=connection.count(f"{one.table} AS a WHERE NOT ({given})"),
             dangling=connection.count(f"{one.table} AS a WHERE {given} AND NOT {found}"),
-            repeated=sum(
-                connection.count(repeated[target, link.key]) for link in links if (target, link.key) in repeated
-            ),
+            repeated=0 if values is None else connection.count(values),
         )
 
 

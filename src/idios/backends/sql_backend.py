@@ -6,7 +6,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -20,8 +20,9 @@ from idios.backends.grid_sql import GridColumn
 from idios.backends.join_sql import (
     HeldKey,
     Rows,
+    describe_repeated_key,
+    find_repeated_keys,
     list_comparisons,
-    list_unique_keys,
     refuse_incomparable,
     write_everyone,
 )
@@ -110,7 +111,7 @@ class SqlBackend(Backend):
                 self._try_linked(connection)
 
     def _try_linked(self, connection: Connection) -> None:
-        """Let the engine compile what is read of linked tables, and check that keys of public ones are unique."""
+        """Let the engine compile what is read of linked tables, and check that keys are unique which must be."""
         refuse_incomparable(self.dataset, self.held_rows)
         for rows in self.linked.values():
             points = nest_layers(list_layers(rows.columns, self.dialect), rows.table, self.dialect)
@@ -119,11 +120,11 @@ class SqlBackend(Backend):
             connection.fetch(Statement.of_integers(f"SELECT {columns} FROM ({points}) AS points LIMIT 0", *names))
         for compared in list_comparisons(self.dataset, self.held_rows, self.dialect):
             connection.fetch(Statement.of_integers(f"SELECT 1 AS one FROM {compared} LIMIT 0", "one"))
-        for table, key, repeated in list_unique_keys(self.dataset, self.held_rows, self.dialect):
+        for (table, keys), repeated in find_repeated_keys(self.dataset, self.held_rows, self.dialect).items():
             if number := connection.count(repeated):
                 raise SourceError(
-                    f"{key} is no key of the public {table!r}: {number} of its values occur more than once, and a join "
-                    "would multiply rows. Link another column, or remove the repeated ones"
+                    f"{describe_repeated_key(self.dataset, table, keys, number)}. Link another column, or remove the "
+                    "repeated ones"
                 )
 
     def rows(self) -> int:
@@ -142,18 +143,19 @@ class SqlBackend(Backend):
         with ExitStack() as stack:
             with self._translate_errors():
                 connection = stack.enter_context(self._acquire(cancellation))
-                snapshot = self._read_first(plan, connection)
+                read = self._choose_columns(plan)
+                if plan.dataset.reduction is not None:  # people are grouped once, however many queries read them
+                    read = replace(read, source=stack.enter_context(connection.materialise(read.source)))
+                snapshot = self._read_first(plan, connection, read)
             yield snapshot
             with self._translate_errors():
                 stack.close()
                 connection.cancellation.step("summarised", 1.0)
 
-    def _read_first(self, plan: Plan, connection: Connection) -> SqlSnapshot:
-        read = self._choose_columns(plan)
+    def _read_first(self, plan: Plan, connection: Connection, read: ReducedTable) -> SqlSnapshot:
         selection = Selection(plan, read.columns, self.dialect)
         rows = self._count_units(connection)
-        # a sample of the rows would not be one of people
-        samples = self._samples(rows, selection.span) if rows > SMALL and plan.dataset.reduction is None else []
+        samples = self._list_samples(plan, connection, read.source, rows, selection.span)
         requirements, queries = (
             Requirements(plan, selection, rows * plan.dataset.records),
             Queries(connection, selection, read.source),
@@ -237,7 +239,14 @@ class SqlBackend(Backend):
             return connection.count(write_everyone(self.dataset, self.held_rows, self.dialect))
         return connection.count(self.held_rows.sizes if self.dataset.unit else self.table)
 
-    def _samples(self, rows: int, cells: int) -> list[Sample]:
-        share = min(0.5, max(SAMPLED, SAMPLED_A_CELL * cells) / rows)
-        even = self.dialect.even_sample.format(share=share)
-        return [*self.samplings(share, rows), Sample(f"(SELECT * FROM {self.table} WHERE {even}) AS even", share)]
+    def _list_samples(self, plan: Plan, connection: Connection, source: str, rows: int, cells: int) -> list[Sample]:
+        """Ways to take a sample of what is read, if that is much; of people only where they are held in a table."""
+        reduced = plan.dataset.reduction is not None
+        if reduced and not connection.materialises:
+            return []
+        size = connection.count(source) if reduced else rows
+        if size <= SMALL:
+            return []
+        share = min(0.5, max(SAMPLED, SAMPLED_A_CELL * cells) / size)
+        even = Sample(f"(SELECT * FROM {source} WHERE {self.dialect.even_sample.format(share=share)}) AS even", share)
+        return [even] if reduced else [*self.samplings(share, rows), even]

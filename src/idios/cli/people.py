@@ -164,7 +164,7 @@ def _find_links(tables: Mapping[str, Proposal], told: list[str]) -> Iterator[Fou
                         continue
                     if find_subject(column, name) != find_subject(key, target):
                         continue
-                    report = _try_opening({name: table, target: other}, name, column, Link(column, target, key))
+                    report = _try_opening({name: table, target: other}, name, column, Link((column,), target, (key,)))
                     if report is not None and MOST_MISSING * report.links[0].dangling <= report.rows:
                         found.add(ends)
                         told.append(f"{name} may be linked: {report.links[0]}")

@@ -75,7 +75,10 @@ def _column_cells(column: ColumnFacts) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """What is public of a table that can be joined to a data set; ``links`` are "data set.column" by column."""
+    """What is public of a table that can be joined to a data set; ``links`` are "data set.column" by column.
+
+    One that is neither public nor has a unit belongs to people by its link to their rows.
+    """
 
     name: str
     public: bool
@@ -87,7 +90,7 @@ class TableFacts:
     @property
     def text(self) -> str:
         """The table in a few words."""
-        kind = "public" if self.public else f"by {', '.join(self.unit)}"
+        kind = "public" if self.public else f"by {', '.join(self.unit)}" if self.unit else "by its link to other rows"
         order = [] if self.order is None else [f"in the order of {self.order}"]
         return "; ".join([kind, *order, *(f"{column} = {key}" for column, key in self.links.items())])
 

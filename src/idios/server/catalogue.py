@@ -130,7 +130,7 @@ def _describe_table(party: TrustedParty, table: Dataset, owner: Dataset) -> Tabl
 
 
 def _list_links(table: Dataset) -> dict[str, str]:
-    return {link.column: f"{link.table}.{link.key}" for link in table.links}
+    return dict(link.written for link in table.links)
 
 
 def _describe_column(party: TrustedParty, dataset: Dataset, column: Column) -> ColumnFacts:

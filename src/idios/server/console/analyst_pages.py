@@ -248,8 +248,9 @@ def list_words(visit: Visit) -> str:
                 for value in column.values or ():
                     quoted = "'" + value.replace("'", "''") + "'"
                     words.setdefault(quoted, [quoted, "value", column.name])
-            targets = {target.partition(".")[2] for target in table.links.values()}
-            for key in (*table.unit, *table.links, *sorted(targets)):
+            holding = [name for columns in table.links for name in columns.split(", ")]
+            targets = {each.partition(".")[2] for target in table.links.values() for each in target.split(", ")}
+            for key in (*table.unit, *holding, *sorted(targets)):
                 words.setdefault(identifier(key), [identifier(key), "column", "key"])
     functions = [
         [function.name, "function", function.signature.partition(" or ")[0]]
