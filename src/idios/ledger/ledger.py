@@ -27,7 +27,7 @@ from idios.ledger.opening import OpenedLedger, open_existing, open_ledger
 from idios.ledger.operational import EndedSessions, RunningQuestions, check_idempotency_key, remember_key, was_used
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, SomeRow, TokenRow
-from idios.ledger.store import Transactions
+from idios.ledger.store import Transactions, Writer
 from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate_secret, create_token, identify_token
 from idios.ledger.values import Clock, check_name, check_optional_amount, check_text, system_clock
 from idios.ledger.verification import LedgerHealth, Verification, rebuild, verify
@@ -197,7 +197,7 @@ class Ledger:
 
     def price(self, request: ChargeRequest) -> Price:
         """Say whom the request would charge, without charging."""
-        with self._transactions.reading() as store:
+        with self._transactions.reading(*rules.find_places(request)) as store:
             return rules.quote(store, request)
 
     def reserve(self, request: ChargeRequest, *, idempotency_key: str | None = None) -> Reservation | StoredAnswer:
@@ -212,7 +212,8 @@ class Ledger:
         settled = self.find_settled(request, idempotency_key)
         if settled is not None:
             return settled
-        with self._transactions.writing() as writer:
+
+        def charge(writer: Writer) -> Reservation | StoredAnswer:
             repeated = idempotency_key is not None and was_used(writer.connection, request, idempotency_key)
             fact = rules.reserve(writer.store, request)
             writer.append(fact)
@@ -221,12 +222,15 @@ class Ledger:
                 remember_key(writer.connection, request, idempotency_key, self._clock())
             question = rules.get_question(writer.store, request.key)
             if question.released is not None:
+                writer.flush()  # another thread's answer may be in this transaction
                 return read_answers(writer.connection, self._key, [question])[0]
             return Reservation(request, request.key, question.reserved, joined=not isinstance(fact, Reserved))
 
+        return self._transactions.write(charge, *rules.find_places(request))
+
     def find_settled(self, request: ChargeRequest, idempotency_key: str | None = None) -> StoredAnswer | None:
         """The answer that is stored and that the caller has paid for, if there is one; it takes no writers' lock."""
-        with self._transactions.reading() as store:
+        with self._transactions.reading(*rules.find_places(request)) as store:
             if idempotency_key is not None:
                 was_used(store.connection, request, idempotency_key)
             if rules.reserve(store, request) is not None:
@@ -241,21 +245,24 @@ class Ledger:
         if not isinstance(table, ReleasedTable):
             raise InvalidInput(f"a question is answered with a ReleasedTable, not with {type(table).__name__}")
         text = table.to_text()
-        with self._transactions.writing() as writer:
+
+        def store(writer: Writer) -> StoredAnswer:
             entry = writer.append(rules.release(writer.store, reservation, text))
             if entry is not None and reservation.request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
                 cost = rules.get_cost(writer.store, reservation.request)
                 return StoredAnswer.of(reservation, cost, text, entry.sequence, entry.time)
+            writer.flush()
             question = rules.get_question(writer.store, reservation.key)
             return read_answers(writer.connection, self._key, [question])[0]
+
+        return self._transactions.write(store, *rules.find_places(reservation.request))
 
     def fail(self, reservation: Reservation, detail: str) -> None:
         """Record why an answer could not be computed; the charge stays and can still be completed once."""
         if not isinstance(detail, str):
             raise InvalidInput(f"a failure's detail is text, not {type(detail).__name__}")
-        with self._transactions.writing() as writer:
-            writer.append(rules.fail(writer.store, reservation, detail))
+        self._transactions.write(lambda writer: writer.append(rules.fail(writer.store, reservation, detail)))
 
     def authenticate(self, secret: str) -> Identity:
         """Say who holds the token; every token that is not valid is refused with the same message."""
@@ -271,7 +278,7 @@ class Ledger:
 
     def balance(self, dataset: str, analyst: str | None = None) -> Balance:
         """Say what a data set has spent over all analysts, or one analyst on it."""
-        with self._transactions.reading() as store:
+        with self._transactions.reading(*rules.find_places_of_balance(dataset, analyst)) as store:
             return rules.get_balance(store, dataset, analyst)
 
     def datasets(self) -> list[Declaration]:
@@ -290,7 +297,7 @@ class Ledger:
         """List every analyst's balance, or one analyst's, on every data set they may ask about."""
         with self._transactions.reading() as store:
             granted = [row for row in store.list_all(GrantRow, analyst=analyst) if row.withdrawn is None]
-            datasets = {row.dataset: row for row in store.list_all(DatasetRow)}
+            datasets = {row.dataset: row.balance for row in store.list_all(DatasetRow)}
         return [row.find_balance(datasets[row.dataset]) for row in granted]
 
     def retired(self, dataset: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
@@ -56,6 +56,10 @@ class ChargeRequest:
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
     pure: bool = True
+    cost: Cost = field(init=False, repr=False, compare=False)
+    """What the answer costs."""
+    key: str = field(init=False, repr=False, compare=False)
+    """The digest of what makes two requests one question: data set, version, normal form, ε, δ; not who asks."""
 
     def __post_init__(self) -> None:
         check_name("data set", self.dataset)
@@ -68,18 +72,10 @@ class ChargeRequest:
             object.__setattr__(self, name, check_amount(name, getattr(self, name)))
         if not isinstance(self.pure, bool):
             raise InvalidInput(f"pure is True or False, not {self.pure!r}")
+        object.__setattr__(self, "cost", make_cost(self.epsilon, self.delta, self.rho, self.pure))
         object.__setattr__(self, "rho", omit_rho(self.cost))
-
-    @property
-    def cost(self) -> Cost:
-        """What the answer costs."""
-        return make_cost(self.epsilon, self.delta, self.rho, self.pure)
-
-    @property
-    def key(self) -> str:
-        """The digest of what makes two requests one question: data set, version, normal form, ε, δ; not who asks."""
         facts = [self.dataset, self.version, self.question, encode_amount(self.epsilon), encode_amount(self.delta)]
-        return hashlib.sha256(canonical(facts).encode("ascii")).hexdigest()
+        object.__setattr__(self, "key", hashlib.sha256(canonical(facts).encode("ascii")).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
