@@ -143,14 +143,12 @@ class Ledger:
 
     def retire(self, dataset: str) -> None:
         """Answer nothing about the data set from here on, not even what is stored or being computed."""
-        with self._transactions.writing() as writer:
-            writer.append(rules.retire(writer.store, dataset))
+        self._transactions.append(rules.retire, dataset)
 
     def add_analyst(self, analyst: str) -> None:
         """Make an analyst known; they may ask nothing before a grant."""
         check_name("analyst", analyst)
-        with self._transactions.writing() as writer:
-            writer.append(rules.add_analyst(writer.store, analyst))
+        self._transactions.append(rules.add_analyst, analyst)
 
     def grant(
         self, analyst: str, dataset: str, *, epsilon: Fraction | None = None, delta: Fraction | None = None
@@ -170,8 +168,7 @@ class Ledger:
         A question that is charged already is still answered, and the answers they paid for are still listed by
         `answers(analyst=...)`: they know them already.
         """
-        with self._transactions.writing() as writer:
-            writer.append(rules.withdraw(writer.store, analyst, dataset))
+        self._transactions.append(rules.withdraw, analyst, dataset)
 
     def issue_token(self, name: str, *, role: Role = Role.ANALYST, lifetime: timedelta = LIFETIME) -> IssuedToken:
         """Give an analyst, or a controller of any name, a token: this is the only time it can be seen."""
@@ -185,13 +182,11 @@ class Ledger:
 
     def revoke_token(self, name: str) -> None:
         """Accept the token of this name (see `tokens`) no longer."""
-        with self._transactions.writing() as writer:
-            writer.append(rules.revoke_token(writer.store, name))
+        self._transactions.append(rules.revoke_token, name)
 
     def record_inspection(self, request: ChargeRequest) -> None:
         """Record that the controller looked behind a question; nothing is charged."""
-        with self._transactions.writing() as writer:
-            writer.append(rules.inspect(writer.store, request))
+        self._transactions.append(rules.inspect, request)
 
     # What a question does.
 
@@ -222,8 +217,7 @@ class Ledger:
                 remember_key(writer.connection, request, idempotency_key, self._clock())
             question = rules.get_question(writer.store, request.key)
             if question.released is not None:
-                writer.flush()  # another thread's answer may be in this transaction
-                return read_answers(writer.connection, self._key, [question])[0]
+                return self._read_answer(writer, question)
             return Reservation(request, request.key, question.reserved, joined=not isinstance(fact, Reserved))
 
         return self._transactions.write(charge, *rules.find_places(request))
@@ -252,9 +246,7 @@ class Ledger:
                 # The key is a digest of the request: this is what was charged.
                 cost = rules.get_cost(writer.store, reservation.request)
                 return StoredAnswer.of(reservation, cost, text, entry.sequence, entry.time)
-            writer.flush()
-            question = rules.get_question(writer.store, reservation.key)
-            return read_answers(writer.connection, self._key, [question])[0]
+            return self._read_answer(writer, rules.get_question(writer.store, reservation.key))
 
         return self._transactions.write(store, *rules.find_places(reservation.request))
 
@@ -262,7 +254,7 @@ class Ledger:
         """Record why an answer could not be computed; the charge stays and can still be completed once."""
         if not isinstance(detail, str):
             raise InvalidInput(f"a failure's detail is text, not {type(detail).__name__}")
-        self._transactions.write(lambda writer: writer.append(rules.fail(writer.store, reservation, detail)))
+        self._transactions.append(rules.fail, reservation, detail)
 
     def authenticate(self, secret: str) -> Identity:
         """Say who holds the token; every token that is not valid is refused with the same message."""
@@ -401,6 +393,10 @@ class Ledger:
     def derive(self, purpose: str) -> bytes:
         """Give a secret of 32 bytes for one purpose, always the same; it tells nothing about the ledger's key."""
         return derive(self._key, purpose)
+
+    def _read_answer(self, writer: Writer, question: QuestionRow) -> StoredAnswer:
+        writer.flush()  # it may be another thread's, in this transaction
+        return read_answers(writer.connection, self._key, [question])[0]
 
     def _rows(self, row: type[SomeRow]) -> list[SomeRow]:
         with self._transactions.reading() as store:

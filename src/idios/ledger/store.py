@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, delete, insert
 
@@ -25,12 +25,23 @@ from idios.ledger.database import Database
 from idios.ledger.facts import Fact
 from idios.ledger.merkle import TOP
 from idios.ledger.proof import End, Memory, Proof, write_proof
-from idios.ledger.state import ROWS, ContradictoryFact, DerivedRow, Place, PrimaryKey, SomeRow, apply, get_primary_key
+from idios.ledger.state import (
+    ROWS,
+    ContradictoryFact,
+    DerivedRow,
+    Place,
+    PrimaryKey,
+    RowStore,
+    SomeRow,
+    apply,
+    get_primary_key,
+)
 from idios.ledger.statements import run, write_marks
 from idios.ledger.tables import TABLES, VERIFY, entries, merkle, read_row
 from idios.ledger.values import RECORDS, Clock, Plain, check_name, format_time
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 Found = dict[Place, Sequence[Any] | None]
 """The columns at each place, None where there is no row."""
@@ -219,6 +230,12 @@ class Transactions:
         """Do the work of a short transaction, perhaps together with that of other threads; durable when it returns."""
         with self._watch():
             return self._queue.run(work, places)
+
+    def append(
+        self, rule: Callable[Concatenate[RowStore, P], Fact | None], *arguments: P.args, **options: P.kwargs
+    ) -> None:
+        """Record the fact that a rule gives, if it gives one, and nothing else."""
+        self.write(lambda writer: writer.append(rule(writer.store, *arguments, **options)))
 
 
 class Writer:
