@@ -28,7 +28,7 @@ from idios.ledger.operational import EndedSessions, RunningQuestions, check_idem
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, SomeRow, TokenRow
 from idios.ledger.store import Transactions, Writer
-from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate_secret, create_token, identify_token
+from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate, create_token, identify_token, locate
 from idios.ledger.values import Clock, check_name, check_optional_amount, check_text, system_clock
 from idios.ledger.verification import LedgerHealth, Verification, rebuild, verify
 from idios.model import Balance, ReleasedTable, Role
@@ -202,14 +202,12 @@ class Ledger:
         BudgetExceeded, and no charge, if a budget does not allow it. KeyReused, and no charge, if the caller used the
         idempotency key in the last 30 days for another question.
         """
-        if idempotency_key is not None:
-            check_idempotency_key(idempotency_key)
-        settled = self.find_settled(request, idempotency_key)
-        if settled is not None:
+        check_idempotency_key(idempotency_key)
+        if (settled := self.find_settled(request, idempotency_key)) is not None:
             return settled
 
         def charge(writer: Writer) -> Reservation | StoredAnswer:
-            repeated = idempotency_key is not None and was_used(writer.connection, request, idempotency_key)
+            repeated = was_used(writer.connection, request, idempotency_key)
             fact = rules.reserve(writer.store, request)
             writer.append(fact)
             # Only keys of charged requests: a caller who repeats a question, free, could fill the table with new keys.
@@ -225,8 +223,7 @@ class Ledger:
     def find_settled(self, request: ChargeRequest, idempotency_key: str | None = None) -> StoredAnswer | None:
         """The answer that is stored and that the caller has paid for, if there is one; it takes no writers' lock."""
         with self._transactions.reading(*rules.find_places(request)) as store:
-            if idempotency_key is not None:
-                was_used(store.connection, request, idempotency_key)
+            was_used(store.connection, request, idempotency_key)
             if rules.reserve(store, request) is not None:
                 return None
             question = store.get(QuestionRow, request.key)
@@ -240,7 +237,7 @@ class Ledger:
             raise InvalidInput(f"a question is answered with a ReleasedTable, not with {type(table).__name__}")
         text = table.to_text()
 
-        def store(writer: Writer) -> StoredAnswer:
+        def record(writer: Writer) -> StoredAnswer:
             entry = writer.append(rules.release(writer.store, reservation, text))
             if entry is not None and reservation.request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
@@ -248,7 +245,7 @@ class Ledger:
                 return StoredAnswer.of(reservation, cost, text, entry.sequence, entry.time)
             return self._read_answer(writer, rules.get_question(writer.store, reservation.key))
 
-        return self._transactions.write(store, *rules.find_places(reservation.request))
+        return self._transactions.write(record, *rules.find_places(reservation.request))
 
     def fail(self, reservation: Reservation, detail: str) -> None:
         """Record why an answer could not be computed; the charge stays and can still be completed once."""
@@ -258,12 +255,12 @@ class Ledger:
 
     def authenticate(self, secret: str) -> Identity:
         """Say who holds the token; every token that is not valid is refused with the same message."""
-        with self._transactions.reading() as store:
-            return authenticate_secret(store, secret, self._clock())
+        with self._transactions.reading(locate(secret)) as store:
+            return authenticate(store, secret, self._clock())
 
     def identify(self, token: str) -> Identity:
         """Say who holds the token of this public name, for a caller who has shown the token itself before."""
-        with self._transactions.reading() as store:
+        with self._transactions.reading((TokenRow, (token,))) as store:
             return identify_token(store, token, self._clock())
 
     # What was recorded.
