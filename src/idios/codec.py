@@ -172,10 +172,13 @@ class Codec:
     def _write_record(self, record: Any) -> dict[str, Any]:
         plain = {}
         for each in _fields(type(record)):
-            value = getattr(record, each.name)
-            if each.shape.optional and value == each.default:
+            value, shape = getattr(record, each.name), each.shape
+            if shape.optional and value == each.default:
                 continue
-            plain[each.key] = self.to_json(value) if each.shape.write is None else each.shape.write(value)
+            if type(value) in _PLAIN and shape.write is None:
+                plain[each.key] = value
+            else:
+                plain[each.key] = (shape.write or self.to_json)(value)
         return plain
 
     def from_json(self, kind: type[T], plain: Any, what: str) -> T:

@@ -235,17 +235,17 @@ class Ledger:
         """Store the table, durably, and give what may be sent: the first one released for the charge."""
         if not isinstance(table, ReleasedTable):
             raise InvalidInput(f"a question is answered with a ReleasedTable, not with {type(table).__name__}")
-        text = table.to_text()
+        text, request = table.to_text(), reservation.request
 
         def record(writer: Writer) -> StoredAnswer:
             entry = writer.append(rules.release(writer.store, reservation, text))
-            if entry is not None and reservation.request.key == reservation.key:
+            if entry is not None and request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
-                cost = rules.get_cost(writer.store, reservation.request)
-                return StoredAnswer.of(reservation, cost, text, entry.sequence, entry.time)
+                cost, balance = rules.get_cost(writer.store, request), rules.find_balance(writer.store, request)
+                return StoredAnswer.of(reservation, cost, text, entry, balance)
             return self._read_answer(writer, rules.get_question(writer.store, reservation.key))
 
-        return self._transactions.write(record, *rules.find_places(reservation.request))
+        return self._transactions.write(record, *rules.find_places(request))
 
     def fail(self, reservation: Reservation, detail: str) -> None:
         """Record why an answer could not be computed; the charge stays and can still be completed once."""

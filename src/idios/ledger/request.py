@@ -9,8 +9,9 @@ from functools import cached_property
 
 from idios.codec import canonical
 from idios.errors import InvalidInput
+from idios.ledger.chain import Entry
 from idios.ledger.values import check_amount, check_name, encode_amount, make_cost, omit_rho
-from idios.model import Accounting, Cost, ReleasedAnswer, ReleasedTable
+from idios.model import Accounting, Balance, Cost, ReleasedAnswer, ReleasedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,12 @@ class StoredAnswer:
     text: str
     sequence: int
     time: str
+    balance: Balance | None = field(default=None, compare=False)
+    """What was left for the caller when it was released, if it was released just now."""
 
     @classmethod
-    def of(cls, reservation: Reservation, cost: Cost, text: str, sequence: int, time: str) -> StoredAnswer:
-        """Make the answer to what was reserved at this cost, released by the entry of this number and time."""
+    def of(cls, reservation: Reservation, cost: Cost, text: str, entry: Entry, balance: Balance | None) -> StoredAnswer:
+        """Make the answer to what was reserved at this cost and released by this entry."""
         request = reservation.request
         return cls(
             key=reservation.key,
@@ -115,8 +118,9 @@ class StoredAnswer:
             question=request.question,
             cost=cost,
             text=text,
-            sequence=sequence,
-            time=time,
+            sequence=entry.sequence,
+            time=entry.time,
+            balance=balance,
         )
 
     @property

@@ -78,6 +78,14 @@ def get_balance(store: RowStore, dataset: str, analyst: str | None) -> Balance:
     return whole if analyst is None else require_grant(store, analyst, dataset).find_balance(whole)
 
 
+def find_balance(store: RowStore, request: ChargeRequest) -> Balance | None:
+    """Return the balance of who asks; None if their grant was withdrawn."""
+    try:
+        return get_balance(store, request.dataset, request.analyst)
+    except NotPermitted:
+        return None
+
+
 def _require_any_grant(store: RowStore, analyst: str, dataset: str) -> GrantRow:
     row = store.get(GrantRow, analyst, dataset)
     if row is None:
