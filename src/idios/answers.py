@@ -19,6 +19,7 @@ from idios.model.released import Limits
 from idios.query.normal_form import describe_question
 from idios.query.plan import Aggregate, Plan
 from idios.query.predicates import column_names
+from idios.query.reductions import KEY, SPREAD, SPREAD_VALUES, ReducedValue
 from idios.shown import list_computed, show_table
 
 
@@ -155,9 +156,20 @@ def describe_reduction(plan: Plan) -> str:
         return ""
     named = [aggregate.column for aggregate in plan.aggregates] + [group.column for group in plan.groups]
     used = {name for name in named if name} | column_names(plan.filter)
-    values = ", ".join(value.name for value in reduction.values if value.name in used)
-    word = plan.dataset.unit_word
-    return f"the rows of each {word} to {values or f'one {word}'}, which is never released"
+    word, read = plan.dataset.unit_word, [value for value in reduction.values if value.name in used]
+    names = ", ".join(_describe_value(value) for value in read if value.function != KEY)
+    if reduction.rows is not None:
+        kept = f"at most {reduction.rows} rows of each {word}"
+        return f"{kept} are read{f', their {names}' if names else ''}, and never released"
+    if reduction.keys:
+        keys = " and ".join(reduction.keys)
+        word = f"{word} in at most {reduction.groups} groups of {keys}"
+    return f"the rows of each {word} to {names or f'one {plan.dataset.unit_word}'}, which is never released"
+
+
+def _describe_value(value: ReducedValue) -> str:
+    """A person's value as it is written."""
+    return f"{SPREAD_VALUES} evenly spaced {value.column}" if value.function == SPREAD else value.name
 
 
 def _null_risks(plan: Plan) -> dict[str, str]:

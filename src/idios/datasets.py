@@ -30,7 +30,7 @@ from idios.query.declared_columns import read_column
 from idios.query.derived import derive_columns
 from idios.query.joins import read_links
 from idios.query.mechanisms import read_check
-from idios.query.reductions import read_order, read_unit, read_unit_word
+from idios.query.reductions import read_limit, read_order, read_unit, read_unit_word
 from idios.query.schema import Budget, Column, Dataset
 
 MIN_EPSILON = Fraction(1, 20)
@@ -49,6 +49,8 @@ DATASET_KEYS = (
     "unit",
     "unit_word",
     "order",
+    "rows",
+    "groups",
     "links",
     "public",
     "neighbours",
@@ -142,6 +144,8 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         unit=unit,
         unit_word=read_unit_word(table.get("unit_word"), unit),
         order=read_order(table.get("order"), unit, columns),
+        rows=read_limit(table.get("rows"), "rows", unit),
+        groups=read_limit(table.get("groups"), "groups", unit),
         links=read_links(table.get("links", {})),
         public=_read_flag(table.get("public", False), "public"),
     )

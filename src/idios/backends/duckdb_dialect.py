@@ -48,4 +48,6 @@ DIALECT = Dialect(
     even_sample="random() < {share}",
     unscaled=_unscaled,
     dictionaries=True,
+    hash="hash(concat_ws(',', {key}, {values}))",  # of several values it is not evenly spread
+    sorted_list="list_sort(list({x}) FILTER (WHERE {x} IS NOT NULL))",
 )

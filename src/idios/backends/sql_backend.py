@@ -156,7 +156,10 @@ class SqlBackend(Backend):
         rows = self._count_units(connection)
         # a sample of the rows would not be one of people
         samples = self._samples(rows, selection.span) if rows > SMALL and plan.dataset.reduction is None else []
-        requirements, queries = Requirements(plan, selection, rows), Queries(connection, selection, read.source)
+        requirements, queries = (
+            Requirements(plan, selection, rows * plan.dataset.records),
+            Queries(connection, selection, read.source),
+        )
         summaries = summarise(requirements, queries, samples, connection.cancellation)
         for name, number in summaries.unread.items():
             if number and name not in self._warned:

@@ -33,7 +33,7 @@ statistic by itself.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
@@ -52,7 +52,7 @@ from idios.core.inverse import (
     make_measure,
     refuse_hopeless,
 )
-from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon
+from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon, repeat_multiples
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.outer_ranks import CentredSearch, RankPlan, least_order, plan_rank
 from idios.core.sampling import Source, weighted_index
@@ -91,7 +91,7 @@ class Protection:
 
     def __post_init__(self) -> None:
         check_multiples(self.multiples)
-        if self.level is not Level.GROUP and self.multiples != SINGLE:
+        if self.level is Level.INDIVIDUAL and self.multiples != SINGLE:
             raise InvalidInput(f"multiples of ε for groups belong to the level group, not {self.level}")
 
     @classmethod
@@ -129,6 +129,14 @@ class Protection:
     def group(self) -> int:
         """How many records are protected together."""
         return len(self.multiples)
+
+    def protect_records(self, each: int) -> Protection:
+        """This promise about people as one about their records, of which everyone has so many at most.
+
+        Whoever changes i people changes at most i·each records.
+        """
+        level = Level.GROUP if self.level is Level.INDIVIDUAL and each > 1 else self.level
+        return replace(self, level=level, multiples=repeat_multiples(self.multiples, each))
 
 
 class Method(StrEnum):
@@ -283,18 +291,18 @@ def choose(
         return globally
     if isinstance(statistic, Mean | Variance):
         reading = SumsOfSquares() if isinstance(statistic, Variance) else Sums()
-        return Choice(Method.MOMENTS, 0, epsilon, reading=reading)
+        return Choice(Method.MOMENTS, 0, differential, reading=reading)
     if not statistic.nested:
         raise Unanswerable(f'{statistic.name} cannot be answered at protection = "differential"')
     _refuse_undefined(statistic, size)
-    if isinstance(statistic, OrderStatistic) and is_outer(statistic, epsilon, refusal, public_size):
-        return _choose_rank(statistic, domain, epsilon, public_size, protection)
+    if isinstance(statistic, OrderStatistic) and is_outer(statistic, differential, refusal, public_size):
+        return _choose_rank(statistic, domain, differential, public_size, protection)
     if missing:
         raise Unanswerable(_explain_missing(statistic, missing, 1))
     if public_size is not None:
-        refuse_hopeless(statistic, public_size, epsilon, refusal)
-    distance = find_largest_distance(make_measure(statistic, domain, protection.fineness), epsilon, refusal)
-    return Choice(Method.INVERSE, distance, epsilon, refusal=refusal)
+        refuse_hopeless(statistic, public_size, differential, refusal)
+    distance = find_largest_distance(make_measure(statistic, domain, protection.fineness), differential, refusal)
+    return Choice(Method.INVERSE, distance, differential, refusal=refusal)
 
 
 def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection: Protection) -> Mechanism:

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from idios.core.domain import Kind
 from idios.core.neighbours import to_plural
 from idios.errors import QuestionRefused
 from idios.query.conditions import holds_truth, read_where
 from idios.query.lexer import QuestionText
 from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, quote, to_upper
-from idios.query.reductions import FUNCTIONS, ReducedValue, Reduction, make_columns, read_truth
+from idios.query.reductions import FUNCTIONS, KEY, ReducedValue, Reduction, limit_groups, make_columns, read_truth
 from idios.query.schema import Column, Dataset
 from idios.query.select_reader import Listed, SelectReader
 from idios.query.statistic_reader import read_column
@@ -39,18 +40,19 @@ def find_unit_column(text: QuestionText, node: exp.Expression, dataset: Dataset)
 
 
 def groups_by_unit(text: QuestionText, tree: exp.Expression, dataset: Dataset) -> bool:
-    """Whether a SELECT is a reduction; one that groups by a part of the unit, or by more, is refused."""
+    """Whether a SELECT is a reduction; one that groups by a part of the unit, or undeclared by more, is refused."""
     group = tree.args.get("group")
     if group is None:
         return False
     named = [find_unit_column(text, _resolve(tree, node), dataset) for node in group.expressions]
     if not any(named):
         return False
-    if None in named or set(named) != set(dataset.unit):
+    if (None in named and dataset.groups is None) or set(named) - {None} != set(dataset.unit):
         unit = ", ".join(dataset.unit)
         raise text.refusal(
             f"{_plural(dataset)} are told apart by {unit}, so that a reduction to them has GROUP BY {unit} and nothing "
-            f"else: whatever else there is of them is a value of theirs, such as MAX(x) AS x",
+            f"else: whatever else there is of them is a value of theirs, such as MAX(x) AS x. Where a data set "
+            f"declares groups, in how many groups one of them counts, GROUP BY {unit} and categories is one too",
             offset_of(group),
         )
     return True
@@ -91,20 +93,48 @@ class ReductionReader(SelectReader):
                     "it",
                     offset_of(self.tree.args[clause]),
                 )
-        group = self.tree.args["group"]
-        allow_only(self.text, group, "expressions")
         selected = read_where(self.text, self.tree, self.dataset.columns)
+        keys = self._read_keys()
         values: dict[str, ReducedValue] = {}
         for listed in self.listed:
             if find_unit_column(self.text, listed.node, self.dataset) is not None:
                 continue
-            value, label = self._read_value(listed), listed.label or listed.spelling
+            key = self._find_key(listed.node, keys)
+            value = self._read_value(listed) if key is None else ReducedValue(KEY, key.name)
+            label = listed.label or (listed.spelling if key is None else key.name)
             if values.get(label, value) != value or _spelt_alike(label, value, values):
                 raise self.text.refusal(f"two different values are called {label!r}: name one of them", listed.start)
             values[label] = value
         made = make_columns(self.dataset, values.values())
         labels = {label: made[value.name] for label, value in values.items()}
-        return Reduction(selected, tuple(dict.fromkeys(values.values()))), labels
+        reduced = Reduction(selected, tuple(dict.fromkeys(values.values())))
+        return limit_groups(reduced, [key.name for key in keys], self.dataset), labels
+
+    def _read_keys(self) -> list[Column]:
+        """What a person's rows are grouped by beside the person."""
+        group = self.tree.args["group"]
+        allow_only(self.text, group, "expressions")
+        keys = []
+        for node in group.expressions:
+            written = _resolve(self.tree, node)
+            if find_unit_column(self.text, written, self.dataset) is not None:
+                continue
+            column = read_column(self.text, written, self.dataset.columns, "GROUP BY column")
+            if column.kind is not Kind.CATEGORY:
+                raise self.text.refusal(
+                    f"{column.name} is no category: the rows of a {self.dataset.unit_word} are grouped by categories",
+                    offset_of(node),
+                )
+            keys.append(column)
+        return keys
+
+    def _find_key(self, node: exp.Expression, keys: Sequence[Column]) -> Column | None:
+        """The key that a listed column is."""
+        name = column_identifier(self.text, node)
+        if name is None or not keys:
+            return None
+        column = read_column(self.text, node, self.dataset.columns, "GROUP BY column")
+        return column if column in keys else None
 
     def refuse_unit_outside(self, around: exp.Expression) -> None:
         """Refuse a column of the unit in the SELECT around, unless a value goes by its name."""

@@ -110,7 +110,7 @@ class Dataset:
     With a ``unit``, columns that tell people apart, neighbours are people with all their rows, and ``size`` is the
     number of people. ``unit_word`` is what one of them is called. Nothing is asked of rows then, but of a *reduced*
     data set, which has one record for each person: see ``reductions``. ``order`` is the column that says which row of
-    a person is the last.
+    a person is the last. ``rows`` and ``groups`` say how many of a person's rows count, and in how many groups.
 
     ``tables`` are those that can be joined to it by declared ``links``: more rows of the same people, which are paid
     from its budget, and ``public`` ones. ``covers_everyone`` says that no one of its people is without a row in it.
@@ -130,11 +130,24 @@ class Dataset:
     unit: tuple[str, ...] = ()
     unit_word: str = "record"
     order: str | None = None
+    rows: int | None = None
+    groups: int | None = None
     reduction: Reduction | None = None
     links: tuple[Link, ...] = ()
     tables: Mapping[str, Dataset] = field(default_factory=dict)
     public: bool = False
     covers_everyone: bool = True
+
+    @property
+    def records(self) -> int:
+        """How many records a person has at most in what is asked about."""
+        return 1 if self.reduction is None else self.reduction.records
+
+    @property
+    def promised(self) -> Protection:
+        """The protection that is declared; ``protection`` is that of records, of which a person may have several."""
+        declared = None if self.reduction is None else self.reduction.promised
+        return self.protection if declared is None else declared
 
     @property
     def has_everyone(self) -> bool:

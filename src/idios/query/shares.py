@@ -118,14 +118,15 @@ def make_guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int
 
 
 def _find_promise(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int, price: Fraction) -> Guarantee:
-    protection, budget = dataset.protection, dataset.budget
+    protection, budget = dataset.promised, dataset.budget
     if budget is not None and not all(aggregate.pure for aggregate in aggregates):
         fitted = any(aggregate.fitted for aggregate in aggregates)
         level = protection.level if fitted or protection.level is Level.GROUP else Level.DIFFERENTIAL
         return Guarantee.concentrated(level, price, dataset.neighbours, budget.delta, protection.multiples)
     cell = compose_sequential(_promise_cell(aggregates, dataset))
     together = cell if cells == 1 else compose_parallel([cell] * cells)
-    guarantee = round_up(together, protection.multiples)
+    people = together.protect_people(dataset.records, protection.level)
+    guarantee = round_up(people, protection.multiples)
     return guarantee.attach_rho(price, protection.multiples) if dataset.concentrated else guarantee
 
 

@@ -100,6 +100,8 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
         unit=dataset.unit,
         unit_word=dataset.unit_word,
         order=dataset.order,
+        rows=dataset.rows,
+        groups=dataset.groups,
         links=_list_links(dataset),
         tables=tuple(
             _describe_table(party, replace(table, parameters=parameters)) for table in dataset.tables.values()
@@ -138,14 +140,22 @@ def _describe_column(party: TrustedParty, dataset: Dataset, column: Column) -> C
         name=column.name,
         type=column.kind.value,
         nullable=column.nullable,
-        # rows of one person may be in many groups
-        groups=not dataset.unit and (column.kind is Kind.CATEGORY or (numeric is not None and numeric.bounded)),
+        groups=_can_group(dataset, column),
         step=None if numeric is None else numeric.step,
         bounds=None if bounds == (None, None) else bounds,
         centre=None if numeric is None or not numeric.centre else _end(numeric, numeric.centre),
         expression=column.formula or None,
         values=tuple(domain.values) if isinstance(domain, Categories) else None,
         functions=tuple(_offered_functions(party, dataset, column)),
+    )
+
+
+def _can_group(dataset: Dataset, column: Column) -> bool:
+    """Whether GROUP BY can be of a column; rows of one person may be in many groups."""
+    if column.kind is Kind.CATEGORY:
+        return not dataset.unit or bool(dataset.rows or dataset.groups)
+    return (
+        (not dataset.unit or bool(dataset.rows)) and not isinstance(column.domain, Categories) and column.domain.bounded
     )
 
 
