@@ -27,7 +27,7 @@ BEGINNING = "0" * 64
 
 # Built once: building a statement takes SQLAlchemy about as long as running it takes SQLite.
 _NEWEST = select(entries).order_by(entries.c.sequence.desc()).limit(bindparam("count"))
-_NUMBERED = select(entries).where(entries.c.sequence.in_(bindparam("numbers", expanding=True)))
+_ENTRIES = f"SELECT sequence, time, kind, payload, mac FROM {entries}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ def read_numbered(connection: Connection, numbers: set[int]) -> dict[int, Entry]
     """Read the entries with these numbers."""
     by_number = {}
     for part in _split(sorted(numbers), 500):
-        for row in connection.execute(_NUMBERED, {"numbers": part}):
-            by_number[row.sequence] = Entry(*row)
+        for row in run(connection, f"{_ENTRIES} WHERE sequence IN {write_marks(len(part))}", part):
+            by_number[row[0]] = Entry(*row)
     return by_number
 
 
