@@ -7,7 +7,7 @@ and what stands around it is computed afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -15,6 +15,7 @@ from idios.core.domain import Kind
 from idios.core.neighbours import to_plural
 from idios.errors import QuestionRefused
 from idios.query.conditions import holds_truth, read_where
+from idios.query.join_reader import Source
 from idios.query.lexer import QuestionText
 from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, quote, to_upper
 from idios.query.reductions import FUNCTIONS, KEY, ReducedValue, Reduction, limit_groups, make_columns, read_truth
@@ -74,13 +75,13 @@ def _resolve(tree: exp.Expression, node: exp.Expression) -> exp.Expression:
 class ReductionReader(SelectReader):
     """Reads a SELECT that has one row for each person."""
 
-    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, dataset: Dataset) -> None:
+    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, source: Source) -> None:
         super().__init__(text, tree, number)
-        self.dataset = dataset
+        self.source, self.dataset = source, source.dataset
         if number == 0:
             raise text.refusal(
-                f"this has one row for each {dataset.unit_word}, which is never released: write statistics around it, "
-                "such as SELECT MEDIAN(total) FROM (SELECT … AS total … GROUP BY …)",
+                f"this has one row for each {self.dataset.unit_word}, which is never released: write statistics around "
+                "it, such as SELECT MEDIAN(total) FROM (SELECT … AS total … GROUP BY …)",
                 offset_of(tree),
             )
 
@@ -101,7 +102,7 @@ class ReductionReader(SelectReader):
                 continue
             key = self._find_key(listed.node, keys)
             value = self._read_value(listed) if key is None else ReducedValue(KEY, key.name)
-            label = listed.label or (listed.spelling if key is None else key.name)
+            label = listed.label or (listed.spelling if key is None else self.source.label(key.name))
             if values.get(label, value) != value or _spelt_alike(label, value, values):
                 raise self.text.refusal(f"two different values are called {label!r}: name one of them", listed.start)
             values[label] = value
@@ -214,15 +215,12 @@ def _spelt_alike(label: str, value: ReducedValue, values: dict[str, ReducedValue
 def propose_reduction(
     text: QuestionText,
     tree: exp.Expression,
-    dataset: Dataset,
+    read: Source,
     outer: str,
     columns: Sequence[tuple[str, Column]],
-    spelt: Mapping[str, str],
 ) -> str:
-    """The question that could be asked of people instead; ``columns`` come with the function that reduces each.
-
-    ``spelt`` is how columns of a join are written.
-    """
+    """The question that could be asked of people instead; ``columns`` come with the function that reduces each."""
+    dataset, spelt = read.dataset, read.spelt
     labels = {column.name: quote(column.name) for _, column in columns}
     if spelt:
         labels = {name: quote(name.partition(".")[2]) for name in labels}
@@ -234,10 +232,9 @@ def propose_reduction(
     )
     where = f" WHERE {condition}" if (condition := _spell_where(text, tree)) else ""
     unit = ", ".join(spelt.get(name, quote(name)) for name in dataset.unit)
-    source = _spell_from(text) if spelt else quote(dataset.name)
-    group = ""
-    if tree.args.get("group") is not None:
-        group = f" GROUP BY {', '.join(labels[c.name] for function, c in columns if function in ('MAX', 'LAST'))}"
+    source = f"{_spell_from(text)}{read.unwritten}" if spelt else quote(dataset.name)
+    keys = [labels[column.name] for function, column in columns if function in ("MAX", "LAST")]
+    group = f" GROUP BY {', '.join(keys)}" if tree.args.get("group") is not None and keys else ""
     return f"SELECT {outer} FROM (SELECT {inner or 'COUNT(*)'} FROM {source}{where} GROUP BY {unit}){group}"
 
 

@@ -98,11 +98,11 @@ def read_unit_word(given: Any, unit: tuple[str, ...]) -> str:
     return given
 
 
-def read_order(given: Any, unit: tuple[str, ...], columns: Mapping[str, Column]) -> str | None:
+def read_order(given: Any, of_people: bool, columns: Mapping[str, Column]) -> str | None:
     """Check the column that says which row of a person is the last."""
     if given is None:
         return None
-    if not unit:
+    if not of_people:
         raise InvalidInput("order says which row of a person is the last: declare unit too")
     if given not in columns or columns[given].kind is Kind.CATEGORY:
         raise InvalidInput(f"order must be a declared column of numbers, dates or timestamps, got {given!r}")

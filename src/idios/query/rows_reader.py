@@ -54,7 +54,8 @@ class RowsReader(InnerReader):
 
     def __init__(self, text: QuestionText, tree: exp.Expression, number: int, source: Source) -> None:
         super().__init__(text, tree, number, source.dataset)
-        self.spelt = source.spelt
+        self.source = source
+        self.names = {column: source.label(column) for column in self.names}
         self.values: list[ReducedValue] = []
 
     def read(self) -> Question:
@@ -116,7 +117,7 @@ class RowsReader(InnerReader):
 
     def _refuse_statistic(self, called: Called, node: exp.Expression) -> QuestionRefused:
         columns = [] if called.column is None else [(self._choose_function(called), called.column)]
-        instead = propose_reduction(self.text, self.tree, self.dataset, called.written, columns, self.spelt)
+        instead = propose_reduction(self.text, self.tree, self.source, called.written, columns)
         return self.text.refusal(
             f"{called.written} of rows is not offered, as one {self.dataset.unit_word} may have many: there are "
             "COUNT, SUM, AVG, quantiles and trimmed means. Reduce the rows of each "
@@ -146,7 +147,7 @@ class RowsReader(InnerReader):
             for name in columns
         ]
         outer = ", ".join(listed.spelling for listed in self.listed)
-        instead = propose_reduction(self.text, self.tree, self.dataset, outer, reduced, self.spelt)
+        instead = propose_reduction(self.text, self.tree, self.source, outer, reduced)
         return self.text.refusal(
             f"the rows of one {self.dataset.unit_word} may be in many groups, which GROUP BY of rows does not protect, "
             f"unless the controller declares groups, in how many of them a {self.dataset.unit_word} "

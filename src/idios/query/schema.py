@@ -92,11 +92,25 @@ class Budget:
 
 @dataclass(frozen=True)
 class Link:
-    """A column of one table that holds keys of another: ``key`` is a column of ``table``."""
+    """Columns of one table that hold keys of another: ``keys`` are columns of ``table``, one for each."""
 
-    column: str
+    columns: tuple[str, ...]
     table: str
-    key: str
+    keys: tuple[str, ...]
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Each column with the key that it holds."""
+        return tuple(zip(self.columns, self.keys, strict=True))
+
+    @property
+    def written(self) -> tuple[str, str]:
+        """Both sides as a controller writes them.
+
+        >>> Link(("part", "maker"), "made", ("id", "firm")).written
+        ('part, maker', 'made.id, made.firm')
+        """
+        return ", ".join(self.columns), ", ".join(f"{self.table}.{key}" for key in self.keys)
 
 
 @dataclass(frozen=True)
@@ -113,7 +127,9 @@ class Dataset:
     a person is the last. ``rows`` and ``groups`` say how many of a person's rows count, and in how many groups.
 
     ``tables`` are those that can be joined to it by declared ``links``: more rows of the same people, which are paid
-    from its budget, and ``public`` ones. ``covers_everyone`` says that no one of its people is without a row in it.
+    from its budget, and ``public`` ones. A table of these that is not public and has no unit belongs to the people
+    whose the rows are that it links to (``joins``). ``covers_everyone`` says that no one of its people is without a
+    row in it.
     """
 
     name: str

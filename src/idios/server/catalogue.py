@@ -103,9 +103,7 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
         rows=dataset.rows,
         groups=dataset.groups,
         links=_list_links(dataset),
-        tables=tuple(
-            _describe_table(party, replace(table, parameters=parameters)) for table in dataset.tables.values()
-        ),
+        tables=tuple(_describe_table(party, table, dataset) for table in dataset.tables.values()),
         min_epsilon=dataset.min_epsilon,
         max_groups=dataset.max_groups,
         release_seconds=declared.release_seconds,
@@ -118,18 +116,21 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
     )
 
 
-def _describe_table(party: TrustedParty, table: Dataset) -> TableFacts:
+def _describe_table(party: TrustedParty, table: Dataset, owner: Dataset) -> TableFacts:
+    # what can be asked of its columns depends on the people whose rows are joined to it, or are in it
+    asked = replace(table, parameters=owner.parameters, unit=owner.unit, rows=owner.rows, groups=owner.groups)
     return TableFacts(
         name=table.name,
         public=table.public,
         unit=table.unit,
+        order=table.order,
         links=_list_links(table),
-        columns=tuple(_describe_column(party, table, column) for column in table.columns.values()),
+        columns=tuple(_describe_column(party, asked, column) for column in table.columns.values()),
     )
 
 
 def _list_links(table: Dataset) -> dict[str, str]:
-    return {link.column: f"{link.table}.{link.key}" for link in table.links}
+    return dict(link.written for link in table.links)
 
 
 def _describe_column(party: TrustedParty, dataset: Dataset, column: Column) -> ColumnFacts:
