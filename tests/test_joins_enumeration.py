@@ -17,6 +17,7 @@ from idios.backends import reduction_sql, sql_backend
 from idios.errors import SourceError
 from idios.party import TrustedParty
 from idios.query import reductions
+from idios.query.joins import Join
 from tests import joined_people, oracle
 from tests.joined_people import (
     JOINS,
@@ -99,6 +100,7 @@ CONDITIONS: list[tuple[str, str, Callable[[Row], bool]]] = [
     ("products", " WHERE kind IS NULL", lambda row: row["kind"] is None),
     ("register", " WHERE region IS NULL OR age > 5", lambda row: row["region"] is None or (row["age"] or 0) > 5),
     ("orders", " WHERE x > 0", lambda row: row["x"] is not None and row["x"] > 0),
+    ("orders", " WHERE known >= 5", lambda row: "product" in row and row["x"] in (None, 3)),
     ("items", " WHERE y > 0 OR x IS NULL", lambda row: (row["y"] or 0) > 0 or row["x"] is None),
     ("parts", " WHERE weight IS NULL", lambda row: row["weight"] is None),
 ]
@@ -302,6 +304,21 @@ def test_not_nullable_columns_after_left_join_are_caught(monkeypatch: pytest.Mon
         compare_table(TABLE, "replace", joins=["orders LEFT JOIN register ON person = id"])
 
 
+def test_derived_columns_of_sources_that_left_join_did_not_find_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if COALESCE(x, 2) were 2 where there is no order."""
+    join = reductions.join_tables
+
+    def join_wrongly(dataset: Any, given: Join) -> Any:
+        found = join(dataset, Join(tuple(replace(table, optional=False) for table in given.tables))).columns
+        made = join(dataset, given)
+        known = replace(made.columns["orders.known"], expression=found["orders.known"].expression)
+        return replace(made, columns=dict(made.columns) | {"orders.known": known})
+
+    monkeypatch.setattr(reductions, "join_tables", join_wrongly)
+    with pytest.raises(AssertionError):
+        compare_table(TABLE, "replace", joins=["register AS r LEFT JOIN orders AS o ON r.id = o.person"])
+
+
 def test_items_that_lead_nowhere_and_are_a_person_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     _plant(monkeypatch, "INNER JOIN", "LEFT JOIN")
     with pytest.raises(AssertionError):
@@ -321,6 +338,6 @@ def test_orders_of_one_name_are_refused_and_caught(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(joined_people, "_name_orders", lambda _, orders: name(0, orders))
     with pytest.raises(SourceError, match="number is no key of 'orders': 2 of its values occur more than once"):
         compare_table(TABLE, "replace", joins=[ITEMS])
-    monkeypatch.setattr(sql_backend, "list_repeated_keys", lambda *_: ())
+    monkeypatch.setattr(sql_backend, "find_repeated_keys", lambda *_: {})
     with pytest.raises(AssertionError):
         compare_table(TABLE, "replace", joins=[ITEMS])

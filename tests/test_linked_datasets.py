@@ -11,7 +11,8 @@ import pytest
 
 from idios.codec import from_json, to_json
 from idios.config import read_configuration
-from idios.errors import ConfigurationError, DataChanged, QuestionRefused, SourceError
+from idios.datasets import describe_unit
+from idios.errors import ConfigurationError, DataChanged, LedgerError, QuestionRefused, SourceError
 from idios.model import DatasetFacts
 from idios.party import TrustedParty
 from idios.server.catalogue import describe_dataset
@@ -172,11 +173,13 @@ def test_analysts_are_told_what_can_be_joined(folder: Path) -> None:
     }  # fmt: skip
     assert facts.tables[1].links == {"bill": "orders.number", "product, maker": "offers.product, offers.maker"}
     assert not any(column.groups for column in facts.tables[1].columns)
-    assert facts.tables[1].text.startswith("by its link to other rows; bill = orders.number")
+    assert facts.tables[1].text.startswith("by its link to other rows; in the order of day; bill = orders.number")
     assert facts.tables[0].links == {"buyer": "people.person_id", "product": "products.id"}
     for table in (facts.tables[0], facts.tables[2]):
         assert {"COUNT", "SUM", "AVG"} <= {function.name for function in table.columns[0].functions}
-    assert not facts.tables[3].columns[0].functions  # it is public
+    kind = facts.tables[3].columns[0]
+    assert not kind.functions, "it is public"
+    assert not kind.groups, "rows of one person may be in many groups of what they are joined to"
     assert from_json(DatasetFacts, to_json(facts), "a data set").tables == facts.tables
     assert "orders.amount" in str(facts)
 
@@ -233,6 +236,39 @@ def test_links_that_cannot_be_are_refused(folder: Path, old: str, new: str, mess
     with pytest.raises(ConfigurationError) as caught:
         read_configuration(folder / "idios.toml")
     assert message in str(caught.value)
+
+
+ALONE = {'links = { buyer = "people.person_id", product = "products.id" }': "budget = 1"}
+
+
+RENAMED = {"[datasets.orders]": "[datasets.purchases]", "orders.number": "purchases.number"}
+PROMISED = "person_id with lines.bill = orders.number, notes.line = lines.id, orders.buyer = people.person_id"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [ALONE, {**ALONE, 'unit = "person_id"': 'unit = "age"'}, RENAMED, {"orders.number": "people.person_id"}],
+)
+def test_who_a_promise_is_made_to_does_not_change_once_something_was_asked(
+    folder: Path, changes: dict[str, str]
+) -> None:
+    """A change of public tables, of the order of tables and of all else may go on."""
+    path = folder / "idios.toml"
+    path.write_text(FILE)
+    before = read_configuration(path).datasets["people"].dataset
+    assert describe_unit(before) == PROMISED
+    with TrustedParty.from_config(path) as party:
+        party.query(SQL, 1)
+    path.write_text(
+        FILE.replace(', product = "products.id"', "").replace("budget = 100", 'budget = 100\norder = "age"')
+    )
+    TrustedParty.from_config(path).close()
+    changed = FILE
+    for old, new in changes.items():
+        changed = changed.replace(old, new)
+    path.write_text(changed)
+    with pytest.raises(LedgerError, match=f"asked about with the unit {PROMISED}: "):
+        TrustedParty.from_config(path)
 
 
 def open_linked(**linked: Any) -> TrustedParty:

@@ -17,6 +17,7 @@ from idios.margins import describe_risk, list_margin_reasons, public_margin
 from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.released import Limits
 from idios.query.normal_form import describe_question
+from idios.query.parser import quote
 from idios.query.plan import Aggregate, Plan
 from idios.query.predicates import column_names
 from idios.query.reductions import KEY, SPREAD, SPREAD_VALUES, ReducedValue
@@ -157,7 +158,9 @@ def describe_reduction(plan: Plan) -> str:
     named = [aggregate.column for aggregate in plan.aggregates] + [group.column for group in plan.groups]
     used = {name for name in named if name} | column_names(plan.filter)
     word, read = plan.dataset.unit_word, [value for value in reduction.values if value.name in used]
-    names = ", ".join(_describe_value(value) for value in read if value.function != KEY)
+    names = ", ".join(
+        _describe_value(value, joined=reduction.join is not None) for value in read if value.function != KEY
+    )
     if reduction.rows is not None:
         kept = f"at most {reduction.rows} rows of each {word}"
         return f"{kept} are read{f', their {names}' if names else ''}, and never released"
@@ -167,9 +170,13 @@ def describe_reduction(plan: Plan) -> str:
     return f"the rows of each {word} to {names or f'one {plan.dataset.unit_word}'}, which is never released"
 
 
-def _describe_value(value: ReducedValue) -> str:
-    """A person's value as it is written."""
-    return f"{SPREAD_VALUES} evenly spaced {value.column}" if value.function == SPREAD else value.name
+def _describe_value(value: ReducedValue, *, joined: bool) -> str:
+    """A person's value as it is written; in a join a column has the name of its table and its own."""
+    table, dot, own = (value.column or "").partition(".")
+    column = f"{quote(table)}.{quote(own)}" if joined and dot else value.column
+    if value.function == SPREAD:
+        return f"{SPREAD_VALUES} evenly spaced {column}"
+    return f"{value.function}({column})" if joined and dot else value.name
 
 
 def _null_risks(plan: Plan) -> dict[str, str]:

@@ -28,8 +28,9 @@ from idios.errors import DataChanged, InvalidInput
 from idios.ledger import Declaration, Ledger
 from idios.query.declared_columns import read_column
 from idios.query.derived import derive_columns
-from idios.query.joins import read_links
+from idios.query.joins import find_table, list_tables, read_links
 from idios.query.mechanisms import read_check
+from idios.query.parser import quote
 from idios.query.reductions import read_limit, read_order, read_unit, read_unit_word
 from idios.query.schema import Budget, Column, Dataset
 
@@ -354,7 +355,25 @@ def _make_declaration(dataset: Dataset) -> Declaration:
         budget.delta,
         dataset.min_epsilon,
         "concentrated" if budget.concentrated else "pure",
+        describe_unit(dataset),
+        tuple(name for name, table in dataset.tables.items() if not table.public),
     )
+
+
+def describe_unit(dataset: Dataset) -> str:
+    """What tells people apart, in every table with rows of theirs: who an answer is promised to; "" is each record.
+
+    The ledger compares it with what was declared before, so whatever has no order is sorted.
+    """
+    links = sorted(
+        f"{quote(table.name)}.{quote(column)} = {quote(link.table)}.{quote(key)}"
+        for table in list_tables(dataset)
+        for link in table.links
+        if not find_table(dataset, link.table).public
+        for column, key in link.pairs
+    )
+    unit = ", ".join(sorted(map(quote, dataset.unit)))
+    return ", ".join([f"{unit} with {links[0]}", *links[1:]]) if links else unit
 
 
 def _make_version(file: OpenedFile | None, ledger: Ledger) -> str:

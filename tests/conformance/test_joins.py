@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
@@ -21,7 +22,7 @@ from idios.query.plan import Plan
 from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset, Link
-from tests.conformance.engines import Engine
+from tests.conformance.engines import Engine, PostgresqlEngine
 from tests.conformance.plans import category, whole
 from tests.conformance.test_people import read_points as read_reduced
 
@@ -112,7 +113,7 @@ def make_rows(seed: int) -> Rows:
             }
             for i in range(80)
         ],
-        "notes": [{"item": draw.choice([*range(90), None]), "length": draw.choice([1, 5])} for _ in range(120)],
+        "notes": [{"item": draw.choice([*range(90), *[None] * 9]), "length": draw.choice([1, 5])} for _ in range(120)],
         "offers": [
             {"id": id, "maker": maker, "stock": stock}
             for id, maker, stock in [("p", 1, 4), ("p", 2, None), ("P", 1, 6), ("q", None, 8), ("q", None, 9)]
@@ -319,6 +320,52 @@ def test_every_engine_joins_alike(engine: Engine) -> None:
             assert Counter(read_reduced(backend, plan)) == Counter(expected), text
 
 
+LINKS = [
+    ("orders", {"code": "code", "born": "birth"}, "people"),
+    ("orders", {"product": "id"}, "products"),
+    ("items", {"shop": "shop", "bill": "number"}, "orders"),
+    ("items", {"product": "id", "maker": "maker"}, "offers"),
+    ("notes", {"item": "id"}, "items"),
+    ("products", {"maker": "id"}, "makers"),
+]
+
+
+def _as_text(key: Any) -> str | None:
+    return None if key is None else str(key)
+
+
+def expect_link(rows: Rows, table: str, on: Mapping[str, str], target: str) -> tuple[str, int, int]:
+    """How many rows have no key, and how many one that leads nowhere."""
+    keys = [tuple(_as_text(row[column]) for column in on) for row in rows[table]]
+    there = {tuple(_as_text(row[key]) for key in on.values()) for row in rows[target]}
+    named = " and ".join(f"{table}.{column} = {target}.{key}" for column, key in on.items())
+    known = [key for key in keys if None not in key]
+    return named, len(keys) - len(known), sum(key not in there for key in known)
+
+
+def test_every_engine_counts_people_and_keys(engine: Engine) -> None:
+    data, rows = make_dataset("replace"), make_rows(seed=4)
+    kept = {name: Source(engine.keep(table)) for name, table in make_tables(rows).items()}
+    with open_source(kept.pop("people").place, data, linked=kept) as backend:
+        report = backend.check()
+    assert report.everyone == len(list_everyone(rows))
+    for name, birth in (("people", "birth"), ("orders", "born")):
+        each = report.tables.get(name, report)
+        owned = Counter((row["code"], row[birth]) for row in rows[name] if None not in (row["code"], row[birth]))
+        assert each.people is not None
+        assert (each.people.people, each.people.rows_of_nobody) == (len(owned), len(rows[name]) - owned.total())
+        assert (each.people.rows_each[0], each.people.rows_each[-1]) == (min(owned.values()), max(owned.values()))
+    assert {name: each.rows for name, each in report.tables.items()} == {name: len(rows[name]) for name in kept}
+    assert report.tables["products"].people is None
+    assert [(link.link, link.missing, link.dangling) for link in report.links] == [
+        expect_link(rows, *link) for link in LINKS
+    ]
+    assert all(link.missing and link.dangling and not link.repeated for link in report.links)
+    nulls = {column.name: column.nulls for column in report.tables["orders"].columns}
+    assert nulls == {"amount": sum(row["amount"] is None for row in rows["orders"]), "given": 0}
+    assert not report.sound, "a region and a size are missing"
+
+
 def test_a_public_key_that_repeats_is_refused(engine: Engine) -> None:
     rows = make_rows(seed=4)
     rows["products"].append({"id": "q", "kind": "food", "maker": 1})
@@ -336,6 +383,20 @@ def test_a_key_of_rows_that_others_belong_to_is_refused_where_it_repeats(quick_e
     own = kept.pop("people")
     with pytest.raises(SourceError, match="shop, number is no key of 'orders': 1 of its values occur more than once"):
         open_source(own.place, make_dataset("replace"), linked=kept)
+
+
+def test_a_public_key_that_repeats_later_is_found(postgresql_engine: PostgresqlEngine) -> None:
+    """A database goes on while a data set is open."""
+    kept = {name: postgresql_engine.keep(table) for name, table in make_tables(make_rows(seed=4)).items()}
+    table = unquote(str(kept["products"]).partition("?table=")[2])
+    linked = {name: Source(place) for name, place in kept.items() if name != "people"}
+    with open_source(kept["people"], make_dataset("replace"), linked=linked) as backend:
+        added = "('q', 'food', 1), ('q', 'toy', 1), ('p', 'toy', 1)"
+        postgresql_engine.connection.execute(f"INSERT INTO {table} VALUES {added}")
+        report = backend.check()
+    assert [link.repeated for link in report.links] == [0, 2, 0, 0, 0, 0]
+    assert str(report.links[1]).endswith("2 keys occur more than once")
+    assert not report.sound
 
 
 def test_keys_of_types_that_cannot_be_compared_are_refused(quick_engine: Engine) -> None:

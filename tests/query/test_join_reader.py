@@ -11,6 +11,7 @@ import pytest
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.errors import IdiosError, QuestionRefused
+from idios.query.derived import derive_columns
 from idios.query.normal_form import describe_question
 from idios.query.plan import Plan
 from idios.query.planner import make_plan
@@ -150,6 +151,37 @@ def test_a_question_says_what_it_joins() -> None:
     assert describe_question(made.normal_form) == (
         "mean of each person's mean of orders.amount, of rows of orders and products where products.kind is food"
     )
+
+
+def test_keys_of_rows_go_by_their_own_names() -> None:
+    people = replace(PEOPLE, groups=2)
+    joined = f"items JOIN orders ON {ON_ORDERS} JOIN products q ON items.product = q.id"
+    for sql in (
+        f"SELECT kind, COUNT(*) FROM {joined} GROUP BY kind ORDER BY kind",
+        f"SELECT q.kind, COUNT(*) FROM {joined} GROUP BY q.kind ORDER BY q.kind",
+        f"SELECT kind, COUNT(*) FROM (SELECT kind, SUM(price) FROM {joined} GROUP BY person, kind) GROUP BY kind",
+        f"SELECT kind, n FROM (SELECT kind, COUNT(*) AS n FROM {joined} GROUP BY kind) WHERE kind = 'toy'",
+    ):
+        assert read(sql, {"people": people}).shown[-1].items[0].label == "kind", sql
+
+
+def test_a_condition_on_a_derived_column_is_one_on_its_sources() -> None:
+    """Unless LEFT JOIN may find nothing, where it is NULL, whatever it would be of sources that are NULL."""
+    derived = derive_columns({"large": {"expression": "COALESCE(amount, 0) > 9"}}, ORDERS.columns)
+    orders = replace(ORDERS, columns=dict(ORDERS.columns) | derived)
+    people = replace(PEOPLE, tables=dict(PEOPLE.tables) | {"orders": orders})
+    ask = "SELECT COUNT(*), SUM(age) FROM {} WHERE {}"
+    for source, same in (
+        ("orders o JOIN people p ON o.person = p.id", True),
+        ("orders o LEFT JOIN people p ON o.person = p.id", True),
+        ("people p JOIN orders o ON o.person = p.id", True),
+        ("people p LEFT JOIN orders o ON o.person = p.id", False),
+    ):
+        forms = [plan(ask.format(source, where), people).normal_form for where in ("large = TRUE", "amount > 9")]
+        assert (forms[0] == forms[1]) == same, source
+        forms = [plan(ask.format(source, where), people).normal_form for where in
+                 ("large = FALSE", "NOT amount > 9 OR amount IS NULL")]  # fmt: skip
+        assert (forms[0] == forms[1]) == same, source
 
 
 def test_the_number_of_people_is_secret_wherever_one_may_have_no_row() -> None:

@@ -40,6 +40,11 @@ class Connection(ABC):
         with self.cancellation.interruptible(self.interrupt):
             return self.run(statement)
 
+    def count(self, source: str) -> int:
+        """How many rows there are in what stands after FROM."""
+        counted = self.fetch(Statement.of_integers(f"SELECT COUNT(*) AS number FROM {source}", "number"))
+        return int(counted["number"][0].as_py())
+
     @abstractmethod
     def run(self, statement: Statement) -> pa.Table:
         """Run a statement in the engine."""

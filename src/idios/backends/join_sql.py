@@ -27,7 +27,7 @@ from idios.backends.grid_sql import GridColumn
 from idios.backends.selection import list_layers, nest_layers, with_sources
 from idios.errors import SourceError
 from idios.query.joins import Join, find_people, find_table, list_links, list_unique_keys, name_column
-from idios.query.schema import Dataset
+from idios.query.schema import Dataset, Link
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,10 @@ def write_everyone(dataset: Dataset, rows: Rows, dialect: Dialect) -> str:
     return f"({' UNION '.join(parts)}) AS everyone"
 
 
-def list_repeated_keys(dataset: Dataset, rows: Rows, dialect: Dialect) -> Iterator[tuple[str, str, str]]:
-    """For each key that must be one: what it is said to be, what is wrong if it is not, and what reads repeated values.
-
-    The last stands after FROM, and has a row for each value that occurs more than once.
-    """
-    for (name, keys), declaring in list_unique_keys(dataset).items():
+def find_repeated_keys(dataset: Dataset, rows: Rows, dialect: Dialect) -> dict[tuple[str, tuple[str, ...]], str]:
+    """By table and key that must be unique: what stands after FROM to read a row for each value that is not."""
+    found = {}
+    for name, keys in list_unique_keys(dataset):
         own = rows.linked.get(name, rows)
         held = [own.keys[key] for key in keys]
         values = [value for key in held for value in _make_comparable([key.column], [key.type], dialect)]
@@ -131,23 +129,33 @@ def list_repeated_keys(dataset: Dataset, rows: Rows, dialect: Dialect) -> Iterat
         places = ", ".join(f"k{i}" for i in range(len(keys)))
         unique = f"SELECT {listed} FROM {own.table} WHERE {known}"
         repeated = f"(SELECT k0 FROM ({unique}) AS ks GROUP BY {places} HAVING COUNT(*) > 1) AS repeated"
-        if find_table(dataset, name).public:
-            yield f"{', '.join(keys)} is no key of the public {name!r}", "a join would multiply rows", repeated
-        else:
-            wrong = f"a row of {declaring!r} would belong to several of them"
-            yield f"{', '.join(keys)} is no key of {name!r}", wrong, repeated
+        found[name, keys] = repeated
+    return found
+
+
+def describe_repeated_key(dataset: Dataset, table: str, keys: tuple[str, ...], number: int) -> str:
+    """What is wrong if a key that must be unique is not."""
+    kind, wrong = "the public ", "a join would multiply rows"
+    if not find_table(dataset, table).public:
+        kind, wrong = "", f"a row of {list_unique_keys(dataset)[table, keys]!r} would belong to several of them"
+    return f"{', '.join(keys)} is no key of {kind}{table!r}: {number} of its values occur more than once, and {wrong}"
 
 
 def list_comparisons(dataset: Dataset, rows: Rows, dialect: Dialect) -> Iterator[str]:
     """For each link, what stands after FROM to compare its keys."""
     for declaring, link in list_links(dataset):
         one, other = rows.linked.get(declaring, rows), rows.linked.get(link.table, rows)
-        equal = []
-        for column, key in link.pairs:
-            held = [one.keys[column], other.keys[key]]
-            named = [f"a.{held[0].column}", f"b.{held[1].column}"]
-            equal.append(" = ".join(_make_comparable(named, [each.type for each in held], dialect)))
-        yield f"{one.table} AS a INNER JOIN {other.table} AS b ON {' AND '.join(equal)}"
+        yield f"{one.table} AS a INNER JOIN {other.table} AS b ON {compare_keys(one, other, link, dialect)}"
+
+
+def compare_keys(one: Rows, other: Rows, link: Link, dialect: Dialect) -> str:
+    """Whether a row of a table, called a, leads by its link to one of another, called b."""
+    equal = []
+    for column, key in link.pairs:
+        held = [one.keys[column], other.keys[key]]
+        named = [f"a.{held[0].column}", f"b.{held[1].column}"]
+        equal.append(" = ".join(_make_comparable(named, [each.type for each in held], dialect)))
+    return " AND ".join(equal)
 
 
 def refuse_incomparable(dataset: Dataset, rows: Rows) -> None:

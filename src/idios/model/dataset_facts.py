@@ -83,6 +83,7 @@ class TableFacts:
     name: str
     public: bool
     unit: tuple[str, ...] = json_field(optional=True, default=())
+    order: str | None = json_field(optional=True, default=None)
     links: Mapping[str, str]
     columns: tuple[ColumnFacts, ...]
 
@@ -90,7 +91,8 @@ class TableFacts:
     def text(self) -> str:
         """The table in a few words."""
         kind = "public" if self.public else f"by {', '.join(self.unit)}" if self.unit else "by its link to other rows"
-        return "; ".join([kind, *(f"{column} = {key}" for column, key in self.links.items())])
+        order = [] if self.order is None else [f"in the order of {self.order}"]
+        return "; ".join([kind, *order, *(f"{column} = {key}" for column, key in self.links.items())])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,6 +52,10 @@ class Source:
     spelt: Mapping[str, str] = field(default_factory=dict)
     unwritten: str = ""
 
+    def label(self, column: str) -> str:
+        """What a column is called in what is shown: by its own name, without that of its table."""
+        return column if self.join is None else column.partition(".")[2]
+
 
 @dataclass
 class _Scope:

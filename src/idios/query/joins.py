@@ -25,7 +25,9 @@ Rules:
 2. A person may be in one table and not in another. So where several tables have a unit, or where a JOIN that is not
    LEFT may leave rows out, the number of people with a row is secret, under replace too.
 3. A column goes by the names of its table and its own, ``orders.amount``, whichever way it was written. Where LEFT JOIN
-   finds nothing it is NULL, whatever is declared of it; derived columns too, as each is derived before the join.
+   finds nothing it is NULL, whatever is declared of it; derived columns too, as each is derived before the join. There
+   a condition on a derived column is one on itself. In all other tables it is one on its sources, as they are in a row
+   of the join what they are in the row of the table.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from idios.errors import InvalidInput
+from idios.query.expressions import Expression, Reference, substitute
 from idios.query.schema import Column, Dataset, Link
 
 
@@ -128,7 +131,12 @@ def join_tables(dataset: Dataset, join: Join) -> Dataset:
     for table, joined in tables:
         for column in table.columns.values():
             name = name_column(table.name, column.name)
-            columns[name] = Column(name, column.kind, column.domain, column.nullable or joined.optional)
+            columns[name] = replace(
+                column,
+                name=name,
+                nullable=column.nullable or joined.optional,
+                expression=None if joined.optional else _rename_sources(column, table),
+            )
     people = find_people(dataset, join)
     ordered = (name_column(table.name, table.order) for table, _ in tables if table.order is not None)
     from_people = join.tables[0].name == dataset.name
@@ -142,6 +150,13 @@ def join_tables(dataset: Dataset, join: Join) -> Dataset:
         size=dataset.size if everyone else None,
         covers_everyone=everyone,
     )
+
+
+def _rename_sources(column: Column, table: Dataset) -> Expression | None:
+    """The expression of a derived column, with its sources as they are called in a join."""
+    if column.expression is None:
+        return None
+    return substitute(column.expression, {name: Reference(name_column(table.name, name)) for name in table.columns})
 
 
 def list_keys(dataset: Dataset, name: str) -> list[str]:

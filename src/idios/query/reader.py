@@ -52,7 +52,7 @@ def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
     if not dataset.unit:
         question = InnerReader(text, trees[number], number, dataset).read()
     elif groups_by_unit(text, trees[number], dataset):
-        reduced = ReductionReader(text, trees[number], number, dataset)
+        reduced = ReductionReader(text, trees[number], number, source)
         reduction, labels = reduced.read()
         number -= 1
         reduced.refuse_unit_outside(trees[number])

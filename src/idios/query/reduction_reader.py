@@ -75,13 +75,13 @@ def _resolve(tree: exp.Expression, node: exp.Expression) -> exp.Expression:
 class ReductionReader(SelectReader):
     """Reads a SELECT that has one row for each person."""
 
-    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, dataset: Dataset) -> None:
+    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, source: Source) -> None:
         super().__init__(text, tree, number)
-        self.dataset = dataset
+        self.source, self.dataset = source, source.dataset
         if number == 0:
             raise text.refusal(
-                f"this has one row for each {dataset.unit_word}, which is never released: write statistics around it, "
-                "such as SELECT MEDIAN(total) FROM (SELECT … AS total … GROUP BY …)",
+                f"this has one row for each {self.dataset.unit_word}, which is never released: write statistics around "
+                "it, such as SELECT MEDIAN(total) FROM (SELECT … AS total … GROUP BY …)",
                 offset_of(tree),
             )
 
@@ -102,7 +102,7 @@ class ReductionReader(SelectReader):
                 continue
             key = self._find_key(listed.node, keys)
             value = self._read_value(listed) if key is None else ReducedValue(KEY, key.name)
-            label = listed.label or (listed.spelling if key is None else key.name)
+            label = listed.label or (listed.spelling if key is None else self.source.label(key.name))
             if values.get(label, value) != value or _spelt_alike(label, value, values):
                 raise self.text.refusal(f"two different values are called {label!r}: name one of them", listed.start)
             values[label] = value

@@ -55,6 +55,7 @@ class RowsReader(InnerReader):
     def __init__(self, text: QuestionText, tree: exp.Expression, number: int, source: Source) -> None:
         super().__init__(text, tree, number, source.dataset)
         self.source = source
+        self.names = {column: source.label(column) for column in self.names}
         self.values: list[ReducedValue] = []
 
     def read(self) -> Question:

@@ -103,9 +103,7 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
         rows=dataset.rows,
         groups=dataset.groups,
         links=_list_links(dataset),
-        tables=tuple(
-            _describe_table(party, replace(table, parameters=parameters), dataset) for table in dataset.tables.values()
-        ),
+        tables=tuple(_describe_table(party, table, dataset) for table in dataset.tables.values()),
         min_epsilon=dataset.min_epsilon,
         max_groups=dataset.max_groups,
         release_seconds=declared.release_seconds,
@@ -118,14 +116,16 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
     )
 
 
-def _describe_table(party: TrustedParty, table: Dataset, dataset: Dataset) -> TableFacts:
-    of_people = replace(table, unit=dataset.unit, rows=dataset.rows, groups=dataset.groups)
+def _describe_table(party: TrustedParty, table: Dataset, owner: Dataset) -> TableFacts:
+    # what can be asked of its columns depends on the people whose rows are joined to it, or are in it
+    asked = replace(table, parameters=owner.parameters, unit=owner.unit, rows=owner.rows, groups=owner.groups)
     return TableFacts(
         name=table.name,
         public=table.public,
         unit=table.unit,
+        order=table.order,
         links=_list_links(table),
-        columns=tuple(_describe_column(party, of_people, column) for column in table.columns.values()),
+        columns=tuple(_describe_column(party, asked, column) for column in table.columns.values()),
     )
 
 
