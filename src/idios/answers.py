@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from idios.core.neighbours import Neighbours
+from idios.core.neighbours import VALUES, Neighbours
 from idios.core.statistics import Count
 from idios.core.statistics.order import OrderStatistic
 from idios.ledger import Price, StoredAnswer
@@ -181,7 +181,9 @@ def _describe_value(value: ReducedValue, *, joined: bool) -> str:
 
 def _null_risks(plan: Plan) -> dict[str, str]:
     """By column, on how few values an answer is to be expected NULL or far off, where they may be so few."""
-    return _list_present(plan, [describe_risk(aggregate, plan.dataset.size) or None for aggregate in plan.aggregates])
+    size, counted = plan.dataset.size, plan.dataset.counted
+    words = counted if counted.each > 1 else VALUES
+    return _list_present(plan, [describe_risk(aggregate, size, words) or None for aggregate in plan.aggregates])
 
 
 def _by_label(plan: Plan, by_aggregate: Sequence[Any]) -> dict[str, Any]:

@@ -145,8 +145,8 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         unit=unit,
         unit_word=read_unit_word(table.get("unit_word"), unit),
         order=read_order(table.get("order"), bool(unit) or "links" in table, columns),
-        rows=read_limit(table.get("rows"), "rows", unit),
-        groups=read_limit(table.get("groups"), "groups", unit),
+        rows=read_limit(table.get("rows"), "rows", unit, protection.group),
+        groups=read_limit(table.get("groups"), "groups", unit, protection.group),
         links=read_links(table.get("links", {})),
         public=_read_flag(table.get("public", False), "public"),
     )

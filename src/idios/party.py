@@ -381,7 +381,7 @@ class TrustedParty:
         """
         plan = self.make_plan(sql, epsilon, split, check)
         table = draw_table(plan, self.twins.of(self.datasets[plan.dataset.name].dataset), cancellation)
-        size = None if plan.dataset.size is None else TWIN_PEOPLE if plan.dataset.unit else ROWS
+        size = None if plan.dataset.size is None else TWIN_PEOPLE * plan.dataset.records if plan.dataset.unit else ROWS
         made_up = replace(plan, dataset=replace(plan.dataset, size=size))
         return replace(make_answer(made_up, table, id="sandbox"), sandbox=True)
 

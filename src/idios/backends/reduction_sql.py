@@ -84,6 +84,10 @@ class _Writer:
         """The columns that tell people apart, in the rows that are read."""
         return [self.dialect.identifier(f"u{i}") for i in range(len(self.dataset.unit))]
 
+    @property
+    def _unit_texts(self) -> list[str]:
+        return [self.dialect.text.format(x=unit) for unit in self.units]
+
     def _list(self, text: str, points: Sequence[str]) -> str:
         """Points as r0, r1, …."""
         listed = ", ".join(f"{point} AS {self.dialect.identifier(f'r{i}')}" for i, point in enumerate(points or ["1"]))
@@ -92,9 +96,10 @@ class _Writer:
     def _keep_rows(self, text: str, points: Sequence[str]) -> str:
         """At most so many rows of each person: those with the least hash of the person and of what is read of the row.
 
-        Rows that are alike in all of that are told apart by a number, and it does not matter which has which.
+        Rows that are alike in all of that are told apart by a number, and it does not matter which has which. Units
+        may be equal and still written differently, as 0.0 and −0.0 are.
         """
-        alike, person = ", ".join([*self.units, *points]), ", ".join(self.units)
+        alike, person = ", ".join([*self.units, *self._unit_texts, *points]), ", ".join(self.units)
         text = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {alike} ORDER BY {person}) AS occurrence FROM ({text}) AS o"
         place = self._order_by_hash([*points, "occurrence"])
         text = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {person} ORDER BY {place}) AS place FROM ({text}) AS p"
@@ -108,10 +113,8 @@ class _Writer:
 
     def _order_by_hash(self, points: Sequence[str]) -> str:
         """An order of one person's rows or groups that nothing but themselves decides."""
-        texts = [self.dialect.text.format(x=unit) for unit in self.units]
-        hashed = self.dialect.hash.format(
-            key=self.dialect.string(self.dataset.name), values=", ".join([*texts, *points])
-        )
+        key, values = self.dialect.string(self.dataset.name), ", ".join([*self._unit_texts, *points])
+        hashed = self.dialect.hash.format(key=key, values=values)
         return ", ".join([hashed, *points])
 
     def _spread(

@@ -44,7 +44,8 @@ def scan(
             name,
             need,
             tuple(constants[name]),
-            flagged=columns[name].readable != columns[name].given,
+            # the point of a category is never written out before what cannot be read was replaced
+            flagged=columns[name].readable != columns[name].given or columns[name].place is not None,
             nullable=columns[name].declared.nullable,
         )
         for name, need in needs.items()
@@ -75,7 +76,7 @@ class _ColumnScan:
     need: Need
     ends: tuple[str, ...]
     flagged: bool
-    """Whether the condition that a value can be read is quicker than reading it."""
+    """Whether the condition that a value can be read is quicker than reading it, or all that there is."""
     nullable: bool
 
 

@@ -275,7 +275,10 @@ def _describe_statistic(question: Mapping[str, Any], name: str, argument: str | 
     if people is None:
         return words.format(column=column, argument=argument)
     if name == "count":
-        return "number of rows" if "kept" in people else f"number of {to_plural(people['word'])}"
+        keys = [people["values"].get(column, [None, None])[1] for column, _ in question["groups"]]
+        apart = set(people.get("by", ())) <= set(keys)
+        several = to_plural(people["word"]) + ("" if apart else " in each of their groups")
+        return "number of rows" if "kept" in people else f"number of {several}"
     value = people["values"].get(column)
     alone = value is None or value[0] in SEVERAL
     owned = (column if value is None else value[1]) if alone else f"each {people['word']}'s {describe_value(*value)}"

@@ -84,9 +84,11 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
     places = {name: i for i, name in enumerate(order)}
     same = [places[name] for name in names]
     proportions = None if split is None else read_split(question.measures, same, split)
-    chooser = Chooser(dataset, len(cells), shares_rho(dataset, total), None if check is None else read_check(check))
+    apart = 1 if dataset.reduction is None else dataset.reduction.count_apart(group.column for group in groups)
+    shared, part = shares_rho(dataset, total), None if check is None else read_check(check)
+    chooser = Chooser(dataset, len(cells), shared, part, apart)
     aggregates = chooser.answer_all(targets, proportions, total)
-    price = find_price(aggregates, dataset, len(cells))
+    price = find_price(aggregates, dataset, len(cells), apart)
     guarantee = make_guarantee(aggregates, dataset, len(cells), price)
     released = [(target.selection, aggregate) for target, aggregate in zip(targets, aggregates, strict=True)]
     made = Plan(

@@ -45,6 +45,7 @@ from idios.core.calibration import Protection
 from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.core.exact import whole
 from idios.core.multiples import MAX_GROUP
+from idios.core.neighbours import to_plural
 from idios.errors import InvalidInput, QuestionRefused
 from idios.query.decision_diagram import Diagram, DiagramManager
 from idios.query.derived_values import find_possible
@@ -108,15 +109,16 @@ def read_order(given: Any, of_people: bool, columns: Mapping[str, Column]) -> st
     return str(given)
 
 
-def read_limit(given: Any, name: str, unit: tuple[str, ...]) -> int | None:
-    """Check how many rows or groups of a person are counted at most."""
+def read_limit(given: Any, name: str, unit: tuple[str, ...], people: int) -> int | None:
+    """Check how many rows or groups of a person are counted at most, where so many people are protected together."""
     if given is None:
         return None
     if not unit:
         raise InvalidInput(f"{name} limits how many {name} of a person count: declare unit too")
     limit = whole(given, name)
-    if limit > MAX_GROUP:
-        raise InvalidInput(f"{name} must be at most {MAX_GROUP:,}, got {limit:,}")
+    if limit * people > MAX_GROUP:
+        together = "" if people == 1 else f", as {people:,} are protected together"
+        raise InvalidInput(f"{name} must be at most {MAX_GROUP // people:,}{together}, got {limit:,}")
     return limit
 
 
@@ -136,7 +138,7 @@ class ReducedValue:
         """
         if self.column is None:
             return f"{self.function}(*)"
-        if self.function == ROW:
+        if self.function in (ROW, SPREAD):
             return self.column
         plain = re.fullmatch(r"[A-Za-z_]\w*", self.column, re.ASCII)
         quoted = self.column if plain else '"' + self.column.replace('"', '""') + '"'
@@ -185,7 +187,17 @@ class Reduction:
     @property
     def records(self) -> int:
         """How many records a person has at most."""
-        return self.rows or self.groups * (SPREAD_VALUES if self.spread else 1)
+        return self.rows or self.groups * self.values_each
+
+    @property
+    def values_each(self) -> int:
+        """How many values stand for one person, and group of theirs."""
+        return SPREAD_VALUES if self.spread else 1
+
+    def count_apart(self, grouped: Iterable[str]) -> int:
+        """Over how many cells a person's records are spread evenly, in a question grouped by these columns."""
+        named = {value.column for value in self.values if value.function == KEY and value.name in set(grouped)}
+        return self.groups if set(self.keys) <= named else 1
 
     def find(self, name: str) -> ReducedValue:
         """The value that a column of the reduced data set holds."""
@@ -199,11 +211,12 @@ def reduce(dataset: Dataset, reduction: Reduction, work: Work) -> Dataset:
     selected = DiagramManager(dataset.columns, work).build(reduction.filter)
     if selected.never:
         raise QuestionRefused("no row can ever fulfil WHERE, given the declared columns: there is nothing to ask")
-    always = ROWS if reduction.rows is None else ReducedValue(ROW, next(iter(dataset.columns)))
-    values = tuple(dict.fromkeys((always, *reduction.values)))
+    always = [ROWS if reduction.rows is None else ReducedValue(ROW, next(iter(dataset.columns)))]
+    values = tuple(dict.fromkeys([*([] if reduction.spread else always), *reduction.values]))
     limited = bool(reduction.rows or reduction.keys)
     made = replace(
         reduction,
+        groups=min(reduction.groups, _count_groups(selected, [dataset.columns[key] for key in reduction.keys])),
         filter=ALWAYS if selected.always else simplify(reduction.filter, dataset.columns, work),
         values=values,
         form=selected.text,
@@ -212,6 +225,7 @@ def reduce(dataset: Dataset, reduction: Reduction, work: Work) -> Dataset:
         base=dataset.columns,
         promised=dataset.protection,
     )
+    _refuse_too_many(made, dataset)
     named = {value.column for value in values if value.column is not None}
     narrowed = {name: _narrow(dataset.columns[name], selected) for name in sorted(named)}
     return replace(
@@ -233,9 +247,33 @@ def limit_groups(reduction: Reduction, keys: Sequence[str], dataset: Dataset) ->
         return reduction
     if dataset.groups is None:
         raise AssertionError(f"{dataset.name} declares no groups")
-    chosen = tuple(dict.fromkeys(keys))
+    chosen = tuple(sorted(set(keys)))  # so that their order is no other question
     known = (Among(key, EVERYTHING) for key in chosen)
     return replace(reduction, filter=And((reduction.filter, *known)), keys=chosen, groups=dataset.groups)
+
+
+def _count_groups(selected: Diagram, keys: Sequence[Column]) -> int:
+    """In how many groups the rows of one person can be, by the declared values and by WHERE."""
+    groups = 1
+    for key in keys:
+        low, high = int(key.grid.low), int(key.grid.high)
+        points, _ = find_possible(selected, key.name)
+        groups *= sum(
+            (high if last is None else last) - (low if first is None else first) + 1 for first, last in points
+        )
+    return groups
+
+
+def _refuse_too_many(reduction: Reduction, dataset: Dataset) -> None:
+    """Refuse what takes more records of people who are protected together than can be protected."""
+    people, each = dataset.protection.group, reduction.records
+    if people * each > MAX_GROUP:
+        several = f"{people:,} {to_plural(dataset.unit_word)} together have" if people > 1 else "that is"
+        raise QuestionRefused(
+            f"a {dataset.unit_word} counts here with up to {each:,} values, and {several} more than the "
+            f"{MAX_GROUP:,} that can be protected together: reduce the rows of each {dataset.unit_word} to one value, "
+            "or to fewer groups"
+        )
 
 
 def _narrow(column: Column, selected: Diagram) -> Column:

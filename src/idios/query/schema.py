@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from idios.core.calibration import Protection
 from idios.core.concentrated import find_largest_rho
 from idios.core.domain import LIMIT, Categories, Domain, Kind
-from idios.core.neighbours import Neighbours
+from idios.core.neighbours import Counted, Neighbours
 from idios.core.statistics import Parameters, Statistic
 from idios.errors import InvalidInput
 from idios.query.expressions import Expression
@@ -158,6 +158,11 @@ class Dataset:
     def records(self) -> int:
         """How many records a person has at most in what is asked about."""
         return 1 if self.reduction is None else self.reduction.records
+
+    @property
+    def counted(self) -> Counted:
+        """What records are in words: people, of whom each may have several."""
+        return Counted(self.unit_word, 1 if self.reduction is None else self.reduction.values_each)
 
     @property
     def promised(self) -> Protection:
