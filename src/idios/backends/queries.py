@@ -47,8 +47,10 @@ class Queries:
 
     def fetch(self, inquiry: Inquiry, *arguments: Hashable, constants: Constants | None = None) -> pa.Table:
         """The result of an inquiry about the selected records, to which ``constants`` are added as columns."""
-        relation = self.selection.relation(self.source, constants)
-        return self.connection.fetch(compile_statement(inquiry, relation, self.connection.dialect, *arguments))
+        keyed = bool(self.selection.plan.groups) and not constants
+        relation = self.selection.relation(self.source, constants, keyed=keyed)
+        statement = compile_statement(inquiry, relation, self.connection.dialect, *arguments)
+        return self.connection.fetch(self.selection.number_cells(statement) if keyed else statement)
 
     def sketches(self, names: Sequence[str], shares: Sequence[float], sampled: float) -> dict[CellColumn, Sketch]:
         """A sketch of every column in every cell, where the source is itself a sample with a share ``sampled``."""
@@ -114,6 +116,14 @@ class Queries:
             for cell, pairs in points.items()
         }
 
+    def label_counts(self, name: str) -> dict[int | None, int] | None:
+        """How often each category of a column of labels occurs, and under None everything else; None if unknown."""
+        text = self.selection.write_label_counts(name, self.source)
+        if text is None:
+            return None
+        rows = self.connection.fetch(Statement.of_integers(text, "place", "times")).to_pylist()
+        return {None if row["place"] is None else row["place"] - 1: row["times"] for row in rows}
+
     def counts(self, name: str) -> dict[int, dict[int, int]]:
         """How often each value occurs: for categories, of which there are few."""
         times: dict[int, dict[int, int]] = {}
@@ -141,7 +151,8 @@ def rows_by_cell(table: pa.Table) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def aggregate_by_cell(relation: ir.Table, aggregates: Mapping[str, ir.Value]) -> ir.Table:
     """One record for each cell that occurs."""
-    return relation.group_by(CELL).aggregate(**aggregates) if _cell(relation) else relation.aggregate(**aggregates)
+    by = _cell(relation)
+    return relation.group_by(by).aggregate(**aggregates) if by else relation.aggregate(**aggregates)
 
 
 def sum_exactly(value: ir.IntegerValue, dialect: Dialect, where: ir.BooleanValue | None = None) -> ir.NumericValue:
@@ -196,17 +207,18 @@ def _distinct(relation: ir.Table, dialect: Dialect, name: str) -> ir.Table:
 
 def _spectrum(relation: ir.Table, dialect: Dialect, name: str, number: int) -> ir.Table:
     values = _multiplicities(relation, dialect, name)
-    spectrum = values.group_by([*_cell(values), "times"]).aggregate(values=values.count())
+    by = _cell(values)
+    spectrum = values.group_by([*by, "times"]).aggregate(values=values.count())
     window = ibis.cumulative_window(
-        order_by=spectrum["times"], **({"group_by": spectrum[CELL]} if _cell(spectrum) else {})
+        order_by=spectrum["times"], **({"group_by": [spectrum[name] for name in by]} if by else {})
     )
     spectrum = spectrum.mutate(up_to=spectrum["values"].sum().over(window))
     return spectrum.filter(spectrum["up_to"] - spectrum["values"] < number)
 
 
 def _cell(relation: ir.Table) -> list[str]:
-    """The cell, if records are in one."""
-    return [CELL] if CELL in relation.columns else []
+    """What says in which cell records are, if they are in one: its number, or its keys."""
+    return [CELL] if CELL in relation.columns else [name for name in relation.columns if name.startswith("key")]
 
 
 def read_sum(total: Decimal | int | None, terms: int) -> int:
