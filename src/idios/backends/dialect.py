@@ -61,6 +61,8 @@ class Dialect:
     """x·10^scale as a whole number, for a decimal x of a given precision and scale (1 or more).
 
     None: decimals stay as they are."""
+    exact_quantiles: bool = False
+    """Whether ``quantiles`` are exact, and quicker than sorting; and lists can be unnested beside their places."""
     ends: bool = False
     """Whether MIN(x, k) and MAX(x, k) are lists of the k outermost values."""
     dictionaries: bool = False

@@ -49,6 +49,7 @@ DIALECT = Dialect(
     quantiles="quantile_disc({x}, {shares})",
     even_sample="random() < {share}",
     unscaled=_unscaled,
+    exact_quantiles=True,
     ends=True,
     dictionaries=True,
 )

@@ -24,7 +24,7 @@ from idios.backends.arrays import exact_sum
 from idios.backends.brackets import Piece, Sketch
 from idios.backends.connection_pool import Connection
 from idios.backends.dialect import Dialect
-from idios.backends.selection import CELL, ONLY, Constants, Inquiry, Selection, Statement, compile_statement
+from idios.backends.selection import CELL, HELD, ONLY, Constants, Inquiry, Selection, Statement, compile_statement
 from idios.core.summary import Window
 
 WIDE = "decimal(38, 0)"
@@ -72,6 +72,29 @@ class Queries:
             for name in names
             if row[f"{name}_size"]
         }
+
+    def fetch_quantiles(self, name: str, shares: Sequence[str]) -> pa.Table:
+        """The points of a column at some shares in every cell, each in a row, beside how many values the cell holds.
+
+        The source's own values are sorted, as in ``_end``; what cannot be read is counted and has a place among them.
+        """
+        selection, dialect, column = self.selection, self.connection.dialect, self.selection.grid_column(name)
+        keys = ", ".join(dialect.identifier(key.name) for key in selection.keys)
+        quantiles = dialect.quantiles.format(x=HELD, shares=dialect.array.format(items=", ".join(shares)))
+        relation = selection.relation(self.source, keyed=True, held=name)
+        text = f"SELECT {keys}, COUNT({HELD}) AS held, {quantiles} AS at_shares FROM ({relation.text}) AS selected"
+        schema = pa.schema(
+            [*((key.name, pa.string()) for key in selection.keys), ("held", pa.int64()), ("at_shares", pa.null())]
+        )
+        numbered = selection.number_cells(Statement(f"{text} GROUP BY {keys}", schema)).text
+        each = f"SELECT cell, held, unnest(at_shares) AS {column.held}, generate_subscripts(at_shares, 1) AS place"
+        point = column.value(column.point) if column.bounded is None else column.bounded
+        text = f"SELECT cell, held, place, {point} AS point FROM ({each} FROM ({numbered}) AS numbered) AS placed"
+        return self.connection.fetch(Statement.of_integers(text, CELL, "held", "place", "point"))
+
+    def fetch_lists(self, name: str) -> pa.Table:
+        """All values of a column, in a list for each cell."""
+        return self.fetch(_listed, name)
 
     def bottom(self, name: str, number: int) -> Piece:
         """The ``number`` least values of an ungrouped selection."""
@@ -193,6 +216,10 @@ def _nearest(relation: ir.Table, dialect: Dialect, name: str, ends: tuple[str, .
         for end in ends
     }
     return aggregate_by_cell(relation, {f"{end}_value": nearest for end, nearest in aggregates.items()})
+
+
+def _listed(relation: ir.Table, dialect: Dialect, name: str) -> ir.Table:
+    return aggregate_by_cell(relation, {"listed": relation[name].collect()})
 
 
 def _multiplicities(relation: ir.Table, dialect: Dialect, name: str) -> ir.Table:

@@ -41,6 +41,9 @@ Inquiry: TypeAlias = Callable[..., ir.Table]
 
 CELL = "cell"
 
+HELD = "held_value"
+"""What the source holds of one column, where that is asked for."""
+
 ONLY = 1
 """The cell of all records where there are no groups."""
 
@@ -140,16 +143,19 @@ class Selection:
         """The greatest cell number."""
         return prod(len(group.intervals) for group in self.plan.groups)
 
-    def relation(self, source: str, constants: Constants | None = None, *, keyed: bool = False) -> Relation:
+    def relation(
+        self, source: str, constants: Constants | None = None, *, keyed: bool = False, held: str | None = None
+    ) -> Relation:
         """The records that pass the filter and, with groups, are in one; with numbers that depend on the cell alone.
 
-        Where they are ``keyed``, they carry the keys of their cell instead (``keys``).
+        Where they are ``keyed``, they carry the keys of their cell instead (``keys``); and what the source holds of the
+        column that is called ``held``.
         """
         quoted, groups, given = self.dialect.identifier, self.plan.groups, constants or {}
         arrays = {name: [of.get(cell) for cell in range(1, self.span + 1)] for name, of in given.items()}
-        held, conditions = self._divide_filter()
-        source = f"(SELECT * FROM {source} WHERE {' AND '.join(held)}) AS selected" if held else source
-        text = self.points(source, arrays if groups else {}, keyed=keyed)
+        on_held, conditions = self._divide_filter()
+        source = f"(SELECT * FROM {source} WHERE {' AND '.join(on_held)}) AS selected" if on_held else source
+        text = self.points(source, arrays if groups else {}, keyed=keyed, held=held)
         single = [] if groups else [f"CAST({of[ONLY]} AS BIGINT) AS {quoted(name)}" for name, of in given.items()]
         if groups and not keyed:
             conditions.append(f"{quoted(CELL)} IS NOT NULL")
@@ -239,11 +245,17 @@ class Selection:
         return [condition for condition in held if condition is not None], points
 
     def points(
-        self, source: str, arrays: Mapping[str, Sequence[int | None]] | None = None, *, keyed: bool = False
+        self,
+        source: str,
+        arrays: Mapping[str, Sequence[int | None]] | None = None,
+        *,
+        keyed: bool = False,
+        held: str | None = None,
     ) -> str:
         """Every record as grid points, with its cell, or its keys, and what ``arrays`` hold for it."""
         quoted = self.dialect.identifier
         points, *layers = list_layers(self.columns, self.dialect, self._read(keyed))
+        points += [f"{self.grid_column(held).held} AS {HELD}"] if held else []
         if keyed:
             points += [f"{key.text} AS {quoted(key.name)}" for key in self.keys if key.listed is not None]
             layers.append([f"{key.text} AS {quoted(key.name)}" for key in self.keys if key.listed is None])

@@ -22,6 +22,7 @@ from math import ceil, floor
 
 from idios.backends.brackets import Bracket, Known, outermost, shares_near
 from idios.backends.cancellation import CancellationToken, Progress
+from idios.backends.group_ranks import Wanted, read_brackets, read_by_shares, read_lists
 from idios.backends.queries import CellColumn, Queries, Run
 from idios.backends.scan import Need, scan
 from idios.backends.selection import ONLY, Selection
@@ -156,15 +157,23 @@ class RankSearch:
         if list(self.needs.values()) == [Need()] and not self.requirements.nominal and self._count_labels(*self.needs):
             return
         brackets: dict[CellColumn, tuple[Bracket, ...]] = {}
-        if self.samples and self._inner:
+        if self.samples and self._inner and not self._in_groups:
             self.progress("sampling", 0.0)
             brackets = self._guess(self.samples[0])
         self.progress("scanning", 0.2)
         self.records, self.known = scan(self.queries, self.needs, brackets)
 
+    @property
+    def _in_groups(self) -> bool:
+        """Whether the order statistics of all cells are found together."""
+        return bool(self.requirements.plan.groups) and self.queries.connection.dialect.exact_quantiles
+
     def complete(self) -> None:
         """Find the order statistics that are not known yet."""
         self._take_ends()
+        if self._in_groups:
+            for name, runs in self._missing().items():
+                self._rank_groups(Wanted(name, runs, {cell: self.known[cell, name].size for cell in runs}))
         for sample in self.samples[1:]:
             missing = {(cell, name) for name, cells in self._missing().items() for cell in cells}
             if sum(self.known[key].size for key in missing) > SMALL:
@@ -174,6 +183,24 @@ class RankSearch:
             sorted_windows = self.queries.sorted_windows(name, runs, sums=self.needs[name].total)
             for cell, windows in sorted_windows.items():
                 self.windows |= {(cell, name, run): cut for run, cut in zip(runs[cell], windows, strict=True)}
+
+    def _rank_groups(self, wanted: Wanted) -> None:
+        """Find order statistics of many cells: by shares, in lists, or in brackets."""
+        self.progress("ranking", 0.4)
+        name, sums = wanted.name, self.needs[wanted.name].total
+        column = self.requirements.selection.grid_column(name)
+        if wanted.dense:
+            for cell, piece in read_lists(self.queries, wanted).items():
+                if (cell, name) in self.known:
+                    self.known[cell, name] = self.known[cell, name].extended([piece])
+        elif (
+            column.derive is None and column.place is None and not any(self.known[c, name].unread for c in wanted.runs)
+        ):
+            if wanted.narrow and not sums:
+                windows = read_by_shares(self.queries, wanted)
+                self.windows |= {(cell, name, run): window for (cell, run), window in windows.items()}
+            else:
+                self._scan_again(read_brackets(self.queries, wanted))
 
     def _count_labels(self, name: str) -> bool:
         """Count each category, if that is all there is to do."""
@@ -249,7 +276,12 @@ class RankSearch:
 
     def _search_again(self, sample: Sample, missing: set[CellColumn]) -> None:
         self.progress("sampling again", 0.5)
-        brackets = self._guess(sample, missing)
+        self._scan_again(self._guess(sample, missing))
+
+    def _scan_again(self, brackets: Mapping[CellColumn, tuple[Bracket, ...]]) -> None:
+        """Look into some brackets."""
+        if not brackets:
+            return
         needs = {name: Need(total=self.needs[name].total) for _, name in brackets}
         _, scanned = scan(self.queries, needs, brackets)
         for key in brackets:
@@ -264,7 +296,7 @@ class RankSearch:
                 known = self.of(cell, name)
                 for run in self.requirements.runs(aggregate, known.size):
                     wanted = missing.setdefault(name, {}).setdefault(cell, [])
-                    if not known.holds(*run) and run not in wanted:
+                    if not (known.holds(*run) or (cell, name, run) in self.windows or run in wanted):
                         wanted.append(run)
         missing = {name: {c: runs for c, runs in cells.items() if runs} for name, cells in missing.items()}
         return {name: cells for name, cells in missing.items() if cells}
