@@ -9,6 +9,7 @@ reads another's words. What a caller sees of it is made in ``answers``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
@@ -16,7 +17,6 @@ from typing import NamedTuple
 from idios.backends.base import Backend, CancellationToken, Limits, Snapshot
 from idios.core.calibration import (
     Added,
-    Drawn,
     Mechanism,
     Protection,
     calibrate,
@@ -40,6 +40,17 @@ from idios.query.schema import find_kind
 
 MANY = 64
 """From this many cells on noise is drawn for all of them together."""
+
+
+@dataclass(frozen=True)
+class Drawn(Added):
+    """Noise that was drawn already, together with that of other cells: to be added once."""
+
+    drawn: int
+
+    def draw(self, source: Source | None = None) -> int | None:
+        """The value plus what was drawn."""
+        return self.value + self.drawn
 
 
 class DrawnCell(NamedTuple):

@@ -47,7 +47,7 @@ class Queries:
 
     def fetch(self, inquiry: Inquiry, *arguments: Hashable, constants: Constants | None = None) -> pa.Table:
         """The result of an inquiry about the selected records, to which ``constants`` are added as columns."""
-        keyed = bool(self.selection.plan.groups) and not constants
+        keyed = bool(self.selection.plan.groups) and (not constants or self.selection.joins_constants)
         relation = self.selection.relation(self.source, constants, keyed=keyed)
         statement = compile_statement(inquiry, relation, self.connection.dialect, *arguments)
         return self.connection.fetch(self.selection.number_cells(statement) if keyed else statement)
@@ -196,7 +196,7 @@ def _ranked(relation: ir.Table, dialect: Dialect, name: str, runs: int, sums: bo
     # a cell of which nothing is wanted has no first rank
     relation = relation.filter(relation[name].notnull(), relation[ends[0]].notnull())
     value, cell = relation[name], _cell(relation)
-    order = {"order_by": value} | ({"group_by": relation[CELL]} if cell else {})
+    order = {"order_by": value} | ({"group_by": [relation[name] for name in cell]} if cell else {})
     columns = {"rank": ibis.row_number().over(ibis.window(**order)) + 1, "value": value}
     if sums:
         # equal values count together, so that their order among themselves does not matter

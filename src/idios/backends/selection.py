@@ -11,7 +11,7 @@ question, so it is compiled once a shape (``compile_statement``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
@@ -24,11 +24,10 @@ import pyarrow as pa
 from idios.backends.condition_sql import fit_point, write_condition, write_held_condition
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn
-from idios.core.domain import Categories, Kind
-from idios.query.expressions import list_references
+from idios.backends.point_layers import list_layers, nest_layers, with_sources
+from idios.core.domain import Categories
 from idios.query.plan import Group, Plan
 from idios.query.predicates import Among, And, Predicate
-from idios.query.schema import Column
 
 SELECTED = "idios_selected"
 """What a relation is called while an expression about it is compiled."""
@@ -155,7 +154,9 @@ class Selection:
         arrays = {name: [of.get(cell) for cell in range(1, self.span + 1)] for name, of in given.items()}
         on_held, conditions = self._divide_filter()
         source = f"(SELECT * FROM {source} WHERE {' AND '.join(on_held)}) AS selected" if on_held else source
-        text = self.points(source, arrays if groups else {}, keyed=keyed, held=held)
+        text = self.points(source, {} if keyed or not groups else arrays, keyed=keyed, held=held)
+        if keyed and arrays:
+            text = self._join_constants(text, arrays)
         single = [] if groups else [f"CAST({of[ONLY]} AS BIGINT) AS {quoted(name)}" for name, of in given.items()]
         if groups and not keyed:
             conditions.append(f"{quoted(CELL)} IS NOT NULL")
@@ -204,6 +205,21 @@ class Selection:
                 index = self._index(self.dialect.identifier(self.alias(group.column)), group)
                 keys.append(GroupKey(name, index, f"grouped.{self.dialect.identifier(name)}"))
         return keys
+
+    @property
+    def joins_constants(self) -> bool:
+        """Whether numbers that depend on the cell are joined to records by their label: faster than many cases."""
+        return self.dialect.exact_quantiles and [key.listed is not None for key in self.keys] == [True]
+
+    def _join_constants(self, text: str, arrays: Mapping[str, Sequence[int | None]]) -> str:
+        (key,), (group,), quoted = self.keys, self.plan.groups, self.dialect.identifier
+        columns = [f"unnest({self.dialect.strings(map(str, group.values))}) AS label"]
+        columns += [f"unnest({self._write_array(numbers)}) AS {quoted(name)}" for name, numbers in arrays.items()]
+        joined = ", ".join(["points.*", *(f"constants.{quoted(name)}" for name in arrays)])
+        constants = f"(SELECT {', '.join(columns)}) AS constants"
+        return (
+            f"SELECT {joined} FROM ({text}) AS points JOIN {constants} ON points.{quoted(key.name)} = constants.label"
+        )
 
     def number_cells(self, statement: Statement) -> Statement:
         """A statement that gives results by keys, made to give them by cells: those of declared labels alone."""
@@ -294,11 +310,13 @@ class Selection:
     def _elements(self, cell: str, arrays: Mapping[str, Sequence[int | None]] | None) -> list[str]:
         elements = []
         for name, numbers in (arrays or {}).items():
-            items = ", ".join("NULL" if number is None else str(number) for number in numbers)
-            array = f"CAST({self.dialect.array.format(items=items)} AS {self.dialect.integers})"
-            element = self.dialect.element.format(array=array, i=cell)
+            element = self.dialect.element.format(array=self._write_array(numbers), i=cell)
             elements.append(f"{element} AS {self.dialect.identifier(name)}")
         return elements
+
+    def _write_array(self, numbers: Sequence[int | None]) -> str:
+        items = ", ".join("NULL" if number is None else str(number) for number in numbers)
+        return f"CAST({self.dialect.array.format(items=items)} AS {self.dialect.integers})"
 
     def _index(self, value: str, group: Group) -> str:
         """Which interval a point is in: by arithmetic where they are a row of equal widths, else one by one."""
@@ -334,56 +352,11 @@ def _is_implied(part: Predicate, group: Group) -> bool:
     )
 
 
-def list_layers(
-    columns: Mapping[str, GridColumn], dialect: Dialect, read: Collection[str] | None = None
-) -> list[list[str]]:
-    """What puts records on the grid: columns p0, p1, … of points, v0, … of those that count, has_v0, ….
-
-    Derived columns are computed from the points that count, so that they come last. Of some columns, all others are
-    left out.
-    """
-    quoted = dialect.identifier
-    points, values = [] if (columns if read is None else read) else [f"1 AS {quoted('one')}"], []
-    derived, derived_values = [], []
-    names = {name: quoted(f"v{i}") for i, name in enumerate(columns)}
-    for i, (name, column) in enumerate(columns.items()):
-        if read is not None and name not in read:
-            continue
-        point, value, has = (quoted(f"{letter}{i}") for letter in ("p", "v", "has_v"))
-        if column.derive is not None:
-            derived.append(f"{column.derive(names)} AS {point}")
-            derived_values += [f"{point} IS NOT NULL AS {has}", f"{column.value(point)} AS {value}"]
-            continue
-        points.append(f"{column.readable} AS {has}")
-        if column.declared.kind is Kind.CATEGORY:
-            points.append(f"{column.value(column.point)} AS {value}")
-        else:
-            points.append(f"{column.bounded or column.point} AS {point}")
-            values.append(f"{column.settle(point)} AS {value}")
-    return [points, values, derived, derived_values]
-
-
-def nest_layers(layers: Sequence[Sequence[str]], source: str, dialect: Dialect) -> str:
-    """Nested SELECTs over a source, of which each computes its expressions once, and the next one names them."""
-    text = f"SELECT {', '.join(layers[0])} FROM {source}"
-    for depth, layer in enumerate(layers[1:]):
-        if layer:
-            text = f"SELECT *, {', '.join(layer)} FROM ({text}{dialect.fence}) AS layer{depth}"
-    return text + dialect.fence
-
-
 def columns_of(plan: Plan) -> list[str]:
     """The columns that a plan reads, each once, and those that they are derived from."""
     named = [aggregate.column for aggregate in plan.aggregates if aggregate.column is not None]
     read = list(dict.fromkeys([*named, *(g.column for g in plan.groups), *_columns_in(plan.filter)]))
     return with_sources(read, plan.dataset.columns)
-
-
-def with_sources(names: Iterable[str], columns: Mapping[str, Column]) -> list[str]:
-    """Some columns, and those that they are derived from, each once."""
-    listed = list(names)
-    derived = [expression for name in listed if (expression := columns[name].expression) is not None]
-    return list(dict.fromkeys([*listed, *(str(name) for each in derived for name in list_references(each))]))
 
 
 def _columns_in(predicate: Predicate) -> Iterator[str]:

@@ -187,17 +187,6 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Drawn(Added):
-    """Noise that was drawn already, together with that of other cells: to be added once."""
-
-    drawn: int
-
-    def draw(self, source: Source | None = None) -> int | None:
-        """The value plus what was drawn."""
-        return self.value + self.drawn
-
-
-@dataclass(frozen=True)
 class Silent:
     """No answer, whatever is drawn: the selection is too small for a finite envelope."""
 
