@@ -209,11 +209,15 @@ class Selection:
     @property
     def joins_constants(self) -> bool:
         """Whether numbers that depend on the cell are joined to records by their label: faster than many cases."""
-        return self.dialect.exact_quantiles and [key.listed is not None for key in self.keys] == [True]
+        single = all(first == last for group in self.plan.groups for first, last in group.intervals)
+        return self.dialect.exact_quantiles and single and [key.listed is not None for key in self.keys] == [True]
 
     def _join_constants(self, text: str, arrays: Mapping[str, Sequence[int | None]]) -> str:
         (key,), (group,), quoted = self.keys, self.plan.groups, self.dialect.identifier
-        columns = [f"unnest({self.dialect.strings(map(str, group.values))}) AS label"]
+        declared = self.columns[group.column].declared.domain
+        if not isinstance(declared, Categories):
+            raise AssertionError(f"{group.column} has labels, and is no category")
+        columns = [f"unnest({self.dialect.strings(declared.values[i] for i, _ in group.intervals)}) AS label"]
         columns += [f"unnest({self._write_array(numbers)}) AS {quoted(name)}" for name, numbers in arrays.items()]
         joined = ", ".join(["points.*", *(f"constants.{quoted(name)}" for name in arrays)])
         constants = f"(SELECT {', '.join(columns)}) AS constants"

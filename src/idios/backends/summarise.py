@@ -130,10 +130,17 @@ class Requirements:
         return Moves(neighbours, size, max(0, self.rows - size))
 
     def runs(self, aggregate: Aggregate, size: int) -> list[Run]:
-        """The ranks that an aggregate reads of ``size`` values, as far as they exist."""
-        runs = aggregate.reading.ranks(self.moves(aggregate, size), aggregate.distance)
-        inside = ((max(first, 1), min(last, size)) for first, last in runs)
-        return [(first, last) for first, last in inside if first <= last]
+        """The ranks that an aggregate reads of ``size`` values, as far as they exist; found once a size."""
+        key = id(aggregate), size
+        if key not in self._runs:
+            runs = aggregate.reading.ranks(self.moves(aggregate, size), aggregate.distance)
+            inside = ((max(first, 1), min(last, size)) for first, last in runs)
+            self._runs[key] = [(first, last) for first, last in inside if first <= last]
+        return self._runs[key]
+
+    @cached_property
+    def _runs(self) -> dict[tuple[int, int], list[Run]]:
+        return {}
 
 
 @dataclass
@@ -292,13 +299,15 @@ class RankSearch:
         missing: dict[str, dict[int, list[Run]]] = {}
         for aggregate in self.requirements.ranked:
             name = self.requirements.alias(aggregate)
+            cells = missing.setdefault(name, {})
             for cell in self.requirements.cells:
                 known = self.of(cell, name)
                 for run in self.requirements.runs(aggregate, known.size):
-                    wanted = missing.setdefault(name, {}).setdefault(cell, [])
-                    if not (known.holds(*run) or (cell, name, run) in self.windows or run in wanted):
+                    if (cell, name, run) in self.windows or known.holds(*run):
+                        continue
+                    wanted = cells.setdefault(cell, [])
+                    if run not in wanted:
                         wanted.append(run)
-        missing = {name: {c: runs for c, runs in cells.items() if runs} for name, cells in missing.items()}
         return {name: cells for name, cells in missing.items() if cells}
 
 
