@@ -73,7 +73,7 @@ def pair_neighbours(
 
 def answer_however_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answer tables of two people, which are refused where their number is public."""
-    for name in ("refuse_hopeless", "_refuse_too_few", "_refuse_undefined"):
+    for name in ("refuse_hopeless", "refuse_too_few", "refuse_undefined"):
         monkeypatch.setattr(calibration, name, lambda *_: None)
 
 

@@ -29,6 +29,7 @@ from idios.query import lexer
 from idios.query.calendar import format_value
 from idios.query.expression_reader import list_value_functions
 from idios.query.expressions import DATE_PARTS, FUNCTIONS, TIME_PARTS
+from idios.query.join_reader import MAX_TABLES
 from idios.query.mechanisms import can_check
 from idios.query.normal_form import describe_selection
 from idios.query.postprocessing import FOLDS
@@ -36,7 +37,7 @@ from idios.query.reader import MAX_SELECTS
 from idios.query.schema import Column
 from idios.query.select_reader import MAX_ITEMS
 from idios.query.sql_functions import Function, list_functions
-from tests import sql_examples
+from tests import sql_examples, sql_people
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "sql.md"
 PAGE = Path(__file__).parent / "sql_page.md"
@@ -325,6 +326,21 @@ def write_refusals(survey: Survey) -> str:
     return make_table(["`SELECT …`", "what is said"], rows)
 
 
+def write_reductions() -> str:
+    """What the rows of a person can be reduced to."""
+    rows = [
+        [code(written), f"the {words}", describe_column(column)]
+        for written, words, column in sql_people.list_reductions()
+    ]
+    return make_table(["a value of a person", "what it is", "what follows"], rows)
+
+
+def write_questions(party: TrustedParty, questions: Sequence[str]) -> str:
+    """Questions about people, and what each asks."""
+    rows = [[code(sql), asked.replace("|", "\\|")] for sql, asked in sql_people.describe_questions(party, questions)]
+    return make_table(["`SELECT …`", "what is asked"], rows)
+
+
 def count_selected() -> int:
     """The records of one region, of which what is publicly known of all is measured."""
     return sum(region == "north" for region in make_survey()["region"])
@@ -332,7 +348,7 @@ def count_selected() -> int:
 
 def write_reference() -> str:
     """The whole page."""
-    survey = Survey()
+    survey, shop = Survey(), sql_people.open_shop()
     source = read_columns(sql_examples.SOURCE)
     incomes = [float(str(income)) for income in make_survey()["income"]]
     try:
@@ -346,6 +362,10 @@ def write_reference() -> str:
             conditions=write_conditions(survey),
             derived=write_derived(),
             source=", ".join(code(f"{name} {describe_column(column)}") for name, column in source.items()),
+            reductions=write_reductions(),
+            reduced=write_questions(shop, sql_people.REDUCED),
+            joined=write_questions(shop, sql_people.JOINED),
+            tables=MAX_TABLES,
             words=write_words(),
             refusals=write_refusals(survey),
             length=f"{lexer.MAX_LENGTH:,}",
@@ -361,6 +381,7 @@ def write_reference() -> str:
         )
     finally:
         survey.close()
+        shop.close()
 
 
 if __name__ == "__main__":

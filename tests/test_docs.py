@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,30 @@ def test_examples_run(page: Path) -> None:
     for block in blocks:
         if ">>>" not in block:
             compile(block, str(page), "exec")
+
+
+COMMANDS = [page for page in PAGES if "```console" in page.read_text()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", COMMANDS, ids=lambda page: page.name)
+def test_commands_run(page: Path, tmp_path: Path) -> None:
+    """What follows a command is what it prints, in this order and among other things; `...` stands for anything.
+
+    A block that begins with the name of a file in a comment is that file.
+    """
+    told = page.read_text()
+    for content, name in re.findall(r"^```\w+\n((?:#|--) ([\w.]+)\n.*?)^```", told, flags=re.DOTALL | re.MULTILINE):
+        (tmp_path / name).write_text(content)
+    named = f'idios() {{ "{sys.executable}" -m idios "$@"; }}; python() {{ "{sys.executable}" "$@"; }}; '
+    for block in re.findall(r"^```console\n(.*?)^```", told, flags=re.DOTALL | re.MULTILINE):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, expected = part.replace("\\\n", " ").partition("\n")
+            ran = subprocess.run(named + command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+            shown = " ".join(re.sub(r"[│┃━┏┓┡┩└┘─]", " ", ran.stderr + ran.stdout).split())
+            assert ran.returncode == 0, shown
+            parts = [re.escape(" ".join(line.split())).replace(r"\.\.\.", ".*") for line in expected.splitlines()]
+            assert re.search(".*".join(parts), shown), f"{command}\n{shown}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

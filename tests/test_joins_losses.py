@@ -11,25 +11,27 @@ from typing import Any
 
 import pytest
 
+from idios.backends import reduction_sql, sql_backend
 from idios.backends.base import Backend, Source, open_source
+from idios.errors import SourceError
 from idios.party import TrustedParty
 from idios.query.plan import Plan
-from tests.joined_people import PRODUCTS, Person, Table, make_orders, make_register
+from tests.joined_people import PARTS, PRODUCTS, Person, Table, make_items, make_orders, make_register
 from tests.losses import ROUNDING
 from tests.people import answer_however_few, list_tables, pair_neighbours
-from tests.test_joins_enumeration import LINKED
+from tests.test_joins_enumeration import link_tables
 from tests.test_party_checks import measure_cells, share_rho
 from tests.test_party_differential import Drawing, lose, read_backend
 from tests.test_people_enumeration import keep_everyone
 
 PEOPLE: list[Person] = [
-    (((1, "a"),), ((9, "s"),)),
-    (((3, "b"), (3, "a")), ((0, "n"),)),
-    (((3, "a"), (None, "z")), ()),
+    (((1, "a", (1, "k", 1)),), ((9, "s"),)),
+    (((3, "b"), (3, "a", (3, "k", 2), (3, "l", 1))), ((0, "n"),)),
+    (((3, "a", (3, "z", 1)), (None, "z", (3, "k", 1), (None, "k", None))), ()),
     ((), ((0, "s"),)),
     (((3, None),), ((9, "n"), (None, "s"))),
 ]
-"""With one row and two in each table, and without any in one; with products that are none."""
+"""With one row and two in each table, and without any in one; with products that are none, and orders without items."""
 COLUMNS = {
     "age": {"type": "integer"},
     "region": {"type": "category", "values": ["n", "s"], "nullable": False},
@@ -43,8 +45,11 @@ QUESTIONS = [
     "SELECT g, MEDIAN(m), COUNT(*) FROM (SELECT MAX(region) AS g, MAX(x) AS m FROM register r LEFT JOIN orders o "
     "ON o.person = r.id LEFT JOIN products q ON o.product = q.id WHERE kind = 'food' OR x IS NULL GROUP BY r.id) "
     "GROUP BY g",
+    "SELECT MEDIAN(s), COUNT(*) FROM (SELECT SUM(y) AS s FROM items LEFT JOIN orders ON items.order = number "
+    "LEFT JOIN parts USING (part, maker) WHERE weight IS NULL OR weight > 0 GROUP BY person)",
 ]
 OF_ROWS = [
+    "SELECT COUNT(*) FROM items",
     "SELECT COUNT(*) FROM orders JOIN products ON product = products.id",
     f"SELECT AVG(age) FROM {LEFT} WHERE x > 0",
 ]
@@ -75,7 +80,7 @@ def open_party(notion: str, size: int, accounting: str = "pure") -> TrustedParty
             name="register",
             unit="id",
             columns=COLUMNS,
-            linked=LINKED | {"orders": {"source": make_orders(table), **LINKED["orders"]}},
+            linked=link_tables(table),
             neighbours=notion,
             protection="differential",
             accounting=accounting,
@@ -91,8 +96,9 @@ def open_party(notion: str, size: int, accounting: str = "pure") -> TrustedParty
 def read_table(table: Table, plan: Plan) -> Drawing:
     if table not in BACKENDS:
         base = open_party("replace", 1).datasets["register"].dataset
-        linked = {"orders": Source(make_orders(table)), "products": Source(PRODUCTS)}
-        BACKENDS[table] = open_source(make_register(table), base, linked=linked)
+        linked = {"orders": make_orders(table), "items": make_items(table), "products": PRODUCTS, "parts": PARTS}
+        sources = {name: Source(made) for name, made in linked.items()}
+        BACKENDS[table] = open_source(make_register(table), base, linked=sources)
     return read_backend(BACKENDS[table], plan)
 
 
@@ -134,3 +140,17 @@ def test_a_public_number_of_people_in_one_of_the_tables_is_caught(monkeypatch: p
     assert 0.99 < worst_loss(sql, "replace") <= 1 + ROUNDING
     keep_everyone(monkeypatch)
     assert worst_loss(sql, "replace") > 1.4
+
+
+def test_items_whose_order_is_their_person_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the order of an item were its person: someone with two orders may then come with twice the change."""
+    sql = "SELECT COUNT(*) FROM (SELECT person FROM items JOIN orders ON items.order = number GROUP BY person)"
+    assert 0.99 < worst_loss(sql, "replace") <= 1 + ROUNDING
+    write = reduction_sql.write_join
+    monkeypatch.setattr(
+        reduction_sql, "write_join", lambda *given: write(*given).replace('"t1"."u0" AS', '"t0"."k0" AS')
+    )
+    with pytest.raises(SourceError):  # there are more people in the selection than in all tables
+        worst_loss(sql, "replace")
+    monkeypatch.setattr(sql_backend.SqlBackend, "_count_units", lambda *_: 9)
+    assert worst_loss(sql, "replace") > 1.9

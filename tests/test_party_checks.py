@@ -90,8 +90,8 @@ def make_plan(sql: str, level: str, notion: str, size: int, accounting: str = "p
 def _however_few_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of three records are refused where their number is public."""
     monkeypatch.setattr(calibration, "refuse_hopeless", lambda *_: None)
-    monkeypatch.setattr(calibration, "_refuse_too_few", lambda *_: None)
-    monkeypatch.setattr(calibration, "_refuse_undefined", lambda *_: None)
+    monkeypatch.setattr(calibration, "refuse_too_few", lambda *_: None)
+    monkeypatch.setattr(calibration, "refuse_undefined", lambda *_: None)
 
 
 def list_points(aggregate: Aggregate) -> list[Fraction]:

@@ -144,8 +144,8 @@ def close_all() -> None:
 def _however_few_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of three records are refused where their number is public."""
     monkeypatch.setattr(calibration, "refuse_hopeless", lambda *_: None)
-    monkeypatch.setattr(calibration, "_refuse_too_few", lambda *_: None)
-    monkeypatch.setattr(calibration, "_refuse_undefined", lambda *_: None)
+    monkeypatch.setattr(calibration, "refuse_too_few", lambda *_: None)
+    monkeypatch.setattr(calibration, "refuse_undefined", lambda *_: None)
     monkeypatch.setattr(calibration, "REFUSAL", 1)  # otherwise nearly every answer is none
     monkeypatch.setattr(outer_ranks, "_choose_ratio", lambda *_: Fraction(11, 10))  # for a short ladder
 

@@ -231,8 +231,8 @@ def worst_loss(sql: str, notion: str, largest: int = 3, **changes: Any) -> float
 def _however_few_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of three records are refused where their number is public."""
     monkeypatch.setattr(calibration, "refuse_hopeless", lambda *_: None)
-    monkeypatch.setattr(calibration, "_refuse_too_few", lambda *_: None)
-    monkeypatch.setattr(calibration, "_refuse_undefined", lambda *_: None)
+    monkeypatch.setattr(calibration, "refuse_too_few", lambda *_: None)
+    monkeypatch.setattr(calibration, "refuse_undefined", lambda *_: None)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from idios.core.neighbours import Neighbours
+from idios.core.neighbours import VALUES, Neighbours
 from idios.core.statistics import Count
 from idios.core.statistics.order import OrderStatistic
 from idios.ledger import Price, StoredAnswer
@@ -17,8 +17,10 @@ from idios.margins import describe_risk, list_margin_reasons, public_margin
 from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.released import Limits
 from idios.query.normal_form import describe_question
+from idios.query.parser import quote
 from idios.query.plan import Aggregate, Plan
 from idios.query.predicates import column_names
+from idios.query.reductions import KEY, SPREAD, SPREAD_VALUES, ReducedValue
 from idios.shown import list_computed, show_table
 
 
@@ -155,14 +157,33 @@ def describe_reduction(plan: Plan) -> str:
         return ""
     named = [aggregate.column for aggregate in plan.aggregates] + [group.column for group in plan.groups]
     used = {name for name in named if name} | column_names(plan.filter)
-    values = ", ".join(value.name for value in reduction.values if value.name in used)
-    word = plan.dataset.unit_word
-    return f"the rows of each {word} to {values or f'one {word}'}, which is never released"
+    word, read = plan.dataset.unit_word, [value for value in reduction.values if value.name in used]
+    names = ", ".join(
+        _describe_value(value, joined=reduction.join is not None) for value in read if value.function != KEY
+    )
+    if reduction.rows is not None:
+        kept = f"at most {reduction.rows} rows of each {word}"
+        return f"{kept} are read{f', their {names}' if names else ''}, and never released"
+    if reduction.keys:
+        keys = " and ".join(reduction.keys)
+        word = f"{word} in at most {reduction.groups} groups of {keys}"
+    return f"the rows of each {word} to {names or f'one {plan.dataset.unit_word}'}, which is never released"
+
+
+def _describe_value(value: ReducedValue, *, joined: bool) -> str:
+    """A person's value as it is written; in a join a column has the name of its table and its own."""
+    table, dot, own = (value.column or "").partition(".")
+    column = f"{quote(table)}.{quote(own)}" if joined and dot else value.column
+    if value.function == SPREAD:
+        return f"{SPREAD_VALUES} evenly spaced {column}"
+    return f"{value.function}({column})" if joined and dot else value.name
 
 
 def _null_risks(plan: Plan) -> dict[str, str]:
     """By column, on how few values an answer is to be expected NULL or far off, where they may be so few."""
-    return _list_present(plan, [describe_risk(aggregate, plan.dataset.size) or None for aggregate in plan.aggregates])
+    size, counted = plan.dataset.size, plan.dataset.counted
+    words = counted if counted.each > 1 else VALUES
+    return _list_present(plan, [describe_risk(aggregate, size, words) or None for aggregate in plan.aggregates])
 
 
 def _by_label(plan: Plan, by_aggregate: Sequence[Any]) -> dict[str, Any]:

@@ -78,6 +78,7 @@ _SHAPED = frozenset({Method.INVERSE, Method.ABOVE_THRESHOLD, Method.MOMENTS, Met
 class InspectedCell:
     """The truth about one cell, exact and in the column's units: for the controller alone.
 
+    Envelopes are those of one, two, … changes: of records, or of people with all the records that they have.
     ``expected_error`` is the mean distance between the true value and an answer (a float, for people to read).
     """
 
@@ -230,24 +231,24 @@ def _label(plan: Plan, number: int) -> str:
 def _inspect_cell(
     plan: Plan, number: int, summary: Summary, expected: Expectation, group: Mapping[str, Any], distance: int
 ) -> InspectedCell:
-    aggregate, protection = plan.aggregates[number], plan.dataset.protection
-    statistic, label = aggregate.statistic, _label(plan, number)
+    aggregate, protection, level = plan.aggregates[number], plan.dataset.protection, plan.dataset.promised.level
+    statistic, label, each = aggregate.statistic, _label(plan, number), plan.dataset.records
     step = statistic.answer_step(summary.domain, protection.fineness)
     noise = _describe_noise(expected.mechanism, aggregate, step)
     if isinstance(aggregate.domain, Categories):  # a category has no distance from others
         place = statistic.envelope(summary, 0).value
         category = None if place is None else aggregate.domain.values[place]
-        return InspectedCell(group, label, category, (), (), None, noise, protection.level.value)
+        return InspectedCell(group, label, category, (), (), None, noise, level.value)
     envelope = statistic.envelope(summary, distance, protection.fineness)
     return InspectedCell(
         group=group,
         statistic=label,
         value=expected.value,
-        lows=tuple(_scale(low, step) for low in envelope.lows),
-        highs=tuple(_scale(high, step) for high in envelope.highs),
-        local_sensitivity=_scale(envelope.local_sensitivity, step),
+        lows=tuple(_scale(low, step) for low in envelope.lows[::each]),
+        highs=tuple(_scale(high, step) for high in envelope.highs[::each]),
+        local_sensitivity=_scale(envelope.sensitivity(each), step),
         noise=noise,
-        level=protection.level.value,
+        level=level.value,
         expected_error=expected.error,
     )
 

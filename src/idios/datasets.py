@@ -28,9 +28,10 @@ from idios.errors import DataChanged, InvalidInput
 from idios.ledger import Declaration, Ledger
 from idios.query.declared_columns import read_column
 from idios.query.derived import derive_columns
-from idios.query.joins import read_links
+from idios.query.joins import find_table, list_tables, read_links
 from idios.query.mechanisms import read_check
-from idios.query.reductions import read_order, read_unit, read_unit_word
+from idios.query.parser import quote
+from idios.query.reductions import read_limit, read_order, read_unit, read_unit_word
 from idios.query.schema import Budget, Column, Dataset
 
 MIN_EPSILON = Fraction(1, 20)
@@ -49,6 +50,8 @@ DATASET_KEYS = (
     "unit",
     "unit_word",
     "order",
+    "rows",
+    "groups",
     "links",
     "public",
     "neighbours",
@@ -141,7 +144,9 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         check=read_check(table.get("check", CHECK if protection.level is Level.DIFFERENTIAL else 0)),
         unit=unit,
         unit_word=read_unit_word(table.get("unit_word"), unit),
-        order=read_order(table.get("order"), unit, columns),
+        order=read_order(table.get("order"), bool(unit) or "links" in table, columns),
+        rows=read_limit(table.get("rows"), "rows", unit, protection.group),
+        groups=read_limit(table.get("groups"), "groups", unit, protection.group),
         links=read_links(table.get("links", {})),
         public=_read_flag(table.get("public", False), "public"),
     )
@@ -350,7 +355,25 @@ def _make_declaration(dataset: Dataset) -> Declaration:
         budget.delta,
         dataset.min_epsilon,
         "concentrated" if budget.concentrated else "pure",
+        describe_unit(dataset),
+        tuple(name for name, table in dataset.tables.items() if not table.public),
     )
+
+
+def describe_unit(dataset: Dataset) -> str:
+    """What tells people apart, in every table with rows of theirs: who an answer is promised to; "" is each record.
+
+    The ledger compares it with what was declared before, so whatever has no order is sorted.
+    """
+    links = sorted(
+        f"{quote(table.name)}.{quote(column)} = {quote(link.table)}.{quote(key)}"
+        for table in list_tables(dataset)
+        for link in table.links
+        if not find_table(dataset, link.table).public
+        for column, key in link.pairs
+    )
+    unit = ", ".join(sorted(map(quote, dataset.unit)))
+    return ", ".join([f"{unit} with {links[0]}", *links[1:]]) if links else unit
 
 
 def _make_version(file: OpenedFile | None, ledger: Ledger) -> str:

@@ -25,7 +25,7 @@ from idios.core.clipping import ClippingPlan, calibrate_clipped
 from idios.core.distributions.noisy_moments import Interval, NoisyQuotient, NoisyVariance, find_half_width
 from idios.core.domain import Categories, Domain
 from idios.core.inverse import describe_null_risk
-from idios.core.neighbours import Moves
+from idios.core.neighbours import VALUES, Counted, Moves
 from idios.core.outer_ranks import RankPlan
 from idios.core.sampling import Source
 from idios.core.statistics import Statistic
@@ -195,12 +195,12 @@ def describe_unknown_margin(choice: Choice) -> str:
     return UNKNOWN_MARGIN.get(choice.method, otherwise)
 
 
-def describe_risk(aggregate: Aggregate, records: int | None) -> str:
+def describe_risk(aggregate: Aggregate, records: int | None, counted: Counted = VALUES) -> str:
     """On how few values an answer is to be expected NULL or far off, where they may be so few; else nothing."""
     choice, whole = aggregate.choice, aggregate.whole
     if choice.method is Method.INVERSE:
         neighbours, epsilon, refusal = aggregate.neighbours, choice.epsilon, choice.refusal
-        return describe_null_risk(aggregate.statistic, neighbours, records, whole, epsilon, refusal)
+        return describe_null_risk(aggregate.statistic, neighbours, records, whole, epsilon, refusal, counted)
     if (records is None or not whole) and isinstance(choice.reading, RankPlan | ClippingPlan):
-        return f"far off where fewer than about {choice.reading.least_size:,} values are selected"
+        return f"far off where fewer than about {counted.write(choice.reading.least_size)} are selected"
     return ""

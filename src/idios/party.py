@@ -112,6 +112,8 @@ class TrustedParty:
         unit: str | Sequence[str] | None = None,
         unit_word: str | None = None,
         order: str | None = None,
+        rows: int | None = None,
+        groups: int | None = None,
         links: Mapping[str, str] | None = None,
         linked: Mapping[str, Mapping[str, Any]] | None = None,
         neighbours: str | None = None,
@@ -145,6 +147,8 @@ class TrustedParty:
             "unit": unit,
             "unit_word": unit_word,
             "order": order,
+            "rows": rows,
+            "groups": groups,
             "links": links,
             "neighbours": neighbours,
             "protection": protection,
@@ -377,7 +381,7 @@ class TrustedParty:
         """
         plan = self.make_plan(sql, epsilon, split, check)
         table = draw_table(plan, self.twins.of(self.datasets[plan.dataset.name].dataset), cancellation)
-        size = None if plan.dataset.size is None else TWIN_PEOPLE if plan.dataset.unit else ROWS
+        size = None if plan.dataset.size is None else TWIN_PEOPLE * plan.dataset.records if plan.dataset.unit else ROWS
         made_up = replace(plan, dataset=replace(plan.dataset, size=size))
         return replace(make_answer(made_up, table, id="sandbox"), sandbox=True)
 

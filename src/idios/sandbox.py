@@ -21,7 +21,7 @@ from idios.backends.base import Backend, Source, open_source
 from idios.backends.resources import divide_memory
 from idios.core.domain import Categories, Domain, Kind
 from idios.query.calendar import DAY, UNITS, since_1970, to_datetime
-from idios.query.joins import list_keys, list_tables
+from idios.query.joins import list_keys, list_tables, list_unique_keys
 from idios.query.schema import Column, Dataset
 
 ROWS = 1000
@@ -52,8 +52,13 @@ class Twins:
         """The twin of a data set."""
         with self._making:
             if dataset.name not in self._made:
+                unique = {(name, key) for name, keys in list_unique_keys(dataset) for key in keys}
                 tables = {
-                    table.name: make_twin(table.columns, table.unit, list_keys(dataset, table.name))
+                    table.name: make_twin(
+                        table.columns,
+                        [column for column in table.unit if (table.name, column) not in unique],
+                        list_keys(dataset, table.name),
+                    )
                     for table in list_tables(dataset)
                 }
                 linked = {name: Source(table) for name, table in tables.items() if name != dataset.name}

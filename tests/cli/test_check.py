@@ -58,3 +58,51 @@ def test_check_counts_people_and_rows_of_nobody(folder: Path) -> None:
     }
     quoted = run("quote", "SELECT MEDIAN(a) FROM (SELECT AVG(amount) AS a FROM orders GROUP BY customer)", "-e", "1")
     assert "the rows of each customer to AVG(amount)" in " ".join(quoted.stdout.replace("│", " ").split())
+
+
+LINKED = """
+[datasets.customers]
+source = "customers.csv"
+unit = "id"
+unit_word = "customer"
+protection = "differential"
+budget = 5
+columns = { age = { type = "integer" } }
+
+[datasets.orders]
+source = "orders.csv"
+unit = "customer"
+links = { customer = "customers.id", product = "products.code" }
+columns = { amount = { type = "integer" } }
+
+[datasets.products]
+source = "products.csv"
+public = true
+columns = { kind = { type = "category", values = ["food", "toy"] } }
+"""
+
+
+def test_check_follows_links(folder: Path) -> None:
+    (folder / "customers.csv").write_text("id,age\n" + "".join(f"{i},{20 + i}\n" for i in range(30)))
+    (folder / "orders.csv").write_text(
+        "customer,product,amount\n" + "".join(f"{i % 35},{('b', 'x', '')[i % 3]},{i}\n" for i in range(70))
+    )
+    (folder / "products.csv").write_text("code,kind\nb,food\nc,toy\n")
+    (folder / "idios.toml").write_text(LINKED)
+    told = " ".join(run("check").stdout.split())
+    for expected in (
+        "orders: 70 rows",
+        "products: 2 rows",
+        "customers: 30 customers with 1 to 1 rows each (quartiles 1, 1, 1)",
+        "orders: 35 customers with 2 to 2 rows each (quartiles 2, 2, 2)",
+        "In all tables together: 35 customers",
+        "orders.customer = customers.id: 10 rows have a key that leads nowhere",
+        "orders.product = products.code: 23 rows have no key, 23 rows have a key that leads nowhere",
+    ):
+        assert expected in told, told
+    found = run_json("check")["datasets"]["customers"]
+    assert found["everyone"] == 35
+    assert found["tables"]["products"]["sound"]
+    assert found["links"][1] == {
+        "link": "orders.product = products.code", "missing": 23, "dangling": 23, "repeated": 0
+    }  # fmt: skip

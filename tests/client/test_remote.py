@@ -69,6 +69,31 @@ def test_data_sets_print_as_tables() -> None:
     assert "<b>" not in people._repr_html_() + found._repr_html_()
 
 
+def test_a_data_set_of_people_tells_its_unit_and_its_tables() -> None:
+    orders = {
+        "name": "orders", "public": False, "unit": ["buyer"], "order": "day",
+        "links": {"buyer": "people.id"}, "columns": [column("amount", "integer")],
+    }  # fmt: skip
+    facts = {
+        "unit": ["id"],
+        "unit_word": "household",
+        "order": "day",
+        "tables": [orders],
+        "links": {"area": "areas.code"},
+    }
+    people = Script(ok({"datasets": [DATASET | facts]})).party().datasets()[0]
+    told = str(people).splitlines()
+    for line in (
+        "level: group, 5 households",
+        "unit: household, by id",
+        "order of rows: day",
+        "links: area = areas.code",
+        "table orders: by buyer; in the order of day; buyer = people.id",
+    ):
+        assert line in told
+    assert "orders.amount  integer" in str(people)
+
+
 @pytest.mark.parametrize("change", [{"columns": [{}]}, {"group": "many"}, {"max_groups": True}, {"name": None}])
 def test_data_sets_of_another_kind_are_refused(change: dict[str, Any]) -> None:
     party = Script(ok({"datasets": [{**DATASET, **change}]})).party()

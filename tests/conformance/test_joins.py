@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
@@ -21,12 +22,12 @@ from idios.query.plan import Plan
 from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset, Link
-from tests.conformance.engines import Engine
+from tests.conformance.engines import Engine, PostgresqlEngine
 from tests.conformance.plans import category, whole
 from tests.conformance.test_people import read_points as read_reduced
 
 PRODUCTS = Dataset(
-    "products", {"kind": category("kind", "food", "toy")}, public=True, links=(Link("maker", "makers", "id"),)
+    "products", {"kind": category("kind", "food", "toy")}, public=True, links=(Link(("maker",), "makers", ("id",)),)
 )
 MAKERS = Dataset(
     "makers", {"size": Column("size", Kind.INTEGER, Domain(lower=0, upper=9), nullable=False)}, public=True
@@ -37,8 +38,16 @@ ORDERS = Dataset(
     SOLD | derive_columns({"given": {"expression": "COALESCE(amount, 1)"}}, SOLD),
     unit=("born", "code"),
     unit_word="person",
-    links=(Link("code", "people", "code"), Link("born", "people", "birth"), Link("product", "products", "id")),
+    links=(Link(("code", "born"), "people", ("code", "birth")), Link(("product",), "products", ("id",))),
 )
+
+ITEMS = Dataset(
+    "items",
+    {"price": whole("price")},
+    links=(Link(("shop", "bill"), "orders", ("shop", "number")), Link(("product", "maker"), "offers", ("id", "maker"))),
+)
+NOTES = Dataset("notes", {"length": whole("length")}, links=(Link(("item",), "items", ("id",)),))
+OFFERS = Dataset("offers", {"stock": whole("stock")}, public=True)
 
 
 def make_dataset(notion: str) -> Dataset:
@@ -52,7 +61,14 @@ def make_dataset(notion: str) -> Dataset:
         Protection.declare("differential"),
         unit=("code", "birth"),
         unit_word="person",
-        tables={"orders": ORDERS, "products": PRODUCTS, "makers": MAKERS},
+        tables={
+            "orders": ORDERS,
+            "items": ITEMS,
+            "notes": NOTES,
+            "products": PRODUCTS,
+            "makers": MAKERS,
+            "offers": OFFERS,
+        },
         covers_everyone=False,
     )
 
@@ -64,6 +80,7 @@ def make_rows(seed: int) -> Rows:
     """Orders of people in the register and of others, of products that exist and of others; keys with NULL."""
     draw = random.Random(seed)
     codes, born, products = ["a", "A", "ß", "a ", None], [1, 2, None], ["p", "q", "P", "r", "none", None]
+    shops = ["s", "S", "s ", None]
     return {
         "people": [
             {
@@ -80,8 +97,26 @@ def make_rows(seed: int) -> Rows:
                 "born": draw.choice(born),
                 "product": draw.choice(products),
                 "amount": draw.choice([None, 2, 7, -3]),
+                "shop": shops[i % 4],
+                "number": draw.choice([i // 4, i // 4, None]),
             }
-            for _ in range(40)
+            for i in range(40)
+        ],
+        "items": [
+            {
+                "id": draw.choice([i, i, None]),
+                "shop": draw.choice(shops),
+                "bill": draw.choice([*map(str, range(12)), "07", None]),
+                "product": draw.choice(products),
+                "maker": draw.choice([1, 2, None]),
+                "price": draw.choice([None, 3, 9]),
+            }
+            for i in range(80)
+        ],
+        "notes": [{"item": draw.choice([*range(90), *[None] * 9]), "length": draw.choice([1, 5])} for _ in range(120)],
+        "offers": [
+            {"id": id, "maker": maker, "stock": stock}
+            for id, maker, stock in [("p", 1, 4), ("p", 2, None), ("P", 1, 6), ("q", None, 8), ("q", None, 9)]
         ],
         "products": [
             {"id": id, "kind": kind, "maker": maker}
@@ -100,8 +135,11 @@ def make_rows(seed: int) -> Rows:
 TYPES = {
     "code": pa.string(), "birth": pa.int64(), "born": pa.int32(), "age": pa.int64(), "region": pa.string(),
     "product": pa.string(), "amount": pa.int64(), "id": pa.string(), "kind": pa.string(), "maker": pa.int64(),
-    "size": pa.int64(),
+    "size": pa.int64(), "shop": pa.string(), "number": pa.int64(), "bill": pa.string(), "price": pa.int64(),
+    "item": pa.int32(), "length": pa.int64(), "stock": pa.int64(),
 }  # fmt: skip
+
+OTHER_TYPES = {("makers", "id"): pa.int16(), ("items", "id"): pa.int64()}
 
 
 def make_tables(rows: Rows) -> dict[str, pa.Table]:
@@ -110,7 +148,7 @@ def make_tables(rows: Rows) -> dict[str, pa.Table]:
             {
                 column: pa.array(
                     [row[column] for row in listed],
-                    pa.int16() if column == "id" and name == "makers" else TYPES[column],
+                    OTHER_TYPES.get((name, column), TYPES[column]),
                 )
                 for column in listed[0]
             }
@@ -139,10 +177,15 @@ def join(left: Sequence[dict[str, Any]], rows: Rows, table: str, on: Mapping[str
         matching = [
             {f"{table}.{name}": value for name, value in read_points(table, other).items()}
             for other in rows[table]
-            if all(row[mine] is not None and row[mine] == other[key] for mine, key in on.items())
+            if all(None not in (row[mine], other[key]) and _equal(row[mine], other[key]) for mine, key in on.items())
         ]
         joined += [row | match for match in matching or ([columns] if optional else [])]
     return joined
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """A number and text are compared as text."""
+    return str(one) == str(other) if isinstance(one, str) or isinstance(other, str) else bool(one == other)
 
 
 def begin(rows: Rows, table: str) -> list[dict[str, Any]]:
@@ -156,20 +199,60 @@ def join_all(rows: Rows, optional: bool) -> list[dict[str, Any]]:
     return join(found, rows, "makers", {"products.maker": "id"}, optional)
 
 
+def join_owners(rows: Rows, optional: bool) -> list[dict[str, Any]]:
+    """Notes with their items and orders, without which they are nobody's."""
+    found = join(begin(rows, "notes"), rows, "items", {"notes.item": "id"}, False)
+    return join(found, rows, "orders", {"items.shop": "shop", "items.bill": "number"}, False)
+
+
+def join_notes(rows: Rows, optional: bool) -> list[dict[str, Any]]:
+    """Notes with what they belong to, people and offers."""
+    found = join(join_owners(rows, optional), rows, "people", {"orders.code": "code", "orders.born": "birth"}, optional)
+    return join(found, rows, "offers", {"items.product": "id", "items.maker": "maker"}, optional)
+
+
+def join_items(rows: Rows, optional: bool) -> list[dict[str, Any]]:
+    """Orders with their items."""
+    return join(begin(rows, "orders"), rows, "items", {"orders.shop": "shop", "orders.number": "bill"}, optional)
+
+
 REDUCED = "SUM(amount) AS s, COUNT(given) AS c, MAX(age) AS a, MAX(region) AS g, MAX(kind) AS k, MIN(size) AS m"
 JOINED = (
     "orders o {0} JOIN people AS p ON o.code = p.code AND p.birth = o.born {0} JOIN products q ON product = q.id "
     "{0} JOIN makers AS x ON q.maker = x.id"
 )
-QUESTIONS: list[tuple[str, bool, Callable[[dict[str, Any]], bool]]] = [
+NOTED = (
+    "notes LEFT JOIN items AS i ON item = i.id LEFT JOIN orders AS o ON bill = number AND o.shop = i.shop LEFT JOIN "
+    "people AS p ON o.code = p.code AND p.birth = o.born LEFT JOIN offers q ON i.product = q.id AND q.maker = i.maker"
+)
+Joined = Callable[[Rows, bool], list[dict[str, Any]]]
+QUESTIONS: list[tuple[str, Joined, bool, Callable[[dict[str, Any]], bool]]] = [
+    (
+        "SELECT MEDIAN(n), MEDIAN(l), MEDIAN(a), MEDIAN(s), MEDIAN(m) FROM (SELECT COUNT(*) AS n, SUM(length) AS l, "
+        "MAX(age) AS a, SUM(stock) AS s, MAX(amount) AS m FROM {noted} WHERE stock IS NULL OR stock > 4 "
+        "GROUP BY o.code, o.born)",
+        join_notes,
+        True,
+        lambda row: row["offers.stock"] is None or row["offers.stock"] > 4,
+    ),
+    ("SELECT COUNT(*), SUM(length) FROM notes", join_owners, True, lambda row: True),
+    (
+        "SELECT MEDIAN(s), MEDIAN(n) FROM (SELECT SUM(price) AS s, COUNT(*) AS n FROM orders AS o LEFT JOIN items ON "
+        "o.shop = items.shop AND number = bill GROUP BY code, born)",
+        join_items,
+        True,
+        lambda row: True,
+    ),
     (
         "SELECT MEDIAN(s), COUNT(k), MEDIAN(m) FROM (SELECT {reduced} FROM {inner} GROUP BY o.code, born)",
+        join_all,
         False,
         lambda row: True,
     ),
     (
         "SELECT g, MEDIAN(c), MEDIAN(a), COUNT(*) FROM (SELECT {reduced} FROM {left} "
         "WHERE p.region IS NULL OR kind = 'food' OR size >= 3 GROUP BY o.code, o.born) GROUP BY g",
+        join_all,
         True,
         lambda row: (
             row["people.region"] is None
@@ -229,12 +312,58 @@ def test_every_engine_joins_alike(engine: Engine) -> None:
     with open_source(own.place, data, linked=kept) as backend:
         assert isinstance(backend, SqlBackend)
         assert backend.count_units() == len(list_everyone(rows))
-        for sql, optional, holds in QUESTIONS:
-            text = sql.format(reduced=REDUCED, inner=JOINED.format(""), left=JOINED.format("LEFT"))
+        for sql, join_rows, optional, holds in QUESTIONS:
+            text = sql.format(reduced=REDUCED, inner=JOINED.format(""), left=JOINED.format("LEFT"), noted=NOTED)
             plan = make_plan(read(text, {"people": data}), data, 500)
-            expected = expect_points(plan, join_all(rows, optional), holds)
+            expected = expect_points(plan, join_rows(rows, optional), holds)
             assert len(expected) > 3
             assert Counter(read_reduced(backend, plan)) == Counter(expected), text
+
+
+LINKS = [
+    ("orders", {"code": "code", "born": "birth"}, "people"),
+    ("orders", {"product": "id"}, "products"),
+    ("items", {"shop": "shop", "bill": "number"}, "orders"),
+    ("items", {"product": "id", "maker": "maker"}, "offers"),
+    ("notes", {"item": "id"}, "items"),
+    ("products", {"maker": "id"}, "makers"),
+]
+
+
+def _as_text(key: Any) -> str | None:
+    return None if key is None else str(key)
+
+
+def expect_link(rows: Rows, table: str, on: Mapping[str, str], target: str) -> tuple[str, int, int]:
+    """How many rows have no key, and how many one that leads nowhere."""
+    keys = [tuple(_as_text(row[column]) for column in on) for row in rows[table]]
+    there = {tuple(_as_text(row[key]) for key in on.values()) for row in rows[target]}
+    named = " and ".join(f"{table}.{column} = {target}.{key}" for column, key in on.items())
+    known = [key for key in keys if None not in key]
+    return named, len(keys) - len(known), sum(key not in there for key in known)
+
+
+def test_every_engine_counts_people_and_keys(engine: Engine) -> None:
+    data, rows = make_dataset("replace"), make_rows(seed=4)
+    kept = {name: Source(engine.keep(table)) for name, table in make_tables(rows).items()}
+    with open_source(kept.pop("people").place, data, linked=kept) as backend:
+        report = backend.check()
+    assert report.everyone == len(list_everyone(rows))
+    for name, birth in (("people", "birth"), ("orders", "born")):
+        each = report.tables.get(name, report)
+        owned = Counter((row["code"], row[birth]) for row in rows[name] if None not in (row["code"], row[birth]))
+        assert each.people is not None
+        assert (each.people.people, each.people.rows_of_nobody) == (len(owned), len(rows[name]) - owned.total())
+        assert (each.people.rows_each[0], each.people.rows_each[-1]) == (min(owned.values()), max(owned.values()))
+    assert {name: each.rows for name, each in report.tables.items()} == {name: len(rows[name]) for name in kept}
+    assert report.tables["products"].people is None
+    assert [(link.link, link.missing, link.dangling) for link in report.links] == [
+        expect_link(rows, *link) for link in LINKS
+    ]
+    assert all(link.missing and link.dangling and not link.repeated for link in report.links)
+    nulls = {column.name: column.nulls for column in report.tables["orders"].columns}
+    assert nulls == {"amount": sum(row["amount"] is None for row in rows["orders"]), "given": 0}
+    assert not report.sound, "a region and a size are missing"
 
 
 def test_a_public_key_that_repeats_is_refused(engine: Engine) -> None:
@@ -244,6 +373,30 @@ def test_a_public_key_that_repeats_is_refused(engine: Engine) -> None:
     own = kept.pop("people")
     with pytest.raises(SourceError, match="id is no key of the public 'products': 1 of its values"):
         open_source(own.place, make_dataset("replace"), linked=kept)
+
+
+def test_a_key_of_rows_that_others_belong_to_is_refused_where_it_repeats(quick_engine: Engine) -> None:
+    rows = make_rows(seed=4)
+    twice = next(row for row in rows["orders"] if None not in (row["shop"], row["number"]))
+    rows["orders"].append(twice | {"code": "b"})
+    kept = {name: Source(quick_engine.keep(table)) for name, table in make_tables(rows).items()}
+    own = kept.pop("people")
+    with pytest.raises(SourceError, match="shop, number is no key of 'orders': 1 of its values occur more than once"):
+        open_source(own.place, make_dataset("replace"), linked=kept)
+
+
+def test_a_public_key_that_repeats_later_is_found(postgresql_engine: PostgresqlEngine) -> None:
+    """A database goes on while a data set is open."""
+    kept = {name: postgresql_engine.keep(table) for name, table in make_tables(make_rows(seed=4)).items()}
+    table = unquote(str(kept["products"]).partition("?table=")[2])
+    linked = {name: Source(place) for name, place in kept.items() if name != "people"}
+    with open_source(kept["people"], make_dataset("replace"), linked=linked) as backend:
+        added = "('q', 'food', 1), ('q', 'toy', 1), ('p', 'toy', 1)"
+        postgresql_engine.connection.execute(f"INSERT INTO {table} VALUES {added}")
+        report = backend.check()
+    assert [link.repeated for link in report.links] == [0, 2, 0, 0, 0, 0]
+    assert str(report.links[1]).endswith("2 keys occur more than once")
+    assert not report.sound
 
 
 def test_keys_of_types_that_cannot_be_compared_are_refused(quick_engine: Engine) -> None:

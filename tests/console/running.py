@@ -106,19 +106,18 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[Served]:
-    """Serve generated people on a loopback port until the tests end."""
+def served(folder: Path, toml: str = TOML) -> Iterator[Served]:
+    """Serve generated people on a loopback port until the tests end, or what a configuration declares."""
     write_people(folder / "people.parquet", 3000)
     config = folder / "idios.toml"
-    config.write_text(TOML)
+    config.write_text(toml)
     configuration = read_configuration(config, {})
     party = TrustedParty.from_config(config)
     book = party.ledger
     for name in ("ada", "bob"):
         book.add_analyst(name)
-    book.grant("ada", "people", epsilon=Fraction(4))
-    for name in ("surveys", "archive"):
-        book.grant("ada", name)
+    for name in configuration.datasets:
+        book.grant("ada", name, epsilon=Fraction(4) if name == "people" else None)
     tokens = {"ada": book.issue_token("ada").secret, "bob": book.issue_token("bob").secret}
     tokens["grace"] = book.issue_token("grace", role=Role.CONTROLLER).secret
     service = Service.start(party, configuration.datasets, configuration.server)

@@ -185,8 +185,8 @@ def test_refused(sql: str, why: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT MEDIAN(amount) FROM orders WHERE region = 'north' AND (score > 3)",
-        "SELECT PERCENTILE_DISC(amount, 0.9) FROM orders",
+        "SELECT VARIANCE(amount) FROM orders WHERE region = 'north' AND (score > 3)",
+        "SELECT IQR(amount) FROM orders",
         "SELECT VARIANCE(score) + 1 AS v FROM orders",
         "SELECT MODE(region) FROM orders",
         "SELECT COUNT(DISTINCT score) FROM orders",

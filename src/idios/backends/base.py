@@ -27,6 +27,7 @@ from typing import Any, Protocol, Self, cast
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 
 from idios.backends.cancellation import CancellationToken, Cancelled, Progress
+from idios.backends.check import Report
 from idios.backends.clip import Limits
 from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
@@ -34,7 +35,6 @@ from idios.backends.expression_sql import ExpressionSql
 from idios.backends.grid_sql import GridColumn, make_grid_column
 from idios.backends.join_sql import HeldKey, Rows
 from idios.core.domain import Kind
-from idios.core.neighbours import to_plural
 from idios.core.summary import Summary
 from idios.errors import SourceError
 from idios.query.derived import cuts_values
@@ -55,78 +55,6 @@ __all__ = [
     "describe_source",
     "open_source",
 ]
-
-
-@dataclass(frozen=True)
-class ColumnReport:
-    """How the values of one column fit its declaration."""
-
-    name: str
-    nullable: bool
-    missing: int
-    """NULL in the source."""
-    unreadable: int
-    """Not of the declared type (text that does not parse, NaN, ±∞)."""
-    outside: int
-    """Out of bounds, read as the nearer bound; of a category column, not declared."""
-    too_far: int
-    """More than 2⁶² steps from 0 with no bound on that side: read as ±2⁶² steps."""
-    nulls: int
-    """Missing, unreadable or undeclared: read as NULL, or as a public point where the column is not nullable."""
-
-    @property
-    def breaks_nullable(self) -> bool:
-        """Whether something is missing although the column is declared not nullable."""
-        return not self.nullable and self.nulls > 0
-
-    def problems(self) -> list[str]:
-        """What a controller should know, in words."""
-        problems = []
-        if self.unreadable:
-            problems.append(f"{self.unreadable} values do not have the declared type")
-        if self.outside:
-            problems.append(f"{self.outside} values are out of bounds or not declared")
-        if self.too_far:
-            problems.append(f"{self.too_far} values lie beyond the grid and read as its end: declare a larger step")
-        if self.breaks_nullable:
-            problems.append(
-                f"{self.nulls} values are missing or unreadable though not nullable, and read as a public point"
-            )
-        return problems
-
-
-@dataclass(frozen=True)
-class PeopleReport:
-    """How the rows of a data set belong to people."""
-
-    word: str
-    people: int
-    rows_of_nobody: int
-    """Rows whose unit is missing: they are left out of everything."""
-    rows_each: tuple[int, ...]
-    """The least number of rows of a person, its quartiles and the greatest; empty where there is nobody."""
-
-    def __str__(self) -> str:
-        several = f"{self.people:,} {to_plural(self.word)}"
-        if self.rows_each:
-            fewest, quarter, half, three_quarters, most = (f"{rows:,}" for rows in self.rows_each)
-            several += f" with {fewest} to {most} rows each (quartiles {quarter}, {half}, {three_quarters})"
-        nobody = f"; {self.rows_of_nobody:,} rows belong to nobody and are left out" if self.rows_of_nobody else ""
-        return several + nobody
-
-
-@dataclass(frozen=True)
-class Report:
-    """A data set against its declaration, as ``check`` tells a controller: numbers, never values."""
-
-    rows: int
-    columns: tuple[ColumnReport, ...]
-    people: PeopleReport | None = None
-
-    @property
-    def sound(self) -> bool:
-        """Whether the data is as declared: no value is made up, and none is cut off where no bound says so."""
-        return not any(column.breaks_nullable or column.too_far for column in self.columns)
 
 
 class Snapshot(ABC):

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Condition
+from typing import ClassVar
 
 import pyarrow as pa
 from ibis.backends.sql import SQLBackend  # type: ignore[import-untyped]
@@ -27,6 +28,8 @@ class Connection(ABC):
     """One connection, used by one caller at a time, whose cancellation token interrupts what runs on it."""
 
     dialect: Dialect
+    materialises: ClassVar[bool] = False
+    """Whether ``materialise`` makes a table."""
 
     def __init__(self, ibis_backend: SQLBackend) -> None:
         self.ibis_backend = ibis_backend
@@ -36,6 +39,11 @@ class Connection(ABC):
         """Run a statement and return its result, unless the caller cancels it."""
         with self.cancellation.interruptible(self.interrupt):
             return self.run(statement)
+
+    def count(self, source: str) -> int:
+        """How many rows there are in what stands after FROM."""
+        counted = self.fetch(Statement.of_integers(f"SELECT COUNT(*) AS number FROM {source}", "number"))
+        return int(counted["number"][0].as_py())
 
     @abstractmethod
     def run(self, statement: Statement) -> pa.Table:
@@ -52,6 +60,10 @@ class Connection(ABC):
     def snapshot(self) -> AbstractContextManager[object]:
         """A state of the data that does not change while several queries read it."""
         return nullcontext()
+
+    def materialise(self, source: str) -> AbstractContextManager[str]:
+        """What stands after FROM to read a subquery several times: a table of what it gives, where an engine can."""
+        return nullcontext(source)
 
 
 class CancellableSemaphore:

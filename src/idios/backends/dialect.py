@@ -81,6 +81,10 @@ class Dialect:
     """``quotient`` of wide numbers that gives a wide one, where it is another."""
     finite_decimal: str | None = None
     """Whether the decimal {x} is a number, where decimals can be something else."""
+    hash: str = ""
+    """A whole number that follows from a {key} and the {values}, evenly spread; NULLs are left out."""
+    sorted_list: str = ""
+    """The values of {x} in a group in ascending order, without NULL, as an array."""
 
     def identifier(self, *parts: str) -> str:
         """A possibly qualified name, always quoted."""

@@ -5,7 +5,8 @@ The connection is the data set's own (``duckdb_sources``), and every question ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -30,6 +31,8 @@ from idios.query.schema import Dataset
 
 STRETCHES = 8
 """How many stretches of records make a quick sample of a Parquet file; each costs a row group to be decoded."""
+HELD = "held"
+"""The table that holds what a question reads several times."""
 
 
 def connect(source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]) -> DuckDbBackend:
@@ -73,10 +76,20 @@ class DuckDbConnection(Connection):
     """A cursor."""
 
     dialect = DIALECT
+    materialises = True
 
     def run(self, statement: Statement) -> pa.Table:
         """Run a statement."""
         return self.ibis_backend.con.execute(statement.text).to_arrow_table().cast(statement.schema)
+
+    @contextmanager
+    def materialise(self, source: str) -> Iterator[str]:
+        """A table that only this cursor sees; DuckDB spills it to disk like any other."""
+        self.fetch(Statement.of_integers(f"CREATE OR REPLACE TEMP TABLE {HELD} AS SELECT * FROM {source}", "Count"))
+        try:
+            yield f"temp.{HELD}"
+        finally:
+            self.ibis_backend.con.execute(f"DROP TABLE IF EXISTS temp.{HELD}")
 
     def interrupt(self) -> None:
         """Interrupt this cursor alone."""
@@ -100,8 +113,17 @@ class DuckDbBackend(SqlBackend):
             dataset, ConnectionPool(lambda: DuckDbConnection(next(engines)), len(attached.engines)), progress
         )
         self._attached = attached
+        self._people: int | None = None
         self.hold(rows)
         self.try_reading()
+
+    def _count_units(self, connection: Connection) -> int:
+        """People are counted once: frames do not change, and of a file that changed no more is asked."""
+        if not self.dataset.unit:
+            return super()._count_units(connection)
+        if self._people is None:
+            self._people = super()._count_units(connection)
+        return self._people
 
     def samplings(self, share: float, rows: int) -> list[Sample]:
         """Whole blocks; of a Parquet file, which has to be decoded to be sampled, a few long stretches."""

@@ -52,4 +52,6 @@ DIALECT = Dialect(
     exact_quantiles=True,
     ends=True,
     dictionaries=True,
+    hash="hash(concat_ws(',', {key}, {values}))",  # of several values it is not evenly spread
+    sorted_list="list_sort(list({x}) FILTER (WHERE {x} IS NOT NULL))",
 )

@@ -9,7 +9,10 @@ Rules:
    finds nothing, and no made-up point.
 2. Keys are compared as the engine compares values of their type, and text by its bytes. Where one is text and the other
    a whole number, as a csv file holds text only, both are compared as text. No value of a key can make this fail.
-3. A key of a public table occurs once, which is checked when the data set is opened: else it would multiply rows.
+3. A key of a public table occurs once, and so does one of rows that others belong to, which is checked when the data
+   set is opened: else it would multiply rows, or a row would be of several people.
+4. A row of the join is whose the row of the first table with a unit is (``joins.find_people``), which is never joined
+   by LEFT JOIN. Where that has a NULL in it, it is nobody's, and is left out before the join.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn
 from idios.backends.point_layers import list_layers, nest_layers, with_sources
 from idios.errors import SourceError
-from idios.query.joins import Join, find_table, list_links, name_column
-from idios.query.schema import Dataset
+from idios.query.joins import Join, find_people, find_table, list_links, list_unique_keys, name_column
+from idios.query.schema import Dataset, Link
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ def write_join(dataset: Dataset, join: Join, names: Sequence[str], rows: Rows, d
     """The rows of a join that belong to somebody: their points as v0, v1, … by ``names``, their unit as u0, u1, …."""
     quoted = dialect.identifier
     held = {joined.name: rows.linked.get(joined.name, rows) for joined in join.tables}
+    people = find_people(dataset, join).name
     parts, listed = [], {}
     for i, joined in enumerate(join.tables):
         own, table = held[joined.name], find_table(dataset, joined.name)
@@ -73,9 +77,10 @@ def write_join(dataset: Dataset, join: Join, names: Sequence[str], rows: Rows, d
             listed[name_column(joined.name, name)] = quoted(f"t{i}", f"v{j}")
         layers = list_layers(columns, dialect)
         layers[0] += [f"{key.column} AS {quoted(f'k{j}')}" for j, key in enumerate(own.keys.values())]
-        if i == 0:
+        source = own.table
+        if joined.name == people:
             layers[0] += [f"{column} AS {quoted(f'u{j}')}" for j, column in enumerate(own.unit)]
-        source = f"(SELECT * FROM {own.table} WHERE {own.owned}) AS owned" if i == 0 else own.table
+            source = f"(SELECT * FROM {own.table} WHERE {own.owned}) AS owned"
         parts.append(f"({nest_layers(layers, source, dialect)}) AS {quoted(f't{i}')}")
     text = parts[0]
     places = {joined.name: i for i, joined in enumerate(join.tables)}
@@ -88,16 +93,17 @@ def write_join(dataset: Dataset, join: Join, names: Sequence[str], rows: Rows, d
             equal.append(" = ".join(_make_comparable(named, [one, other], dialect)))
         text += f" {'LEFT' if joined.optional else 'INNER'} JOIN {part} ON {' AND '.join(equal)}"
     points = [f"{listed[name]} AS {quoted(f'v{i}')}" for i, name in enumerate(names)]
-    units = [f"{quoted('t0', f'u{i}')} AS {quoted(f'u{i}')}" for i in range(len(held[join.tables[0].name].unit))]
+    owner = f"t{places[people]}"
+    units = [f"{quoted(owner, f'u{i}')} AS {quoted(f'u{i}')}" for i in range(len(held[people].unit))]
     return f"SELECT {', '.join([*points, *units])} FROM {text}{dialect.fence}"
 
 
 def write_everyone(dataset: Dataset, rows: Rows, dialect: Dialect) -> str:
     """What stands after FROM to read one row for each person in any private table."""
     tables = [(rows, list(dataset.unit))]
-    for declaring, links in list_links(dataset):
-        if links[0].table == dataset.name:
-            named = {link.key: link.column for link in links}
+    for declaring, link in list_links(dataset):
+        if link.table == dataset.name and find_table(dataset, declaring).unit:
+            named = {key: column for column, key in link.pairs}
             tables.append((rows.linked[declaring], [named[name] for name in dataset.unit]))
     units = [[own.keys[name] for name in names] for own, names in tables]
     listed = [
@@ -111,37 +117,56 @@ def write_everyone(dataset: Dataset, rows: Rows, dialect: Dialect) -> str:
     return f"({' UNION '.join(parts)}) AS everyone"
 
 
-def list_unique_keys(dataset: Dataset, rows: Rows, dialect: Dialect) -> Iterator[tuple[str, str, str]]:
-    """The keys of public tables that links name: the table, the key, and what reads each value that occurs twice."""
-    for name, key in {(link.table, link.key): None for _, links in list_links(dataset) for link in links}:
-        if find_table(dataset, name).public:
-            held = rows.linked[name].keys[key]
-            (value,) = _make_comparable([held.column], [held.type], dialect)
-            unique = f"SELECT {value} AS k FROM {rows.linked[name].table} WHERE {held.column} IS NOT NULL"
-            yield name, key, f"(SELECT k FROM ({unique}) AS ks GROUP BY k HAVING COUNT(*) > 1) AS repeated"
+def find_repeated_keys(dataset: Dataset, rows: Rows, dialect: Dialect) -> dict[tuple[str, tuple[str, ...]], str]:
+    """By table and key that must be unique: what stands after FROM to read a row for each value that is not."""
+    found = {}
+    for name, keys in list_unique_keys(dataset):
+        own = rows.linked.get(name, rows)
+        held = [own.keys[key] for key in keys]
+        values = [value for key in held for value in _make_comparable([key.column], [key.type], dialect)]
+        listed = ", ".join(f"{value} AS k{i}" for i, value in enumerate(values))
+        known = " AND ".join(f"{key.column} IS NOT NULL" for key in held)
+        places = ", ".join(f"k{i}" for i in range(len(keys)))
+        unique = f"SELECT {listed} FROM {own.table} WHERE {known}"
+        repeated = f"(SELECT k0 FROM ({unique}) AS ks GROUP BY {places} HAVING COUNT(*) > 1) AS repeated"
+        found[name, keys] = repeated
+    return found
+
+
+def describe_repeated_key(dataset: Dataset, table: str, keys: tuple[str, ...], number: int) -> str:
+    """What is wrong if a key that must be unique is not."""
+    kind, wrong = "the public ", "a join would multiply rows"
+    if not find_table(dataset, table).public:
+        kind, wrong = "", f"a row of {list_unique_keys(dataset)[table, keys]!r} would belong to several of them"
+    return f"{', '.join(keys)} is no key of {kind}{table!r}: {number} of its values occur more than once, and {wrong}"
 
 
 def list_comparisons(dataset: Dataset, rows: Rows, dialect: Dialect) -> Iterator[str]:
     """For each link, what stands after FROM to compare its keys."""
-    for declaring, links in list_links(dataset):
-        one, other = rows.linked.get(declaring, rows), rows.linked.get(links[0].table, rows)
-        equal = []
-        for link in links:
-            held = [one.keys[link.column], other.keys[link.key]]
-            named = [f"a.{held[0].column}", f"b.{held[1].column}"]
-            equal.append(" = ".join(_make_comparable(named, [key.type for key in held], dialect)))
-        yield f"{one.table} AS a INNER JOIN {other.table} AS b ON {' AND '.join(equal)}"
+    for declaring, link in list_links(dataset):
+        one, other = rows.linked.get(declaring, rows), rows.linked.get(link.table, rows)
+        yield f"{one.table} AS a INNER JOIN {other.table} AS b ON {compare_keys(one, other, link, dialect)}"
+
+
+def compare_keys(one: Rows, other: Rows, link: Link, dialect: Dialect) -> str:
+    """Whether a row of a table, called a, leads by its link to one of another, called b."""
+    equal = []
+    for column, key in link.pairs:
+        held = [one.keys[column], other.keys[key]]
+        named = [f"a.{held[0].column}", f"b.{held[1].column}"]
+        equal.append(" = ".join(_make_comparable(named, [each.type for each in held], dialect)))
+    return " AND ".join(equal)
 
 
 def refuse_incomparable(dataset: Dataset, rows: Rows) -> None:
     """Say which links name columns whose types cannot be compared."""
-    for declaring, links in list_links(dataset):
-        for link in links:
-            one = rows.linked.get(declaring, rows).keys[link.column].type
-            other = rows.linked.get(link.table, rows).keys[link.key].type
+    for declaring, link in list_links(dataset):
+        for column, key in link.pairs:
+            one = rows.linked.get(declaring, rows).keys[column].type
+            other = rows.linked.get(link.table, rows).keys[key].type
             if not _are_alike(one, other) and not _are_text_and_number(one, other):
                 raise SourceError(
-                    f"{declaring}.{link.column} is of type {one} and {link.table}.{link.key} of type {other}, which "
+                    f"{declaring}.{column} is of type {one} and {link.table}.{key} of type {other}, which "
                     "cannot be compared: give them one type"
                 )
 

@@ -52,6 +52,8 @@ DIALECT = Dialect(
     unscaled=None,
     fence=" OFFSET 0",
     finite_decimal="{x} - {x} = 0",
+    hash="hashtextextended(concat_ws(',', {key}, {values}), 0)",
+    sorted_list="array_agg({x} ORDER BY {x}) FILTER (WHERE {x} IS NOT NULL)",
 )
 
 OLDEST = 140000

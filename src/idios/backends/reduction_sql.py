@@ -23,7 +23,7 @@ from idios.backends.join_sql import Rows, write_join
 from idios.backends.point_layers import list_layers, nest_layers, with_sources
 from idios.core.domain import LIMIT, Kind
 from idios.query.predicates import column_names
-from idios.query.reductions import MEAN_FINENESS, ReducedValue, Reduction
+from idios.query.reductions import KEY, MEAN_FINENESS, SPREAD, SPREAD_VALUES, ReducedValue, Reduction
 from idios.query.schema import Column, Dataset
 
 
@@ -61,19 +61,91 @@ class _Writer:
     dialect: Dialect
 
     def write(self, values: Sequence[ReducedValue]) -> str:
-        """One row for each person, with the point of each value as r0, r1, …."""
-        quoted, fence = self.dialect.identifier, self.dialect.fence
-        ranked = [value for value in values if value.function in _RANKED]
-        named = [value.column for value in values if value.column is not None]
+        """The records of each person, with the point of each value as r0, r1, …."""
+        named = [value.column for value in values if value.column is not None] + list(self.reduction.keys)
         if self.dataset.order is not None and any(value.function == "LAST" for value in values):
             named.append(self.dataset.order)
-        base = self.reduction.base or {}
-        read = with_sources([*named, *sorted(column_names(self.reduction.filter))], base)
-        points = {name: quoted(f"v{i}") for i, name in enumerate(read)}
-        units = [quoted(f"u{i}") for i in range(len(self.dataset.unit))]
+        read = with_sources([*named, *sorted(column_names(self.reduction.filter))], self.reduction.base or {})
+        points = {name: self.dialect.identifier(f"v{i}") for i, name in enumerate(read)}
         text = self._read_rows(read)
         text = f"SELECT * FROM ({text}) AS points WHERE {write_condition(self.reduction.filter, points)}"
-        partition = f"PARTITION BY {', '.join(units)}"
+        if self.reduction.rows is not None:
+            read_here = dict.fromkeys(points[name] for name in named)
+            return self._list(self._keep_rows(text, list(read_here)), [points[value.column or ""] for value in values])
+        keys = [points[key] for key in self.reduction.keys]
+        if keys:
+            text = self._keep_groups(text, keys)
+        grouped = [*self.units, *keys]
+        if self.reduction.spread:
+            return self._spread(text, values, points, grouped)
+        return self._reduce_groups(text, values, points, grouped)
+
+    @property
+    def units(self) -> list[str]:
+        """The columns that tell people apart, in the rows that are read."""
+        return [self.dialect.identifier(f"u{i}") for i in range(len(self.dataset.unit))]
+
+    @property
+    def _unit_texts(self) -> list[str]:
+        return [self.dialect.text.format(x=unit) for unit in self.units]
+
+    def _list(self, text: str, points: Sequence[str]) -> str:
+        """Points as r0, r1, …."""
+        listed = ", ".join(f"{point} AS {self.dialect.identifier(f'r{i}')}" for i, point in enumerate(points or ["1"]))
+        return f"SELECT {listed} FROM ({text}) AS records{self.dialect.fence}"
+
+    def _keep_rows(self, text: str, points: Sequence[str]) -> str:
+        """At most so many rows of each person: those with the least hash of the person and of what is read of the row.
+
+        Rows that are alike in all of that are told apart by a number, and it does not matter which has which. Units
+        may be equal and still written differently, as 0.0 and −0.0 are.
+        """
+        alike, person = ", ".join([*self.units, *self._unit_texts, *points]), ", ".join(self.units)
+        text = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {alike} ORDER BY {person}) AS occurrence FROM ({text}) AS o"
+        place = self._order_by_hash([*points, "occurrence"])
+        text = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {person} ORDER BY {place}) AS place FROM ({text}) AS p"
+        return f"SELECT * FROM ({text}) AS kept WHERE place <= {self.reduction.rows}"
+
+    def _keep_groups(self, text: str, keys: Sequence[str]) -> str:
+        """The rows in at most so many groups of each person: those with the least hash of the person and the keys."""
+        person, place = ", ".join(self.units), self._order_by_hash(keys)
+        text = f"SELECT *, DENSE_RANK() OVER (PARTITION BY {person} ORDER BY {place}) AS place FROM ({text}) AS p"
+        return f"SELECT * FROM ({text}) AS kept WHERE place <= {self.reduction.groups}"
+
+    def _order_by_hash(self, points: Sequence[str]) -> str:
+        """An order of one person's rows or groups that nothing but themselves decides."""
+        key, values = self.dialect.string(self.dataset.name), ", ".join([*self._unit_texts, *points])
+        hashed = self.dialect.hash.format(key=key, values=values)
+        return ", ".join([hashed, *points])
+
+    def _spread(
+        self, text: str, values: Sequence[ReducedValue], points: Mapping[str, str], grouped: Sequence[str]
+    ) -> str:
+        """The even quantiles of each person's values: SPREAD_VALUES records, whatever the number of their rows."""
+        quoted, spread = self.dialect.identifier, [value for value in values if value.function == SPREAD]
+        lists = [self.dialect.sorted_list.format(x=self._point_of(points, value)) for value in spread]
+        listed = [f"{expression} AS {quoted(f'l{i}')}" for i, expression in enumerate(lists)]
+        counted = [f"COUNT({self._point_of(points, value)}) AS {quoted(f's{i}')}" for i, value in enumerate(spread)]
+        read = ", ".join([*grouped, *listed, *counted])
+        text = f"SELECT {read} FROM ({text}) AS rows_read GROUP BY {', '.join(grouped)}"
+        places = ", ".join(f"({i})" for i in range(1, SPREAD_VALUES + 1))
+        text = f"SELECT * FROM ({text}) AS people_read CROSS JOIN (VALUES {places}) AS places(place)"
+        quotient = self.dialect.narrow_quotient or self.dialect.quotient
+        items = {}
+        for i, value in enumerate(spread):
+            size = quoted(f"s{i}")
+            rank = quotient.format(n=f"(2 * place - 1) * {size} + {2 * SPREAD_VALUES - 1}", d=f"{2 * SPREAD_VALUES}")
+            item = self.dialect.element.format(array=quoted(f"l{i}"), i=rank)
+            items[value] = f"CASE WHEN {size} > 0 THEN {item} END"
+        return self._list(text, [items.get(value) or self._point_of(points, value) for value in values])
+
+    def _reduce_groups(
+        self, text: str, values: Sequence[ReducedValue], points: Mapping[str, str], grouped: Sequence[str]
+    ) -> str:
+        """One record for each person, and group of theirs."""
+        quoted, fence = self.dialect.identifier, self.dialect.fence
+        ranked = [value for value in values if value.function in _RANKED]
+        partition = f"PARTITION BY {', '.join(grouped)}"
         ranks = [
             expression
             for i, value in enumerate(ranked)
@@ -83,10 +155,8 @@ class _Writer:
             text = f"SELECT *, {', '.join(ranks)} FROM ({text}) AS chosen"
         reduced = [self._reduce(value, points, ranked) for value in values] or ["1"]
         made = ", ".join(f"{expression} AS {quoted(f'w{i}')}" for i, expression in enumerate(reduced))
-        text = f"SELECT {made} FROM ({text}{fence}) AS kept GROUP BY {', '.join(units)}"
-        clamped = [_clamp(quoted(f"w{i}"), self.dialect) for i in range(len(reduced))]
-        listed = ", ".join(f"{point} AS {quoted(f'r{i}')}" for i, point in enumerate(clamped))
-        return f"SELECT {listed} FROM ({text}{fence}) AS reduced{fence}"
+        text = f"SELECT {made} FROM ({text}{fence}) AS kept GROUP BY {', '.join(grouped)}"
+        return self._list(f"{text}{fence}", [_clamp(quoted(f"w{i}"), self.dialect) for i in range(len(reduced))])
 
     def _read_rows(self, names: Sequence[str]) -> str:
         """The rows that have a unit: points of columns as v0, v1, …, and the unit as u0, u1, …."""
@@ -120,6 +190,8 @@ class _Writer:
                 return f"MAX(CASE WHEN rank{place} = 1 THEN {v} END)"
             middle = f"2 * rank{place} BETWEEN size{place} AND size{place} + 2"
             return f"SUM(CASE WHEN {middle} THEN CAST({v} AS {wide}) * (1 + size{place} % 2) END)"
+        if value.function == KEY:
+            return v
         return total if value.function == "SUM" else f"{value.function}({v})"
 
 
@@ -147,7 +219,8 @@ _RANKED: Mapping[str, Callable[[str, str, str, int], list[str]]] = {
 def _floor_quotient(n: str, d: str, dialect: Dialect) -> str:
     """⌊n/d⌋ of wide numbers, d ≥ 1 or NULL."""
     truncated = (dialect.wide_quotient or dialect.quotient).format(n=n, d=d)
-    return f"CAST({truncated} AS {dialect.wide}) - CASE WHEN {n} % {d} < 0 THEN 1 ELSE 0 END"
+    # the sign first: wide remainders are slow, and hardly any is needed
+    return f"CAST({truncated} AS {dialect.wide}) - CASE WHEN {n} < 0 AND {n} % {d} < 0 THEN 1 ELSE 0 END"
 
 
 def _clamp(point: str, dialect: Dialect) -> str:

@@ -52,7 +52,8 @@ def scan(
             name,
             need,
             tuple(constants[name]),
-            flagged=columns[name].readable != columns[name].given,
+            # the point of a category is never written out before what cannot be read was replaced
+            flagged=columns[name].readable != columns[name].given or columns[name].place is not None,
             bounded=columns[name].bounded is not None,
             default=columns[name].default,
         )
@@ -85,7 +86,7 @@ class _ColumnScan:
     need: Need
     ends: tuple[str, ...]
     flagged: bool
-    """Whether the condition that a value can be read is quicker than reading it."""
+    """Whether the condition that a value can be read is quicker than reading it, or all that there is."""
     bounded: bool
     """Whether points are within bounds before those that cannot be read are replaced."""
     default: int | None
@@ -101,17 +102,18 @@ class _ColumnScan:
         total = read_sum(row[f"{name}_sum"], counted) + replaced * default if need.total else 0
         squares = read_squares(row, name, counted) + replaced * default**2 if need.squares else 0
         if need.least:
-            ends = _take(row[f"{name}_least"], [default] * replaced, need.least)
+            ends = _take(row[f"{name}_least"], [default] * min(replaced, need.least), need.least)
             pieces += (Piece(0, inside=ends),)
         if need.greatest:
-            ends = -_take([-value for value in row[f"{name}_greatest"] or ()], [-default] * replaced, need.greatest)
+            negative = [-value for value in row[f"{name}_greatest"] or ()]
+            ends = -_take(negative, [-default] * min(replaced, need.greatest), need.greatest)
             pieces += (Piece(size - len(ends), below=total - exact_sum(ends), inside=ends),)
         return Known(size, total, squares, unread=size - read, pieces=pieces)
 
 
 def _take(values: Sequence[int] | None, more: Sequence[int], number: int) -> NDArray[np.int64]:
     """The least of some values and more of them."""
-    return np.array(sorted([*(values or ()), *more[:number]])[:number], np.int64)
+    return np.array(sorted([*(values or ()), *more])[:number], np.int64)
 
 
 @ibis.udf.agg.builtin(name="min")  # type: ignore[untyped-decorator]

@@ -70,6 +70,8 @@ DIALECT = Dialect(
     greatest_scale=18,
     sum_as="decimal(28, 0)",
     substituted="${",
+    hash="xxhash64({key}, {values})",
+    sorted_list="sort_array(collect_list({x}))",
 )
 
 

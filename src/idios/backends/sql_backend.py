@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from idios.backends.base import Backend, ColumnReport, Limits, PeopleReport, Report, Snapshot
+from idios.backends.base import Backend, Limits, Snapshot
 from idios.backends.cancellation import CancellationToken, Cancelled, Progress, silent
+from idios.backends.check import Report, check_dataset
 from idios.backends.clipped_sums import sum_clipped
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.dialect import Dialect
-from idios.backends.grid_sql import NEVER, GridColumn
+from idios.backends.grid_sql import GridColumn
 from idios.backends.join_sql import (
     HeldKey,
     Rows,
+    describe_repeated_key,
+    find_repeated_keys,
     list_comparisons,
-    list_unique_keys,
     refuse_incomparable,
     write_everyone,
 )
@@ -31,11 +31,10 @@ from idios.backends.queries import Queries
 from idios.backends.reduction_sql import ReducedTable, reduce_rows
 from idios.backends.selection import Selection, Statement, columns_of
 from idios.backends.summarise import CHANGED, SMALL, Requirements, Sample, summarise
-from idios.core.domain import Kind
 from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
-from idios.query.schema import Column, Dataset
+from idios.query.schema import Dataset
 
 log = logging.getLogger("idios.controller")
 
@@ -113,7 +112,7 @@ class SqlBackend(Backend):
                 self._try_linked(connection)
 
     def _try_linked(self, connection: Connection) -> None:
-        """Let the engine compile what is read of linked tables, and check that keys of public ones are unique."""
+        """Let the engine compile what is read of linked tables, and check that keys are unique which must be."""
         refuse_incomparable(self.dataset, self.held_rows)
         for rows in self.linked.values():
             points = nest_layers(list_layers(rows.columns, self.dialect), rows.table, self.dialect)
@@ -122,17 +121,17 @@ class SqlBackend(Backend):
             connection.fetch(Statement.of_integers(f"SELECT {columns} FROM ({points}) AS points LIMIT 0", *names))
         for compared in list_comparisons(self.dataset, self.held_rows, self.dialect):
             connection.fetch(Statement.of_integers(f"SELECT 1 AS one FROM {compared} LIMIT 0", "one"))
-        for table, key, repeated in list_unique_keys(self.dataset, self.held_rows, self.dialect):
-            if number := self._count(connection, repeated):
+        for (table, keys), repeated in find_repeated_keys(self.dataset, self.held_rows, self.dialect).items():
+            if number := connection.count(repeated):
                 raise SourceError(
-                    f"{key} is no key of the public {table!r}: {number} of its values occur more than once, and a join "
-                    "would multiply rows. Link another column, or remove the repeated ones"
+                    f"{describe_repeated_key(self.dataset, table, keys, number)}. Link another column, or remove the "
+                    "repeated ones"
                 )
 
     def rows(self) -> int:
         """How many records the table has."""
         with self._connected() as connection:
-            return self._count(connection)
+            return connection.count(self.table)
 
     def count_units(self) -> int:
         """How many people the table has; how many records, where it declares no unit."""
@@ -145,19 +144,23 @@ class SqlBackend(Backend):
         with ExitStack() as stack:
             with self._translate_errors():
                 connection = stack.enter_context(self._acquire(cancellation))
-                snapshot = self._read_first(plan, connection)
+                read = self._choose_columns(plan)
+                if plan.dataset.reduction is not None:  # people are grouped once, however many queries read them
+                    read = replace(read, source=stack.enter_context(connection.materialise(read.source)))
+                snapshot = self._read_first(plan, connection, read)
             yield snapshot
             with self._translate_errors():
                 stack.close()
                 connection.cancellation.step("summarised", 1.0)
 
-    def _read_first(self, plan: Plan, connection: Connection) -> SqlSnapshot:
-        read = self._choose_columns(plan)
+    def _read_first(self, plan: Plan, connection: Connection, read: ReducedTable) -> SqlSnapshot:
         selection = Selection(plan, read.columns, self.dialect)
         rows = self._count_units(connection)
-        # a sample of the rows would not be one of people
-        samples = self._samples(rows, selection.span) if rows > SMALL and plan.dataset.reduction is None else []
-        requirements, queries = Requirements(plan, selection, rows), Queries(connection, selection, read.source)
+        samples = self._list_samples(plan, connection, read.source, rows, selection.span)
+        requirements, queries = (
+            Requirements(plan, selection, rows * plan.dataset.records),
+            Queries(connection, selection, read.source),
+        )
         summaries = summarise(requirements, queries, samples, connection.cancellation)
         for name, number in summaries.unread.items():
             if number and name not in self._warned:
@@ -190,50 +193,7 @@ class SqlBackend(Backend):
     def check(self) -> Report:
         """Count what does not fit the declaration."""
         with self._connected() as connection:
-            held = {name: column for name, column in self.columns.items() if column.derive is None}
-            conditions = {
-                f"{name}_{i}": condition
-                for i, grid_column in enumerate(held.values())
-                for name, condition in _report_conditions(grid_column).items()
-            }
-            counted = self._count_each(connection, conditions, self.table)
-            reports = _make_reports(counted, list(held.values()))
-            for name, column in self.columns.items():
-                if column.derive is not None:
-                    reports[name] = self._report_derived(connection, column.declared)
-            people = self._report_people(connection, counted["records"]) if self.dataset.unit else None
-            return Report(counted["records"], tuple(reports[name] for name in self.columns), people)
-
-    def _report_people(self, connection: Connection, rows: int) -> PeopleReport:
-        """How many people have how many rows."""
-        grouped = f"FROM {self.held_rows.sizes} GROUP BY number_of_rows"
-        text = f"SELECT number_of_rows, COUNT(*) AS number_of_people {grouped}"
-        counted = connection.fetch(Statement.of_integers(text, "number_of_rows", "number_of_people")).to_pylist()
-        sizes = sorted((row["number_of_rows"], row["number_of_people"]) for row in counted)
-        reached = list(accumulate(number for _, number in sizes))
-        people = reached[-1] if reached else 0
-        ranks = [max(1, -(-people * quarter // 4)) for quarter in range(5)]
-        rows_each = tuple(sizes[bisect_left(reached, rank)][0] for rank in ranks) if people else ()
-        owned = sum(size * number for size, number in sizes)
-        return PeopleReport(self.dataset.unit_word, people, rows - owned, rows_each)
-
-    def _report_derived(self, connection: Connection, declared: Column) -> ColumnReport:
-        """What a derived column comes to: it is as declared, whatever it is."""
-        point, grid = self.dialect.identifier("p0"), declared.grid
-        outside = [f"{point} < {grid.lower}"] if grid.lower is not None else []
-        outside += [f"{point} > {grid.upper}"] if grid.upper is not None else []
-        conditions = {"known": f"{point} IS NOT NULL", "outside": " OR ".join(outside) or NEVER}
-        counted = self._count_each(connection, conditions, self._place_on_grid([declared.name]))
-        nulls = counted["records"] - counted["known"]
-        return ColumnReport(declared.name, declared.nullable, nulls, 0, counted["outside"], 0, nulls)
-
-    def _count_each(self, connection: Connection, conditions: Mapping[str, str], source: str) -> dict[str, int]:
-        """The number of records that meet each condition, and of all."""
-        columns = {name: f"COUNT(*) FILTER (WHERE {condition})" for name, condition in conditions.items()}
-        columns["records"] = "COUNT(*)"
-        text = ", ".join(f"{what} AS {self.dialect.identifier(name)}" for name, what in columns.items())
-        counted = connection.fetch(Statement.of_integers(f"SELECT {text} FROM {source}", *columns))
-        return {name: int(counted[name][0].as_py()) for name in columns}
+            return check_dataset(self.dataset, self.held_rows, connection)
 
     def points(self, column: str) -> pa.ChunkedArray:
         """Every value of a column as its grid point: for the controller's own comparisons, never for a question."""
@@ -275,52 +235,19 @@ class SqlBackend(Backend):
             # an engine's own words may quote values, so they are only chained, for the controller's log
             raise SourceError(failed or f"reading {self.dataset.name!r} failed in {self.dialect.name}") from error
 
-    def _count(self, connection: Connection, source: str | None = None) -> int:
-        text = f"SELECT COUNT(*) AS number FROM {source or self.table}"
-        return int(connection.fetch(Statement.of_integers(text, "number"))["number"][0].as_py())
-
     def _count_units(self, connection: Connection) -> int:
         if not self.dataset.covers_everyone:
-            return self._count(connection, write_everyone(self.dataset, self.held_rows, self.dialect))
-        return self._count(connection, self.held_rows.sizes if self.dataset.unit else None)
+            return connection.count(write_everyone(self.dataset, self.held_rows, self.dialect))
+        return connection.count(self.held_rows.sizes if self.dataset.unit else self.table)
 
-    def _samples(self, rows: int, cells: int) -> list[Sample]:
-        share = min(0.5, max(SAMPLED, SAMPLED_A_CELL * cells) / rows)
-        even = self.dialect.even_sample.format(share=share)
-        return [*self.samplings(share, rows), Sample(f"(SELECT * FROM {self.table} WHERE {even}) AS even", share)]
-
-
-def _report_conditions(column: GridColumn) -> dict[str, str]:
-    """What is counted of a column, as SQL."""
-    point, grid = f"({column.point})", column.declared.grid
-    outside, unbounded = [], []
-    for bound, order in ((grid.lower, "<"), (grid.upper, ">")):
-        if bound is None:
-            unbounded.append(f"{point} {order} 0")
-        else:
-            outside.append(f"{point} {order} {bound}")
-    return {
-        "given": column.given,
-        "read": f"{point} IS NOT NULL",
-        "outside": " OR ".join(outside) or NEVER,
-        "too_far": f"({column.beyond}) AND ({' OR '.join(unbounded)})" if unbounded else NEVER,
-    }
-
-
-def _make_reports(counted: Mapping[str, int], grid_columns: Sequence[GridColumn]) -> dict[str, ColumnReport]:
-    """The reports from the number of records that meet each condition."""
-    rows = counted["records"]
-    reports = {}
-    for i, column in enumerate(grid_columns):
-        given, read, outside, too_far = (counted[f"{name}_{i}"] for name in _report_conditions(column))
-        category = column.declared.kind is Kind.CATEGORY
-        reports[column.declared.name] = ColumnReport(
-            column.declared.name,
-            column.declared.nullable,
-            missing=rows - given,
-            unreadable=0 if category else given - read,
-            outside=given - read if category else outside,
-            too_far=too_far,
-            nulls=rows - read,
-        )
-    return reports
+    def _list_samples(self, plan: Plan, connection: Connection, source: str, rows: int, cells: int) -> list[Sample]:
+        """Ways to take a sample of what is read, if that is much; of people only where they are held in a table."""
+        reduced = plan.dataset.reduction is not None
+        if reduced and not connection.materialises:
+            return []
+        size = connection.count(source) if reduced else rows
+        if size <= SMALL:
+            return []
+        share = min(0.5, max(SAMPLED, SAMPLED_A_CELL * cells) / size)
+        even = Sample(f"(SELECT * FROM {source} WHERE {self.dialect.even_sample.format(share=share)}) AS even", share)
+        return [even] if reduced else [*self.samplings(share, rows), even]

@@ -18,7 +18,12 @@ from idios.core.exact import exact, text
 from idios.ledger import Ledger, Role
 from idios.model import BalanceList
 
-app = typer.Typer(help="Who may ask about which data set, and how much each may spend.", no_args_is_help=True)
+app = typer.Typer(
+    help="Who may ask about which data set, and how much each may spend.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
 Config = Annotated[Path, typer.Option(help="The configuration file.")]
 DEFAULT = Path("idios.toml")

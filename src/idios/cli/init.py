@@ -1,4 +1,4 @@
-"""``idios init`` and ``idios check``: declare a data set, and compare the data with its declaration.
+"""``idios init``: declare data sets.
 
 A declaration is proposed from the names and types of a source, confirmed by the controller and written to a
 configuration; a question about a file that no configuration declares begins in the same way (``declare_file``).
@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from json import dumps
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import parse_qsl, urlsplit
 
 import typer
 from rich.prompt import Confirm, Prompt
-from rich.table import Table
 
-from idios.audit import WORSE, find_worse_columns
-from idios.backends.base import CsvFormat, describe_source
+from idios.backends.base import describe_source, split_table_name
 from idios.backends.csv import propose_format
-from idios.cli.output import console, print_json, show_progress, stderr
+from idios.cli.configuration_text import LEDGER, Proposal, format_csv, format_dataset
+from idios.cli.output import console, stderr
+from idios.cli.people import propose_belonging, read_belonging
 from idios.config import read_configuration
 from idios.core.calibration import Level, Protection
 from idios.core.domain import Kind
-from idios.core.exact import text
-from idios.datasets import read_budget, read_columns
+from idios.datasets import DatasetConfig, declare, read_budget
 from idios.errors import ConfigurationError, InvalidInput, SourceError
-from idios.party import TrustedParty
-from idios.query.schema import Budget
+from idios.linked_datasets import link_datasets
 
 Header = Annotated[
     bool | None,
@@ -39,41 +36,16 @@ Yes = Annotated[
     bool, typer.Option("--yes", "-y", help="Confirm what is proposed for a csv file that is not declared yet.")
 ]
 
-LEDGER = """\
-# The trusted party's configuration: everything in it is public.
-
-[ledger]
-url = "sqlite:///ledger.db"    # or postgresql://…
-key_file = "ledger.key"        # signs the chain of entries; keep a copy elsewhere
-"""
-"""The part of a configuration that says where the ledger is."""
-
-LEVELS = """\
-# The level of protection (docs/promise.md, docs/limits.md); choose one.
-# differential: holds whatever the data, against any attacker, with bounds or without; the level for most.
-# individual, group: noise fitted to the actual data. Whatever ε, one MEDIAN of a column of 0s and 1000s shows on
-#   which side of a threshold the data lies; so a server needs analysts = "trusted" beside them.
-{individual}protection = "individual"
-# protection = "group"         # the same for up to `group` records together, with ε, 2ε, …
-# group = 5                    # or {{ size = 5, growth = "flat" }}: a household of five like one person
-{differential}protection = "differential"
-# analysts = "trusted"         # no analyst will try to find out about single records
-# release_seconds = 0.25  # on a server: answers leave at 0.25, 0.5, 1, 2, … seconds, so that time tells nothing; \
-default at "differential\""""
-"""What a controller chooses between, with its consequences; the levels not chosen are comments."""
-ACCOUNTING = (
-    '# What adds up to the budget. "pure": the ε of all answers, a promise without exception. "concentrated": their ρ,',
-    '# about ε²/2, so that many more fit into { epsilon = 5, delta = "1e-6" }; it may fail, with the probability δ.',
-)
-"""Between which accountings a controller chooses."""
 BUDGET = "10"
 """The total ε that is proposed."""
 
 
 def init(
-    source: Annotated[str, typer.Argument(help="The data: csv, parquet, file.duckdb::table, postgresql://…")],
+    sources: Annotated[
+        list[str], typer.Argument(help="The data: csv, parquet, file.duckdb::table, postgresql://…; one or several.")
+    ],
     out: Annotated[Path, typer.Option(help="Where to write the configuration.")] = Path("idios.toml"),
-    name: Annotated[str | None, typer.Option(help="What analysts call the data set.")] = None,
+    name: Annotated[str | None, typer.Option(help="What analysts call the data set, if it is one.")] = None,
     budget: Annotated[str, typer.Option(help="Total ε over all analysts.")] = BUDGET,
     accounting: Annotated[
         str, typer.Option(help="What adds up: pure, the ε of all answers; or concentrated, their ρ, with a --delta.")
@@ -81,6 +53,17 @@ def init(
     delta: Annotated[
         str | None, typer.Option(help="With concentrated accounting: the probability that the promise fails.")
     ] = None,
+    protection: Annotated[
+        str, typer.Option(help="individual or differential; the file says what they mean.")
+    ] = "individual",
+    unit: Annotated[
+        list[str] | None,
+        typer.Option(help="What tells people apart who may have several rows, such as --unit orders=customer_id."),
+    ] = None,
+    link: Annotated[
+        list[str] | None, typer.Option(help="Keys of another data set, such as --link orders.customer_id=customers.id.")
+    ] = None,
+    public: Annotated[list[str] | None, typer.Option(help="A data set in which nobody is described.")] = None,
     bounds: Annotated[
         list[str] | None, typer.Option(help="Publicly known bounds, such as --bounds age=0..120; repeatable.")
     ] = None,
@@ -91,74 +74,57 @@ def init(
     header: Header = None,
     yes: Yes = False,
 ) -> None:
-    """Write a commented idios.toml from the names and types of a source's columns.
+    """Write a commented idios.toml from the names and types of the columns of one or several sources.
 
-    No value is read, except of a csv file, which has no types: its delimiter, header and types are proposed from its
-    first records, for you to confirm.
+    Of a csv file, which has no types, the first records are read: its delimiter, header and types are proposed from
+    them, for you to confirm. Unless --unit, --link or --public say whose rows there are, the values of columns that are
+    called like keys are counted too: what may tell people apart, or lead to another source, is proposed as a comment.
     """
     if out.exists():
         raise ConfigurationError(f"{out} exists already; it is never overwritten: edit it, or name another with --out")
-    proposal = propose(source, header)
-    columns, chosen = proposal.columns, name or read_dataset_name(source)
-    confirm(proposal, chosen, out, yes=yes)
+    if name is not None and len(sources) > 1:
+        raise InvalidInput("--name is for one source; several are called by their files or tables")
+    total = read_budget({"epsilon": budget, **({} if delta is None else {"delta": delta})}, accounting)
+    level = Protection.declare(protection).level
+    proposals = {name or read_dataset_name(source): propose(source, header) for source in sources}
+    if len(proposals) < len(sources):
+        raise InvalidInput("two of the sources have one name: rename a file, or declare one of them by hand")
+    for chosen, proposal in proposals.items():
+        confirm(proposal, chosen, out, yes=yes)
     known = dict(_parse_bounds(option) for option in bounds or [])
     listed = dict(_parse_values(option) for option in values or [])
-    for column, kind, _ in columns:
+    columns = {column: kind for proposal in proposals.values() for column, kind in proposal.kinds.items()}
+    for column, kind in columns.items():
         if ask and sys.stdin.isatty() and kind is not Kind.CATEGORY and column not in known:
             _ask_bounds(column, known)
-    unknown = [column for column in (*known, *listed) if column not in {known_name for known_name, *_ in columns}]
+    unknown = [column for column in (*known, *listed) if column not in columns]
     if unknown:
         raise InvalidInput(f"the source has no column {unknown[0]!r}")
-    total = read_budget({"epsilon": budget, **({} if delta is None else {"delta": delta})}, accounting)
-    path = source if ":" in source.partition("::")[0] else str(Path(source.partition("::")[0]).resolve())
-    if path != source:
-        folder = out.resolve().parent
-        inside = Path(path)
-        path = str(inside.relative_to(folder)) if inside.is_relative_to(folder) else path
-        path += source[len(source.partition("::")[0]) :]
-    text = format_dataset(chosen, path, proposal, total, known, listed)
-    _check_columns(chosen, text)
-    out.write_text(LEDGER + text, encoding="utf-8")
-    console.print(f"{out} declares {chosen!r} with {len(columns)} columns. Read it, then: idios check --config {out}")
-
-
-def check(
-    config: Annotated[Path, typer.Option(help="The configuration file.")] = Path("idios.toml"),
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Compare the data with its declaration, and the ledger with its signatures; for the controller."""
-    with show_progress() as progress, TrustedParty.from_config(config, progress=progress) as party:
-        reports = {name: dataset.backend.check() for name, dataset in party.datasets.items()}
-        worse = {name: find_worse_columns(held.dataset, held.backend) for name, held in party.datasets.items()}
-        verified = party.ledger.verify()
-    if json:
-        content = {
-            name: {
-                "rows": report.rows,
-                "sound": report.sound,
-                "columns": [asdict(column) for column in report.columns],
-                **({"people": asdict(report.people)} if report.people else {}),
-                "worse_than_differential": list(worse[name]),
-            }
-            for name, report in reports.items()
-        }
-        print_json({"datasets": content, "ledger": str(verified)})
+    if unit or link or public:
+        belonging, told = read_belonging(list(proposals), unit or [], link or [], public or []), list[str]()
     else:
-        for name, report in reports.items():
-            table = Table(title=f"{name}: {report.rows:,} rows")
-            for head in ("column", "missing", "finding"):
-                table.add_column(head)
-            for column in report.columns:
-                table.add_row(column.name, f"{column.missing:,}", "; ".join(column.problems()) or "as declared")
-            console.print(table)
-            if report.people:
-                console.print(f"{name}: {report.people}", highlight=False, markup=False)
-            if worse[name]:
-                listed = ", ".join(f"MEDIAN({column})" for column in worse[name])
-                console.print(f"{listed}: {WORSE}; `idios compare` tells by how much", highlight=False)
-        console.print(f"Ledger: {verified}", highlight=False)
-    if not (verified.ok and all(report.sound for report in reports.values())):
-        raise typer.Exit(1)
+        belonging, told = propose_belonging(proposals)
+    text = "".join(
+        format_dataset(each, _write_path(proposal.source, out), proposal, total, known, listed, level, belonging[each])
+        for each, proposal in proposals.items()
+    )
+    _check_datasets(text, list(proposals))
+    out.write_text(LEDGER + text, encoding="utf-8")
+    for line in told:
+        stderr.print(line, highlight=False, markup=False)
+    if told:
+        stderr.print("Nothing of this is declared: the file has it as comments, or use --unit, --link and --public.")
+    declared = " and ".join(f"{each!r} with {len(proposal.columns)} columns" for each, proposal in proposals.items())
+    console.print(f"{out} declares {declared}. Read it, then: idios check --config {out}")
+
+
+def _write_path(source: str, out: Path) -> str:
+    """A source as the configuration has it: a path relative to its folder, if it lies there."""
+    path, mark, table = source.partition("::")
+    if ":" in path:
+        return source
+    folder, place = out.resolve().parent, Path(path).resolve()
+    return f"{place.relative_to(folder) if place.is_relative_to(folder) else place}{mark}{table}"
 
 
 def declare_file(
@@ -173,7 +139,7 @@ def declare_file(
     path = Path(source.partition("::")[0])
     file = Path(config) if config else path.parent / "idios.toml"
     name = read_dataset_name(source)
-    if file.exists() and (known := read_configuration(file).datasets.get(name)):
+    if file.exists() and (known := _find_declared(file, name)):
         declared = known.dataset.protection.level
         if protection is not None and declared is not level:
             raise ConfigurationError(
@@ -202,22 +168,20 @@ def declare_file(
     return file
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """The columns of a source, and of a csv file the format, as they would be declared."""
-
-    columns: Sequence[tuple[str, Kind, int]]
-    csv_format: CsvFormat | None = None
+def _find_declared(file: Path, name: str) -> DatasetConfig | None:
+    """The data set of a name, or the one whose people have rows in it."""
+    datasets = read_configuration(file).datasets
+    return datasets.get(name) or next((each for each in datasets.values() if name in each.linked), None)
 
 
 def propose(source: str, header: bool | None = None) -> Proposal:
     """Look at a source: at its names and types, or at the first records of a csv file, which has no types."""
     if not source.lower().endswith(".csv"):
-        return Proposal(describe_source(source))
+        return Proposal(source, describe_source(source))
     if not Path(source).is_file():
         raise SourceError(f"there is no file {source!r}")
     format = propose_format(Path(source), header)
-    return Proposal(describe_source(source, format), format)
+    return Proposal(source, describe_source(source, format), format)
 
 
 def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
@@ -228,7 +192,7 @@ def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
         stderr.print(f"  {column}: {kind_text}", highlight=False)
     if proposal.csv_format is None:
         return
-    stderr.print(f"  csv: {_format_csv(proposal.csv_format)}", highlight=False)
+    stderr.print(f"  csv: {format_csv(proposal.csv_format)}", highlight=False)
     stderr.print(
         "It was made by reading the first records of the file. "
         f"{'It is' if yes else 'What you confirm is'} declared as public knowledge of the file, and kept from now on.",
@@ -245,62 +209,16 @@ def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
 
 
 def read_dataset_name(source: str) -> str:
-    """The name of a file's data set: its table, or its stem."""
+    """The name of a source's data set: its table, or the stem of its file.
+
+    >>> read_dataset_name("shop/orders.csv"), read_dataset_name("postgresql://me@host/shop?table=public.orders")
+    ('orders', 'orders')
+    """
     path, _, table = source.partition("::")
-    return table or Path(path).stem
-
-
-def format_dataset(
-    name: str,
-    source: str,
-    proposal: Proposal,
-    budget: Budget,
-    bounds: Mapping[str, tuple[str, str]] | None = None,
-    values: Mapping[str, Sequence[str]] | None = None,
-    level: Level = Level.INDIVIDUAL,
-) -> str:
-    """The table of one data set, with the choices a controller has as comments."""
-    total, accounting = text(budget.epsilon), "pure"
-    if budget.concentrated:
-        total, accounting = f'{{ epsilon = {total}, delta = "{text(budget.delta)}" }}', "concentrated"
-    marks = {each.value: "" if each is level else "# " for each in Level}
-    lines = [
-        "",
-        f"[datasets.{_quote_key(name)}]",
-        f"source = {_quote(source)}",
-        *([f"csv = {_format_csv(proposal.csv_format)}"] if proposal.csv_format else []),
-        *ACCOUNTING,
-        f'accounting = "{accounting}"',
-        f"budget = {total}  # over all analysts; to raise it later: idios ledger raise",
-        'neighbours = "replace"         # one record changes, n is public; or "add-remove"',
-        LEVELS.format(**marks),
-        "# check = 0.2                  # the share of ε that tells how many records off answers are",
-        "min_epsilon = 0.05             # the least ε of every released cell; medians of n groups take n × 0.05",
-        "",
-        f"[datasets.{_quote_key(name)}.columns]",
-        "# bounds = [lower, upper] make MIN and MAX answerable and the rest more accurate; where none are known,",
-        "# centre = 30000 says about where values lie. State what is publicly known, never what the data shows.",
-        "# Columns may miss values unless nullable = false is declared.",
-    ]
-    for column, kind, decimals in proposal.columns:
-        key = _quote_key(column)
-        known = (bounds or {}).get(column)
-        listed = (values or {}).get(column)
-        if listed is not None:
-            values_text = ", ".join(_quote(value) for value in listed)
-            lines.append(f'{key} = {{ type = "category", values = [{values_text}] }}')
-        elif kind is Kind.CATEGORY:
-            lines.append(
-                f'# {key} = {{ type = "category", values = ["…"] }}  # text: declare its values to ask about it'
-            )
-        else:
-            parts = [f'type = "{kind}"']
-            if kind is Kind.DECIMAL:
-                parts.append(f"decimals = {decimals}")
-            if known is not None:
-                parts.append(f"bounds = [{known[0]}, {known[1]}]")
-            lines.append(f"{key} = {{ {', '.join(parts)} }}")
-    return "\n".join(lines) + "\n"
+    if path.startswith("spark:"):
+        return split_table_name(path.removeprefix("spark:"))[-1]
+    named = dict(parse_qsl(urlsplit(path).query)).get("table") if "://" in path else None
+    return split_table_name(named)[-1] if named else table or Path(path).stem
 
 
 def _relative_to_folder(source: str) -> str:
@@ -314,24 +232,6 @@ def _ask_budget(name: str) -> str:
     return Prompt.ask(f"Total ε that may ever be spent on {name!r}", default="10", console=stderr)
 
 
-def _format_csv(format: CsvFormat) -> str:
-    """A csv format as the configuration has it."""
-    parts = [f"delimiter = {_quote(format.delimiter)}", f"header = {str(format.header).lower()}"]
-    parts += [f"decimal = {_quote(format.decimal)}"] if format.decimal != "." else []
-    parts += [f"encoding = {_quote(format.encoding)}"] if format.encoding != "utf-8" else []
-    return f"{{ {', '.join(parts)} }}"
-
-
-def _quote(value: str) -> str:
-    """A basic string of TOML, which escapes as JSON does and DEL too."""
-    return dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _quote_key(name: str) -> str:
-    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if bare else _quote(name)
-
-
 def _ask_bounds(column: str, known: dict[str, tuple[str, str]]) -> None:
     while answer := Prompt.ask(
         f"Publicly known bounds of {column} as LOW..HIGH (empty: none)", default="", show_default=False
@@ -343,14 +243,15 @@ def _ask_bounds(column: str, known: dict[str, tuple[str, str]]) -> None:
             stderr.print(str(error), highlight=False)
 
 
-def _check_columns(dataset: str, text: str) -> None:
+def _check_datasets(text: str, names: Sequence[str]) -> None:
     """Refuse to write what could not be read again; a table of which no column is declared yet is to be filled in."""
     try:
-        columns = tomllib.loads(text)["datasets"][dataset].get("columns")
+        tables = tomllib.loads(text)["datasets"]
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"the bounds or values given cannot be written down: {error}") from None
-    if columns:
-        read_columns(columns)
+    complete = {name: declare(name, tables[name]) for name in names if tables[name].get("columns")}
+    if len(complete) == len(names):
+        link_datasets(complete)
 
 
 def _parse_bounds(given: str) -> tuple[str, tuple[str, str]]:

@@ -21,7 +21,12 @@ from idios.errors import InvalidInput
 from idios.ledger import Anchor, Ledger, back_up_ledger, restore
 from idios.model import BalanceList
 
-app = typer.Typer(help="The ledger: balances, entries, verification, export.", no_args_is_help=True)
+app = typer.Typer(
+    help="The ledger: balances, entries, verification, export.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
 Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]
 ZERO = Fraction(0)

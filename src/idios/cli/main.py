@@ -3,20 +3,72 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from idios.cli import analyst, compare, init, ledger, query
-from idios.cli.demo import demo
-from idios.cli.output import stderr
-from idios.cli.plan import plan
-from idios.cli.serve import serve
 from idios.errors import IdiosError
+
+
+class Place(NamedTuple):
+    """Where a command is, in a module of this package, and what it does in a line."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+COMMANDS = {
+    "query": Place("query", "query", "Ask a question, spend ε, get a private answer."),
+    "quote": Place("query", "quote", "Show what a question would cost and promise."),
+    "inspect": Place("query", "inspect", "Show the controller the truth and the noise."),
+    "plan": Place("plan", "plan", "Plan several questions as one report."),
+    "init": Place("init", "init", "Write a commented idios.toml for one or several sources."),
+    "check": Place("check", "check", "Compare the data with its declaration."),
+    "serve": Place("serve", "serve", "Answer analysts over HTTP, with a console."),
+    "compare": Place("compare", "compare", "Show what each level of protection would cost."),
+    "reproduce": Place("compare", "reproduce", "Compute the paper's evaluation anew."),
+    "demo": Place("demo", "demo", "Answer a handful of questions on generated data."),
+    "analyst": Place("analyst", "app", "Who may ask, and how much each may spend."),
+    "ledger": Place("ledger", "app", "The ledger: balances, entries, verification, export."),
+}
+
+
+class Commands(TyperGroup):
+    """The commands, each imported on its first use: that of all takes a second."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command or a group of them; None if there is none of this name."""
+        place = COMMANDS.get(cmd_name)
+        if place is None:
+            return None
+        found = getattr(import_module(f"idios.cli.{place.module}"), place.attribute)
+        if isinstance(found, typer.Typer):
+            command = get_command(found)
+        else:
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+            alone.command()(found)
+            command = get_command(alone)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List them without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, place.summary) for name, place in COMMANDS.items()])
+
 
 app = typer.Typer(
     name="idios",
+    cls=Commands,
     epilog='Start with:  idios query people.csv "SELECT MEDIAN(income) FROM people" --protection differential -e 1',
     no_args_is_help=True,
     add_completion=False,
@@ -39,24 +91,12 @@ def start(
     """The trusted party of individual differential privacy: ask in SQL, spend ε, get a private answer."""
 
 
-app.command()(query.query)
-app.command()(query.quote)
-app.command()(query.inspect)
-app.command()(plan)
-app.command()(init.init)
-app.command()(init.check)
-app.command()(serve)
-app.add_typer(analyst.app, name="analyst")
-app.add_typer(ledger.app, name="ledger")
-app.command()(compare.compare)
-app.command()(compare.reproduce)
-app.command()(demo)
-
-
 def main() -> None:
     """Run a command; a foreseen failure is one message and exit code 1."""
     try:
         app()
     except IdiosError as error:
+        from idios.cli.output import stderr
+
         stderr.print(f"error: {error}", style="bold red", highlight=False)
         sys.exit(1)

@@ -33,7 +33,7 @@ statistic by itself.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
@@ -52,9 +52,10 @@ from idios.core.inverse import (
     make_measure,
     refuse_hopeless,
 )
-from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon
-from idios.core.neighbours import Moves, Neighbours
+from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon, repeat_multiples
+from idios.core.neighbours import RECORDS, Counted, Moves, Neighbours
 from idios.core.outer_ranks import CentredSearch, RankPlan, least_order, plan_rank
+from idios.core.refusals import explain_missing, refuse_too_few, refuse_undefined
 from idios.core.sampling import Source, weighted_index
 from idios.core.sensitivity import find_sensitivity, find_squared_sensitivity
 from idios.core.statistics.averages import Mean
@@ -91,7 +92,7 @@ class Protection:
 
     def __post_init__(self) -> None:
         check_multiples(self.multiples)
-        if self.level is not Level.GROUP and self.multiples != SINGLE:
+        if self.level is Level.INDIVIDUAL and self.multiples != SINGLE:
             raise InvalidInput(f"multiples of ε for groups belong to the level group, not {self.level}")
 
     @classmethod
@@ -129,6 +130,14 @@ class Protection:
     def group(self) -> int:
         """How many records are protected together."""
         return len(self.multiples)
+
+    def protect_records(self, each: int) -> Protection:
+        """This promise about people as one about their records, of which everyone has so many at most.
+
+        Whoever changes i people changes at most i·each records.
+        """
+        level = Level.GROUP if self.level is Level.INDIVIDUAL and each > 1 else self.level
+        return replace(self, level=level, multiples=repeat_multiples(self.multiples, each))
 
 
 class Method(StrEnum):
@@ -248,13 +257,14 @@ def choose(
     size: int | None = None,
     rho: Fraction | None = None,
     parts: int = 1,
+    counted: Counted = RECORDS,
 ) -> Choice:
     """Pick the mechanism from public facts, or say why there is none.
 
     ``whole`` says that the selection is the whole table by declaration, ``size`` how many records that has if it is
     public; ``cells`` is how many answers like this one the question releases. ``rho`` asks for Gaussian noise wherever
     noise is added at the local or the global sensitivity, with so much for all cells together, of which a record
-    touches ``parts``; ``neighbours`` is then the data set's own notion.
+    touches ``parts``; ``neighbours`` is then the data set's own notion. ``counted`` is what records are in words.
     """
     differential = epsilon * protection.differential_share
     shared_rho = None if rho is None else rho * protection.differential_share**2
@@ -271,11 +281,11 @@ def choose(
     if missing or not (fitted or known is not None):
         _check_range(differential)
     if missing and (clipping := plan_clipping(statistic, domain, neighbours, whole, differential, public_size)):
-        _refuse_too_few(statistic, public_size, clipping.least_size)
+        refuse_too_few(statistic, public_size, clipping.least_size, counted)
         return Choice(Method.CLIPPED, 0, differential, reading=clipping)
     if fitted:
         if missing:
-            raise Unanswerable(_explain_missing(statistic, missing, protection.group))
+            raise Unanswerable(explain_missing(statistic, missing, protection.group))
         if statistic.always_global and protection.floor > 0 and known is not None:
             return globally
         return Choice(Method.LOCAL, protection.group, epsilon, multiples=protection.multiples, rho=rho, parts=parts)
@@ -283,18 +293,18 @@ def choose(
         return globally
     if isinstance(statistic, Mean | Variance):
         reading = SumsOfSquares() if isinstance(statistic, Variance) else Sums()
-        return Choice(Method.MOMENTS, 0, epsilon, reading=reading)
+        return Choice(Method.MOMENTS, 0, differential, reading=reading)
     if not statistic.nested:
         raise Unanswerable(f'{statistic.name} cannot be answered at protection = "differential"')
-    _refuse_undefined(statistic, size)
-    if isinstance(statistic, OrderStatistic) and is_outer(statistic, epsilon, refusal, public_size):
-        return _choose_rank(statistic, domain, epsilon, public_size, protection)
+    refuse_undefined(statistic, size, counted)
+    if isinstance(statistic, OrderStatistic) and is_outer(statistic, differential, refusal, public_size):
+        return _choose_rank(statistic, domain, differential, public_size, protection, counted)
     if missing:
-        raise Unanswerable(_explain_missing(statistic, missing, 1))
+        raise Unanswerable(explain_missing(statistic, missing, 1))
     if public_size is not None:
-        refuse_hopeless(statistic, public_size, epsilon, refusal)
-    distance = find_largest_distance(make_measure(statistic, domain, protection.fineness), epsilon, refusal)
-    return Choice(Method.INVERSE, distance, epsilon, refusal=refusal)
+        refuse_hopeless(statistic, public_size, differential, refusal, counted)
+    distance = find_largest_distance(make_measure(statistic, domain, protection.fineness), differential, refusal)
+    return Choice(Method.INVERSE, distance, differential, refusal=refusal)
 
 
 def calibrate(choice: Choice, statistic: Statistic, summary: Summary, protection: Protection) -> Mechanism:
@@ -371,35 +381,17 @@ def _check_range(epsilon: Fraction) -> None:
 
 
 def _choose_rank(
-    statistic: OrderStatistic, domain: Domain, epsilon: Fraction, size: int | None, protection: Protection
+    statistic: OrderStatistic,
+    domain: Domain,
+    epsilon: Fraction,
+    size: int | None,
+    protection: Protection,
+    counted: Counted,
 ) -> Choice:
     resolution = statistic.resolution(protection.fineness)
     rank = plan_rank(statistic, domain, epsilon, size=size, resolution=resolution)
     if rank is None:
         missing = statistic.missing_bound(domain, least_order(epsilon)) or "bounds"
-        raise Unanswerable(_explain_missing(statistic, missing, least_order(epsilon) - 1))
-    _refuse_too_few(statistic, size, rank.least_size)
+        raise Unanswerable(explain_missing(statistic, missing, least_order(epsilon) - 1))
+    refuse_too_few(statistic, size, rank.least_size, counted)
     return Choice(Method.ABOVE_THRESHOLD, 0, epsilon, reading=rank)
-
-
-def _refuse_undefined(statistic: Statistic, size: int | None) -> None:
-    """Refuse the k-th of fewer records, where their number is public: a selection has no more of them."""
-    if size is not None and 0 < size < statistic.least_size:
-        raise Unanswerable(f"it takes at least {statistic.least_size:,} values, and there are {size:,} records")
-
-
-def _refuse_too_few(statistic: Statistic, size: int | None, least: int) -> None:
-    """Refuse what would be far off nearly always, where the number of records is public."""
-    if size is not None and size < least:
-        raise Unanswerable(
-            f"{statistic.name} of {size:,} records would be far off with this epsilon: ask about at least {least:,} "
-            "records, or with a greater epsilon"
-        )
-
-
-def _explain_missing(statistic: Statistic, missing: str, distance: int) -> str:
-    """Say what is missing and what would do without it; ``distance`` is how many changes must be survived."""
-    return (
-        f"{statistic.name} needs {missing}, and the column declares none: a few records could move it without limit. "
-        f"Declare bounds, or ask for {statistic.advise(distance)}"
-    )

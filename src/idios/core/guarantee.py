@@ -132,6 +132,25 @@ answer by a factor of at most e^0.5 ≈ 1.65.
         """The same promise about something else that changes: a record, or a person with all their rows."""
         return self if self.unit == unit else replace(self, unit=unit)
 
+    def protect_people(self, records: int, level: Level) -> Guarantee:
+        """What a promise about records is about people of a level, of whom everyone has so many records at most.
+
+        >>> rows = Guarantee(Level.DIFFERENTIAL, Fraction(1, 10), Neighbours.REPLACE)
+        >>> rows.protect_people(5, Level.INDIVIDUAL).notation
+        '0.5-DP'
+        >>> rows = Guarantee.for_groups([Fraction(1), Fraction(2), Fraction(3), Fraction(3)], Neighbours.REPLACE)
+        >>> [rows.protect_people(2, level).notation for level in (Level.INDIVIDUAL, Level.GROUP)]
+        ['2-iDP', '(2, 3)-gDP']
+        """
+        if records == 1:
+            return self
+        people = range(1, self.group // records + 1)
+        if self.level is Level.GROUP and level is Level.GROUP:
+            return Guarantee.for_groups([self.protect(i * records) for i in people], self.neighbours)
+        return Guarantee(
+            level if self.level is Level.GROUP else self.level, self.protect(records), self.neighbours, self.delta
+        )
+
     def __str__(self) -> str:
         return self.sentence
 

@@ -23,7 +23,7 @@ from functools import lru_cache
 from idios.core.base_measure import BaseMeasure
 from idios.core.domain import LIMIT, Domain
 from idios.core.exact import text
-from idios.core.neighbours import Moves, Neighbours
+from idios.core.neighbours import RECORDS, VALUES, Counted, Moves, Neighbours, to_plural
 from idios.core.statistics.base import Statistic
 from idios.core.statistics.order import DiscreteQuantile, OrderStatistic, Quantile
 from idios.core.summary import Summary
@@ -91,23 +91,32 @@ def _is_infinite(end: int | float) -> bool:
     return isinstance(end, float)
 
 
-def refuse_hopeless(statistic: Statistic, size: int, epsilon: Fraction, refusal: int) -> None:
+def refuse_hopeless(
+    statistic: Statistic, size: int, epsilon: Fraction, refusal: int, counted: Counted = RECORDS
+) -> None:
     """Refuse what would be NULL nearly always; ``size`` is public."""
     survived = count_survived(statistic, size)
     if Fraction(math.log(refusal) - HOPELESS) < epsilon / 2 * survived:
         return
-    instead = f"ask about at least {find_needed_size(statistic, epsilon, refusal):,} records"
+    instead = f"ask about at least {counted.write(find_needed_size(statistic, epsilon, refusal))}"
     if survived:
-        least = Fraction(math.ceil(20 * (math.log(refusal) + NEGLIGIBLE) / survived), 10)
+        # whoever has so many records is protected with so many times the ε
+        least = Fraction(math.ceil(20 * counted.each * (math.log(refusal) + NEGLIGIBLE) / survived), 10)
         instead += f", or with epsilon = {text(least)} or more"
     raise Unanswerable(
-        f"{statistic.name} of {size:,} records would be NULL nearly always, as {survived + 1:,} changed records could "
-        f"move it anywhere: {instead}"
+        f"{statistic.name} of {counted.write(size)} would be NULL nearly always, as {counted.count(survived + 1):,} "
+        f"changed {to_plural(counted.word)} could move it anywhere: {instead}"
     )
 
 
 def describe_null_risk(
-    statistic: Statistic, neighbours: Neighbours, size: int | None, whole: bool, epsilon: Fraction, refusal: int
+    statistic: Statistic,
+    neighbours: Neighbours,
+    size: int | None,
+    whole: bool,
+    epsilon: Fraction,
+    refusal: int,
+    counted: Counted = VALUES,
 ) -> str:
     """Where NULL is to be expected, in a few words; nothing where an answer is nearly certain.
 
@@ -122,13 +131,13 @@ def describe_null_risk(
     """
     needed = find_needed_size(statistic, epsilon, refusal, neighbours)
     if size is None or (size >= needed and not whole):
-        return f"NULL is possible where fewer than about {needed:,} values are selected"
+        return f"NULL is possible where fewer than about {counted.write(needed)} are selected"
     if size >= needed:
         return ""
     likely = math.log(refusal) >= epsilon / 2 * count_survived(statistic, size, neighbours)
     return (
-        f"NULL is {'likely' if likely else 'possible'}: an answer is nearly certain from about {needed:,} values on, "
-        f"and there are {'' if whole else 'at most '}{size:,}"
+        f"NULL is {'likely' if likely else 'possible'}: an answer is nearly certain from about "
+        f"{counted.write(needed)} on, and there are {'' if whole else 'at most '}{counted.count(size):,}"
     )
 
 

@@ -111,6 +111,19 @@ def part_multiples(multiples: Sequence[Fraction]) -> Multiples:
     return tuple(reversed(shares))
 
 
+def repeat_multiples(multiples: Sequence[Fraction], each: int) -> Multiples:
+    """What is promised to records, where people are promised ``multiples`` and have so many records each.
+
+    >>> [str(m) for m in repeat_multiples(declare_multiples([1, 2]), 3)]
+    ['1', '1', '1', '2', '2', '2']
+    """
+    if len(multiples) * each > MAX_GROUP:
+        raise InvalidInput(
+            f"at most {MAX_GROUP:,} records can be protected together, and {len(multiples)} × {each} would have to be"
+        )
+    return tuple(multiple for multiple in multiples for _ in range(each))
+
+
 def list_multiples(multiples: Sequence[Fraction]) -> str:
     """The numbers, or of more than 4 the first two and the last."""
     listed = [str(text(multiple)) for multiple in multiples]

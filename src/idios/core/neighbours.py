@@ -59,6 +59,28 @@ def to_plural(word: str) -> str:
     return f"{word}s"
 
 
+class Counted(NamedTuple):
+    """What records are in words: ``each`` of them stand for one ``word``.
+
+    >>> Counted().write(1200), Counted("person", 20).write(1950)
+    ('1,200 records', '98 people')
+    """
+
+    word: str = "record"
+    each: int = 1
+
+    def count(self, records: int) -> int:
+        """How many they stand for, at least."""
+        return -(-records // self.each)
+
+    def write(self, records: int) -> str:
+        """So many in words."""
+        return f"{self.count(records):,} {to_plural(self.word)}"
+
+
+RECORDS, VALUES = Counted(), Counted("value")
+
+
 class Exchange(NamedTuple):
     """``dropped`` selected values leave and ``placed`` new ones, of any value, come."""
 

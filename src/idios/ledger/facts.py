@@ -49,7 +49,8 @@ class Begun(Fact):
 class Declared(Fact):
     """A data set was declared, anew or otherwise than before; the first declaration sets the budgets.
 
-    The accounting in force is the one that was declared last.
+    The accounting in force is the one that was declared last. ``unit`` says what tells people apart who may have
+    several rows, in every table with rows of theirs; without one, each record is a person.
     """
 
     kind: ClassVar[str] = "declared"
@@ -59,6 +60,7 @@ class Declared(Fact):
     delta: Fraction
     min_epsilon: Fraction
     accounting: Accounting = json_field(optional=True, default=Accounting.PURE)
+    unit: str = json_field(optional=True, default="")
 
 
 @dataclass(frozen=True, slots=True)

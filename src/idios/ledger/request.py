@@ -17,7 +17,8 @@ from idios.model import Accounting, Cost, ReleasedAnswer, ReleasedTable
 class Declaration:
     """A data set as its controller declares it; the budgets are for all analysts and versions together.
 
-    With `accounting` "concentrated" the budget is (ε, δ), and ρ is added up: see model/balance.py.
+    With `accounting` "concentrated" the budget is (ε, δ), and ρ is added up: see model/balance.py. `unit` says what
+    tells people apart, if anything does, and `tables` are the other data sets that hold rows of theirs.
     """
 
     dataset: str
@@ -26,10 +27,14 @@ class Declaration:
     delta: Fraction = Fraction(0)
     min_epsilon: Fraction = Fraction(0)
     accounting: str = "pure"
+    unit: str = ""
+    tables: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_name("data set", self.dataset)
         check_name("version", self.version)
+        for table in self.tables:
+            check_name("data set", table)
         for name in ("epsilon", "delta", "min_epsilon"):
             object.__setattr__(self, name, check_amount(name, getattr(self, name)))
         if self.accounting not in list(Accounting):

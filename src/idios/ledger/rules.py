@@ -102,10 +102,13 @@ def declare(store: RowStore, declaration: Declaration) -> Declared | None:
         declaration.delta,
         declaration.min_epsilon,
         Accounting(declaration.accounting),
+        declaration.unit,
     )
+    _refuse_charged_tables(store, declaration)
     if store.get(DatasetRow, declaration.dataset) is None:
         return fact
     known = require_live_dataset(store, declaration.dataset)
+    _refuse_other_unit(known, declaration)
     recorded, before = (known.epsilon, known.delta), (known.declared_epsilon, known.declared_delta)
     accepted = [delta for epsilon, delta in (before, recorded) if declaration.epsilon == epsilon]
     if fact.accounting is Accounting.CONCENTRATED and accepted and declaration.delta > known.delta:
@@ -124,8 +127,38 @@ def declare(store: RowStore, declaration: Declaration) -> Declared | None:
         )
     if declaration.delta not in accepted:
         fact = replace(fact, delta=accepted[0])
-    last = Declared(known.dataset, known.version, *before, known.min_epsilon, known.accounting)
+    last = Declared(known.dataset, known.version, *before, known.min_epsilon, known.accounting, known.unit)
     return None if fact == last else fact
+
+
+def _refuse_other_unit(known: DatasetRow, declaration: Declaration) -> None:
+    """What was answered was promised to the people of that time: to others, those answers promise nothing.
+
+    An answer about rows for ε costs a person with m rows up to mε. Free answers count too: a number of records is exact
+    only while each of them is a person.
+    """
+    if known.charges and known.unit != declaration.unit:
+        raise LedgerError(
+            f"data set {known.dataset!r} is declared with {_describe_unit(declaration.unit)}, but was asked about with "
+            f"{_describe_unit(known.unit)}: what was spent then was promised to others. Put it back in the "
+            "configuration, or retire the data set and declare it under another name"
+        )
+
+
+def _refuse_charged_tables(store: RowStore, declaration: Declaration) -> None:
+    """What was charged to a table by itself is missing in the budget of the people whose rows it is said to hold."""
+    for name in declaration.tables:
+        row = store.get(DatasetRow, name)
+        if row is not None and row.charges:
+            raise LedgerError(
+                f"{name!r} is linked to the people of {declaration.dataset!r}, and was charged as a data set of its "
+                "own: their budget lacks what they have paid there. Link it under another name, once `idios ledger "
+                f"forfeit {declaration.dataset}` counts what was spent on it"
+            )
+
+
+def _describe_unit(unit: str) -> str:
+    return f"the unit {unit}" if unit else "no unit"
 
 
 def _format_both(epsilon: Fraction, delta: Fraction) -> str:

@@ -49,7 +49,8 @@ class DatasetRow(DerivedRow):
     """A data set, its budgets and what is spent of them over all analysts.
 
     `declared_epsilon` and `declared_delta` are what the configuration said when it was last accepted; a raise
-    lifts the budgets above them until the configuration follows. `impure` counts the charges without an ε of their own.
+    lifts the budgets above them until the configuration follows. `unit` is what tells people apart, "" where each
+    record is one. `charges` counts what was charged, free answers too, and `impure` those without an ε of their own.
     """
 
     table: ClassVar[str] = "datasets"
@@ -62,10 +63,12 @@ class DatasetRow(DerivedRow):
     declared_epsilon: Fraction
     declared_delta: Fraction
     accounting: Accounting
+    unit: str
     epsilon_spent: Fraction = ZERO
     delta_spent: Fraction = ZERO
     rho_spent: Fraction = ZERO
     impure: int = 0
+    charges: int = 0
     retired: int | None = None
 
     @property
@@ -284,8 +287,8 @@ def _declare(store: RowStore, fact: Declared) -> None:
     known = store.get(DatasetRow, fact.dataset)
     epsilon, delta = fact.epsilon, fact.delta
     if known is None:
-        row = DatasetRow(fact.dataset, fact.version, fact.min_epsilon, epsilon, delta, epsilon, delta, fact.accounting)
-        store.add(row)
+        budgets = (epsilon, delta, epsilon, delta)
+        store.add(DatasetRow(fact.dataset, fact.version, fact.min_epsilon, *budgets, fact.accounting, fact.unit))
         return
     store.update(
         replace(
@@ -295,12 +298,14 @@ def _declare(store: RowStore, fact: Declared) -> None:
             declared_epsilon=epsilon,
             declared_delta=delta,
             accounting=fact.accounting,
+            unit=fact.unit,
         )
     )
 
 
 def _spend(store: RowStore, fact: Reserved | Forfeited) -> None:
-    store.update(_add_cost(_expect(store, DatasetRow, fact.dataset), fact.cost))
+    row = _add_cost(_expect(store, DatasetRow, fact.dataset), fact.cost)
+    store.update(replace(row, charges=row.charges + 1))
 
 
 def _pay(store: RowStore, key: str, analyst: str, dataset: str, cost: Cost) -> None:

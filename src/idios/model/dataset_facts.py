@@ -75,19 +75,24 @@ def _column_cells(column: ColumnFacts) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """What is public of a table that can be joined to a data set; ``links`` are "data set.column" by column."""
+    """What is public of a table that can be joined to a data set; ``links`` are "data set.column" by column.
+
+    One that is neither public nor has a unit belongs to people by its link to their rows.
+    """
 
     name: str
     public: bool
     unit: tuple[str, ...] = json_field(optional=True, default=())
+    order: str | None = json_field(optional=True, default=None)
     links: Mapping[str, str]
     columns: tuple[ColumnFacts, ...]
 
     @property
     def text(self) -> str:
         """The table in a few words."""
-        kind = "public" if self.public else f"by {', '.join(self.unit)}"
-        return "; ".join([kind, *(f"{column} = {key}" for column, key in self.links.items())])
+        kind = "public" if self.public else f"by {', '.join(self.unit)}" if self.unit else "by its link to other rows"
+        order = [] if self.order is None else [f"in the order of {self.order}"]
+        return "; ".join([kind, *order, *(f"{column} = {key}" for column, key in self.links.items())])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +103,8 @@ class DatasetFacts:
     are protected with, or None where they are 1, 2, …, ``group``. ``accounting`` says what adds up: ε, or ρ beside it.
     ``check`` is the share of ε that tells how far off answers are, unless a question says otherwise. ``unit`` are the
     columns that tell people apart who may have several rows, ``unit_word`` is what one of them is called, and ``order``
-    the column that says which row is the last. ``tables`` can be joined to it along their ``links`` and its own.
+    the column that says which row is the last; ``rows`` and ``groups`` limit what counts of one of them. ``tables`` can
+    be joined to it along their ``links`` and its own.
     """
 
     name: str
@@ -114,6 +120,8 @@ class DatasetFacts:
     unit: tuple[str, ...] = json_field(optional=True, default=())
     unit_word: str = json_field(optional=True, default="record")
     order: str | None = json_field(optional=True, default=None)
+    rows: int | None = json_field(optional=True, default=None)
+    groups: int | None = json_field(optional=True, default=None)
     links: Mapping[str, str] = json_field(optional=True, default_factory=dict)
     tables: tuple[TableFacts, ...] = json_field(optional=True, default=())
     min_epsilon: Fraction
@@ -132,6 +140,8 @@ class DatasetFacts:
         pairs += [("accounting", self.accounting)] if self.accounting is Accounting.CONCENTRATED else []
         pairs += [("unit", f"{self.unit_word}, by {', '.join(self.unit)}")] if self.unit else []
         pairs += [("order of rows", self.order)] if self.order else []
+        several = {"rows": self.rows, "groups": self.groups}
+        pairs += [(f"{name} of a {self.unit_word}", f"at most {most}") for name, most in several.items() if most]
         pairs += [("links", ", ".join(f"{column} = {key}" for column, key in self.links.items()))] if self.links else []
         pairs += [(f"table {table.name}", table.text) for table in self.tables]
         pairs += [(to_plural(self.unit_word), f"{self.size:,}")] if self.size is not None else []

@@ -3,7 +3,8 @@
 Rules:
 
 1. FROM names a private table. Every JOIN is INNER or LEFT and follows one declared link, in full: to more rows of the
-   same people in either direction, to a public table from the table that declares the link.
+   same people in either direction, to a public table from the table that declares the link. Where the rows of FROM
+   belong to those of another table, that is joined too, whether it is written or not.
 2. A prefix is the alias of a table, or its name where it has none. A name without one means the only column of that
    name; of those that USING makes equal, the first.
 3. An alias without AS that is no prefix is refused: RIGHT, NATURAL or TABLESAMPLE would be read as one.
@@ -17,7 +18,17 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from idios.errors import QuestionRefused
-from idios.query.joins import Condition, Join, JoinedTable, find_table, join_tables, list_links, name_column
+from idios.query.joins import (
+    Condition,
+    Join,
+    JoinedTable,
+    add_owners,
+    find_people,
+    find_table,
+    join_tables,
+    list_links,
+    name_column,
+)
 from idios.query.lexer import SHAPE, QuestionText
 from idios.query.parser import allow_only, fold_case, list_chain, offset_of, quote, resolve_name, to_upper
 from idios.query.schema import Dataset
@@ -32,12 +43,18 @@ OTHER_KINDS = ("RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "ASOF", "LAT
 class Source:
     """What a SELECT reads: a data set, whose columns are those of the join where there is one.
 
-    ``spelt`` is how a column of the join is written with the prefix of its table.
+    ``spelt`` is how a column of the join is written with the prefix of its table. ``unwritten`` are the JOINs that say
+    whose the rows of FROM are, where they belong to those of another table that the question does not name.
     """
 
     dataset: Dataset
     join: Join | None = None
     spelt: Mapping[str, str] = field(default_factory=dict)
+    unwritten: str = ""
+
+    def label(self, column: str) -> str:
+        """What a column is called in what is shown: by its own name, without that of its table."""
+        return column if self.join is None else column.partition(".")[2]
 
 
 @dataclass
@@ -73,14 +90,19 @@ def read_source(text: QuestionText, tree: exp.Expression, datasets: Mapping[str,
     for join in joins:
         _read_join(scope, join)
     first = scope.tables[0].name
-    joined = Join(tuple(scope.tables)) if joins or first != scope.account.name else None
+    joined = None
+    if joins or first != scope.account.name:
+        joined = add_owners(scope.account, Join(tuple(scope.tables)))
     _refuse_unused(text, tree, [source.this, *(join.this for join in joins)], joins)
     for node in _list_names(tree):
         _rename(scope, node, joined is not None)
     if joined is None:
         return Source(scope.account)
-    _name_unit(scope, tree)
-    return Source(join_tables(scope.account, joined), joined, dict(_spell_columns(scope)))
+    _name_unit(scope, tree, joined)
+    unwritten = _add_unwritten(scope, joined)
+    if unwritten:
+        _refuse_unwritten_unit(scope, tree, find_people(scope.account, joined), unwritten)
+    return Source(join_tables(scope.account, joined), joined, dict(_spell_columns(scope)), unwritten)
 
 
 def drop_prefixes(text: QuestionText, tree: exp.Expression) -> None:
@@ -159,12 +181,11 @@ def _read_join(scope: _Scope, join: exp.Expression) -> None:
 def _list_ways(scope: _Scope, name: str) -> Iterator[tuple[Condition, ...]]:
     """The ways in which the last table can be joined to those before it."""
     before = [table.name for table in scope.tables[:-1]]
-    for declaring, links in list_links(scope.account):
-        target = links[0].table
-        if target == name and declaring in before:
-            yield tuple(Condition(declaring, link.column, link.key) for link in links)
-        if declaring == name and target in before and not scope.table(target).public:
-            yield tuple(Condition(target, link.key, link.column) for link in links)
+    for declaring, link in list_links(scope.account):
+        if link.table == name and declaring in before:
+            yield tuple(Condition(declaring, column, key) for column, key in link.pairs)
+        if declaring == name and link.table in before and not scope.table(link.table).public:
+            yield tuple(Condition(link.table, key, column) for column, key in link.pairs)
 
 
 def _read_on(scope: _Scope, join: exp.Expression, name: str) -> set[Condition]:
@@ -285,15 +306,13 @@ def _choose_unit(scope: _Scope, found: Sequence[tuple[str, str]]) -> list[tuple[
     return list(found)
 
 
-def _name_unit(scope: _Scope, tree: exp.Expression) -> None:
-    """Let what tells people apart in GROUP BY and SELECT be that of the first table, which it is equal to."""
+def _name_unit(scope: _Scope, tree: exp.Expression, join: Join) -> None:
+    """Let what tells people apart in GROUP BY and SELECT be that of the first table with a unit: they are equal."""
     units: dict[str, str] = {}
-    for table in scope.tables[1:]:
-        if table.optional:
-            continue
-        for condition in table.conditions:
+    for table in join.tables[1:]:
+        for condition in () if table.optional else table.conditions:
             own = name_column(condition.table, condition.column)
-            if not scope.table(table.name).public:
+            if condition.key in scope.table(table.name).unit and condition.column in scope.table(condition.table).unit:
                 units[name_column(table.name, condition.key)] = units.get(own, own)
     group = tree.args.get("group")
     items = [item.this if type(item) is exp.Alias else item for item in tree.expressions]
@@ -303,6 +322,37 @@ def _name_unit(scope: _Scope, tree: exp.Expression) -> None:
             node.set("this", exp.Identifier(this=units[str(node.this.this)], quoted=True))
             if start is not None:
                 node.this.meta["start"] = start
+
+
+def _add_unwritten(scope: _Scope, join: Join) -> str:
+    """Give the owners of the rows of FROM that are not written their own names as prefixes; what would join them."""
+    written = [table.name for table in scope.tables]
+    text = ""
+    for table in join.tables:
+        if table.name not in written:
+            prefixes = {name: prefix for prefix, name in scope.prefixes.items()} | {table.name: table.name}
+            ends = [
+                (f"{quote(prefixes[c.table])}.{quote(c.column)}", f"{quote(table.name)}.{quote(c.key)}")
+                for c in table.conditions
+            ]
+            text += f" JOIN {quote(table.name)} ON {' AND '.join(' = '.join(pair) for pair in ends)}"
+            scope.prefixes.setdefault(table.name, table.name)
+    return text
+
+
+def _refuse_unwritten_unit(scope: _Scope, tree: exp.Expression, people: Dataset, unwritten: str) -> None:
+    """Refuse GROUP BY of what tells people apart in a table that has to be joined for that."""
+    group = tree.args.get("group")
+    labels = {fold_case(item.alias) for item in tree.expressions if type(item) is exp.Alias}
+    for node in group.expressions if group is not None else ():
+        if type(node) is not exp.Column or fold_case(node.name) in labels:
+            continue
+        if fold_case(node.name) in map(fold_case, people.unit):
+            raise scope.text.refusal(
+                f"{node.name} is in {people.name}, to which the rows of {scope.tables[0].name} belong: add"
+                f"{unwritten} to FROM",
+                offset_of(node),
+            )
 
 
 def _refuse_unused(

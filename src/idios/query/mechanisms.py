@@ -15,7 +15,7 @@ from idios.core.calibration import Choice, Method, Protection, choose
 from idios.core.concentrated import pure_rho
 from idios.core.distance_check import DistanceCheck, find_reach
 from idios.core.domain import Categories, Domain
-from idios.core.exact import exact
+from idios.core.exact import exact, round_root_down
 from idios.core.multiples import part_multiples
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Statistic
@@ -66,12 +66,14 @@ class Chooser:
     """What decides about all statistics of a question alike.
 
     ``check`` is the share of ε that was asked for checks; None is what the data set declares, where that is enough.
+    ``apart`` is the number of cells that a person's records are spread over (``shares``).
     """
 
     dataset: Dataset
     cells: int
     concentrated: bool
     check: Fraction | None = None
+    apart: int = 1
 
     @cached_property
     def protection(self) -> Protection:
@@ -147,10 +149,13 @@ class Chooser:
         """With Gaussian noise, where noise is added at all; otherwise with as much ε as has the ρ of one selection."""
         notion = self.dataset.neighbours
         gaussian = self._choose(target, share, notion, pure_rho(share))
+        more = share if gaussian.method is Method.LOCAL else round_root_down(self.apart * share**2)
+        if more > share:
+            gaussian = self._choose(target, more, notion, pure_rho(more))
         if gaussian.rho is not None or self.parts == 1:
             return _aggregate(target, share, gaussian, notion)
-        choice, neighbours, epsilon = choose_for_cells(partial(self._choose, target), target.statistic, share)
-        return _aggregate(target, epsilon, choice, neighbours)
+        choice, neighbours, epsilon = choose_for_cells(partial(self._choose, target), target.statistic, more)
+        return _aggregate(target, min(epsilon, share), choice, neighbours)
 
     def _choose(self, target: Target, epsilon: Fraction, neighbours: Neighbours, rho: Fraction | None = None) -> Choice:
         chosen = partial(
@@ -164,6 +169,7 @@ class Chooser:
             size=self.dataset.size,
             rho=rho,
             parts=self.parts,
+            counted=self.dataset.counted,
         )
         try:
             return chosen(target.statistic)

@@ -29,7 +29,7 @@ from idios.query.decision_diagram import Diagram
 from idios.query.expressions import Case, Expression, Literal, Reference, list_parts, list_references
 from idios.query.joins import Join, find_table, name_column
 from idios.query.plan import Aggregate, Group
-from idios.query.reductions import describe_value
+from idios.query.reductions import SEVERAL, SPREAD, describe_value
 from idios.query.schema import Column, Dataset
 
 FORM = 2
@@ -114,9 +114,13 @@ def _reduction_form(dataset: Dataset, columns: Iterable[str]) -> dict[str, objec
     read |= {
         str(name) for each in read if (derived := reduction.base[each].expression) for name in list_references(derived)
     }
+    read |= set(reduction.keys)
     joined = {} if reduction.join is None else {"join": _join_form(dataset, reduction.join, read)}
+    several = {"by": reduction.keys, "groups": reduction.groups} if reduction.keys else {}
+    several |= {"kept": reduction.rows} if reduction.rows is not None else {}
     return {
         "people": joined
+        | several
         | {
             "unit": dataset.unit if reduction.join is None else None,  # which is that of any of the tables
             "word": dataset.unit_word,
@@ -271,9 +275,13 @@ def _describe_statistic(question: Mapping[str, Any], name: str, argument: str | 
     if people is None:
         return words.format(column=column, argument=argument)
     if name == "count":
-        return f"number of {to_plural(people['word'])}"
+        keys = [people["values"].get(column, [None, None])[1] for column, _ in question["groups"]]
+        apart = set(people.get("by", ())) <= set(keys)
+        several = to_plural(people["word"]) + ("" if apart else " in each of their groups")
+        return "number of rows" if "kept" in people else f"number of {several}"
     value = people["values"].get(column)
-    owned = column if value is None else f"each {people['word']}'s {describe_value(*value)}"
+    alone = value is None or value[0] in SEVERAL
+    owned = (column if value is None else value[1]) if alone else f"each {people['word']}'s {describe_value(*value)}"
     return words.format(column=owned, argument=argument)
 
 
@@ -283,12 +291,26 @@ def _describe_rows(question: Mapping[str, Any]) -> str:
     if people is None:
         return ""
     rows = f"rows of {_list_words(list(people['join']['tables']))}" if "join" in people else "rows"
+    limited = ""
+    if "kept" in people:
+        limited = f", at most {people['kept']} of each {people['word']}"
+    elif "by" in people:
+        limited = f", in at most {people['groups']} groups of each {people['word']}"
+    elif any(value[0] == SPREAD for value in people["values"].values()):
+        limited = f" in which each {people['word']} counts alike"
+    if limited or "join" in people or not isinstance(people["rows"], bool):
+        return f"{rows}{_describe_selected_rows(people)}{limited}"
+    return ""
+
+
+def _describe_selected_rows(people: Mapping[str, Any]) -> str:
+    """Which rows are read, if not all of them."""
     if isinstance(people["rows"], bool):
-        return rows if "join" in people else ""
+        return ""
     if len(people["rows"]) > MAX_DESCRIBED_NODES:
-        return f"{rows} {LONG_CONDITION}"
-    description = f"{rows} where {_describe_node(people['rows'], 0, people['columns'], set())}"
-    return description if len(description) <= MAX_DESCRIPTION else f"{rows} {LONG_CONDITION}"
+        return f" {LONG_CONDITION}"
+    description = f" where {_describe_node(people['rows'], 0, people['columns'], set())}"
+    return description if len(description) <= MAX_DESCRIPTION else f" {LONG_CONDITION}"
 
 
 def _describe_key(column: str, groups: Sequence[Sequence[Any]], declared: Sequence[Any]) -> str:

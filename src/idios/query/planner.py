@@ -40,6 +40,8 @@ from idios.query.schema import Dataset
 from idios.query.shares import divide, find_price, make_guarantee, shares_rho
 from idios.query.work import GROUP, MAX_WORK, Work
 
+_NO_CHECK = "how far off it is could be told in records here, of which a {word} has several: ask without check"
+
 
 def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Split = None, check: object = None) -> Plan:
     """Decide everything about a question that can be decided without data.
@@ -61,6 +63,8 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
     work = Work(MAX_WORK + GROUP * dataset.max_groups)
     if question.reduction is not None:
         dataset = reduce_to_people(dataset, question.reduction, work)
+        if check is not None and read_check(check) and dataset.records > 1:
+            raise InvalidInput(_NO_CHECK.format(word=dataset.unit_word))
     elif dataset.unit:
         raise AssertionError("rows of a data set with a unit are asked about by person only")
     selection = _selection(question, dataset, work)
@@ -80,9 +84,11 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
     places = {name: i for i, name in enumerate(order)}
     same = [places[name] for name in names]
     proportions = None if split is None else read_split(question.measures, same, split)
-    chooser = Chooser(dataset, len(cells), shares_rho(dataset, total), None if check is None else read_check(check))
+    apart = 1 if dataset.reduction is None else dataset.reduction.count_apart(group.column for group in groups)
+    shared, part = shares_rho(dataset, total), None if check is None else read_check(check)
+    chooser = Chooser(dataset, len(cells), shared, part, apart)
     aggregates = chooser.answer_all(targets, proportions, total)
-    price = find_price(aggregates, dataset, len(cells))
+    price = find_price(aggregates, dataset, len(cells), apart)
     guarantee = make_guarantee(aggregates, dataset, len(cells), price)
     released = [(target.selection, aggregate) for target, aggregate in zip(targets, aggregates, strict=True)]
     made = Plan(
@@ -110,6 +116,8 @@ def plan_check(answered: Plan, cells: Sequence[Sequence[str | None]], epsilon: o
     Nothing is drawn of the statistics again, so that they cost nothing.
     """
     total, dataset = positive(epsilon, "epsilon"), answered.dataset
+    if dataset.records > 1:
+        raise InvalidInput(_NO_CHECK.format(word=dataset.unit_word))
     concentrated = shares_rho(dataset, total)
     chooser = Chooser(dataset, len(answered.cells), concentrated)
     taken = [can_check(aggregate) for aggregate in answered.aggregates]

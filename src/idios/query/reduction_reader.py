@@ -7,16 +7,18 @@ and what stands around it is computed afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
+from idios.core.domain import Kind
 from idios.core.neighbours import to_plural
 from idios.errors import QuestionRefused
 from idios.query.conditions import holds_truth, read_where
+from idios.query.join_reader import Source
 from idios.query.lexer import QuestionText
 from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, quote, to_upper
-from idios.query.reductions import FUNCTIONS, ReducedValue, Reduction, make_columns, read_truth
+from idios.query.reductions import FUNCTIONS, KEY, ReducedValue, Reduction, limit_groups, make_columns, read_truth
 from idios.query.schema import Column, Dataset
 from idios.query.select_reader import Listed, SelectReader
 from idios.query.statistic_reader import read_column
@@ -39,18 +41,19 @@ def find_unit_column(text: QuestionText, node: exp.Expression, dataset: Dataset)
 
 
 def groups_by_unit(text: QuestionText, tree: exp.Expression, dataset: Dataset) -> bool:
-    """Whether a SELECT is a reduction; one that groups by a part of the unit, or by more, is refused."""
+    """Whether a SELECT is a reduction; one that groups by a part of the unit, or undeclared by more, is refused."""
     group = tree.args.get("group")
     if group is None:
         return False
     named = [find_unit_column(text, _resolve(tree, node), dataset) for node in group.expressions]
     if not any(named):
         return False
-    if None in named or set(named) != set(dataset.unit):
+    if (None in named and dataset.groups is None) or set(named) - {None} != set(dataset.unit):
         unit = ", ".join(dataset.unit)
         raise text.refusal(
             f"{_plural(dataset)} are told apart by {unit}, so that a reduction to them has GROUP BY {unit} and nothing "
-            f"else: whatever else there is of them is a value of theirs, such as MAX(x) AS x",
+            f"else: whatever else there is of them is a value of theirs, such as MAX(x) AS x. Where a data set "
+            f"declares groups, in how many groups one of them counts, GROUP BY {unit} and categories is one too",
             offset_of(group),
         )
     return True
@@ -72,13 +75,13 @@ def _resolve(tree: exp.Expression, node: exp.Expression) -> exp.Expression:
 class ReductionReader(SelectReader):
     """Reads a SELECT that has one row for each person."""
 
-    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, dataset: Dataset) -> None:
+    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, source: Source) -> None:
         super().__init__(text, tree, number)
-        self.dataset = dataset
+        self.source, self.dataset = source, source.dataset
         if number == 0:
             raise text.refusal(
-                f"this has one row for each {dataset.unit_word}, which is never released: write statistics around it, "
-                "such as SELECT MEDIAN(total) FROM (SELECT … AS total … GROUP BY …)",
+                f"this has one row for each {self.dataset.unit_word}, which is never released: write statistics around "
+                "it, such as SELECT MEDIAN(total) FROM (SELECT … AS total … GROUP BY …)",
                 offset_of(tree),
             )
 
@@ -91,20 +94,48 @@ class ReductionReader(SelectReader):
                     "it",
                     offset_of(self.tree.args[clause]),
                 )
-        group = self.tree.args["group"]
-        allow_only(self.text, group, "expressions")
         selected = read_where(self.text, self.tree, self.dataset.columns)
+        keys = self._read_keys()
         values: dict[str, ReducedValue] = {}
         for listed in self.listed:
             if find_unit_column(self.text, listed.node, self.dataset) is not None:
                 continue
-            value, label = self._read_value(listed), listed.label or listed.spelling
+            key = self._find_key(listed.node, keys)
+            value = self._read_value(listed) if key is None else ReducedValue(KEY, key.name)
+            label = listed.label or (listed.spelling if key is None else self.source.label(key.name))
             if values.get(label, value) != value or _spelt_alike(label, value, values):
                 raise self.text.refusal(f"two different values are called {label!r}: name one of them", listed.start)
             values[label] = value
         made = make_columns(self.dataset, values.values())
         labels = {label: made[value.name] for label, value in values.items()}
-        return Reduction(selected, tuple(dict.fromkeys(values.values()))), labels
+        reduced = Reduction(selected, tuple(dict.fromkeys(values.values())))
+        return limit_groups(reduced, [key.name for key in keys], self.dataset), labels
+
+    def _read_keys(self) -> list[Column]:
+        """What a person's rows are grouped by beside the person."""
+        group = self.tree.args["group"]
+        allow_only(self.text, group, "expressions")
+        keys = []
+        for node in group.expressions:
+            written = _resolve(self.tree, node)
+            if find_unit_column(self.text, written, self.dataset) is not None:
+                continue
+            column = read_column(self.text, written, self.dataset.columns, "GROUP BY column")
+            if column.kind is not Kind.CATEGORY:
+                raise self.text.refusal(
+                    f"{column.name} is no category: the rows of a {self.dataset.unit_word} are grouped by categories",
+                    offset_of(node),
+                )
+            keys.append(column)
+        return keys
+
+    def _find_key(self, node: exp.Expression, keys: Sequence[Column]) -> Column | None:
+        """The key that a listed column is."""
+        name = column_identifier(self.text, node)
+        if name is None or not keys:
+            return None
+        column = read_column(self.text, node, self.dataset.columns, "GROUP BY column")
+        return column if column in keys else None
 
     def refuse_unit_outside(self, around: exp.Expression) -> None:
         """Refuse a column of the unit in the SELECT around, unless a value goes by its name."""
@@ -184,15 +215,12 @@ def _spelt_alike(label: str, value: ReducedValue, values: dict[str, ReducedValue
 def propose_reduction(
     text: QuestionText,
     tree: exp.Expression,
-    dataset: Dataset,
+    read: Source,
     outer: str,
     columns: Sequence[tuple[str, Column]],
-    spelt: Mapping[str, str],
 ) -> str:
-    """The question that could be asked of people instead; ``columns`` come with the function that reduces each.
-
-    ``spelt`` is how columns of a join are written.
-    """
+    """The question that could be asked of people instead; ``columns`` come with the function that reduces each."""
+    dataset, spelt = read.dataset, read.spelt
     labels = {column.name: quote(column.name) for _, column in columns}
     if spelt:
         labels = {name: quote(name.partition(".")[2]) for name in labels}
@@ -204,10 +232,9 @@ def propose_reduction(
     )
     where = f" WHERE {condition}" if (condition := _spell_where(text, tree)) else ""
     unit = ", ".join(spelt.get(name, quote(name)) for name in dataset.unit)
-    source = _spell_from(text) if spelt else quote(dataset.name)
-    group = ""
-    if tree.args.get("group") is not None:
-        group = f" GROUP BY {', '.join(labels[c.name] for function, c in columns if function in ('MAX', 'LAST'))}"
+    source = f"{_spell_from(text)}{read.unwritten}" if spelt else quote(dataset.name)
+    keys = [labels[column.name] for function, column in columns if function in ("MAX", "LAST")]
+    group = f" GROUP BY {', '.join(keys)}" if tree.args.get("group") is not None and keys else ""
     return f"SELECT {outer} FROM (SELECT {inner or 'COUNT(*)'} FROM {source}{where} GROUP BY {unit}){group}"
 
 

@@ -1,6 +1,9 @@
-"""Reductions: one record for each person, made of all their rows. Nothing else of a data set with a unit is asked.
+"""Reductions: few records for each person, made of all their rows. Nothing else of a data set with a unit is asked.
 
     rows ─ WHERE ─▶ rows of each person ─ SUM, AVG, MAX, … ─▶ one record for each person ─▶ statistics, as of any table
+                                        ─ GROUP BY keys too ─▶ one in each of at most c groups
+                                        ─ at most m of them ─▶ the rows that are kept
+                                        ─ M even quantiles ──▶ M values, whatever the number of rows
 
 Proposition. Let two tables differ in one person, with all their rows. Then their reduced tables differ in one record,
 which is replaced, enters or leaves.
@@ -15,6 +18,19 @@ So whatever holds of the records of a table and one change holds here of people,
 2. A reduced value lives on a public grid, which follows from that of its column, and from WHERE. No bound is known of
    a sum or of a number of rows, but that neither falls below its least term.
 3. Rows without a unit belong to nobody, and are left out of everything.
+
+*Several records.* Where a person has at most r records (``Reduction.records``), which are a function of their own rows,
+two tables that differ in one person have reduced tables that differ in at most r records: under add-remove r of them
+come or leave. Under replace everyone has r places for records, some of them empty, which are outside every selection:
+r places are replaced. So what is promised to r records together is promised to a person (``protect_records``). Who has
+more is limited in the engine, after WHERE, by a hash of the person and of what is limited: never by position, as then
+the rows of others would decide.
+
+1. ``groups = c``: a person's rows in each of c groups, each reduced to one record. Others of their groups are left out.
+2. ``rows = m``: m rows of a person, of those that WHERE selects.
+3. Quantiles of rows in which everyone counts alike: each person's rows are read as M values, the i-th of which is their
+   value at rank ⌈(2i − 1)·k/2M⌉ of k. A row then has a share of 1/k in what is theirs, up to 1/M. A person has M
+   values, however many rows, so that one person is M records here.
 """
 
 from __future__ import annotations
@@ -22,14 +38,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
+from idios.core.calibration import Protection
 from idios.core.domain import LIMIT, Categories, Domain, Kind
+from idios.core.exact import whole
+from idios.core.multiples import MAX_GROUP
+from idios.core.neighbours import to_plural
 from idios.errors import InvalidInput, QuestionRefused
 from idios.query.decision_diagram import Diagram, DiagramManager
 from idios.query.derived_values import find_possible
 from idios.query.joins import Join, join_tables
-from idios.query.predicates import ALWAYS, Predicate, simplify
+from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, simplify
 from idios.query.schema import Column, Dataset
 from idios.query.work import Work
 
@@ -37,8 +58,11 @@ MEAN_FINENESS = 1000
 """A person's mean is read in this part of their column's step."""
 MEDIAN_FINENESS = 2
 """A person's median lies on half steps, exactly."""
+SPREAD_VALUES = 20
+"""M: as how many values a person's rows are read where a statistic is of rows, and everyone counts alike."""
 NUMBERS = (Kind.INTEGER, Kind.NUMBER, Kind.DECIMAL)
-COUNTED = (*NUMBERS, Kind.DATE, Kind.TIMESTAMP, Kind.CATEGORY)
+NUMBERS_AND_TIMES = (*NUMBERS, Kind.DATE, Kind.TIMESTAMP)
+COUNTED = (*NUMBERS_AND_TIMES, Kind.CATEGORY)
 
 
 MAX_WORD = 30
@@ -74,15 +98,28 @@ def read_unit_word(given: Any, unit: tuple[str, ...]) -> str:
     return given
 
 
-def read_order(given: Any, unit: tuple[str, ...], columns: Mapping[str, Column]) -> str | None:
+def read_order(given: Any, of_people: bool, columns: Mapping[str, Column]) -> str | None:
     """Check the column that says which row of a person is the last."""
     if given is None:
         return None
-    if not unit:
+    if not of_people:
         raise InvalidInput("order says which row of a person is the last: declare unit too")
     if given not in columns or columns[given].kind is Kind.CATEGORY:
         raise InvalidInput(f"order must be a declared column of numbers, dates or timestamps, got {given!r}")
     return str(given)
+
+
+def read_limit(given: Any, name: str, unit: tuple[str, ...], people: int) -> int | None:
+    """Check how many rows or groups of a person are counted at most, where so many people are protected together."""
+    if given is None:
+        return None
+    if not unit:
+        raise InvalidInput(f"{name} limits how many {name} of a person count: declare unit too")
+    limit = whole(given, name)
+    if limit * people > MAX_GROUP:
+        together = "" if people == 1 else f", as {people:,} are protected together"
+        raise InvalidInput(f"{name} must be at most {MAX_GROUP // people:,}{together}, got {limit:,}")
+    return limit
 
 
 @dataclass(frozen=True)
@@ -101,11 +138,19 @@ class ReducedValue:
         """
         if self.column is None:
             return f"{self.function}(*)"
+        if self.function in (ROW, SPREAD):
+            return self.column
         plain = re.fullmatch(r"[A-Za-z_]\w*", self.column, re.ASCII)
         quoted = self.column if plain else '"' + self.column.replace('"', '""') + '"'
-        return f"{self.function}({quoted})"
+        return quoted if self.function == KEY else f"{self.function}({quoted})"
 
 
+KEY = "KEY"
+"""The value of a key, which all rows of a group have."""
+ROW = "ROW"
+"""The value of a row itself, where rows are kept."""
+SPREAD = "SPREAD"
+"""The values that stand for those of all of a person's rows."""
 ROWS = ReducedValue("COUNT")
 """The number of a person's rows."""
 
@@ -117,6 +162,9 @@ class Reduction:
     ``form`` is the canonical text of ``filter`` and ``named`` are the columns in it; ``keeps_everyone`` says whether
     nobody is left out, and ``base`` are the columns of the rows. ``reduce`` fills these in. ``join`` says which tables
     the rows are of, where they are not of the data set's own alone.
+
+    By ``keys`` a person's rows are reduced in each of at most ``groups`` groups. With ``rows`` they are not reduced,
+    and so many of them are kept. ``promised`` is what is declared of the protection of people.
     """
 
     filter: Predicate
@@ -126,6 +174,30 @@ class Reduction:
     keeps_everyone: bool = False
     base: Mapping[str, Column] | None = None
     join: Join | None = None
+    keys: tuple[str, ...] = ()
+    groups: int = 1
+    rows: int | None = None
+    promised: Protection | None = None
+
+    @property
+    def spread(self) -> bool:
+        """Whether each person's rows are read as a fixed number of values."""
+        return any(value.function == SPREAD for value in self.values)
+
+    @property
+    def records(self) -> int:
+        """How many records a person has at most."""
+        return self.rows or self.groups * self.values_each
+
+    @property
+    def values_each(self) -> int:
+        """How many values stand for one person, and group of theirs."""
+        return SPREAD_VALUES if self.spread else 1
+
+    def count_apart(self, grouped: Iterable[str]) -> int:
+        """Over how many cells a person's records are spread evenly, in a question grouped by these columns."""
+        named = {value.column for value in self.values if value.function == KEY and value.name in set(grouped)}
+        return self.groups if set(self.keys) <= named else 1
 
     def find(self, name: str) -> ReducedValue:
         """The value that a column of the reduced data set holds."""
@@ -139,24 +211,69 @@ def reduce(dataset: Dataset, reduction: Reduction, work: Work) -> Dataset:
     selected = DiagramManager(dataset.columns, work).build(reduction.filter)
     if selected.never:
         raise QuestionRefused("no row can ever fulfil WHERE, given the declared columns: there is nothing to ask")
-    values = tuple(dict.fromkeys((ROWS, *reduction.values)))
+    always = [ROWS if reduction.rows is None else ReducedValue(ROW, next(iter(dataset.columns)))]
+    values = tuple(dict.fromkeys([*([] if reduction.spread else always), *reduction.values]))
+    limited = bool(reduction.rows or reduction.keys)
     made = replace(
         reduction,
+        groups=min(reduction.groups, _count_groups(selected, [dataset.columns[key] for key in reduction.keys])),
         filter=ALWAYS if selected.always else simplify(reduction.filter, dataset.columns, work),
         values=values,
         form=selected.text,
         named=tuple(selected.columns),
-        keeps_everyone=selected.always and dataset.covers_everyone,
+        keeps_everyone=selected.always and dataset.covers_everyone and not limited,
         base=dataset.columns,
+        promised=dataset.protection,
     )
+    _refuse_too_many(made, dataset)
     named = {value.column for value in values if value.column is not None}
     narrowed = {name: _narrow(dataset.columns[name], selected) for name in sorted(named)}
     return replace(
         dataset,
         columns=make_columns(replace(dataset, columns=dict(dataset.columns) | narrowed), values),
-        size=dataset.size if made.keeps_everyone else None,
+        size=dataset.size * made.records if made.keeps_everyone and dataset.size is not None else None,
         reduction=made,
+        protection=dataset.protection.protect_records(made.records),
+        check=dataset.check if made.records == 1 else Fraction(0),  # it would tell a number of records, not of people
     )
+
+
+def limit_groups(reduction: Reduction, keys: Sequence[str], dataset: Dataset) -> Reduction:
+    """A reduction of each person's rows by keys too, in as many groups as are declared.
+
+    Rows without a key are in no group, and take the place of none.
+    """
+    if not keys:
+        return reduction
+    if dataset.groups is None:
+        raise AssertionError(f"{dataset.name} declares no groups")
+    chosen = tuple(sorted(set(keys)))  # so that their order is no other question
+    known = (Among(key, EVERYTHING) for key in chosen)
+    return replace(reduction, filter=And((reduction.filter, *known)), keys=chosen, groups=dataset.groups)
+
+
+def _count_groups(selected: Diagram, keys: Sequence[Column]) -> int:
+    """In how many groups the rows of one person can be, by the declared values and by WHERE."""
+    groups = 1
+    for key in keys:
+        low, high = int(key.grid.low), int(key.grid.high)
+        points, _ = find_possible(selected, key.name)
+        groups *= sum(
+            (high if last is None else last) - (low if first is None else first) + 1 for first, last in points
+        )
+    return groups
+
+
+def _refuse_too_many(reduction: Reduction, dataset: Dataset) -> None:
+    """Refuse what takes more records of people who are protected together than can be protected."""
+    people, each = dataset.protection.group, reduction.records
+    if people * each > MAX_GROUP:
+        several = f"{people:,} {to_plural(dataset.unit_word)} together have" if people > 1 else "that is"
+        raise QuestionRefused(
+            f"a {dataset.unit_word} counts here with up to {each:,} values, and {several} more than the "
+            f"{MAX_GROUP:,} that can be protected together: reduce the rows of each {dataset.unit_word} to one value, "
+            "or to fewer groups"
+        )
 
 
 def _narrow(column: Column, selected: Diagram) -> Column:
@@ -179,11 +296,10 @@ def make_columns(dataset: Dataset, values: Iterable[ReducedValue]) -> dict[str, 
 
 
 def _make_column(value: ReducedValue, columns: Mapping[str, Column]) -> Column:
-    function = FUNCTIONS[value.function]
     if value.column is None:
         return Column(value.name, Kind.INTEGER, Domain(lower=1), nullable=False)
-    column = columns[value.column]
-    return function.make(value.name, column)
+    function = FUNCTIONS.get(value.function) or SEVERAL[value.function]
+    return function.make(value.name, columns[value.column])
 
 
 @dataclass(frozen=True)
@@ -250,6 +366,14 @@ A category is the place of its value among the declared ones, and so has their o
 """
 
 
+SEVERAL: Mapping[str, ReducingFunction] = {
+    KEY: ReducingFunction((Kind.CATEGORY,), _same, "{column}"),
+    ROW: ReducingFunction(COUNTED, _same, "{column}"),
+    SPREAD: ReducingFunction(NUMBERS_AND_TIMES, _same, "{column}"),
+}
+"""What is a person's where they have several records; nobody writes it."""
+
+
 def describe_value(function: str, column: str | None) -> str:
     """A person's value in words.
 
@@ -258,7 +382,7 @@ def describe_value(function: str, column: str | None) -> str:
     """
     if column is None:
         return "number of rows"
-    known = FUNCTIONS.get(function)
+    known = FUNCTIONS.get(function) or SEVERAL.get(function)
     return (known.words if known else f"{function} of {{column}}").format(column=column)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from idios.core.calibration import Protection
 from idios.core.concentrated import find_largest_rho
 from idios.core.domain import LIMIT, Categories, Domain, Kind
-from idios.core.neighbours import Neighbours
+from idios.core.neighbours import Counted, Neighbours
 from idios.core.statistics import Parameters, Statistic
 from idios.errors import InvalidInput
 from idios.query.expressions import Expression
@@ -92,11 +92,25 @@ class Budget:
 
 @dataclass(frozen=True)
 class Link:
-    """A column of one table that holds keys of another: ``key`` is a column of ``table``."""
+    """Columns of one table that hold keys of another: ``keys`` are columns of ``table``, one for each."""
 
-    column: str
+    columns: tuple[str, ...]
     table: str
-    key: str
+    keys: tuple[str, ...]
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Each column with the key that it holds."""
+        return tuple(zip(self.columns, self.keys, strict=True))
+
+    @property
+    def written(self) -> tuple[str, str]:
+        """Both sides as a controller writes them.
+
+        >>> Link(("part", "maker"), "made", ("id", "firm")).written
+        ('part, maker', 'made.id, made.firm')
+        """
+        return ", ".join(self.columns), ", ".join(f"{self.table}.{key}" for key in self.keys)
 
 
 @dataclass(frozen=True)
@@ -110,10 +124,12 @@ class Dataset:
     With a ``unit``, columns that tell people apart, neighbours are people with all their rows, and ``size`` is the
     number of people. ``unit_word`` is what one of them is called. Nothing is asked of rows then, but of a *reduced*
     data set, which has one record for each person: see ``reductions``. ``order`` is the column that says which row of
-    a person is the last.
+    a person is the last. ``rows`` and ``groups`` say how many of a person's rows count, and in how many groups.
 
     ``tables`` are those that can be joined to it by declared ``links``: more rows of the same people, which are paid
-    from its budget, and ``public`` ones. ``covers_everyone`` says that no one of its people is without a row in it.
+    from its budget, and ``public`` ones. A table of these that is not public and has no unit belongs to the people
+    whose the rows are that it links to (``joins``). ``covers_everyone`` says that no one of its people is without a
+    row in it.
     """
 
     name: str
@@ -130,11 +146,29 @@ class Dataset:
     unit: tuple[str, ...] = ()
     unit_word: str = "record"
     order: str | None = None
+    rows: int | None = None
+    groups: int | None = None
     reduction: Reduction | None = None
     links: tuple[Link, ...] = ()
     tables: Mapping[str, Dataset] = field(default_factory=dict)
     public: bool = False
     covers_everyone: bool = True
+
+    @property
+    def records(self) -> int:
+        """How many records a person has at most in what is asked about."""
+        return 1 if self.reduction is None else self.reduction.records
+
+    @property
+    def counted(self) -> Counted:
+        """What records are in words: people, of whom each may have several."""
+        return Counted(self.unit_word, 1 if self.reduction is None else self.reduction.values_each)
+
+    @property
+    def promised(self) -> Protection:
+        """The protection that is declared; ``protection`` is that of records, of which a person may have several."""
+        declared = None if self.reduction is None else self.reduction.promised
+        return self.protection if declared is None else declared
 
     @property
     def has_everyone(self) -> bool:

@@ -8,6 +8,14 @@ that d statistics have ε/√d each, not ε/d. Two cells add up likewise: whatev
 as keeps the ρ that it would have in one selection. What results is charged (``find_rho``), ε by pure accounting beside.
 A question whose ε²/2 exceeds the declared budget is planned as with pure accounting, for only that can pay for it.
 
+*Records of one person in cells apart.* Let a person have at most e records in each of at most c cells, and let
+everything that is drawn in a cell follow from its own records, with a ρ of one record: ρ_1, over the cells that it
+touches. Then a person loses at most c·e²·ρ_1, and not (c·e)²·ρ_1.
+Proof. Pair the cells that they were in with those that they are in: those that are the same first, the others as they
+come, or with none. These are at most c pairs, and no cell is in two of them. In the cells of one pair at most e records
+change, enter or leave, which loses at most e²·ρ_1. Draws in different cells are independent, so their ρ add up. ∎
+So whatever is not fitted to the data may have c times the ρ that c·e records together would leave to it.
+
 Where nothing is given (``split``) the shares are equal; but where all sensitivities and the size of the values are
 public, counts and sums, relative errors are: the share is proportional to sensitivity over the largest value.
 """
@@ -86,10 +94,11 @@ def choose_for_cells(
     return choice, neighbours, share
 
 
-def find_price(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) -> Fraction:
+def find_price(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int, apart: int = 1) -> Fraction:
     """The ρ that one record is charged, such that i records lose at most (m_i/m_1)² as much.
 
-    What is fitted to the data loses m_i²·ρ_F to i records, by its calibration, and everything else i²·ρ_O.
+    What is fitted to the data loses m_i²·ρ_F to i records, by its calibration, and everything else i²·ρ_O. ``apart`` is
+    the number of cells that a person's records are spread over.
     """
     protection = dataset.protection
     touched = 2 if dataset.neighbours is Neighbours.REPLACE and cells > 1 else 1
@@ -105,8 +114,8 @@ def find_price(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int) ->
         else:
             laplace += touched * choice.epsilon
     fitted += pure_rho(laplace)
-    apart = add_cells([others] * min(cells, 2), dataset.neighbours)
-    return protection.multiples[0] ** 2 * (fitted + apart / protection.differential_share**2)
+    one = add_cells([others] * min(cells, 2), dataset.neighbours)
+    return protection.multiples[0] ** 2 * (fitted + one / (apart * protection.differential_share**2))
 
 
 def make_guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int, price: Fraction) -> Guarantee:
@@ -118,14 +127,15 @@ def make_guarantee(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int
 
 
 def _find_promise(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int, price: Fraction) -> Guarantee:
-    protection, budget = dataset.protection, dataset.budget
+    protection, budget = dataset.promised, dataset.budget
     if budget is not None and not all(aggregate.pure for aggregate in aggregates):
         fitted = any(aggregate.fitted for aggregate in aggregates)
         level = protection.level if fitted or protection.level is Level.GROUP else Level.DIFFERENTIAL
         return Guarantee.concentrated(level, price, dataset.neighbours, budget.delta, protection.multiples)
     cell = compose_sequential(_promise_cell(aggregates, dataset))
     together = cell if cells == 1 else compose_parallel([cell] * cells)
-    guarantee = round_up(together, protection.multiples)
+    people = together.protect_people(dataset.records, protection.level)
+    guarantee = round_up(people, protection.multiples)
     return guarantee.attach_rho(price, protection.multiples) if dataset.concentrated else guarantee
 
 

@@ -100,10 +100,10 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
         unit=dataset.unit,
         unit_word=dataset.unit_word,
         order=dataset.order,
+        rows=dataset.rows,
+        groups=dataset.groups,
         links=_list_links(dataset),
-        tables=tuple(
-            _describe_table(party, replace(table, parameters=parameters)) for table in dataset.tables.values()
-        ),
+        tables=tuple(_describe_table(party, table, dataset) for table in dataset.tables.values()),
         min_epsilon=dataset.min_epsilon,
         max_groups=dataset.max_groups,
         release_seconds=declared.release_seconds,
@@ -116,18 +116,21 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
     )
 
 
-def _describe_table(party: TrustedParty, table: Dataset) -> TableFacts:
+def _describe_table(party: TrustedParty, table: Dataset, owner: Dataset) -> TableFacts:
+    # what can be asked of its columns depends on the people whose rows are joined to it, or are in it
+    asked = replace(table, parameters=owner.parameters, unit=owner.unit, rows=owner.rows, groups=owner.groups)
     return TableFacts(
         name=table.name,
         public=table.public,
         unit=table.unit,
+        order=table.order,
         links=_list_links(table),
-        columns=tuple(_describe_column(party, table, column) for column in table.columns.values()),
+        columns=tuple(_describe_column(party, asked, column) for column in table.columns.values()),
     )
 
 
 def _list_links(table: Dataset) -> dict[str, str]:
-    return {link.column: f"{link.table}.{link.key}" for link in table.links}
+    return dict(link.written for link in table.links)
 
 
 def _describe_column(party: TrustedParty, dataset: Dataset, column: Column) -> ColumnFacts:
@@ -138,14 +141,22 @@ def _describe_column(party: TrustedParty, dataset: Dataset, column: Column) -> C
         name=column.name,
         type=column.kind.value,
         nullable=column.nullable,
-        # rows of one person may be in many groups
-        groups=not dataset.unit and (column.kind is Kind.CATEGORY or (numeric is not None and numeric.bounded)),
+        groups=_can_group(dataset, column),
         step=None if numeric is None else numeric.step,
         bounds=None if bounds == (None, None) else bounds,
         centre=None if numeric is None or not numeric.centre else _end(numeric, numeric.centre),
         expression=column.formula or None,
         values=tuple(domain.values) if isinstance(domain, Categories) else None,
         functions=tuple(_offered_functions(party, dataset, column)),
+    )
+
+
+def _can_group(dataset: Dataset, column: Column) -> bool:
+    """Whether GROUP BY can be of a column; rows of one person may be in many groups."""
+    if column.kind is Kind.CATEGORY:
+        return not dataset.unit or bool(dataset.rows or dataset.groups)
+    return (
+        (not dataset.unit or bool(dataset.rows)) and not isinstance(column.domain, Categories) and column.domain.bounded
     )
 
 

@@ -20,10 +20,11 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
 from idios.codec import to_json
+from idios.core.neighbours import to_plural
 from idios.display import format_cost
 from idios.errors import IdiosError, InvalidInput
 from idios.ledger import StoredAnswer
-from idios.model import Accounting, QuestionProgress, QuestionRequest
+from idios.model import Accounting, DatasetFacts, QuestionProgress, QuestionRequest, TableFacts
 from idios.query.expression_reader import list_value_functions
 from idios.query.normal_form import describe_selection
 from idios.query.sql_functions import list_functions
@@ -46,11 +47,12 @@ LONGEST_QUESTION = 20_000
 LONGEST_SPLIT = 4_000
 SPLIT_LINE = "NAME = NUMBER, such as COUNT(*) = 2"
 EPSILON = "0.5"
+NUMBERS = ("integer", "decimal", "number")
 CHARGED_PROBLEMS = ("answer_failed",)
 KEYWORDS = (
     *("SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET", "ASC", "DESC", "AS", "DISTINCT"),
     *("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "IS NULL", "IS NOT NULL", "IS DISTINCT FROM"),
-    *("CASE", "WHEN", "THEN", "ELSE", "END"),
+    *("CASE", "WHEN", "THEN", "ELSE", "END", "JOIN", "LEFT JOIN", "ON", "USING"),
 )
 
 Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
@@ -180,11 +182,18 @@ def _ask_page(visit: Visit, question: QuestionRequest, *, status: int = 200, **v
         "question": question,
         "split": visit.field("split"),
         "declared_check": _describe_check(visit),
+        "several": " or ".join(sorted({to_plural(word) for word in _list_unit_words(visit)})),
+        "plurals": {word: to_plural(word) for word in ("record", *_list_unit_words(visit))},
         "once": secrets.token_hex(16),
         "words": list_words(visit),
         "budgets": draw_budgets(visit.service.balances(visit.identity)),
     }
     return show(visit, "ask.html", status=status, **context)
+
+
+def _list_unit_words(visit: Visit) -> list[str]:
+    """What one of those is called whom the visitor's data sets protect."""
+    return [visit.service.catalogue[name].unit_word for name in visit.party.datasets] or ["record"]
 
 
 def _describe_check(visit: Visit) -> str:
@@ -229,12 +238,20 @@ def list_words(visit: Visit) -> str:
     for name in visit.party.datasets:
         dataset = visit.service.catalogue[name]
         words.setdefault(identifier(name), [identifier(name), "data set", dataset.level])
-        for column in dataset.columns:
-            text = identifier(column.name)
-            words.setdefault(text, [text, "column", column.type])
-            for value in column.values or ():
-                quoted = "'" + value.replace("'", "''") + "'"
-                words.setdefault(quoted, [quoted, "value", column.name])
+        for linked in dataset.tables:
+            words.setdefault(identifier(linked.name), [identifier(linked.name), "table", linked.text])
+        tables: list[DatasetFacts | TableFacts] = [dataset, *dataset.tables]
+        for table in tables:
+            for column in table.columns:
+                text = identifier(column.name)
+                words.setdefault(text, [text, "column", column.type])
+                for value in column.values or ():
+                    quoted = "'" + value.replace("'", "''") + "'"
+                    words.setdefault(quoted, [quoted, "value", column.name])
+            holding = [name for columns in table.links for name in columns.split(", ")]
+            targets = {each.partition(".")[2] for target in table.links.values() for each in target.split(", ")}
+            for key in (*table.unit, *holding, *sorted(targets)):
+                words.setdefault(identifier(key), [identifier(key), "column", "key"])
     functions = [
         [function.name, "function", function.signature.partition(" or ")[0]]
         for function in list_functions()
@@ -248,22 +265,34 @@ def list_words(visit: Visit) -> str:
 
 def _with_links(described: dict[str, Any]) -> dict[str, Any]:
     """Add an address for every question that can be asked to a data set's public description."""
-    table = identifier(described["name"])
+    tables = [{**table, "columns": _list_offers(table)} for table in described.get("tables", [])]
+    count = _link(f"SELECT COUNT(*) FROM {identifier(described['name'])}")
+    return {**described, "columns": _list_offers(described), "tables": tables, "count": count}
 
-    def link(sql: str) -> str:
-        return "/console/ask?" + urlencode({"sql": sql})
 
+def _list_offers(described: dict[str, Any]) -> list[dict[str, Any]]:
+    """The columns of a table, each with the questions that can be asked of it."""
+    table, unit = identifier(described["name"]), ", ".join(map(identifier, described.get("unit", ())))
     columns = []
     for column in described["columns"]:
-        offers = [{**offer, "href": link(f"SELECT {offer['call']} FROM {table}")} for offer in column["functions"]]
+        offers = [{**offer, "href": _link(f"SELECT {offer['call']} FROM {table}")} for offer in column["functions"]]
         name = identifier(column["name"])
+        if unit and column["type"] in NUMBERS:
+            reduced = f"SELECT MEDIAN({name}) FROM (SELECT AVG({name}) AS {name} FROM {table} GROUP BY {unit})"
+            offers.append({"call": f"MEDIAN of AVG({name}) by {unit}", "answerable": True, "href": _link(reduced)})
         grouped = f"SELECT {name}, COUNT(*) FROM {table} GROUP BY {name}"
         columns.append(
             {
                 **column,
                 "possible": [offer for offer in offers if offer["answerable"]],
                 "impossible": [offer for offer in offers if not offer["answerable"]],
-                "grouped": link(grouped) if column["values"] else None,
+                "grouped": _link(grouped)
+                if column["values"] and column["groups"] and not described.get("public")
+                else None,
             }
         )
-    return {**described, "columns": columns, "count": link(f"SELECT COUNT(*) FROM {table}")}
+    return columns
+
+
+def _link(sql: str) -> str:
+    return "/console/ask?" + urlencode({"sql": sql})

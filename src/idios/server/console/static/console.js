@@ -283,6 +283,7 @@ class Quote {
     this.paint = paint;
     this.token = form.dataset.csrf;
     this.meaning = form.dataset.rho;
+    this.plurals = JSON.parse(form.dataset.plurals);
     this.shown = form.querySelector("#quote");
     this.card = form.querySelector(".quote");
     this.spend = form.querySelector("[data-spend]");
@@ -393,8 +394,10 @@ class Quote {
       const told = margin === null ? aside("margin not public") : `± ${figure(margin)}`;
       row(column, `${quantity(share)}, `, told);
     }
-    for (const [column, share] of Object.entries(quote.checks ?? {})) row(`Check of ${column}`, `${quantity(share)}, tells how many records off it is`);
+    const several = this.plurals[quote.guarantee.unit ?? "record"];
+    for (const [column, share] of Object.entries(quote.checks ?? {})) row(`Check of ${column}`, `${quantity(share)}, tells how many ${several} off it is`);
     for (const [column, least] of Object.entries(quote.checked_from ?? {})) row(`Check of ${column}`, aside(`none below ${quantity(least)}`));
+    if (quote.reduction) row("Reduced", quote.reduction);
     for (const [column, written] of Object.entries(quote.computed ?? {})) row(`Computed: ${column}`, make("code", { textContent: written }));
     row("Guarantee", make("code", { textContent: quote.guarantee.notation }));
     const risks = Object.entries(quote.null_risks ?? {}).map(([column, risk]) => make("p", { textContent: `${column}: ${risk}` }));

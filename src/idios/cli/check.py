@@ -1,0 +1,73 @@
+"""``idios check``: compare the data with its declaration, and the ledger with its signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from idios.audit import WORSE, find_worse_columns
+from idios.backends.base import Report
+from idios.cli.output import console, print_json, show_progress
+from idios.core.neighbours import to_plural
+from idios.party import TrustedParty
+
+
+def check(
+    config: Annotated[Path, typer.Option(help="The configuration file.")] = Path("idios.toml"),
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare the data with its declaration, and the ledger with its signatures; for the controller."""
+    with show_progress() as progress, TrustedParty.from_config(config, progress=progress) as party:
+        reports = {name: dataset.backend.check() for name, dataset in party.datasets.items()}
+        worse = {name: find_worse_columns(held.dataset, held.backend) for name, held in party.datasets.items()}
+        verified = party.ledger.verify()
+    if json:
+        content = {
+            name: {**_to_json(report), "worse_than_differential": list(worse[name])} for name, report in reports.items()
+        }
+        print_json({"datasets": content, "ledger": str(verified)})
+    else:
+        for name, report in reports.items():
+            _print_report(name, report, worse[name])
+        console.print(f"Ledger: {verified}", highlight=False)
+    if not (verified.ok and all(report.sound for report in reports.values())):
+        raise typer.Exit(1)
+
+
+def _to_json(report: Report) -> dict[str, Any]:
+    return {
+        "rows": report.rows,
+        "sound": report.sound,
+        "columns": [asdict(column) for column in report.columns],
+        **({"people": asdict(report.people)} if report.people else {}),
+        **({"everyone": report.everyone} if report.everyone is not None else {}),
+        **({"tables": {name: _to_json(table) for name, table in report.tables.items()}} if report.tables else {}),
+        **({"links": [asdict(link) for link in report.links]} if report.links else {}),
+    }
+
+
+def _print_report(name: str, report: Report, worse: Sequence[str]) -> None:
+    several = {name: report, **report.tables}
+    for title, each in several.items():
+        table = Table(title=f"{title}: {each.rows:,} rows")
+        for head in ("column", "missing", "finding"):
+            table.add_column(head)
+        for column in each.columns:
+            table.add_row(column.name, f"{column.missing:,}", "; ".join(column.problems()) or "as declared")
+        console.print(table)
+    for title, each in several.items():
+        if each.people:
+            console.print(f"{title}: {each.people}", highlight=False, markup=False)
+    if report.everyone is not None and report.people:
+        several_people = f"{report.everyone:,} {to_plural(report.people.word)}"
+        console.print(f"In all tables together: {several_people}", highlight=False, markup=False)
+    for link in report.links:
+        console.print(str(link), highlight=False, markup=False)
+    if worse:
+        listed = ", ".join(f"MEDIAN({column})" for column in worse)
+        console.print(f"{listed}: {WORSE}; `idios compare` tells by how much", highlight=False)

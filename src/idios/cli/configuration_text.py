@@ -1,0 +1,167 @@
+"""The text of a configuration: what ``idios init`` writes of a data set, with a controller's choices as comments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from json import dumps
+
+from idios.backends.base import CsvFormat
+from idios.core.calibration import Level
+from idios.core.domain import Kind
+from idios.core.exact import text
+from idios.query.schema import Budget
+
+LEDGER = """\
+# The trusted party's configuration: everything in it is public.
+
+[ledger]
+url = "sqlite:///ledger.db"    # or postgresql://…
+key_file = "ledger.key"        # signs the chain of entries; keep a copy elsewhere
+"""
+"""The part of a configuration that says where the ledger is."""
+
+LEVELS = """\
+# The level of protection (docs/promise.md, docs/limits.md); choose one.
+# differential: holds whatever the data, against any attacker, with bounds or without; the level for most.
+# individual, group: noise fitted to the actual data. Whatever ε, one MEDIAN of a column of 0s and 1000s shows on
+#   which side of a threshold the data lies; so a server needs analysts = "trusted" beside them.
+{individual}protection = "individual"
+# protection = "group"         # the same for up to `group` records together, with ε, 2ε, …
+# group = 5                    # or {{ size = 5, growth = "flat" }}: a household of five like one person
+{differential}protection = "differential"
+# analysts = "trusted"         # no analyst will try to find out about single records
+# release_seconds = 0.25  # on a server: answers leave at 0.25, 0.5, 1, 2, … seconds, so that time tells nothing; \
+default at "differential\""""
+"""What a controller chooses between, with its consequences; the levels not chosen are comments."""
+ACCOUNTING = (
+    '# What adds up to the budget. "pure": the ε of all answers, a promise without exception. "concentrated": their ρ,',
+    '# about ε²/2, so that many more fit into { epsilon = 5, delta = "1e-6" }; it may fail, with the probability δ.',
+)
+"""Between which accountings a controller chooses."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A source, its columns, and of a csv file the format, as they would be declared."""
+
+    source: str
+    columns: Sequence[tuple[str, Kind, int]]
+    csv_format: CsvFormat | None = None
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The kind of each column."""
+        return {name: kind for name, kind, _ in self.columns}
+
+
+@dataclass(frozen=True)
+class Belonging:
+    """What is declared of whose rows a table holds, and what is proposed: each as a line, and why."""
+
+    unit: tuple[str, ...] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
+    public: bool = False
+    linked: bool = False
+    """Whether the rows are those of another data set's people, who pay and are protected there."""
+    proposed: Sequence[str] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that are no facts to ask about."""
+        return *self.unit, *self.links
+
+    def write(self) -> list[str]:
+        """The lines of the configuration."""
+        unit = ", ".join(map(quote_text, self.unit))
+        links = ", ".join(f"{quote_key(column)} = {quote_text(target)}" for column, target in self.links.items())
+        return [
+            *(["public = true"] if self.public else []),
+            *([f"unit = {unit if len(self.unit) == 1 else f'[{unit}]'}"] if self.unit else []),
+            *([f"links = {{ {links} }}"] if self.links else []),
+            *self.proposed,
+        ]
+
+
+def format_dataset(
+    name: str,
+    source: str,
+    proposal: Proposal,
+    budget: Budget,
+    bounds: Mapping[str, tuple[str, str]] | None = None,
+    values: Mapping[str, Sequence[str]] | None = None,
+    level: Level = Level.INDIVIDUAL,
+    belonging: Belonging | None = None,
+) -> str:
+    """The table of one data set, with the choices a controller has as comments."""
+    total, accounting = text(budget.epsilon), "pure"
+    if budget.concentrated:
+        total, accounting = f'{{ epsilon = {total}, delta = "{text(budget.delta)}" }}', "concentrated"
+    owned = belonging or Belonging()
+    change = "person changes with all their rows" if owned.unit else "record changes"
+    marks = {each.value: "" if each is level else "# " for each in Level}
+    lines = [
+        "",
+        f"[datasets.{quote_key(name)}]",
+        f"source = {quote_text(source)}",
+        *([f"csv = {format_csv(proposal.csv_format)}"] if proposal.csv_format else []),
+        *owned.write(),
+    ]
+    promise = [
+        *ACCOUNTING,
+        f'accounting = "{accounting}"',
+        f"budget = {total}  # over all analysts; to raise it later: idios ledger raise",
+        f'neighbours = "replace"         # one {change}, n is public; or "add-remove"',
+        LEVELS.format(**marks),
+        "# check = 0.2                  # the share of ε that tells how many records off answers are",
+        "min_epsilon = 0.05             # the least ε of every released cell; medians of n groups take n × 0.05",
+    ]
+    # what is public has no budget, and rows of another data set's people are paid and protected there
+    lines += [] if owned.public or owned.linked else promise
+    lines += [
+        "",
+        f"[datasets.{quote_key(name)}.columns]",
+        "# bounds = [lower, upper] make MIN and MAX answerable and the rest more accurate; where none are known,",
+        "# centre = 30000 says about where values lie. State what is publicly known, never what the data shows.",
+        "# Columns may miss values unless nullable = false is declared.",
+    ]
+    for column, kind, decimals in proposal.columns:
+        key = quote_key(column)
+        known = (bounds or {}).get(column)
+        listed = (values or {}).get(column)
+        if column in owned.keys:
+            lines.append(f"# {key} is a key: it tells rows apart, and nothing is asked about it")
+        elif listed is not None:
+            values_text = ", ".join(quote_text(value) for value in listed)
+            lines.append(f'{key} = {{ type = "category", values = [{values_text}] }}')
+        elif kind is Kind.CATEGORY:
+            lines.append(
+                f'# {key} = {{ type = "category", values = ["…"] }}  # text: declare its values to ask about it'
+            )
+        else:
+            parts = [f'type = "{kind}"']
+            if kind is Kind.DECIMAL:
+                parts.append(f"decimals = {decimals}")
+            if known is not None:
+                parts.append(f"bounds = [{known[0]}, {known[1]}]")
+            lines.append(f"{key} = {{ {', '.join(parts)} }}")
+    return "\n".join(lines) + "\n"
+
+
+def format_csv(format: CsvFormat) -> str:
+    """A csv format as the configuration has it."""
+    parts = [f"delimiter = {quote_text(format.delimiter)}", f"header = {str(format.header).lower()}"]
+    parts += [f"decimal = {quote_text(format.decimal)}"] if format.decimal != "." else []
+    parts += [f"encoding = {quote_text(format.encoding)}"] if format.encoding != "utf-8" else []
+    return f"{{ {', '.join(parts)} }}"
+
+
+def quote_text(value: str) -> str:
+    """A basic string of TOML, which escapes as JSON does and DEL too."""
+    return dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def quote_key(name: str) -> str:
+    """A key of TOML, bare where it can be."""
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else quote_text(name)

@@ -1,0 +1,195 @@
+"""What ``idios init`` writes of people: units, links and public tables, declared by options or proposed as comments.
+
+    orders.customer_id ── its values repeat ──▶ # unit = "customer_id"
+    orders.customer_id ── is in ──▶ customers.id, which is unique ──▶ # links = { customer_id = "customers.id" }
+
+Rules:
+
+1. Nothing is declared that the controller has not written or confirmed: what is found in the data is a comment.
+2. A configuration is public, so a comment tells no number. The controller is told them beside it.
+3. A column is tried only if its name is that of a key: all others are measures or facts, whose values are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from idios.backends.base import CsvFormat, Report, Source, open_source
+from idios.cli.configuration_text import Belonging, Proposal, quote_key, quote_text
+from idios.core.domain import Categories, Domain, Kind
+from idios.errors import InvalidInput, SourceError
+from idios.query.schema import Column, Dataset, Link
+
+KEY = re.compile(r"_?(id|key|nr|no|code)$")
+PREFIX = re.compile(r"^[a-z]{1,2}_")
+FEWEST = 10
+"""A column with fewer values tells kinds apart rather than people."""
+MOST_ROWS = 1000
+"""And so does one whose values have more rows than this, on average."""
+MOST_MISSING = 20
+"""At most one row in this many may have no key, or one that leads nowhere."""
+
+
+def read_belonging(
+    tables: Sequence[str], units: Sequence[str], links: Sequence[str], public: Sequence[str]
+) -> dict[str, Belonging]:
+    """Read the options of ``idios init``: whose rows each table holds.
+
+    >>> read = read_belonging(["people", "orders"], ["people=id", "orders=buyer"], ["orders.buyer=people.id"], [])
+    >>> read["orders"].write(), read["orders"].linked
+    (['unit = "buyer"', 'links = { buyer = "people.id" }'], True)
+    """
+    named_units, named_links = (
+        dict(_read_unit(given, tables) for given in units),
+        [_read_link(given) for given in links],
+    )
+    for table in (*named_units, *public, *(table for table, _, _ in named_links)):
+        if table not in tables:
+            raise InvalidInput(f"there is no data set {table!r} among {', '.join(tables)}")
+    followed = {table: {c: target for named, c, target in named_links if named == table} for table in tables}
+    return {
+        table: Belonging(
+            unit=named_units.get(table, ()),
+            links=followed[table],
+            public=table in public,
+            linked=any(target.partition(".")[0] not in public for target in followed[table].values()),
+        )
+        for table in tables
+    }
+
+
+def _read_unit(given: str, tables: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    table, mark, columns = given.rpartition("=")
+    if not mark and len(tables) > 1:
+        raise InvalidInput(f"of several data sets a unit is NAME=COLUMN, got {given!r}")
+    return table if mark else tables[0], tuple(column.strip() for column in columns.split(","))
+
+
+def _read_link(given: str) -> tuple[str, str, str]:
+    source, mark, target = given.partition("=")
+    table, dot, column = source.partition(".")
+    if not (mark and dot and "." in target):
+        raise InvalidInput(f"a link is DATASET.COLUMN=DATASET.COLUMN, got {given!r}")
+    return table, column, target
+
+
+@dataclass(frozen=True)
+class FoundLink:
+    """A column whose values are keys of another table."""
+
+    table: str
+    column: str
+    target: str
+    key: str
+
+
+def propose_belonging(tables: Mapping[str, Proposal]) -> tuple[dict[str, Belonging], list[str]]:
+    """Find what may be units and links; what a controller is told of it."""
+    units: dict[str, str] = {}
+    told: list[str] = []
+    for name, table in tables.items():
+        for column in _list_keys(name, table):
+            report = _try_opening({name: table}, name, column, None)
+            if report is not None and report.people is not None and _tells_people_apart(report):
+                units.setdefault(name, column)
+                told.append(f"{name}.{column} may be a unit: {report.people}")
+    links = list(_find_links(tables, told))
+    comments = {name: list(_write_comments(name, units.get(name), links)) for name in tables}
+    return {name: Belonging(proposed=lines) for name, lines in comments.items()}, told
+
+
+def _write_comments(name: str, unit: str | None, links: Sequence[FoundLink]) -> Iterator[str]:
+    own = [link for link in links if link.table == name]
+    into = [link for link in links if link.target == name]
+    if not (unit or own or into):
+        return
+    yield "# Proposed from names and values; --unit, --link and --public of `idios init` declare it (docs/people.md)."
+    if unit:
+        yield f"# unit = {quote_text(unit)}  # its values repeat: if each is a person, they may have several rows"
+    for key in dict.fromkeys(link.key for link in into):
+        sources = ", ".join(f"{link.table}.{link.column}" for link in into if link.key == key)
+        yield f"# unit = {quote_text(key)}  # {sources} leads here: if each is a person who may have rows there"
+    if into:
+        yield "# public = true  # or, if nobody is described in it: remove budget, accounting, neighbours, protection …"
+    if own:
+        listed = ", ".join(f"{quote_key(link.column)} = {quote_text(f'{link.target}.{link.key}')}" for link in own)
+        yield f"# links = {{ {listed} }}  # their values are keys there"
+
+
+def _list_keys(name: str, table: Proposal) -> list[str]:
+    """The columns that are called like keys: whole numbers and text."""
+    kinds = (Kind.INTEGER, Kind.CATEGORY)
+    return [column for column, kind in table.kinds.items() if kind in kinds and _is_called_key(column, name)]
+
+
+def _is_called_key(column: str, table: str) -> bool:
+    return KEY.search(column.lower()) is not None or find_subject(column, table) == _to_singular(table)
+
+
+def find_subject(column: str, table: str) -> str:
+    """What a key is of, by its name.
+
+    >>> find_subject("customer_id", "orders"), find_subject("id", "customers"), find_subject("o_custkey", "orders")
+    ('customer', 'customer', 'cust')
+    """
+    return KEY.sub("", PREFIX.sub("", column.lower())) or _to_singular(table)
+
+
+def _to_singular(table: str) -> str:
+    return table.lower().removesuffix("s")
+
+
+def _tells_people_apart(report: Report) -> bool:
+    people = report.people
+    if people is None or not people.rows_each:
+        return False
+    owned = report.rows - people.rows_of_nobody
+    return (
+        FEWEST <= people.people < owned
+        and owned <= MOST_ROWS * people.people
+        and MOST_MISSING * people.rows_of_nobody <= report.rows
+    )
+
+
+def _find_links(tables: Mapping[str, Proposal], told: list[str]) -> Iterator[FoundLink]:
+    found: set[frozenset[tuple[str, str]]] = set()
+    for target, other in tables.items():
+        for key in _list_keys(target, other):
+            for name, table in tables.items():
+                for column, kind in table.kinds.items():
+                    ends = frozenset([(name, column), (target, key)])
+                    if name == target or ends in found or kind not in (Kind.INTEGER, Kind.CATEGORY):
+                        continue
+                    if find_subject(column, name) != find_subject(key, target):
+                        continue
+                    report = _try_opening({name: table, target: other}, name, column, Link((column,), target, (key,)))
+                    if report is not None and MOST_MISSING * report.links[0].dangling <= report.rows:
+                        found.add(ends)
+                        told.append(f"{name} may be linked: {report.links[0]}")
+                        yield FoundLink(name, column, target, key)
+
+
+def _try_opening(tables: Mapping[str, Proposal], name: str, unit: str, link: Link | None) -> Report | None:
+    """Compare a table with what might be declared of it; None where keys repeat, or cannot be compared."""
+    others = {
+        other: Dataset(other, _read_nothing(described), public=True)
+        for other, described in tables.items()
+        if other != name
+    }
+    own = Dataset(
+        name, _read_nothing(tables[name]), unit=(unit,), unit_word="value", links=(link,) if link else (), tables=others
+    )
+    linked = {other: Source(tables[other].source, tables[other].csv_format or CsvFormat()) for other in others}
+    try:
+        with open_source(tables[name].source, own, None, tables[name].csv_format, linked) as backend:
+            return backend.check()
+    except SourceError:
+        return None
+
+
+def _read_nothing(table: Proposal) -> dict[str, Column]:
+    """A table has to declare a column: one of which no value is told apart."""
+    name, kind = next(iter(table.kinds.items()))
+    return {name: Column(name, kind, Categories(("",)) if kind is Kind.CATEGORY else Domain(lower=0, upper=0))}

@@ -1,0 +1,30 @@
+"""What is refused, and what is said of it, where public facts alone make an answer useless or impossible."""
+
+from __future__ import annotations
+
+from idios.core.neighbours import Counted
+from idios.core.statistics.base import Statistic
+from idios.errors import Unanswerable
+
+
+def refuse_undefined(statistic: Statistic, size: int | None, counted: Counted) -> None:
+    """Refuse the k-th of fewer records, where their number is public: a selection has no more of them."""
+    if size is not None and 0 < size < statistic.least_size:
+        raise Unanswerable(f"it takes at least {statistic.least_size:,} values, and there are {counted.write(size)}")
+
+
+def refuse_too_few(statistic: Statistic, size: int | None, least: int, counted: Counted) -> None:
+    """Refuse what would be far off nearly always, where the number of records is public."""
+    if size is not None and size < least:
+        raise Unanswerable(
+            f"{statistic.name} of {counted.write(size)} would be far off with this epsilon: ask about at least "
+            f"{counted.write(least)}, or with a greater epsilon"
+        )
+
+
+def explain_missing(statistic: Statistic, missing: str, distance: int) -> str:
+    """Say what is missing and what would do without it; ``distance`` is how many changes must be survived."""
+    return (
+        f"{statistic.name} needs {missing}, and the column declares none: a few records could move it without limit. "
+        f"Declare bounds, or ask for {statistic.advise(distance)}"
+    )

@@ -1,0 +1,125 @@
+"""``idios init`` of people with several rows, in one or several files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from idios.cli.people import find_subject
+from idios.config import read_configuration
+from idios.errors import InvalidInput
+from tests.cli.runner import run, run_json, run_text
+
+FILES = ("customers.csv", "orders.csv", "products.csv")
+ACCEPTED = (
+    *("--unit", "customers=id", "--unit", "orders=customer_id", "--public", "products"),
+    *("--link", "orders.customer_id=customers.id", "--link", "orders.product=products.code"),
+)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Customers, their orders and what they bought, in three files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "customers.csv").write_text("id,age\n" + "".join(f"{i},{20 + i % 50}\n" for i in range(100, 150)))
+    (tmp_path / "orders.csv").write_text(
+        "order_id,customer_id,product,amount,paid\n"
+        + "".join(f"{i},{100 + i % 40},{('bread', 'ball')[i % 2]},{i % 17},{i % 2}\n" for i in range(200))
+    )
+    (tmp_path / "products.csv").write_text("code,kind,price\nbread,food,3\nball,toy,9\n")
+    return tmp_path
+
+
+def test_units_and_links_are_proposed_as_comments(shop: Path) -> None:
+    told = run_text("init", *FILES, "--yes")
+    written = (shop / "idios.toml").read_text()
+    orders = written.partition("[datasets.orders]")[2].partition("[datasets.products]")[0]
+    assert '\n# unit = "customer_id"  # its values repeat' in orders
+    assert '\n# links = { customer_id = "customers.id", product = "products.code" }' in orders
+    assert "paid" not in told.partition("may be")[2], "two values tell nobody apart"
+    assert 'unit = "order_id"' not in written
+    customers = written.partition("[datasets.customers]")[2].partition("[datasets.orders]")[0]
+    assert '\n# unit = "id"  # orders.customer_id leads here' in customers
+    assert "\n# public = true" in written.partition("[datasets.products]")[2]
+    assert "orders.customer_id may be a unit: 40 values with 5 to 5 rows each" in told
+    assert not any(re.search(r"\b(40|200)\b", line) for line in written.splitlines()), "a configuration is public"
+    run("init", "orders.csv", "--yes", "--out", "one.toml")
+    configuration = read_configuration(shop / "one.toml")
+    assert configuration.datasets["orders"].dataset.unit == (), "nothing is declared"
+    assert '# unit = "customer_id"' in (shop / "one.toml").read_text()
+
+
+def test_a_file_without_keys_has_no_proposals(folder: Path) -> None:
+    told = run_text("init", "people.csv", "--yes")
+    assert "may be" not in told
+    assert "Proposed from names" not in (folder / "idios.toml").read_text()
+
+
+def test_what_is_said_of_people_is_declared(shop: Path) -> None:
+    run_text(
+        *("init", *FILES, "--yes", "--protection", "differential", "--budget", "20", "--values", "kind=food,toy"),
+        *ACCEPTED,
+    )
+    found = run_json("check")["datasets"]
+    assert list(found) == ["customers"]
+    assert [link["dangling"] for link in found["customers"]["links"]] == [0, 0]
+    sql = (
+        "SELECT MEDIAN(spent) FROM (SELECT SUM(amount) AS spent FROM orders JOIN products ON product = code "
+        "WHERE kind = 'food' GROUP BY customer_id)"
+    )
+    assert run_json("query", sql, "-e", "2")["rows"]
+    # a file that is declared as rows of another data set's people is not declared anew
+    before = (shop / "idios.toml").read_text()
+    assert run_json("query", "orders.csv", sql, "-e", "2")["rows"]
+    assert (shop / "idios.toml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--unit", "id"], "a unit is NAME=COLUMN"),
+        (["--unit", "clients=id"], "there is no data set 'clients'"),
+        (["--link", "orders=customers"], "a link is DATASET.COLUMN=DATASET.COLUMN"),
+        (["--link", "orders.customer_id=customers.id"], "declares no unit"),
+        (["--name", "shop"], "--name is for one source"),
+    ],
+)
+def test_what_cannot_be_declared_is_refused(shop: Path, options: list[str], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        run("init", "customers.csv", "orders.csv", "--yes", *options)
+    assert not (shop / "idios.toml").exists()
+
+
+def test_keys_are_known_by_their_names() -> None:
+    """As of TPC-H: o_custkey leads to customer.c_custkey."""
+    for one, other in (
+        (("customer_id", "orders"), ("id", "customers")),
+        (("o_custkey", "orders"), ("c_custkey", "customer")),
+        (("product", "orders"), ("code", "products")),
+        (("person_id", "visits"), ("person_id", "people")),
+    ):
+        assert find_subject(*one) == find_subject(*other)
+    assert find_subject("amount", "orders") != find_subject("id", "orders")
+
+
+def test_tables_of_a_database_are_looked_at_likewise(shop: Path, postgresql_url: str) -> None:
+    """The names of data sets are those of tables, and no address with a password is shown."""
+    import psycopg
+
+    with psycopg.connect(postgresql_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA shop")
+        connection.execute(
+            "CREATE TABLE shop.customers AS SELECT i AS id, 20 + i % 50 AS age FROM generate_series(1, 50) i"
+        )
+        connection.execute(
+            "CREATE TABLE shop.orders AS SELECT 1 + i % 40 AS customer_id, i AS x FROM generate_series(1, 90) i"
+        )
+        try:
+            told = run_text("init", *(f"{postgresql_url}?table=shop.{name}" for name in ("customers", "orders")))
+        finally:
+            connection.execute("DROP SCHEMA shop CASCADE")
+    assert "orders.customer_id may be a unit: 40 values with 2 to 3 rows each" in " ".join(told.split())
+    assert postgresql_url not in told
+    assert '# links = { customer_id = "customers.id" }' in (shop / "idios.toml").read_text()
