@@ -46,8 +46,12 @@ class Dialect:
     """Element {i}, from 1, of {array}; NULL if {i} is."""
     position: str
     """The place, from 1, of the text {x} in {array}; NULL if it is not there."""
+    listed: str
+    """A table of the texts of {array}, each as ``label``, and of their places in it, from 1, as ``place``."""
     quotient: str
     """The whole number {n} divided by {d}, exactly, towards zero."""
+    narrow: str
+    """The whole float {x}, which fits, as a 64-bit number."""
     finite: str
     """Whether the float {x} is a number."""
     days: str
@@ -64,6 +68,10 @@ class Dialect:
     """x·10^scale as a whole number, for a decimal x of a given precision and scale (1 or more).
 
     None: decimals stay as they are."""
+    exact_quantiles: bool = False
+    """Whether ``quantiles`` are exact, and quicker than sorting; and lists can be unnested beside their places."""
+    ends: bool = False
+    """Whether MIN(x, k) and MAX(x, k) are lists of the k outermost values."""
     dictionaries: bool = False
     """Whether functions of a text column are computed once for each different text."""
     fence: str = ""
