@@ -3,7 +3,8 @@
 Rules:
 
 1. What a question needs is asked for at once: the end of the chain, the sealed root and the rows come in one statement.
-   Each row is read in every transaction that uses it, however often it was proved before, and never after it.
+   A row is read again in every transaction that uses it, however often it was proved before: one that was changed
+   behind the ledger's back is found then.
 2. What a transaction changes is kept in memory and written once, at its end: one statement for each table.
 """
 
