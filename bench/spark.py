@@ -38,7 +38,7 @@ COLUMNS = {
 QUESTIONS = {
     "MEDIAN": ("SELECT MEDIAN(x) FROM people", "SELECT percentile(x, 0.5) FROM {table}", 0.5),
     f"MEDIAN by {GROUPS} groups": (
-        "SELECT g, MEDIAN(x) FROM people GROUP BY g",
+        "SELECT BIN(g, 1), MEDIAN(x) FROM people GROUP BY BIN(g, 1)",
         "SELECT g, percentile(x, 0.5) FROM {table} GROUP BY g",
         1.0,
     ),

@@ -9,21 +9,25 @@ reads another's words. What a caller sees of it is made in ``answers``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
 
 from idios.backends.base import Backend, CancellationToken, Limits, Snapshot
 from idios.core.calibration import (
+    Added,
     Mechanism,
     Protection,
     calibrate,
     find_floor,
 )
+from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
 from idios.core.joint import calibrate_cells
 from idios.core.joint_loss import Component
+from idios.core.many_scales import draw_discrete_laplaces
 from idios.core.sampling import Source
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
@@ -33,6 +37,20 @@ from idios.query.calendar import since_1970, to_datetime
 from idios.query.normal_form import name_statistics
 from idios.query.plan import Aggregate, Plan
 from idios.query.schema import find_kind
+
+MANY = 64
+"""From this many cells on noise is drawn for all of them together."""
+
+
+@dataclass(frozen=True)
+class Drawn(Added):
+    """Noise that was drawn already, together with that of other cells: to be added once."""
+
+    drawn: int
+
+    def draw(self, source: Source | None = None) -> int | None:
+        """The value plus what was drawn."""
+        return self.value + self.drawn
 
 
 class DrawnCell(NamedTuple):
@@ -55,7 +73,8 @@ def draw_table(
     check = None if cancellation is None else cancellation.check
     with backend.open_snapshot(plan, cancellation) as snapshot:
         limits, summaries = clip_values(plan, snapshot, source, check)
-    for mechanisms, cell in zip(calibrate_plan(plan, summaries, check), summaries, strict=True):
+    calibrated = _draw_together(calibrate_plan(plan, summaries, check), source)
+    for mechanisms, cell in zip(calibrated, summaries, strict=True):
         if check is not None:
             check()
         drawn = [
@@ -189,6 +208,28 @@ def calibrate_plan(
             ]
         )
     return mechanisms
+
+
+def _draw_together(cells: list[list[Mechanism]], source: Source | None) -> list[list[Mechanism]]:
+    """Draw Laplace noise of many scales at once, where there are many cells."""
+    if len(cells) < MANY:
+        return cells
+    scales = [scale for cell in cells for m in cell if (scale := _find_scale(m)) is not None]
+    drawn = iter(draw_discrete_laplaces(scales, source))
+    return [
+        [
+            Drawn(m.value, m.noise, next(drawn)) if isinstance(m, Added) and _find_scale(m) is not None else m
+            for m in cell
+        ]
+        for cell in cells
+    ]
+
+
+def _find_scale(mechanism: Mechanism) -> Fraction | None:
+    """That of added Laplace noise."""
+    if isinstance(mechanism, Added) and isinstance(mechanism.noise, DiscreteLaplace):
+        return mechanism.noise.scale
+    return None
 
 
 def _component(aggregate: Aggregate, summary: Summary, protection: Protection) -> Component:

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from idios.backends.base import Backend, open_source
-from idios.backends.selection import Statement, list_layers, nest_layers
+from idios.backends.point_layers import list_layers, nest_layers
+from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
 from idios.core.domain import Domain, Kind
 from idios.datasets import read_columns

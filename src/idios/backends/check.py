@@ -13,7 +13,8 @@ from itertools import accumulate
 from idios.backends.connection_pool import Connection
 from idios.backends.grid_sql import NEVER, GridColumn
 from idios.backends.join_sql import Rows, compare_keys, find_repeated_keys, write_everyone
-from idios.backends.selection import Statement, list_layers, nest_layers, with_sources
+from idios.backends.point_layers import list_layers, nest_layers, with_sources
+from idios.backends.selection import Statement
 from idios.core.domain import Kind
 from idios.core.neighbours import to_plural
 from idios.query.joins import find_table, list_links, name_column

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import sqlglot.expressions as sge
 
 from idios.errors import SourceError
+
+
+@lru_cache(maxsize=4096)
+def _quote(name: str, dialect: str) -> str:
+    """Quote a name; a question writes the same few dozens of times, and sqlglot takes 40 µs for each."""
+    return sge.to_identifier(name, quoted=True).sql(dialect=dialect)
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,12 @@ class Dialect:
     """Element {i}, from 1, of {array}; NULL if {i} is."""
     position: str
     """The place, from 1, of the text {x} in {array}; NULL if it is not there."""
+    listed: str
+    """A table of the texts of {array}, each as ``label``, and of their places in it, from 1, as ``place``."""
     quotient: str
     """The whole number {n} divided by {d}, exactly, towards zero."""
+    narrow: str
+    """The whole float {x}, which fits, as a 64-bit number."""
     finite: str
     """Whether the float {x} is a number."""
     days: str
@@ -57,6 +68,10 @@ class Dialect:
     """x·10^scale as a whole number, for a decimal x of a given precision and scale (1 or more).
 
     None: decimals stay as they are."""
+    exact_quantiles: bool = False
+    """Whether ``quantiles`` are exact, and quicker than sorting; and lists can be unnested beside their places."""
+    ends: bool = False
+    """Whether MIN(x, k) and MAX(x, k) are lists of the k outermost values."""
     dictionaries: bool = False
     """Whether functions of a text column are computed once for each different text."""
     fence: str = ""
@@ -82,7 +97,7 @@ class Dialect:
         """A possibly qualified name, always quoted."""
         if self.substituted and any(self.substituted in part for part in parts):
             raise SourceError(f"{self.name} takes {self.substituted} in a name for a variable: rename it for Idios")
-        return ".".join(sge.to_identifier(part, quoted=True).sql(dialect=self.name) for part in parts)
+        return ".".join(_quote(part, self.name) for part in parts)
 
     def string(self, text: str) -> str:
         """A string literal; the start of a variable is split into two adjacent literals, which are read as one."""

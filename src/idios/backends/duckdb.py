@@ -196,7 +196,7 @@ def _open_parquet(attached: Attached, place: Place, file: str, rows: Rows, held:
     held_columns = [*(grid_column.held for grid_column in read.values()), *keys]
     listed = [*dict.fromkeys(held_columns), *[NUMBER] * place.numbered]
     points = [
-        f"COUNT({grid_column.point})"
+        f"SUM(STRLEN({grid_column.held}))" if held[name].is_string() else f"COUNT({grid_column.point})"
         for name, grid_column in read.items()
         if held[name].is_string() or held[name].is_timestamp() or held[name].is_decimal()
     ]

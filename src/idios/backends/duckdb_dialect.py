@@ -34,6 +34,8 @@ DIALECT = Dialect(
     element="list_extract({array}, {i})",
     position="list_position({array}, {x})",
     quotient="(({n}) // ({d}))",
+    listed="(SELECT unnest({array}) AS label, generate_subscripts({array}, 1) AS place)",
+    narrow="TRY_CAST({x} AS BIGINT)",
     # never a comparison, which DuckDB may decide by a Parquet file's statistics, and those do not count NaN
     finite="isfinite({x})",
     days="CASE WHEN isfinite({x}) THEN date_diff('day', DATE '1970-01-01', {x}) END",
@@ -47,6 +49,8 @@ DIALECT = Dialect(
     quantiles="quantile_disc({x}, {shares})",
     even_sample="random() < {share}",
     unscaled=_unscaled,
+    exact_quantiles=True,
+    ends=True,
     dictionaries=True,
     hash="hash(concat_ws(',', {key}, {values}))",  # of several values it is not evenly spread
     sorted_list="list_sort(list({x}) FILTER (WHERE {x} IS NOT NULL))",

@@ -20,9 +20,10 @@ cast. A type whose values could not be kept from that is refused when it is read
 from __future__ import annotations
 
 import math
+import struct
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 
@@ -61,6 +62,16 @@ class GridColumn:
     The source holds nothing of it, so that nothing else here means anything."""
     settled: bool = False
     """Whether every point is within bounds, and NULL only where it may be."""
+    bounded: str | None = None
+    """The point within bounds, NULL where what is held cannot be read, if that is quicker than ``point`` and bounds."""
+    compared: str = ""
+    """What is held, as numbers that literals can be compared with."""
+    first_held: Callable[[int], str] | None = field(default=None, compare=False)
+    """The least of these that reads as a point or a greater one; None if there is no telling."""
+    label: str | None = None
+    """For a category, the text that is compared with the declared ones."""
+    listed: str = ""
+    """For a category with a label, a table of the declared ones: their ``label`` and their ``place``, from 1."""
 
     @property
     def default(self) -> int | None:
@@ -80,21 +91,32 @@ class GridColumn:
         cases += "" if high is None else f"WHEN {point} > {high} THEN {high} "
         return f"CASE {cases}ELSE {point} END" if cases else point
 
+    def settle(self, point: str) -> str:
+        """The point that counts; ``point`` names ``self.bounded``, or ``self.point`` where there is none."""
+        if self.bounded is None:
+            return self.value(point)
+        return point if self.default is None else f"CASE WHEN {point} IS NULL THEN {self.default} ELSE {point} END"
+
 
 @dataclass(frozen=True)
 class _Point:
-    """A grid point in SQL, and the condition that it had to be moved to an end of the grid."""
+    """A grid point in SQL, the condition that it had to be moved to an end of the grid, and the point within bounds."""
 
     text: str
     beyond: str = NEVER
+    bounded: str | None = None
 
 
 def make_grid_column(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> GridColumn:
     """Write the map for the column ``x`` of type ``held``, or say why there is none."""
     given = f"{x} IS NOT NULL"
     if isinstance(column.domain, Categories):
-        place = _category(column, column.domain, x, held, dialect)
-        return GridColumn(column, x, given, f"CAST({place} - 1 AS BIGINT)", f"{place} IS NOT NULL", place=place)
+        if not (held.is_string() or held.is_integer() or held.is_boolean()):
+            raise _unreadable(column, held)
+        label, array = dialect.text.format(x=x), dialect.strings(column.domain.values)
+        place, listed = dialect.position.format(array=array, x=label), dialect.listed.format(array=array)
+        index, readable = f"CAST({place} - 1 AS BIGINT)", f"{place} IS NOT NULL"
+        return GridColumn(column, x, given, index, readable, place=place, label=label, listed=listed)
     point = _point(column, column.domain, x, held, dialect)
     if held.is_floating():
         readable = dialect.finite.format(x=x)
@@ -102,7 +124,32 @@ def make_grid_column(column: Column, x: str, held: dt.DataType, dialect: Dialect
         readable = given
     else:
         readable = f"({point.text}) IS NOT NULL"
-    return GridColumn(column, x, given, point.text, readable, point.beyond)
+    # an expression that is written three times is computed as often by some engines
+    bounded = point.bounded if held.is_integer() or held.is_floating() else None
+    compared, first_held = _compare_held(column.domain, x, held, dialect)
+    return GridColumn(
+        column,
+        x,
+        given,
+        point.text,
+        readable,
+        point.beyond,
+        bounded=bounded,
+        compared=compared,
+        first_held=first_held,
+    )
+
+
+def _compare_held(
+    domain: Domain, x: str, held: dt.DataType, dialect: Dialect
+) -> tuple[str, Callable[[int], str] | None]:
+    """Where points begin, for types whose literals are certain: 64-bit floats, and whole numbers in steps of 1."""
+    if isinstance(held, dt.Float64):
+        k = float(1 / domain.step)
+        return x, lambda point: dialect.real(math.nextafter(_find_last(point - 1, k), math.inf))
+    if isinstance(held, dt.Integer) and domain.step == 1:
+        return f"CAST({x} AS BIGINT)" if held.bounds.upper <= 2**63 else x, str
+    return "", None
 
 
 def _point(column: Column, domain: Domain, x: str, held: dt.DataType, dialect: Dialect) -> _Point:
@@ -153,14 +200,38 @@ class _Grid:
         ]
         if k < 1:
             cases.insert(0, f"WHEN {finite} AND ABS({x}) <= {real(0.25 / k)} THEN 0")
-        return _Point(f"CASE {' '.join(cases)} END", f"{finite} AND ABS({x}) > {real(t)}")
+        return _Point(f"CASE {' '.join(cases)} END", f"{finite} AND ABS({x}) > {real(t)}", self._bounded_double(x, k))
+
+    def _bounded_double(self, x: str, k: float) -> str:
+        """The same within bounds, with two comparisons for a value that is.
+
+        NaN is greater than every number in all engines; where DuckDB finds in a file's statistics, which do not count
+        NaN, that nothing is greater, it comes to the cast, which gives NULL there.
+        """
+        real, finite, (low, high) = self.dialect.real, self.dialect.finite.format(x=x), self._ends
+        first, last = math.nextafter(_find_last(low - 1, k), math.inf), _find_last(high, k)
+        cases = [f"WHEN ABS({x}) <= {real(0.25 / k)} THEN {self.domain.clamp(0)}"] if k < 1 else []
+        cases.append(f"WHEN {x} < {real(first)} THEN CASE WHEN {finite} THEN {low} END")
+        cases.append(f"WHEN {x} > {real(last)} THEN CASE WHEN {finite} THEN {high} END")
+        read = self.dialect.narrow.format(x=f"FLOOR({x} * {real(k)} + {real(0.5)})")
+        return f"CASE {' '.join(cases)} ELSE {read} END"
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """The bounds, or the ends of the grid."""
+        low, high = self.domain.lower, self.domain.upper
+        return -LIMIT if low is None else low, LIMIT if high is None else high
 
     def of_whole(self, x: str, greatest: int, unit: int = 1) -> _Point:
         """Rule 2 for whole numbers of some unit, none of which is further from 0 than ``greatest``."""
         step = self.domain.step / unit
         if step == 1:
             read = f"CAST({x} AS BIGINT)"  # which fails beyond 2⁶³, so that it is compared first where it can lie there
-            return self._ended(read, read if greatest <= 2**63 else x, LIMIT if greatest > LIMIT else None, str)
+            point = self._ended(read, read if greatest <= 2**63 else x, LIMIT if greatest > LIMIT else None, str)
+            (low, high), n = self._ends, read if greatest <= 2**63 else x
+            cases = f"WHEN {n} < {low} THEN {low} " if -greatest < low else ""
+            cases += f"WHEN {n} > {high} THEN {high} " if greatest > high else ""
+            return replace(point, bounded=f"CASE {cases}ELSE {read} END" if cases else read)
         return self._scaled(f"CAST({x} AS {self.dialect.wide})", step.denominator, step.numerator, greatest)
 
     def of_decimal(self, x: str, precision: int | None, scale: int | None) -> _Point:
@@ -228,21 +299,28 @@ class _Grid:
 
 
 def _last_that_fits(k: float) -> float:
-    """The greatest float v with ⌊v·k + ½⌋ ≤ 2⁶²; the map is monotone, and its mirror image ends where it does."""
-    t = min(LIMIT / k, sys.float_info.max)
-    while t * k + 0.5 > LIMIT:
-        t = math.nextafter(t, 0)
-    while t < sys.float_info.max and math.nextafter(t, math.inf) * k + 0.5 <= LIMIT:
-        t = math.nextafter(t, math.inf)
-    return t
+    """The greatest float v with ⌊v·k + ½⌋ ≤ 2⁶²; its mirror image fits too."""
+    return _find_last(LIMIT, k)
 
 
-def _category(column: Column, domain: Categories, x: str, held: dt.DataType, dialect: Dialect) -> str:
-    """The place of a category, from 1."""
-    if not (held.is_string() or held.is_integer() or held.is_boolean()):
-        raise _unreadable(column, held)
-    text = dialect.text.format(x=x)
-    return dialect.position.format(array=dialect.strings(domain.values), x=text)
+def _find_last(point: int, k: float) -> float:
+    """The greatest float v with ⌊v·k + ½⌋ ≤ point; the map is monotone, so that halving finds it."""
+    low, high = -_GREATEST, _GREATEST + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        product = _nth_float(middle) * k + 0.5
+        fits = product < 0 if math.isinf(product) else math.floor(product) <= point
+        low, high = (middle, high) if fits else (low, middle)
+    return _nth_float(low)
+
+
+_GREATEST = struct.unpack("<q", struct.pack("<d", sys.float_info.max))[0]
+
+
+def _nth_float(n: int) -> float:
+    """The n-th float above 0, or below."""
+    magnitude: float = struct.unpack("<d", struct.pack("<q", abs(n)))[0]
+    return magnitude if n >= 0 else -magnitude
 
 
 def _unreadable(column: Column, held: dt.DataType) -> SourceError:

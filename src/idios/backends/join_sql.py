@@ -24,7 +24,7 @@ import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn
-from idios.backends.selection import list_layers, nest_layers, with_sources
+from idios.backends.point_layers import list_layers, nest_layers, with_sources
 from idios.errors import SourceError
 from idios.query.joins import Join, find_people, find_table, list_links, list_unique_keys, name_column
 from idios.query.schema import Dataset, Link

@@ -42,6 +42,8 @@ DIALECT = Dialect(
     position="array_position({array}, {x})",
     quotient="div({n}, {d})",
     narrow_quotient="(({n}) / ({d}))",
+    listed="(SELECT * FROM unnest({array}) WITH ORDINALITY AS texts(label, place))",
+    narrow="CAST({x} AS BIGINT)",
     finite="ABS({x}) <= CAST('1.7976931348623157e308' AS DOUBLE PRECISION)",
     days="CASE WHEN isfinite({x}) THEN {x} - DATE '1970-01-01' END",
     timestamps={6: "CASE WHEN isfinite({x}) THEN EXTRACT(EPOCH FROM {x}) * 1000000 END"},

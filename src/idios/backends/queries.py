@@ -24,7 +24,7 @@ from idios.backends.arrays import exact_sum
 from idios.backends.brackets import Piece, Sketch
 from idios.backends.connection_pool import Connection
 from idios.backends.dialect import Dialect
-from idios.backends.selection import CELL, ONLY, Constants, Inquiry, Selection, Statement, compile_statement
+from idios.backends.selection import CELL, HELD, ONLY, Constants, Inquiry, Selection, Statement, compile_statement
 from idios.core.summary import Window
 
 WIDE = "decimal(38, 0)"
@@ -47,8 +47,10 @@ class Queries:
 
     def fetch(self, inquiry: Inquiry, *arguments: Hashable, constants: Constants | None = None) -> pa.Table:
         """The result of an inquiry about the selected records, to which ``constants`` are added as columns."""
-        relation = self.selection.relation(self.source, constants)
-        return self.connection.fetch(compile_statement(inquiry, relation, self.connection.dialect, *arguments))
+        keyed = bool(self.selection.plan.groups) and (not constants or self.selection.joins_constants)
+        relation = self.selection.relation(self.source, constants, keyed=keyed)
+        statement = compile_statement(inquiry, relation, self.connection.dialect, *arguments)
+        return self.connection.fetch(self.selection.number_cells(statement) if keyed else statement)
 
     def sketches(self, names: Sequence[str], shares: Sequence[float], sampled: float) -> dict[CellColumn, Sketch]:
         """A sketch of every column in every cell, where the source is itself a sample with a share ``sampled``."""
@@ -70,6 +72,29 @@ class Queries:
             for name in names
             if row[f"{name}_size"]
         }
+
+    def fetch_quantiles(self, name: str, shares: Sequence[str]) -> pa.Table:
+        """The points of a column at some shares in every cell, each in a row, beside how many values the cell holds.
+
+        The source's own values are sorted, as in ``_end``; what cannot be read is counted and has a place among them.
+        """
+        selection, dialect, column = self.selection, self.connection.dialect, self.selection.grid_column(name)
+        keys = ", ".join(dialect.identifier(key.name) for key in selection.keys)
+        quantiles = dialect.quantiles.format(x=HELD, shares=dialect.array.format(items=", ".join(shares)))
+        relation = selection.relation(self.source, keyed=True, held=name)
+        text = f"SELECT {keys}, COUNT({HELD}) AS held, {quantiles} AS at_shares FROM ({relation.text}) AS selected"
+        schema = pa.schema(
+            [*((key.name, pa.string()) for key in selection.keys), ("held", pa.int64()), ("at_shares", pa.null())]
+        )
+        numbered = selection.number_cells(Statement(f"{text} GROUP BY {keys}", schema)).text
+        each = f"SELECT cell, held, unnest(at_shares) AS {column.held}, generate_subscripts(at_shares, 1) AS place"
+        point = column.value(column.point) if column.bounded is None else column.bounded
+        text = f"SELECT cell, held, place, {point} AS point FROM ({each} FROM ({numbered}) AS numbered) AS placed"
+        return self.connection.fetch(Statement.of_integers(text, CELL, "held", "place", "point"))
+
+    def fetch_lists(self, name: str) -> pa.Table:
+        """All values of a column, in a list for each cell."""
+        return self.fetch(_listed, name)
 
     def bottom(self, name: str, number: int) -> Piece:
         """The ``number`` least values of an ungrouped selection."""
@@ -114,6 +139,14 @@ class Queries:
             for cell, pairs in points.items()
         }
 
+    def label_counts(self, name: str) -> dict[int | None, int] | None:
+        """How often each category of a column of labels occurs, and under None everything else; None if unknown."""
+        text = self.selection.write_label_counts(name, self.source)
+        if text is None:
+            return None
+        rows = self.connection.fetch(Statement.of_integers(text, "place", "times")).to_pylist()
+        return {None if row["place"] is None else row["place"] - 1: row["times"] for row in rows}
+
     def counts(self, name: str) -> dict[int, dict[int, int]]:
         """How often each value occurs: for categories, of which there are few."""
         times: dict[int, dict[int, int]] = {}
@@ -141,7 +174,8 @@ def rows_by_cell(table: pa.Table) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def aggregate_by_cell(relation: ir.Table, aggregates: Mapping[str, ir.Value]) -> ir.Table:
     """One record for each cell that occurs."""
-    return relation.group_by(CELL).aggregate(**aggregates) if _cell(relation) else relation.aggregate(**aggregates)
+    by = _cell(relation)
+    return relation.group_by(by).aggregate(**aggregates) if by else relation.aggregate(**aggregates)
 
 
 def sum_exactly(value: ir.IntegerValue, dialect: Dialect, where: ir.BooleanValue | None = None) -> ir.NumericValue:
@@ -162,7 +196,7 @@ def _ranked(relation: ir.Table, dialect: Dialect, name: str, runs: int, sums: bo
     # a cell of which nothing is wanted has no first rank
     relation = relation.filter(relation[name].notnull(), relation[ends[0]].notnull())
     value, cell = relation[name], _cell(relation)
-    order = {"order_by": value} | ({"group_by": relation[CELL]} if cell else {})
+    order = {"order_by": value} | ({"group_by": [relation[name] for name in cell]} if cell else {})
     columns = {"rank": ibis.row_number().over(ibis.window(**order)) + 1, "value": value}
     if sums:
         # equal values count together, so that their order among themselves does not matter
@@ -184,6 +218,10 @@ def _nearest(relation: ir.Table, dialect: Dialect, name: str, ends: tuple[str, .
     return aggregate_by_cell(relation, {f"{end}_value": nearest for end, nearest in aggregates.items()})
 
 
+def _listed(relation: ir.Table, dialect: Dialect, name: str) -> ir.Table:
+    return aggregate_by_cell(relation, {"listed": relation[name].collect()})
+
+
 def _multiplicities(relation: ir.Table, dialect: Dialect, name: str) -> ir.Table:
     relation = relation.filter(relation[name].notnull())
     return relation.group_by([*_cell(relation), name]).aggregate(times=relation.count())
@@ -196,17 +234,18 @@ def _distinct(relation: ir.Table, dialect: Dialect, name: str) -> ir.Table:
 
 def _spectrum(relation: ir.Table, dialect: Dialect, name: str, number: int) -> ir.Table:
     values = _multiplicities(relation, dialect, name)
-    spectrum = values.group_by([*_cell(values), "times"]).aggregate(values=values.count())
+    by = _cell(values)
+    spectrum = values.group_by([*by, "times"]).aggregate(values=values.count())
     window = ibis.cumulative_window(
-        order_by=spectrum["times"], **({"group_by": spectrum[CELL]} if _cell(spectrum) else {})
+        order_by=spectrum["times"], **({"group_by": [spectrum[name] for name in by]} if by else {})
     )
     spectrum = spectrum.mutate(up_to=spectrum["values"].sum().over(window))
     return spectrum.filter(spectrum["up_to"] - spectrum["values"] < number)
 
 
 def _cell(relation: ir.Table) -> list[str]:
-    """The cell, if records are in one."""
-    return [CELL] if CELL in relation.columns else []
+    """What says in which cell records are, if they are in one: its number, or its keys."""
+    return [CELL] if CELL in relation.columns else [name for name in relation.columns if name.startswith("key")]
 
 
 def read_sum(total: Decimal | int | None, terms: int) -> int:

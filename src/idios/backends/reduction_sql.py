@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from idios.backends.condition_sql import write_condition
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn
 from idios.backends.join_sql import Rows, write_join
-from idios.backends.selection import list_layers, nest_layers, with_sources, write_condition
+from idios.backends.point_layers import list_layers, nest_layers, with_sources
 from idios.core.domain import LIMIT, Kind
 from idios.query.predicates import column_names
 from idios.query.reductions import KEY, MEAN_FINENESS, SPREAD, SPREAD_VALUES, ReducedValue, Reduction
@@ -72,7 +73,7 @@ class _Writer:
             read_here = dict.fromkeys(points[name] for name in named)
             return self._list(self._keep_rows(text, list(read_here)), [points[value.column or ""] for value in values])
         keys = [points[key] for key in self.reduction.keys]
-        if keys:
+        if self.reduction.crowded:
             text = self._keep_groups(text, keys)
         grouped = [*self.units, *keys]
         if self.reduction.spread:

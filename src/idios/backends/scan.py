@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ibis  # type: ignore[import-untyped]
+import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import ibis.expr.types as ir  # type: ignore[import-untyped]
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from idios.backends.arrays import exact_sum
 from idios.backends.brackets import Bracket, Known, Piece
 from idios.backends.dialect import Dialect
 from idios.backends.queries import (
@@ -27,10 +31,14 @@ from idios.backends.selection import CELL, ONLY
 
 @dataclass(frozen=True)
 class Need:
-    """What is asked of one column besides its order statistics."""
+    """What is asked of one column besides its inner order statistics."""
 
     total: bool = False
     squares: bool = False
+    least: int = 0
+    """How many of the least values."""
+    greatest: int = 0
+    """How many of the greatest."""
 
 
 def scan(
@@ -46,7 +54,8 @@ def scan(
             tuple(constants[name]),
             # the point of a category is never written out before what cannot be read was replaced
             flagged=columns[name].readable != columns[name].given or columns[name].place is not None,
-            nullable=columns[name].declared.nullable,
+            bounded=columns[name].bounded is not None,
+            default=columns[name].default,
         )
         for name, need in needs.items()
     )
@@ -59,12 +68,13 @@ def scan(
     for i, row in enumerate(table.drop_columns(lists).to_pylist()):
         cell = row.get(CELL, ONLY)
         records[cell] = row["records"]
-        for name, need in needs.items():
+        for scanned in scans:
+            name = scanned.name
             pieces = tuple(
                 _piece(bracket, row, table, i, f"{name}_{k}")
                 for k, bracket in enumerate(brackets.get((cell, name), ()))
             )
-            known[cell, name] = _known(row, name, need, pieces, columns[name].declared.nullable)
+            known[cell, name] = scanned.read(row, pieces)
     return records, known
 
 
@@ -77,7 +87,43 @@ class _ColumnScan:
     ends: tuple[str, ...]
     flagged: bool
     """Whether the condition that a value can be read is quicker than reading it, or all that there is."""
-    nullable: bool
+    bounded: bool
+    """Whether points are within bounds before those that cannot be read are replaced."""
+    default: int | None
+    """What replaces them."""
+
+    def read(self, row: Mapping[str, Any], pieces: tuple[Piece, ...]) -> Known:
+        """What a row of the result says; of points, also what was not read."""
+        name, need = self.name, self.need
+        read = row[f"{name}_read"] or 0  # Spark counts by adding, and a sum of nothing is NULL
+        size = read if self.default is None else row["records"]
+        counted, default = (read, self.default or 0) if self.bounded else (size, 0)
+        replaced = size - counted
+        total = read_sum(row[f"{name}_sum"], counted) + replaced * default if need.total else 0
+        squares = read_squares(row, name, counted) + replaced * default**2 if need.squares else 0
+        if need.least:
+            ends = _take(row[f"{name}_least"], [default] * min(replaced, need.least), need.least)
+            pieces += (Piece(0, inside=ends),)
+        if need.greatest:
+            negative = [-value for value in row[f"{name}_greatest"] or ()]
+            ends = -_take(negative, [-default] * min(replaced, need.greatest), need.greatest)
+            pieces += (Piece(size - len(ends), below=total - exact_sum(ends), inside=ends),)
+        return Known(size, total, squares, unread=size - read, pieces=pieces)
+
+
+def _take(values: Sequence[int] | None, more: Sequence[int], number: int) -> NDArray[np.int64]:
+    """The least of some values and more of them."""
+    return np.array(sorted([*(values or ()), *more])[:number], np.int64)
+
+
+@ibis.udf.agg.builtin(name="min")  # type: ignore[untyped-decorator]
+def _least(value: int, number: int) -> dt.Array(dt.int64):  # type: ignore[valid-type]
+    """The least values, where an engine has such an aggregate."""
+
+
+@ibis.udf.agg.builtin(name="max")  # type: ignore[untyped-decorator]
+def _greatest(value: int, number: int) -> dt.Array(dt.int64):  # type: ignore[valid-type]
+    """The greatest values."""
 
 
 def _count_and_add(relation: ir.Table, dialect: Dialect, scans: tuple[_ColumnScan, ...]) -> ir.Table:
@@ -88,18 +134,23 @@ def _count_and_add(relation: ir.Table, dialect: Dialect, scans: tuple[_ColumnSca
 
 
 def _totals(relation: ir.Table, dialect: Dialect, column: _ColumnScan) -> dict[str, ir.Value]:
-    name, need, value = column.name, column.need, relation[column.name]
+    name, need = column.name, column.need
+    point = relation[f"p{name[1:]}"] if column.bounded else relation[name]
     only_counted = need == Need() and not column.ends
-    if column.flagged and (only_counted or not column.nullable):
+    if column.flagged and (only_counted or not (column.bounded or column.default is None)):
         read = relation.count(where=relation[f"has_{name}"])
     else:
         # of a column that cannot miss values, those before what cannot be read was replaced
-        read = (value if column.nullable else relation[f"p{name[1:]}"]).count()
+        read = (point if column.bounded or column.default is None else relation[f"p{name[1:]}"]).count()
     aggregates: dict[str, ir.Value] = {f"{name}_read": read}
     if need.total:
-        aggregates[f"{name}_sum"] = sum_exactly(value, dialect).cast(WIDE)
+        aggregates[f"{name}_sum"] = sum_exactly(point, dialect).cast(WIDE)
     if need.squares:
-        aggregates |= sum_squares_exactly(name, value, dialect)
+        aggregates |= sum_squares_exactly(name, point, dialect)
+    if need.least:
+        aggregates[f"{name}_least"] = _least(point, need.least)
+    if need.greatest:
+        aggregates[f"{name}_greatest"] = _greatest(point, need.greatest)
     return aggregates
 
 
@@ -136,18 +187,6 @@ def _bracket_ends(name: str, brackets: Mapping[CellColumn, Sequence[Bracket]]) -
         if any(bracket.tied_high for bracket in kth.values()):
             ends[f"{name}_{k}_high"] = {cell: bracket.high for cell, bracket in kth.items()}
     return ends
-
-
-def _known(row: Mapping[str, Any], name: str, need: Need, pieces: tuple[Piece, ...], nullable: bool) -> Known:
-    read = row[f"{name}_read"] or 0  # Spark counts by adding, and a sum of nothing is NULL
-    size = read if nullable else row["records"]
-    return Known(
-        size=size,
-        total=read_sum(row[f"{name}_sum"], size) if need.total else 0,
-        squares=read_squares(row, name, size) if need.squares else 0,
-        unread=size - read,
-        pieces=pieces,
-    )
 
 
 def _piece(bracket: Bracket, row: Mapping[str, Any], table: pa.Table, i: int, prefix: str) -> Piece:

@@ -11,10 +11,9 @@ question, so it is compiled once a shape (``compile_statement``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache
 from math import prod
 from typing import TypeAlias
 
@@ -22,13 +21,13 @@ import ibis  # type: ignore[import-untyped]
 import ibis.expr.types as ir  # type: ignore[import-untyped]
 import pyarrow as pa
 
+from idios.backends.condition_sql import fit_point, write_condition, write_held_condition
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn
-from idios.core.domain import LIMIT, Categories, Kind
-from idios.query.expressions import list_references
+from idios.backends.point_layers import list_layers, nest_layers, with_sources
+from idios.core.domain import Categories
 from idios.query.plan import Group, Plan
-from idios.query.predicates import Among, And, Interval, Predicate
-from idios.query.schema import Column
+from idios.query.predicates import Among, And, Predicate
 
 SELECTED = "idios_selected"
 """What a relation is called while an expression about it is compiled."""
@@ -40,6 +39,9 @@ Inquiry: TypeAlias = Callable[..., ir.Table]
 """An expression about a relation: a function of it, of the dialect and of arguments, and of nothing else."""
 
 CELL = "cell"
+
+HELD = "held_value"
+"""What the source holds of one column, where that is asked for."""
 
 ONLY = 1
 """The cell of all records where there are no groups."""
@@ -93,6 +95,19 @@ def _compiled(inquiry: Inquiry, columns: tuple[tuple[str, str], ...], dialect: D
 
 
 @dataclass(frozen=True)
+class GroupKey:
+    """What records are grouped by, in SQL, for one key of a plan."""
+
+    name: str
+    text: str
+    """What it is for a record."""
+    index: str
+    """Which of the plan's groups that is, for a row of the result that is called grouped."""
+    listed: str | None = None
+    """A table of the labels that are declared, which the index refers to by the key's name."""
+
+
+@dataclass(frozen=True)
 class Selection:
     """The columns, cells and filter of one plan, in one engine's SQL."""
 
@@ -127,31 +142,144 @@ class Selection:
         """The greatest cell number."""
         return prod(len(group.intervals) for group in self.plan.groups)
 
-    def relation(self, source: str, constants: Constants | None = None) -> Relation:
-        """The records that pass the filter and, with groups, are in one; with numbers that depend on the cell alone."""
+    def relation(
+        self, source: str, constants: Constants | None = None, *, keyed: bool = False, held: str | None = None
+    ) -> Relation:
+        """The records that pass the filter and, with groups, are in one; with numbers that depend on the cell alone.
+
+        Where they are ``keyed``, they carry the keys of their cell instead (``keys``); and what the source holds of the
+        column that is called ``held``.
+        """
         quoted, groups, given = self.dialect.identifier, self.plan.groups, constants or {}
         arrays = {name: [of.get(cell) for cell in range(1, self.span + 1)] for name, of in given.items()}
-        text = self.points(source, arrays if groups else {})
+        on_held, conditions = self._divide_filter()
+        source = f"(SELECT * FROM {source} WHERE {' AND '.join(on_held)}) AS selected" if on_held else source
+        text = self.points(source, {} if keyed or not groups else arrays, keyed=keyed, held=held)
+        if keyed and arrays:
+            text = self._join_constants(text, arrays)
         single = [] if groups else [f"CAST({of[ONLY]} AS BIGINT) AS {quoted(name)}" for name, of in given.items()]
-        names = {name: quoted(self.alias(name)) for name in self.columns}
-        conditions = [] if self.plan.filter == And() else [write_condition(self.plan.filter, names)]
-        if groups:
+        if groups and not keyed:
             conditions.append(f"{quoted(CELL)} IS NOT NULL")
         if single or conditions:
             text = f"SELECT {', '.join(['*', *single])} FROM ({text}) AS points"
         if conditions:
             text += f" WHERE {' AND '.join(conditions)}"
-        aliases = [f"v{i}" for i in range(len(self.columns))] or ["one"]
-        columns = enumerate(self.columns.values())
-        raw = [f"p{i}" for i, column in columns if column.place is None and column.default is not None]
-        numbers = dict.fromkeys([*aliases, *raw, *[CELL] * bool(groups), *given], "int64")
-        return Relation(text, (*numbers.items(), *((f"has_v{i}", "boolean") for i in range(len(self.columns)))))
+        read = [i for i, name in enumerate(self.columns) if name in self._read(keyed)]
+        aliases = [f"v{i}" for i in read] or ["one"]
+        points = [f"p{i}" for i, column in enumerate(self.columns.values()) if i in read and column.place is None]
+        numbers = dict.fromkeys([*aliases, *points, *[CELL] * bool(groups and not keyed), *given], "int64")
+        keys = {key.name: "int64" if key.listed is None else "string" for key in self.keys} if keyed else {}
+        flags = ((f"has_v{i}", "boolean") for i in read)
+        return Relation(text, (*numbers.items(), *keys.items(), *flags))
 
-    def points(self, source: str, arrays: Mapping[str, Sequence[int | None]] | None = None) -> str:
-        """Every record as grid points, with its cell and what ``arrays`` hold for it."""
+    def write_label_counts(self, alias: str, source: str) -> str | None:
+        """How often each declared label of a column occurs, by its place; NULL is the place of everything else.
+
+        None where that takes more than what the source holds.
+        """
+        column, (held, points) = self.grid_column(alias), self._divide_filter()
+        if column.label is None or points or self.plan.groups:
+            return None
+        where = f" WHERE {' AND '.join(held)}" if held else ""
+        counted = f"SELECT {column.label} AS label, COUNT(*) AS times FROM {source}{where} GROUP BY {column.label}"
+        return (
+            f"SELECT CAST(listed.place AS BIGINT) AS place, CAST(SUM(counted.times) AS BIGINT) AS times "
+            f"FROM ({counted}) AS counted LEFT JOIN {column.listed} AS listed ON counted.label = listed.label "
+            f"GROUP BY listed.place"
+        )
+
+    @cached_property
+    def keys(self) -> list[GroupKey]:
+        """By what records are grouped: a label as the source holds it, or the index of a group.
+
+        Labels are grouped as fast as an engine can. Which of them are declared is found for each group then, and not
+        for each record.
+        """
+        keys = []
+        for i, group in enumerate(self.plan.groups):
+            column, name = self.columns[group.column], f"key{i}"
+            if column.label is not None and column.default is None:
+                place = f"CAST({name}.place AS BIGINT) - 1"
+                keys.append(GroupKey(name, column.label, self._index(place, group), column.listed))
+            else:
+                index = self._index(self.dialect.identifier(self.alias(group.column)), group)
+                keys.append(GroupKey(name, index, f"grouped.{self.dialect.identifier(name)}"))
+        return keys
+
+    @property
+    def joins_constants(self) -> bool:
+        """Whether numbers that depend on the cell are joined to records by their label: faster than many cases."""
+        single = all(first == last for group in self.plan.groups for first, last in group.intervals)
+        return self.dialect.exact_quantiles and single and [key.listed is not None for key in self.keys] == [True]
+
+    def _join_constants(self, text: str, arrays: Mapping[str, Sequence[int | None]]) -> str:
+        (key,), (group,), quoted = self.keys, self.plan.groups, self.dialect.identifier
+        declared = self.columns[group.column].declared.domain
+        if not isinstance(declared, Categories):
+            raise AssertionError(f"{group.column} has labels, and is no category")
+        columns = [f"unnest({self.dialect.strings(declared.values[i] for i, _ in group.intervals)}) AS label"]
+        columns += [f"unnest({self._write_array(numbers)}) AS {quoted(name)}" for name, numbers in arrays.items()]
+        joined = ", ".join(["points.*", *(f"constants.{quoted(name)}" for name in arrays)])
+        constants = f"(SELECT {', '.join(columns)}) AS constants"
+        return (
+            f"SELECT {joined} FROM ({text}) AS points JOIN {constants} ON points.{quoted(key.name)} = constants.label"
+        )
+
+    def number_cells(self, statement: Statement) -> Statement:
+        """A statement that gives results by keys, made to give them by cells: those of declared labels alone."""
+        quoted, code, joins = self.dialect.identifier, "", ""
+        for key, group in zip(self.keys, self.plan.groups, strict=True):
+            code = f"({code}) * {len(group.intervals)} + ({key.index})" if code else f"({key.index})"
+            if key.listed is not None:
+                joins += f" JOIN {key.listed} AS {key.name} ON grouped.{quoted(key.name)} = {key.name}.label"
+        names = {key.name for key in self.keys}
+        kept = [field for field in statement.schema if field.name not in names]
+        columns = ", ".join([f"CAST({code} + 1 AS BIGINT) AS {quoted(CELL)}", *(quoted(field.name) for field in kept)])
+        indices = " AND ".join(f"({key.index}) IS NOT NULL" for key in self.keys)
+        text = f"SELECT {columns} FROM ({statement.text}) AS grouped{joins} WHERE {indices}"
+        return Statement(text, pa.schema([(CELL, pa.int64()), *kept]))
+
+    def _read(self, keyed: bool) -> set[str]:
+        """The columns whose points are needed: not those that are held labels, or compared as they are held, alone."""
+        labels = {group.column for group, key in zip(self.plan.groups, self.keys, strict=True) if keyed and key.listed}
+        compared = {name for part in self._point_conditions for name in _columns_in(part)}
+        named = {aggregate.column for aggregate in self.plan.aggregates} | compared
+        named |= {group.column for group in self.plan.groups if group.column not in labels}
+        return set(with_sources([name for name in self.columns if name in named], self.plan.dataset.columns))
+
+    @property
+    def _point_conditions(self) -> list[Predicate]:
+        return [part for part in self._parts if write_held_condition(part, self.columns, self.dialect) is None]
+
+    @property
+    def _parts(self) -> list[Predicate]:
+        """What is required of a record; that it is in a group needs no condition."""
+        parts = self.plan.filter.parts if isinstance(self.plan.filter, And) else (self.plan.filter,)
+        return [part for part in parts if not any(_is_implied(part, group) for group in self.plan.groups)]
+
+    def _divide_filter(self) -> tuple[list[str], list[str]]:
+        """The conditions that can be told from what the source holds, and those on points."""
+        names = {name: self.dialect.identifier(self.alias(name)) for name in self.columns}
+        held = [write_held_condition(part, self.columns, self.dialect) for part in self._parts]
+        points = [write_condition(part, names) for part in self._point_conditions]
+        return [condition for condition in held if condition is not None], points
+
+    def points(
+        self,
+        source: str,
+        arrays: Mapping[str, Sequence[int | None]] | None = None,
+        *,
+        keyed: bool = False,
+        held: str | None = None,
+    ) -> str:
+        """Every record as grid points, with its cell, or its keys, and what ``arrays`` hold for it."""
         quoted = self.dialect.identifier
-        points, *layers = list_layers(self.columns, self.dialect)
-        if place := self._place:
+        points, *layers = list_layers(self.columns, self.dialect, self._read(keyed))
+        points += [f"{self.grid_column(held).held} AS {HELD}"] if held else []
+        if keyed:
+            points += [f"{key.text} AS {quoted(key.name)}" for key in self.keys if key.listed is not None]
+            layers.append([f"{key.text} AS {quoted(key.name)}" for key in self.keys if key.listed is None])
+        elif place := self._place:
             points += [f"{place} AS {quoted(CELL)}", *self._elements(place, arrays)]
         elif self.plan.groups:
             layers += [[f"{self._code()} AS {quoted(CELL)}"], self._elements(quoted(CELL), arrays)]
@@ -186,11 +314,13 @@ class Selection:
     def _elements(self, cell: str, arrays: Mapping[str, Sequence[int | None]] | None) -> list[str]:
         elements = []
         for name, numbers in (arrays or {}).items():
-            items = ", ".join("NULL" if number is None else str(number) for number in numbers)
-            array = f"CAST({self.dialect.array.format(items=items)} AS {self.dialect.integers})"
-            element = self.dialect.element.format(array=array, i=cell)
+            element = self.dialect.element.format(array=self._write_array(numbers), i=cell)
             elements.append(f"{element} AS {self.dialect.identifier(name)}")
         return elements
+
+    def _write_array(self, numbers: Sequence[int | None]) -> str:
+        items = ", ".join("NULL" if number is None else str(number) for number in numbers)
+        return f"CAST({self.dialect.array.format(items=items)} AS {self.dialect.integers})"
 
     def _index(self, value: str, group: Group) -> str:
         """Which interval a point is in: by arithmetic where they are a row of equal widths, else one by one."""
@@ -207,110 +337,38 @@ class Selection:
             offset = f"({value} - {base})" if base else value
             index = offset if width == 1 else self.dialect.quotient.format(n=offset, d=width)
             return f"CASE WHEN {value} BETWEEN {first} AND {last} THEN {index} END"
-        cases = " ".join(f"WHEN {value} BETWEEN {_fit(a)} AND {_fit(b)} THEN {i}" for i, (a, b) in enumerate(intervals))
+        cases = " ".join(
+            f"WHEN {value} BETWEEN {fit_point(a)} AND {fit_point(b)} THEN {i}" for i, (a, b) in enumerate(intervals)
+        )
         return f"CASE {cases} END"
 
 
-def write_condition(predicate: Predicate, points: Mapping[str, str]) -> str:
-    """The condition in SQL, in parentheses; ``points`` are what the columns' points are called."""
-    if isinstance(predicate, Among):
-        return f"({_among(points[predicate.column], predicate)})"
-    parts = [write_condition(part, points) for part in predicate.parts]
-    if isinstance(predicate, And):
-        return f"({' AND '.join(parts) or 'TRUE'})"
-    return f"({' OR '.join(parts) or 'FALSE'})"
-
-
-def list_layers(columns: Mapping[str, GridColumn], dialect: Dialect) -> list[list[str]]:
-    """What puts records on the grid: columns p0, p1, … of points, v0, … of those that count, has_v0, ….
-
-    Derived columns are computed from the points that count, so that they come last.
-    """
-    quoted = dialect.identifier
-    points, values = [] if columns else [f"1 AS {quoted('one')}"], []
-    derived, derived_values = [], []
-    names = {name: quoted(f"v{i}") for i, name in enumerate(columns)}
-    for i, column in enumerate(columns.values()):
-        point, value, has = (quoted(f"{letter}{i}") for letter in ("p", "v", "has_v"))
-        if column.derive is not None:
-            derived.append(f"{column.derive(names)} AS {point}")
-            derived_values += [f"{point} IS NOT NULL AS {has}", f"{column.value(point)} AS {value}"]
-            continue
-        points.append(f"{column.readable} AS {has}")
-        if column.declared.kind is Kind.CATEGORY:
-            points.append(f"{column.value(column.point)} AS {value}")
-        else:
-            points.append(f"{column.point} AS {point}")
-            values.append(f"{column.value(point)} AS {value}")
-    return [points, values, derived, derived_values]
-
-
-def nest_layers(layers: Sequence[Sequence[str]], source: str, dialect: Dialect) -> str:
-    """Nested SELECTs over a source, of which each computes its expressions once, and the next one names them."""
-    text = f"SELECT {', '.join(layers[0])} FROM {source}"
-    for depth, layer in enumerate(layers[1:]):
-        if layer:
-            text = f"SELECT *, {', '.join(layer)} FROM ({text}{dialect.fence}) AS layer{depth}"
-    return text + dialect.fence
+def _is_implied(part: Predicate, group: Group) -> bool:
+    """Whether every record of a group meets a condition on its column."""
+    if not isinstance(part, Among) or part.column != group.column:
+        return False
+    inside = {point for first, last in part.intervals if first == last for point in (first,)}
+    wide = [interval for interval in part.intervals if interval[0] != interval[1]]
+    return all(
+        (first == last and first in inside)
+        or any((a is None or a <= first) and (b is None or last <= b) for a, b in wide)
+        for first, last in group.intervals
+    )
 
 
 def columns_of(plan: Plan) -> list[str]:
     """The columns that a plan reads, each once, and those that they are derived from."""
     named = [aggregate.column for aggregate in plan.aggregates if aggregate.column is not None]
-    read = list(dict.fromkeys([*named, *(g.column for g in plan.groups), *(c for c, _ in _ends(plan))]))
+    read = list(dict.fromkeys([*named, *(g.column for g in plan.groups), *_columns_in(plan.filter)]))
     return with_sources(read, plan.dataset.columns)
 
 
-def with_sources(names: Iterable[str], columns: Mapping[str, Column]) -> list[str]:
-    """Some columns, and those that they are derived from, each once."""
-    listed = list(names)
-    derived = [expression for name in listed if (expression := columns[name].expression) is not None]
-    return list(dict.fromkeys([*listed, *(str(name) for each in derived for name in list_references(each))]))
-
-
-def _ends(plan: Plan) -> Iterable[tuple[str, list[int]]]:
-    """The points that columns are compared with."""
-    stack: list[Predicate] = [plan.filter]
+def _columns_in(predicate: Predicate) -> Iterator[str]:
+    """The columns that a condition is on."""
+    stack = [predicate]
     while stack:
         part = stack.pop()
         if isinstance(part, Among):
-            yield part.column, [end for interval in part.intervals for end in interval if end is not None]
+            yield part.column
         else:
             stack.extend(part.parts)
-    for group in plan.groups:
-        yield group.column, [end for interval in group.intervals for end in interval]
-
-
-def _wide(intervals: Sequence[Interval]) -> int:
-    """How many intervals are not single points."""
-    return sum(first is None or first != last for first, last in intervals)
-
-
-def _among(value: str, leaf: Among) -> str:
-    """Whether a value is among the leaf's; NULL is tested explicitly, so that the result is never "unknown"."""
-    if not leaf.intervals:
-        return f"{value} IS NULL" if leaf.nulls else "FALSE"
-    hull = (leaf.intervals[0][0], leaf.intervals[-1][1])
-    gaps = [(a[1] + 1, b[0] - 1) for a, b in pairwise(leaf.intervals) if a[1] is not None and b[0] is not None]
-    if _wide(gaps) < _wide(leaf.intervals):  # NOT IN (…): a few points are missing
-        inside = f"({_covered(value, [hull])}) AND NOT ({_covered(value, gaps)})"
-    else:
-        inside = f"({_covered(value, leaf.intervals)})"
-    passes = f"{value} IS NOT NULL AND {inside}"
-    return f"{value} IS NULL OR {passes}" if leaf.nulls else passes
-
-
-def _covered(value: str, intervals: Sequence[Interval]) -> str:
-    """Whether a value that is not NULL lies in one of some intervals."""
-    points = [str(_fit(first)) for first, last in intervals if first is not None and first == last]
-    parts = [f"{value} IN ({', '.join(points)})"] if points else []
-    for first, last in intervals:
-        if first is None or first != last:
-            ends = [] if first is None else [f"{value} >= {_fit(first)}"]
-            ends += [] if last is None else [f"{value} <= {_fit(last)}"]
-            parts.append(" AND ".join(ends) or "TRUE")
-    return " OR ".join(parts) or "FALSE"
-
-
-def _fit(point: int) -> int:
-    return max(-LIMIT, min(LIMIT, point))

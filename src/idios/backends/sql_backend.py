@@ -26,9 +26,10 @@ from idios.backends.join_sql import (
     refuse_incomparable,
     write_everyone,
 )
+from idios.backends.point_layers import list_layers, nest_layers, with_sources
 from idios.backends.queries import Queries
 from idios.backends.reduction_sql import ReducedTable, reduce_rows
-from idios.backends.selection import Selection, Statement, columns_of, list_layers, nest_layers, with_sources
+from idios.backends.selection import Selection, Statement, columns_of
 from idios.backends.summarise import CHANGED, SMALL, Requirements, Sample, summarise
 from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError

@@ -22,6 +22,7 @@ from math import ceil, floor
 
 from idios.backends.brackets import Bracket, Known, outermost, shares_near
 from idios.backends.cancellation import CancellationToken, Progress
+from idios.backends.group_ranks import Wanted, read_brackets, read_by_shares, read_lists
 from idios.backends.queries import CellColumn, Queries, Run
 from idios.backends.scan import Need, scan
 from idios.backends.selection import ONLY, Selection
@@ -42,6 +43,9 @@ SMALL = 50_000
 
 FEW = 5_000
 """Up to this many values at either end are fetched with ORDER BY and LIMIT."""
+
+ENDS = 512
+"""Up to this many are found in the same pass as counts and sums, where the engine has an aggregate for it."""
 
 CHANGED = "the source changed while it was being read: ask again"
 
@@ -97,7 +101,26 @@ class Requirements:
             need = needs.get(name, Need())
             total, squares = need.total or reading.needs_sums, need.squares or reading.needs_squares
             needs[name] = replace(need, total=total, squares=squares)
+        if self.selection.dialect.ends:
+            for name, runs in self.nominal.items():
+                if needs[name].total or not self.is_plain(name):
+                    least, greatest = self.count_ends(runs, ENDS)
+                    needs[name] = replace(needs[name], least=least, greatest=greatest)
         return needs
+
+    def is_plain(self, name: str) -> bool:
+        """Whether a column is read as it stands in the source, so that its ends are quick to find there."""
+        derived = self.selection.grid_column(name).derive is not None
+        return not self.plan.groups and self.plan.filter == ALWAYS and not derived
+
+    @staticmethod
+    def count_ends(runs: Iterable[Run], most: int) -> tuple[int, int]:
+        """How many of the least and of the greatest values hold those runs of the nominal size that lie there."""
+        listed = list(runs)
+        return (
+            max((last for _, last in listed if last <= most), default=0),
+            max((NOMINAL - first + 1 for first, _ in listed if NOMINAL - first < most), default=0),
+        )
 
     def moves(self, aggregate: Aggregate, size: int) -> Moves:
         """What changed records can do to a selection of that size."""
@@ -107,10 +130,17 @@ class Requirements:
         return Moves(neighbours, size, max(0, self.rows - size))
 
     def runs(self, aggregate: Aggregate, size: int) -> list[Run]:
-        """The ranks that an aggregate reads of ``size`` values, as far as they exist."""
-        runs = aggregate.reading.ranks(self.moves(aggregate, size), aggregate.distance)
-        inside = ((max(first, 1), min(last, size)) for first, last in runs)
-        return [(first, last) for first, last in inside if first <= last]
+        """The ranks that an aggregate reads of ``size`` values, as far as they exist; found once a size."""
+        key = id(aggregate), size
+        if key not in self._runs:
+            runs = aggregate.reading.ranks(self.moves(aggregate, size), aggregate.distance)
+            inside = ((max(first, 1), min(last, size)) for first, last in runs)
+            self._runs[key] = [(first, last) for first, last in inside if first <= last]
+        return self._runs[key]
+
+    @cached_property
+    def _runs(self) -> dict[tuple[int, int], list[Run]]:
+        return {}
 
 
 @dataclass
@@ -126,20 +156,31 @@ class RankSearch:
     records: dict[int, int] = field(default_factory=dict)
     known: dict[CellColumn, Known] = field(default_factory=dict)
     windows: dict[tuple[int, str, Run], Window] = field(default_factory=dict)
+    labels: dict[str, dict[int, int]] = field(default_factory=dict)
+    """How often each category occurs, of a column that is all that is asked about."""
 
     def scan(self) -> None:
         """Count, add up, and look into the first brackets."""
+        if list(self.needs.values()) == [Need()] and not self.requirements.nominal and self._count_labels(*self.needs):
+            return
         brackets: dict[CellColumn, tuple[Bracket, ...]] = {}
-        if self.samples and self._inner:
+        if self.samples and self._inner and not self._in_groups:
             self.progress("sampling", 0.0)
             brackets = self._guess(self.samples[0])
         self.progress("scanning", 0.2)
         self.records, self.known = scan(self.queries, self.needs, brackets)
 
+    @property
+    def _in_groups(self) -> bool:
+        """Whether the order statistics of all cells are found together."""
+        return bool(self.requirements.plan.groups) and self.queries.connection.dialect.exact_quantiles
+
     def complete(self) -> None:
         """Find the order statistics that are not known yet."""
-        if self._plain:
-            self._take_ends()
+        self._take_ends()
+        if self._in_groups:
+            for name, runs in self._missing().items():
+                self._rank_groups(Wanted(name, runs, {cell: self.known[cell, name].size for cell in runs}))
         for sample in self.samples[1:]:
             missing = {(cell, name) for name, cells in self._missing().items() for cell in cells}
             if sum(self.known[key].size for key in missing) > SMALL:
@@ -149,6 +190,38 @@ class RankSearch:
             sorted_windows = self.queries.sorted_windows(name, runs, sums=self.needs[name].total)
             for cell, windows in sorted_windows.items():
                 self.windows |= {(cell, name, run): cut for run, cut in zip(runs[cell], windows, strict=True)}
+
+    def _rank_groups(self, wanted: Wanted) -> None:
+        """Find order statistics of many cells: by shares, in lists, or in brackets."""
+        self.progress("ranking", 0.4)
+        name, sums = wanted.name, self.needs[wanted.name].total
+        column = self.requirements.selection.grid_column(name)
+        if wanted.dense:
+            for cell, piece in read_lists(self.queries, wanted).items():
+                if (cell, name) in self.known:
+                    self.known[cell, name] = self.known[cell, name].extended([piece])
+        elif (
+            column.derive is None and column.place is None and not any(self.known[c, name].unread for c in wanted.runs)
+        ):
+            if wanted.narrow and not sums:
+                windows = read_by_shares(self.queries, wanted)
+                self.windows |= {(cell, name, run): window for (cell, run), window in windows.items()}
+            else:
+                self._scan_again(read_brackets(self.queries, wanted))
+
+    def _count_labels(self, name: str) -> bool:
+        """Count each category, if that is all there is to do."""
+        counted = self.queries.label_counts(name)
+        if counted is None:
+            return False
+        records, others = sum(counted.values()), counted.get(None, 0)
+        times = {index: number for index, number in counted.items() if index is not None}
+        default = self.requirements.selection.grid_column(name).default
+        if default is not None and others:
+            times[default] = times.get(default, 0) + others
+        self.records, self.labels[name] = {ONLY: records}, times
+        self.known[ONLY, name] = Known(sum(times.values()), unread=0 if default is None else others)
+        return True
 
     def of(self, cell: int, name: str) -> Known:
         """What is known of a column in a cell."""
@@ -161,11 +234,6 @@ class RankSearch:
             window = self.windows[cell, name, run]
         return window if sums else replace(window, below=0)
 
-    @property
-    def _plain(self) -> bool:
-        """Whether a large column is read as it stands in the source, so that its ends are quick to find there."""
-        return bool(self.samples) and not self.requirements.plan.groups and self.requirements.plan.filter == ALWAYS
-
     @cached_property
     def _inner(self) -> dict[str, list[Run]]:
         """The columns for which brackets are needed, and the ranks they would be asked for."""
@@ -173,12 +241,13 @@ class RankSearch:
         return {name: runs for name, runs in inner.items() if runs}
 
     def _bracketed(self, name: str, runs: Iterable[Run], size: int) -> list[Run]:
-        ends = self._plain and not self._is_derived(name)
-        return [run for run in runs if not (ends and (run[0] <= FEW or size - run[1] < FEW))]
+        """Those that are not among the values at the ends, which are found without brackets."""
+        most = ENDS if self.needs[name].least or self.needs[name].greatest else 0
+        most = FEW if self._is_large_and_plain(name) else most
+        return [run for run in runs if run[1] > most and size - run[0] >= most]
 
-    def _is_derived(self, name: str) -> bool:
-        """Whether the source has no order of a column's values."""
-        return self.requirements.selection.grid_column(name).derive is not None
+    def _is_large_and_plain(self, name: str) -> bool:
+        return bool(self.samples) and self.requirements.is_plain(name)
 
     def _guess(self, sample: Sample, only: Iterable[CellColumn] | None = None) -> dict[CellColumn, tuple[Bracket, ...]]:
         """Where the wanted ranks should lie, by a sample; of some columns in some cells ``only``."""
@@ -204,18 +273,22 @@ class RankSearch:
 
     def _take_ends(self) -> None:
         for name, runs in self.requirements.nominal.items():
-            known = self.known[ONLY, name]
-            if known.unread or self._is_derived(name):
+            if not self._is_large_and_plain(name) or self.known[ONLY, name].unread:
                 continue  # the order of the source is not that of the points
-            bottom = max((last for first, last in runs if first <= FEW), default=0)
-            top = max((NOMINAL - first + 1 for first, last in runs if NOMINAL - last < FEW), default=0)
-            pieces = [self.queries.bottom(name, bottom)] if bottom else []
-            pieces += [self.queries.top(name, top, known.size, known.total)] if top else []
+            known, need = self.known[ONLY, name], self.needs[name]
+            least, greatest = self.requirements.count_ends(runs, FEW)
+            pieces = [self.queries.bottom(name, least)] if least > need.least else []
+            pieces += [self.queries.top(name, greatest, known.size, known.total)] if greatest > need.greatest else []
             self.known[ONLY, name] = known.extended(pieces)
 
     def _search_again(self, sample: Sample, missing: set[CellColumn]) -> None:
         self.progress("sampling again", 0.5)
-        brackets = self._guess(sample, missing)
+        self._scan_again(self._guess(sample, missing))
+
+    def _scan_again(self, brackets: Mapping[CellColumn, tuple[Bracket, ...]]) -> None:
+        """Look into some brackets."""
+        if not brackets:
+            return
         needs = {name: Need(total=self.needs[name].total) for _, name in brackets}
         _, scanned = scan(self.queries, needs, brackets)
         for key in brackets:
@@ -226,13 +299,15 @@ class RankSearch:
         missing: dict[str, dict[int, list[Run]]] = {}
         for aggregate in self.requirements.ranked:
             name = self.requirements.alias(aggregate)
+            cells = missing.setdefault(name, {})
             for cell in self.requirements.cells:
                 known = self.of(cell, name)
                 for run in self.requirements.runs(aggregate, known.size):
-                    wanted = missing.setdefault(name, {}).setdefault(cell, [])
-                    if not known.holds(*run) and run not in wanted:
+                    if (cell, name, run) in self.windows or known.holds(*run):
+                        continue
+                    wanted = cells.setdefault(cell, [])
+                    if run not in wanted:
                         wanted.append(run)
-        missing = {name: {c: runs for c, runs in cells.items() if runs} for name, cells in missing.items()}
         return {name: cells for name, cells in missing.items() if cells}
 
 
@@ -283,7 +358,10 @@ class _AggregateInCells:
         moves = {cell: requirements.moves(aggregate, known[cell].size) for cell in requirements.cells}
         beside = self._beside(reading, grid, known, moves)
         multiplicities: Mapping[int, tuple[int, tuple[int, ...]]] = {}
-        if reading.needs_distinct:
+        if reading.needs_distinct and name in search.labels:
+            times = sorted(search.labels[name].values())
+            multiplicities = {ONLY: (len(times), tuple(times[: aggregate.distance]))}
+        elif reading.needs_distinct:
             multiplicities = search.queries.rarest(name, aggregate.distance)
         counts = self._counts(grid) if reading.needs_counts else {}
         return [
@@ -309,7 +387,9 @@ class _AggregateInCells:
         if grid.lower is None or grid.upper is None:
             raise AssertionError(f"{self.aggregate.label} counts the points of a column without bounds")
         requirements, points = self.search.requirements, range(grid.lower, grid.upper + 1)
-        times = self.search.queries.counts(requirements.alias(self.aggregate))
+        name = requirements.alias(self.aggregate)
+        known = self.search.labels.get(name)
+        times = self.search.queries.counts(name) if known is None else {ONLY: known}
         return {cell: tuple(times.get(cell, {}).get(point, 0) for point in points) for cell in requirements.cells}
 
     def _beside(

@@ -38,7 +38,7 @@ from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, si
 from idios.query.reductions import reduce as reduce_to_people
 from idios.query.schema import Dataset
 from idios.query.shares import divide, find_price, make_guarantee, shares_rho
-from idios.query.work import Work
+from idios.query.work import GROUP, MAX_WORK, Work
 
 _NO_CHECK = "how far off it is could be told in records here, of which a {word} has several: ask without check"
 
@@ -60,7 +60,7 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
     total = positive(epsilon, "epsilon")
     if question.dataset != dataset.name:
         raise InvalidInput(f"the question is about {question.dataset!r}, the data set given is {dataset.name!r}")
-    work = Work()
+    work = Work(MAX_WORK + GROUP * dataset.max_groups)
     if question.reduction is not None:
         dataset = reduce_to_people(dataset, question.reduction, work)
         if check is not None and read_check(check) and dataset.records > 1:

@@ -10,6 +10,8 @@ from idios.errors import QuestionRefused
 
 MAX_WORK = 600_000
 """Units that planning one question may take: about half a second."""
+GROUP = 20
+"""Units more for each group that the data set allows: its controller declares how many (``max_groups``)."""
 RUN = 4
 """Units for making a run of a diagram; reading one takes one unit."""
 CHARACTERS = 4

@@ -1,0 +1,50 @@
+"""Discrete Laplace noise of many scales, one draw each, exactly.
+
+``sampling`` computes the digits of forty probabilities for each scale, which pays where a scale is drawn from often.
+Here one list of digits serves all scales.
+
+1. Let E be exponential, Pr(E ≥ t) = e^(−t). Then ⌊s·E⌋ is geometric with a = e^(−1/s), for any s > 0: it is at least
+   g where E ≥ g/s, that is with probability a^g.
+2. The difference of two independent ones is discrete Laplace: Σ_g (1−a)²·a^g·a^(g+|k|) = (1−a)/(1+a)·a^|k|.
+3. By 1. with s = 2^m, the first m binary places of E are ⌊2^m·E⌋, which is geometric, and its binary digits are
+   independent (``sampling``, 3.). So further places can be drawn later: the last digits of ⌊2^(m+n)·E⌋ do not depend on
+   ⌊2^m·E⌋, which are its first.
+4. With G = ⌊2^m·E⌋, s·E lies from s·G/2^m on and below s·(G + 1)/2^m. Where all numbers there have one floor, that is
+   the draw; otherwise more places of E are drawn. They settle it with probability 1: s·E is a whole number with none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from idios.core.sampling import Source, geometric
+
+PLACES = 64
+"""How many binary places of E are drawn at once."""
+
+
+def draw_discrete_laplaces(scales: Sequence[Fraction], source: Source | None = None) -> list[int]:
+    """One draw of Pr(X = k) = (1−a)/(1+a)·a^|k|, a = e^(−1/scale), for each scale ≥ 0 (0 gives 0), all independent.
+
+    >>> from idios.core.sampling import SeededSource
+    >>> draw_discrete_laplaces([Fraction(0), Fraction(10, 3), Fraction(10**30)], SeededSource(1))
+    [0, 5, -1313033853981699816263888194139]
+    """
+    drawn = geometric(Fraction(1, 1 << PLACES), 2 * len(scales), source).tolist()
+    return [
+        _multiply_down(scale, first, source) - _multiply_down(scale, second, source)
+        for scale, first, second in zip(scales, drawn[::2], drawn[1::2], strict=True)
+    ]
+
+
+def _multiply_down(scale: Fraction, exponential: int, source: Source | None) -> int:
+    """⌊scale·E⌋, where ``exponential`` are the first places of E."""
+    places, numerator, denominator = PLACES, scale.numerator, scale.denominator << PLACES
+    while True:
+        least = exponential * numerator // denominator
+        if numerator == 0 or (exponential + 1) * numerator <= (least + 1) * denominator:
+            return least
+        places, denominator = places + PLACES, denominator << PLACES
+        more = int(geometric(Fraction(1, 1 << places), source=source))
+        exponential = (exponential << PLACES) | (more & ((1 << PLACES) - 1))
