@@ -36,7 +36,7 @@ SMALL_CAP = EPSILON * 15
 """What every second analyst may spend: a few seconds of questions."""
 
 STATISTICS = ("COUNT(*)", "MEDIAN(age)", "MEDIAN(income)")
-"""A count, a median within bounds, and one without any, which spends δ as well."""
+"""A count, a median within bounds, and one without any."""
 
 TOML = """
 [ledger]
@@ -51,8 +51,6 @@ requests_per_minute_address = 10000000
 source = "people.parquet"
 version = "generated"
 protection = "differential"
-delta = 1e-9
-delta_budget = 0.5
 budget = 100000
 release_seconds = {release}
 

@@ -8,8 +8,8 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 import typer
 
@@ -36,12 +36,12 @@ def commands(text: str) -> list[str]:
 
 def missing(line: str) -> str | None:
     """What a command line names that does not exist."""
-    command: click.Command = typer.main.get_command(app)  # type: ignore[assignment]
+    command: Any = typer.main.get_command(app)
     words = shlex.split(line)[1:]
-    while isinstance(command, click.Group) or hasattr(command, "commands"):
+    while hasattr(command, "get_command"):
         if not words:
             return None
-        found = command.commands.get(words[0])  # type: ignore[union-attr]
+        found = command.get_command(typer.Context(command), words[0])
         if found is None:
             return f"command {words[0]}"
         command, words = found, words[1:]

@@ -74,6 +74,15 @@ def test_limits_that_are_too_great_are_refused() -> None:
         party.quote("SELECT MEDIAN(x) FROM t", 5)
 
 
+def test_what_takes_too_long_is_refused() -> None:
+    """Of a person with many rows an interquartile range is searched for far out, at each distance in every way."""
+    with (
+        open_several(rows=100) as party,
+        pytest.raises(Unanswerable, match=r"too long with so little epsilon: ask with 1\d.\d times as much"),
+    ):
+        party.quote("SELECT IQR(x) FROM t", "0.05")
+
+
 def test_no_more_groups_count_than_there_are() -> None:
     with open_several(groups=4) as party:
         records = {

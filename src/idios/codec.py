@@ -37,6 +37,9 @@ _NUMBER = re.compile(r"-?[0-9]{1,4000}(\.[0-9]{1,4000}|/[0-9]{1,4000})?")
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
+_PLAIN = frozenset((str, int, bool, types.NoneType))
+
+
 @dataclass(frozen=True)
 class FieldShape:
     """How the JSON of one field differs from the field; see ``json_field``."""
@@ -146,7 +149,12 @@ class Codec:
 
     def to_json(self, value: Any) -> Any:
         """The value as JSON's own types."""
-        # Strings first: a table is made of them. Drivers convert members of an enumeration differently.
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind is Fraction:  # a number's class is an abstract one's, so that isinstance takes ten times as long
+            return self.write_number(value)
+        # Drivers convert members of an enumeration differently.
         if isinstance(value, str):
             return value.value if isinstance(value, StrEnum) else value
         if value is None or isinstance(value, int):
@@ -164,10 +172,13 @@ class Codec:
     def _write_record(self, record: Any) -> dict[str, Any]:
         plain = {}
         for each in _fields(type(record)):
-            value = getattr(record, each.name)
-            if each.shape.optional and value == each.default:
+            value, shape = getattr(record, each.name), each.shape
+            if shape.optional and value == each.default:
                 continue
-            plain[each.key] = self.to_json(value) if each.shape.write is None else each.shape.write(value)
+            if type(value) in _PLAIN and shape.write is None:
+                plain[each.key] = value
+            else:
+                plain[each.key] = (shape.write or self.to_json)(value)
         return plain
 
     def from_json(self, kind: type[T], plain: Any, what: str) -> T:

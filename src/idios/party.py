@@ -416,7 +416,7 @@ class TrustedParty:
 
     def _answer(self, charged: Charged, released: StoredAnswer) -> Answer:
         try:
-            balance = self.ledger.balance(charged.dataset, charged.analyst)
+            balance = released.balance or self.ledger.balance(charged.dataset, charged.analyst)
         except NotPermitted:
             # the grant was withdrawn meanwhile; the answer is paid for
             nothing = Account(Fraction(0), Fraction(0))

@@ -163,7 +163,7 @@ def test_a_misleading_sample_costs_time_and_nothing_else(quick_engine: Engine, m
         monkeypatch.setattr(backend, "progress", lambda step, share: steps.append(step))
         same(backend, asked, TABLE)
         assert "sampling again" in steps
-        monkeypatch.setattr(backend, "_list_samples", lambda *arguments: lie * 2)
+        monkeypatch.setattr(backend, "_list_samples", lambda *_: lie * 2)
         same(backend, asked, TABLE)
         assert searched
 

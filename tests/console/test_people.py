@@ -33,6 +33,11 @@ amount = { type = "integer" }
 day = { type = "date" }
 channel = { type = "category", values = ["shop", "web"] }
 
+[datasets.lines]
+source = "lines.csv"
+links = { number = "orders.number" }
+columns = { weight = { type = "integer" } }
+
 [datasets.products]
 source = "products.csv"
 public = true
@@ -46,9 +51,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("shop")
     (folder / "households.csv").write_text("id,size\n" + "".join(f"{i},{1 + i % 6}\n" for i in range(400)))
     (folder / "orders.csv").write_text(
-        "household,product,amount,day,channel\n"
-        + "".join(f"{i % 380},{'bc'[i % 2]},{i % 97},2026-01-{1 + i % 28:02},shop\n" for i in range(2000))
+        "number,household,product,amount,day,channel\n"
+        + "".join(f"{i},{i % 380},{'bc'[i % 2]},{i % 97},2026-01-{1 + i % 28:02},shop\n" for i in range(2000))
     )
+    (folder / "lines.csv").write_text("number,weight\n" + "".join(f"{i % 2000},{i % 9}\n" for i in range(3000)))
     (folder / "products.csv").write_text("code,kind\nb,food\nc,toy\n")
     with served(folder, SHOP) as started:
         yield started
@@ -65,6 +71,7 @@ def test_a_data_set_shows_its_unit_its_links_and_its_tables(seen: Watched) -> No
         "All rows with the same id are of one household",
         "orders same households All rows with the same household are of one household, in the order of day: "
         "orders.household = households.id, orders.product = products.code.",
+        "lines same households Each row is of the household to whose row it leads: lines.number = orders.number.",
         "products public Facts about nobody, to be joined.",
         "MEDIAN of AVG(amount) by household",
     ):

@@ -36,6 +36,8 @@ def main(url: str, key_file: str, action: str, *arguments: str) -> None:
     with Ledger.open(url, key_file, clock=clock) as ledger:
         if action == "spend":
             say(spend(ledger, *map(int, arguments)))
+        elif action == "spend-and-die":
+            spend_and_die(ledger, clock, int(arguments[0]))
         elif action == "die":
             die(ledger, clock, *arguments)
         elif action == "open":
@@ -52,9 +54,11 @@ class Clock:
     def __init__(self, deadly: str) -> None:
         self.deadly = deadly
         self.step = ""
+        self.left = sys.maxsize
 
     def __call__(self) -> datetime:
-        if self.deadly and self.deadly == self.step:
+        self.left -= 1
+        if (self.deadly and self.deadly == self.step) or not self.left:
             kill_me()
         return datetime.now(UTC)
 
@@ -92,6 +96,24 @@ def spend(ledger: Ledger, process: int, threads: int, questions: int) -> list[in
     for worker in workers:
         worker.join()
     return [sum(charged), sum(refused)]
+
+
+def spend_and_die(ledger: Ledger, clock: Clock, charges: int) -> None:
+    """Ask distinct questions from many threads and print each that is charged, until killed within the last charge."""
+    clock.left = max(charges, 2)
+
+    def ask(thread: int) -> None:
+        for number in range(charges if charges == 1 else 10 * charges):
+            question = f"{thread}-{number}"
+            ledger.reserve(ChargeRequest("people", "1", None, question, Fraction(1, 1000)))
+            sys.stdout.write(f"{question}\n")
+            sys.stdout.flush()
+
+    workers = [threading.Thread(target=ask, args=(thread,)) for thread in range(min(16, charges))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
 
 
 REQUEST = ChargeRequest("people", "1", None, "median(income)", Fraction(1, 4))

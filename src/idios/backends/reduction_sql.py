@@ -73,7 +73,7 @@ class _Writer:
             read_here = dict.fromkeys(points[name] for name in named)
             return self._list(self._keep_rows(text, list(read_here)), [points[value.column or ""] for value in values])
         keys = [points[key] for key in self.reduction.keys]
-        if keys:
+        if self.reduction.crowded:
             text = self._keep_groups(text, keys)
         grouped = [*self.units, *keys]
         if self.reduction.spread:

@@ -55,7 +55,7 @@ from idios.core.inverse import (
 from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon, repeat_multiples
 from idios.core.neighbours import RECORDS, Counted, Moves, Neighbours
 from idios.core.outer_ranks import CentredSearch, RankPlan, least_order, plan_rank
-from idios.core.refusals import explain_missing, refuse_too_few, refuse_undefined
+from idios.core.refusals import explain_missing, refuse_too_few, refuse_too_long, refuse_undefined
 from idios.core.sampling import Source, weighted_index
 from idios.core.sensitivity import find_sensitivity, find_squared_sensitivity
 from idios.core.statistics.averages import Mean
@@ -304,6 +304,7 @@ def choose(
     if public_size is not None:
         refuse_hopeless(statistic, public_size, differential, refusal, counted)
     distance = find_largest_distance(make_measure(statistic, domain, protection.fineness), differential, refusal)
+    refuse_too_long(statistic, neighbours, distance)
     return Choice(Method.INVERSE, distance, differential, refusal=refusal)
 
 

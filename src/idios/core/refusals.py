@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from idios.core.neighbours import Counted
+import math
+from fractions import Fraction
+
+from idios.core.neighbours import Counted, Neighbours
 from idios.core.statistics.base import Statistic
+from idios.core.statistics.spread import InterquartileRange
 from idios.errors import Unanswerable
+
+FARTHEST_SPLIT = 10_000
+"""How far out an envelope is computed where all splits of changes are tried at every distance: some 20 seconds."""
+
+
+def refuse_too_long(statistic: Statistic, neighbours: Neighbours, distance: int) -> None:
+    """Refuse an envelope that would take minutes, as with little ε, or where one person has many records."""
+    replaced = neighbours is Neighbours.REPLACE
+    slow = isinstance(statistic, InterquartileRange) if replaced else statistic.tries_splits
+    if slow and distance > FARTHEST_SPLIT:
+        times = math.ceil(Fraction(10 * distance, FARTHEST_SPLIT)) / 10
+        raise Unanswerable(f"it would take too long with so little epsilon: ask with {times} times as much")
 
 
 def refuse_undefined(statistic: Statistic, size: int | None, counted: Counted) -> None:

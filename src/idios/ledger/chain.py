@@ -13,21 +13,21 @@ import hmac
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, bindparam, select
 
 from idios.codec import canonical
 from idios.errors import InvalidInput
 from idios.ledger.facts import Fact, read_fact
+from idios.ledger.statements import run, write_marks
 from idios.ledger.tables import entries
-from idios.ledger.values import RECORDS
 
 BEGINNING = "0" * 64
 
 # Built once: building a statement takes SQLAlchemy about as long as running it takes SQLite.
-_APPEND = insert(entries)
 _NEWEST = select(entries).order_by(entries.c.sequence.desc()).limit(bindparam("count"))
-_NUMBERED = select(entries).where(entries.c.sequence.in_(bindparam("numbers", expanding=True)))
+_ENTRIES = f"SELECT sequence, time, kind, payload, mac FROM {entries}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,19 @@ def is_signed(key: bytes, previous: str, entry: Entry) -> bool:
 def append_entry(connection: Connection, key: bytes, head: Anchor, time: str, fact: Fact) -> Entry:
     """Record the fact at the end of the chain; the entry is durable when the transaction has ended."""
     entry = sign_entry(key, head, time, fact)
-    connection.execute(_APPEND, RECORDS.to_json(entry))
+    write_entries(connection, [entry])
     return entry
+
+
+def write_entries(connection: Connection, signed: list[Entry]) -> None:
+    """Write signed entries, which follow the last one that is there."""
+    rows = [(entry.sequence, entry.time, entry.kind, entry.payload, entry.mac) for entry in signed]
+    run(connection, _append(len(rows)), [value for row in rows for value in row])
+
+
+@cache
+def _append(count: int) -> str:
+    return f"INSERT INTO {entries} (sequence, time, kind, payload, mac) VALUES {write_marks(5, count)}"
 
 
 def read_entries(
@@ -122,8 +133,8 @@ def read_numbered(connection: Connection, numbers: set[int]) -> dict[int, Entry]
     """Read the entries with these numbers."""
     by_number = {}
     for part in _split(sorted(numbers), 500):
-        for row in connection.execute(_NUMBERED, {"numbers": part}):
-            by_number[row.sequence] = Entry(*row)
+        for row in run(connection, f"{_ENTRIES} WHERE sequence IN {write_marks(len(part))}", part):
+            by_number[row[0]] = Entry(*row)
     return by_number
 
 

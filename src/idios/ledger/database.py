@@ -204,10 +204,14 @@ class Database:
             return
         with self.lock.hold(self.timeout) as acquired:
             if not acquired:
-                raise LedgerUnavailable(
-                    f"the ledger {self.place} was busy for {self.timeout:g} seconds; try again; {UNCHANGED}"
-                )
+                raise self.make_busy_error()
             yield
+
+    def make_busy_error(self) -> LedgerUnavailable:
+        """Make the error of a thread that has waited too long for others."""
+        return LedgerUnavailable(
+            f"the ledger {self.place} was busy for {self.timeout:g} seconds; try again; {UNCHANGED}"
+        )
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:

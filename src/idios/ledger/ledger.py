@@ -27,8 +27,8 @@ from idios.ledger.opening import OpenedLedger, open_existing, open_ledger
 from idios.ledger.operational import EndedSessions, RunningQuestions, check_idempotency_key, remember_key, was_used
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, SomeRow, TokenRow
-from idios.ledger.store import Transactions
-from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate_secret, create_token, identify_token
+from idios.ledger.store import Transactions, Writer
+from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate, create_token, identify_token, locate
 from idios.ledger.values import Clock, check_name, check_optional_amount, check_text, system_clock
 from idios.ledger.verification import LedgerHealth, Verification, rebuild, verify
 from idios.model import Balance, ReleasedTable, Role
@@ -143,14 +143,12 @@ class Ledger:
 
     def retire(self, dataset: str) -> None:
         """Answer nothing about the data set from here on, not even what is stored or being computed."""
-        with self._transactions.writing() as writer:
-            writer.append(rules.retire(writer.store, dataset))
+        self._transactions.append(rules.retire, dataset)
 
     def add_analyst(self, analyst: str) -> None:
         """Make an analyst known; they may ask nothing before a grant."""
         check_name("analyst", analyst)
-        with self._transactions.writing() as writer:
-            writer.append(rules.add_analyst(writer.store, analyst))
+        self._transactions.append(rules.add_analyst, analyst)
 
     def grant(
         self, analyst: str, dataset: str, *, epsilon: Fraction | None = None, delta: Fraction | None = None
@@ -170,8 +168,7 @@ class Ledger:
         A question that is charged already is still answered, and the answers they paid for are still listed by
         `answers(analyst=...)`: they know them already.
         """
-        with self._transactions.writing() as writer:
-            writer.append(rules.withdraw(writer.store, analyst, dataset))
+        self._transactions.append(rules.withdraw, analyst, dataset)
 
     def issue_token(self, name: str, *, role: Role = Role.ANALYST, lifetime: timedelta = LIFETIME) -> IssuedToken:
         """Give an analyst, or a controller of any name, a token: this is the only time it can be seen."""
@@ -185,19 +182,17 @@ class Ledger:
 
     def revoke_token(self, name: str) -> None:
         """Accept the token of this name (see `tokens`) no longer."""
-        with self._transactions.writing() as writer:
-            writer.append(rules.revoke_token(writer.store, name))
+        self._transactions.append(rules.revoke_token, name)
 
     def record_inspection(self, request: ChargeRequest) -> None:
         """Record that the controller looked behind a question; nothing is charged."""
-        with self._transactions.writing() as writer:
-            writer.append(rules.inspect(writer.store, request))
+        self._transactions.append(rules.inspect, request)
 
     # What a question does.
 
     def price(self, request: ChargeRequest) -> Price:
         """Say whom the request would charge, without charging."""
-        with self._transactions.reading() as store:
+        with self._transactions.reading(*rules.find_places(request)) as store:
             return rules.quote(store, request)
 
     def reserve(self, request: ChargeRequest, *, idempotency_key: str | None = None) -> Reservation | StoredAnswer:
@@ -207,13 +202,12 @@ class Ledger:
         BudgetExceeded, and no charge, if a budget does not allow it. KeyReused, and no charge, if the caller used the
         idempotency key in the last 30 days for another question.
         """
-        if idempotency_key is not None:
-            check_idempotency_key(idempotency_key)
-        settled = self.find_settled(request, idempotency_key)
-        if settled is not None:
+        check_idempotency_key(idempotency_key)
+        if (settled := self.find_settled(request, idempotency_key)) is not None:
             return settled
-        with self._transactions.writing() as writer:
-            repeated = idempotency_key is not None and was_used(writer.connection, request, idempotency_key)
+
+        def charge(writer: Writer) -> Reservation | StoredAnswer:
+            repeated = was_used(writer.connection, request, idempotency_key)
             fact = rules.reserve(writer.store, request)
             writer.append(fact)
             # Only keys of charged requests: a caller who repeats a question, free, could fill the table with new keys.
@@ -221,14 +215,15 @@ class Ledger:
                 remember_key(writer.connection, request, idempotency_key, self._clock())
             question = rules.get_question(writer.store, request.key)
             if question.released is not None:
-                return read_answers(writer.connection, self._key, [question])[0]
+                return self._read_answer(writer, question)
             return Reservation(request, request.key, question.reserved, joined=not isinstance(fact, Reserved))
+
+        return self._transactions.write(charge, *rules.find_places(request))
 
     def find_settled(self, request: ChargeRequest, idempotency_key: str | None = None) -> StoredAnswer | None:
         """The answer that is stored and that the caller has paid for, if there is one; it takes no writers' lock."""
-        with self._transactions.reading() as store:
-            if idempotency_key is not None:
-                was_used(store.connection, request, idempotency_key)
+        with self._transactions.reading(*rules.find_places(request)) as store:
+            was_used(store.connection, request, idempotency_key)
             if rules.reserve(store, request) is not None:
                 return None
             question = store.get(QuestionRow, request.key)
@@ -240,38 +235,39 @@ class Ledger:
         """Store the table, durably, and give what may be sent: the first one released for the charge."""
         if not isinstance(table, ReleasedTable):
             raise InvalidInput(f"a question is answered with a ReleasedTable, not with {type(table).__name__}")
-        text = table.to_text()
-        with self._transactions.writing() as writer:
+        text, request = table.to_text(), reservation.request
+
+        def record(writer: Writer) -> StoredAnswer:
             entry = writer.append(rules.release(writer.store, reservation, text))
-            if entry is not None and reservation.request.key == reservation.key:
+            if entry is not None and request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
-                cost = rules.get_cost(writer.store, reservation.request)
-                return StoredAnswer.of(reservation, cost, text, entry.sequence, entry.time)
-            question = rules.get_question(writer.store, reservation.key)
-            return read_answers(writer.connection, self._key, [question])[0]
+                cost, balance = rules.get_cost(writer.store, request), rules.find_balance(writer.store, request)
+                return StoredAnswer.of(reservation, cost, text, entry, balance)
+            return self._read_answer(writer, rules.get_question(writer.store, reservation.key))
+
+        return self._transactions.write(record, *rules.find_places(request))
 
     def fail(self, reservation: Reservation, detail: str) -> None:
         """Record why an answer could not be computed; the charge stays and can still be completed once."""
         if not isinstance(detail, str):
             raise InvalidInput(f"a failure's detail is text, not {type(detail).__name__}")
-        with self._transactions.writing() as writer:
-            writer.append(rules.fail(writer.store, reservation, detail))
+        self._transactions.append(rules.fail, reservation, detail)
 
     def authenticate(self, secret: str) -> Identity:
         """Say who holds the token; every token that is not valid is refused with the same message."""
-        with self._transactions.reading() as store:
-            return authenticate_secret(store, secret, self._clock())
+        with self._transactions.reading(locate(secret)) as store:
+            return authenticate(store, secret, self._clock())
 
     def identify(self, token: str) -> Identity:
         """Say who holds the token of this public name, for a caller who has shown the token itself before."""
-        with self._transactions.reading() as store:
+        with self._transactions.reading((TokenRow, (token,))) as store:
             return identify_token(store, token, self._clock())
 
     # What was recorded.
 
     def balance(self, dataset: str, analyst: str | None = None) -> Balance:
         """Say what a data set has spent over all analysts, or one analyst on it."""
-        with self._transactions.reading() as store:
+        with self._transactions.reading(*rules.find_places_of_balance(dataset, analyst)) as store:
             return rules.get_balance(store, dataset, analyst)
 
     def datasets(self) -> list[Declaration]:
@@ -290,7 +286,7 @@ class Ledger:
         """List every analyst's balance, or one analyst's, on every data set they may ask about."""
         with self._transactions.reading() as store:
             granted = [row for row in store.list_all(GrantRow, analyst=analyst) if row.withdrawn is None]
-            datasets = {row.dataset: row for row in store.list_all(DatasetRow)}
+            datasets = {row.dataset: row.balance for row in store.list_all(DatasetRow)}
         return [row.find_balance(datasets[row.dataset]) for row in granted]
 
     def retired(self, dataset: str) -> bool:
@@ -394,6 +390,10 @@ class Ledger:
     def derive(self, purpose: str) -> bytes:
         """Give a secret of 32 bytes for one purpose, always the same; it tells nothing about the ledger's key."""
         return derive(self._key, purpose)
+
+    def _read_answer(self, writer: Writer, question: QuestionRow) -> StoredAnswer:
+        writer.flush()  # it may be another thread's, in this transaction
+        return read_answers(writer.connection, self._key, [question])[0]
 
     def _rows(self, row: type[SomeRow]) -> list[SomeRow]:
         with self._transactions.reading() as store:

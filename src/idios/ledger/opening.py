@@ -30,6 +30,7 @@ from idios.ledger.database import UNCHANGED, Database, DatabaseFile, FairLock, g
 from idios.ledger.facts import Begun
 from idios.ledger.key import Hold, create_key, create_private_file, generate_key, read_key
 from idios.ledger.proof import write_proof
+from idios.ledger.statements import run
 from idios.ledger.values import format_time, system_clock
 
 # Any number does, as long as every Idios uses the same one.
@@ -288,7 +289,7 @@ def _listen(engine: Engine, timeout: float, synchronous: str = "FULL") -> None:
     def begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get("idios_writes", False)
         # A writer takes the lock at once: one that reads first may find its view outdated when it writes.
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        run(connection, "BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _set_write_ahead(connection: sqlite3.Connection, timeout: float) -> None:

@@ -29,6 +29,7 @@ from sqlalchemy.exc import IntegrityError
 from idios.errors import InvalidInput, KeyReused
 from idios.ledger.database import Database
 from idios.ledger.request import ChargeRequest
+from idios.ledger.statements import run, write_marks
 from idios.ledger.tables import ended_sessions, idempotency_keys, running
 from idios.ledger.values import LONGEST, Clock, check_name, format_time
 
@@ -55,11 +56,9 @@ _ADD_SESSION = insert(ended_sessions)
 _FIND_SESSION = select(ended_sessions.c.id).where(ended_sessions.c.id == bindparam("this"))
 _FORGET_SESSIONS = delete(ended_sessions).where(ended_sessions.c.expires < bindparam("now"))
 
-_FIND_KEY = select(idempotency_keys.c.question_key).where(
-    idempotency_keys.c.caller == bindparam("this_caller"), idempotency_keys.c.idempotency_key == bindparam("this_key")
-)
-_ADD_KEY = insert(idempotency_keys)
-_FORGET_KEYS = delete(idempotency_keys).where(idempotency_keys.c.time < bindparam("oldest"))
+_FIND_KEY = f"SELECT question_key FROM {idempotency_keys} WHERE caller = ? AND idempotency_key = ?"
+_ADD_KEY = f"INSERT INTO {idempotency_keys} (caller, idempotency_key, question_key, time) VALUES {write_marks(4)}"
+_FORGET_KEYS = f"DELETE FROM {idempotency_keys} WHERE time < ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,31 +185,29 @@ def get_namespace(request: ChargeRequest) -> str:
     return "controller" if request.analyst is None else f"analyst:{request.analyst}"
 
 
-def check_idempotency_key(key: str) -> str:
-    """Return the key; refuse one that does not fit into a header."""
+def check_idempotency_key(key: str | None) -> str | None:
+    """Return the key, if there is one; refuse one that does not fit into a header."""
+    if key is None:
+        return None
     if not isinstance(key, str) or not 1 <= len(key) <= LONGEST or not (key.isascii() and key.isprintable()):
         raise InvalidInput(f"a request's key is 1 to {LONGEST} printable ASCII characters, not {str(key)[:LONGEST]!r}")
     return key
 
 
-def was_used(connection: Connection, request: ChargeRequest, key: str) -> bool:
-    """Whether the caller has used the key for this question; KeyReused if it was for another."""
-    question = connection.scalar(_FIND_KEY, {"this_caller": get_namespace(request), "this_key": key})
-    if question is not None and question != request.key:
+def was_used(connection: Connection, request: ChargeRequest, key: str | None) -> bool:
+    """Whether the caller has used the key, if there is one, for this question; KeyReused if it was for another."""
+    if key is None:
+        return False
+    found = run(connection, _FIND_KEY, (get_namespace(request), key))
+    if found and found[0][0] != request.key:
         raise KeyReused(
             f"the key {key!r} was used before with another question, version or ε; choose a new key for every "
             "new question; nothing was charged"
         )
-    return question is not None
+    return bool(found)
 
 
 def remember_key(connection: Connection, request: ChargeRequest, key: str, now: datetime) -> None:
     """Remember the key, and forget those that are so old that no client repeats their request."""
-    connection.execute(_FORGET_KEYS, {"oldest": format_time(now - KEYS_KEPT)})
-    row = {
-        "caller": get_namespace(request),
-        "idempotency_key": key,
-        "question_key": request.key,
-        "time": format_time(now),
-    }
-    connection.execute(_ADD_KEY, row)
+    run(connection, _FORGET_KEYS, (format_time(now - KEYS_KEPT),))
+    run(connection, _ADD_KEY, (get_namespace(request), key, request.key, format_time(now)))

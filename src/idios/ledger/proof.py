@@ -17,10 +17,11 @@ from __future__ import annotations
 import hmac
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, select, text
+from sqlalchemy import Connection, delete, select
 
 from idios.codec import canonical, field_types
 from idios.errors import LedgerTampered
@@ -28,7 +29,8 @@ from idios.ledger.chain import BEGINNING, START, Anchor, is_signed, read_entries
 from idios.ledger.key import derive
 from idios.ledger.merkle import DIGEST, EMPTY, PLACE, TAG, TOP, Tree
 from idios.ledger.state import ROWS, DerivedRow, PrimaryKey, SomeRow, get_primary_key
-from idios.ledger.tables import VERIFY, entries, merkle, read_row
+from idios.ledger.statements import run, write_marks
+from idios.ledger.tables import VERIFY, merkle, read_row
 from idios.ledger.values import RECORDS, Plain
 
 PAGE = 1000
@@ -38,17 +40,12 @@ _COUNT = 8
 _SEAL_LENGTH = 32
 _ROOT = len(EMPTY) + _COUNT * len(ROWS)
 
-_last = select(entries).order_by(entries.c.sequence.desc()).limit(1).subquery()
-_END = select(
-    select(merkle.c.content).where(merkle.c.page == TOP).scalar_subquery(),
-    select(_last.c.sequence).scalar_subquery(),
-    select(_last.c.mac).scalar_subquery(),
-)
-_FETCH = select(merkle.c.content).where(merkle.c.page == bindparam("number"))
-_WRITE = text(
-    f"INSERT INTO {merkle.name} (page, content) VALUES (:page, :content) "
-    "ON CONFLICT (page) DO UPDATE SET content = excluded.content"
-)
+_FETCH = f"SELECT content FROM {merkle.name} WHERE page = ?"
+# A new ledger's proof has every page at once; databases take a limited number of parameters in one statement.
+_AT_ONCE = 100
+
+End = tuple[Any, Any, Any]
+"""The stored root with its seal, and the number and signature of the last entry, as they were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +120,10 @@ class Memory:
 class Proof:
     """What one transaction may trust. `known` is what the process knew before the transaction began."""
 
-    def __init__(self, connection: Connection, memory: Memory, known: Anchor | None) -> None:
+    def __init__(self, connection: Connection, memory: Memory, known: Anchor | None, end: End) -> None:
         self._connection = connection
         self._memory = memory
-        self._sealed: Any
-        self._sealed, sequence, mac = connection.execute(_END).one()
+        self._sealed, sequence, mac = end
         self.head = START if sequence is None else Anchor(sequence, mac)
         self._root = memory.get_root(self.head)
         if self.head != known and (self._root is None or (known is not None and self.head.sequence <= known.sequence)):
@@ -211,8 +207,9 @@ class Proof:
         return self._tree
 
     def _fetch(self, number: int) -> bytes | None:
-        content = self._connection.scalar(_FETCH, {"number": number})
-        return content if isinstance(content, bytes) else None  # SQLite keeps a text in a column of bytes
+        content = run(self._connection, _FETCH, (number,))
+        # SQLite keeps a text in a column of bytes.
+        return content[0][0] if content and isinstance(content[0][0], bytes) else None
 
 
 def write_proof(connection: Connection, key: bytes, head: Anchor, rows: Iterable[DerivedRow]) -> None:
@@ -247,7 +244,18 @@ def _build_pages(key: bytes, head: Anchor, rows: Iterable[DerivedRow]) -> dict[i
 
 
 def _write(connection: Connection, pages: dict[int, bytes]) -> None:
-    connection.execute(_WRITE, [{"page": number, "content": content} for number, content in pages.items()])
+    numbered = list(pages.items())
+    for start in range(0, len(numbered), _AT_ONCE):
+        part = numbered[start : start + _AT_ONCE]
+        run(connection, _write_pages(len(part)), [value for page in part for value in page])
+
+
+@cache
+def _write_pages(count: int) -> str:
+    return (
+        f"INSERT INTO {merkle.name} (page, content) VALUES {write_marks(2, count)} "
+        "ON CONFLICT (page) DO UPDATE SET content = excluded.content"
+    )
 
 
 def _make_tag(secret: bytes, row: type[DerivedRow], key: PrimaryKey) -> bytes:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
 from idios.codec import canonical
 from idios.errors import InvalidInput
+from idios.ledger.chain import Entry
 from idios.ledger.values import check_amount, check_name, encode_amount, make_cost, omit_rho
-from idios.model import Accounting, Cost, ReleasedAnswer, ReleasedTable
+from idios.model import Accounting, Balance, Cost, ReleasedAnswer, ReleasedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,10 @@ class ChargeRequest:
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
     pure: bool = True
+    cost: Cost = field(init=False, repr=False, compare=False)
+    """What the answer costs."""
+    key: str = field(init=False, repr=False, compare=False)
+    """The digest of what makes two requests one question: data set, version, normal form, ε, δ; not who asks."""
 
     def __post_init__(self) -> None:
         check_name("data set", self.dataset)
@@ -73,18 +78,10 @@ class ChargeRequest:
             object.__setattr__(self, name, check_amount(name, getattr(self, name)))
         if not isinstance(self.pure, bool):
             raise InvalidInput(f"pure is True or False, not {self.pure!r}")
+        object.__setattr__(self, "cost", make_cost(self.epsilon, self.delta, self.rho, self.pure))
         object.__setattr__(self, "rho", omit_rho(self.cost))
-
-    @property
-    def cost(self) -> Cost:
-        """What the answer costs."""
-        return make_cost(self.epsilon, self.delta, self.rho, self.pure)
-
-    @property
-    def key(self) -> str:
-        """The digest of what makes two requests one question: data set, version, normal form, ε, δ; not who asks."""
         facts = [self.dataset, self.version, self.question, encode_amount(self.epsilon), encode_amount(self.delta)]
-        return hashlib.sha256(canonical(facts).encode("ascii")).hexdigest()
+        object.__setattr__(self, "key", hashlib.sha256(canonical(facts).encode("ascii")).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +109,12 @@ class StoredAnswer:
     text: str
     sequence: int
     time: str
+    balance: Balance | None = field(default=None, compare=False)
+    """What was left for the caller when it was released, if it was released just now."""
 
     @classmethod
-    def of(cls, reservation: Reservation, cost: Cost, text: str, sequence: int, time: str) -> StoredAnswer:
-        """Make the answer to what was reserved at this cost, released by the entry of this number and time."""
+    def of(cls, reservation: Reservation, cost: Cost, text: str, entry: Entry, balance: Balance | None) -> StoredAnswer:
+        """Make the answer to what was reserved at this cost and released by this entry."""
         request = reservation.request
         return cls(
             key=reservation.key,
@@ -124,8 +123,9 @@ class StoredAnswer:
             question=request.question,
             cost=cost,
             text=text,
-            sequence=sequence,
-            time=time,
+            sequence=entry.sequence,
+            time=entry.time,
+            balance=balance,
         )
 
     @property

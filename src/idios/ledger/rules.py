@@ -28,7 +28,7 @@ from idios.ledger.facts import (
     Withdrawn,
 )
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation
-from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, PaymentRow, QuestionRow, RowStore, TokenRow
+from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, PaymentRow, Place, QuestionRow, RowStore, TokenRow
 from idios.ledger.values import check_amount, check_text, omit_rho, round_rho_up
 from idios.model import Accounting, Balance, Cost
 from idios.model.balance import describe_shortage
@@ -74,8 +74,16 @@ def require_grant(store: RowStore, analyst: str, dataset: str) -> GrantRow:
 
 def get_balance(store: RowStore, dataset: str, analyst: str | None) -> Balance:
     """Return the balance of a data set, or of an analyst on it, who shares what is left of the data set's."""
-    whole = require_dataset(store, dataset)
-    return whole.balance if analyst is None else require_grant(store, analyst, dataset).find_balance(whole)
+    whole = require_dataset(store, dataset).balance
+    return whole if analyst is None else require_grant(store, analyst, dataset).find_balance(whole)
+
+
+def find_balance(store: RowStore, request: ChargeRequest) -> Balance | None:
+    """Return the balance of who asks; None if their grant was withdrawn."""
+    try:
+        return get_balance(store, request.dataset, request.analyst)
+    except NotPermitted:
+        return None
 
 
 def _require_any_grant(store: RowStore, analyst: str, dataset: str) -> GrantRow:
@@ -87,6 +95,18 @@ def _require_any_grant(store: RowStore, analyst: str, dataset: str) -> GrantRow:
             "the controller gives one with `idios analyst grant`"
         )
     return row
+
+
+def find_places(request: ChargeRequest) -> tuple[Place, ...]:
+    """Say where the rows stand that decide about a request."""
+    payment: tuple[Place, ...] = () if request.analyst is None else ((PaymentRow, (request.key, request.analyst)),)
+    return (*find_places_of_balance(request.dataset, request.analyst), (QuestionRow, (request.key,)), *payment)
+
+
+def find_places_of_balance(dataset: str, analyst: str | None) -> tuple[Place, ...]:
+    """Say where the rows stand that a balance is made of."""
+    whole: Place = (DatasetRow, (dataset,))
+    return (whole,) if analyst is None else (whole, (GrantRow, (analyst, dataset)))
 
 
 def declare(store: RowStore, declaration: Declaration) -> Declared | None:
@@ -265,10 +285,11 @@ def quote(store: RowStore, request: ChargeRequest) -> Price:
 def reserve(store: RowStore, request: ChargeRequest) -> Reserved | Shared | None:
     """Charge a question to the data set and the analyst if they have not paid yet and their budgets allow it."""
     price, cost = get_price(store, request), get_cost(store, request)
+    whole = require_dataset(store, request.dataset).balance
     if price.charges_dataset:
-        get_balance(store, request.dataset, None).require(cost)
+        whole.require(cost)
     if request.analyst is not None and price.charges_analyst:
-        get_balance(store, request.dataset, request.analyst).require(cost)
+        require_grant(store, request.analyst, request.dataset).find_balance(whole).require(cost)
     if price.charges_dataset:
         return Reserved(
             request.key,

@@ -106,7 +106,7 @@ class GrantRow(DerivedRow):
     impure: int = 0
     withdrawn: int | None = None
 
-    def find_balance(self, dataset: DatasetRow) -> Balance:
+    def find_balance(self, whole: Balance) -> Balance:
         """Its accounts, which share what is left of the data set's."""
         own = Balance(
             self.dataset,
@@ -116,7 +116,7 @@ class GrantRow(DerivedRow):
             Account(None, self.rho_spent),
             pure=not self.impure,
         )
-        return own.within(dataset.balance)
+        return own.within(whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +187,8 @@ ROWS: tuple[type[DerivedRow], ...] = (
 Payer = TypeVar("Payer", DatasetRow, GrantRow)
 SomeRow = TypeVar("SomeRow", bound=DerivedRow)
 PrimaryKey = tuple[str | int, ...]
+Place = tuple[type[DerivedRow], PrimaryKey]
+"""Where a row stands, if there is one."""
 
 
 class RowStore(Protocol):
@@ -243,7 +245,7 @@ def apply(store: RowStore, sequence: int, fact: Fact) -> None:
             dataset = _expect(store, DatasetRow, fact.dataset)
             store.update(replace(dataset, epsilon=fact.epsilon, delta=fact.delta))
         case Forfeited():
-            _spend(store, fact)
+            _spend(store, fact.dataset, fact.cost)
         case Retired():
             store.update(replace(_expect(store, DatasetRow, fact.dataset), retired=sequence))
         case AnalystAdded():
@@ -263,10 +265,11 @@ def apply(store: RowStore, sequence: int, fact: Fact) -> None:
         case TokenRevoked():
             store.update(replace(_expect(store, TokenRow, fact.token), revoked=sequence))
         case Reserved():
-            _spend(store, fact)
-            store.add(QuestionRow(fact.key, fact.dataset, fact.cost.rho, int(not fact.pure), sequence))
+            cost = fact.cost
+            _spend(store, fact.dataset, cost)
+            store.add(QuestionRow(fact.key, fact.dataset, cost.rho, int(not cost.pure), sequence))
             if fact.analyst is not None:
-                _pay(store, fact.key, fact.analyst, fact.dataset, fact.cost)
+                _pay(store, fact.key, fact.analyst, fact.dataset, cost)
         case Shared():
             _pay(store, fact.key, fact.analyst, fact.dataset, fact.cost)
         case Released():
@@ -303,8 +306,8 @@ def _declare(store: RowStore, fact: Declared) -> None:
     )
 
 
-def _spend(store: RowStore, fact: Reserved | Forfeited) -> None:
-    row = _add_cost(_expect(store, DatasetRow, fact.dataset), fact.cost)
+def _spend(store: RowStore, dataset: str, cost: Cost) -> None:
+    row = _add_cost(_expect(store, DatasetRow, dataset), cost)
     store.update(replace(row, charges=row.charges + 1))
 
 

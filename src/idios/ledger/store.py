@@ -1,69 +1,88 @@
-"""The derived rows in the database, none of which is trusted without its proof; and the transactions on them."""
+"""The derived rows in the database, none of which is trusted without its proof; and the transactions on them.
+
+Rules:
+
+1. What a question needs is asked for at once: the end of the chain, the sealed root and the rows come in one statement.
+   A row is read again in every transaction that uses it, however often it was proved before: one that was changed
+   behind the ledger's back is found then.
+2. What a transaction changes is kept in memory and written once, at its end: one statement for each table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from functools import cache
+from itertools import groupby
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert
 
 from idios.codec import field_types
 from idios.errors import LedgerTampered
-from idios.ledger.chain import Anchor, Entry, append_entry
+from idios.ledger.chain import Anchor, Entry, sign_entry, write_entries
+from idios.ledger.commit_queue import CommitQueue
 from idios.ledger.database import Database
 from idios.ledger.facts import Fact
-from idios.ledger.proof import Memory, Proof, write_proof
-from idios.ledger.state import ROWS, ContradictoryFact, DerivedRow, PrimaryKey, SomeRow, apply, get_primary_key
-from idios.ledger.tables import TABLES, VERIFY, read_row
+from idios.ledger.merkle import TOP
+from idios.ledger.proof import End, Memory, Proof, write_proof
+from idios.ledger.state import (
+    ROWS,
+    ContradictoryFact,
+    DerivedRow,
+    Place,
+    PrimaryKey,
+    RowStore,
+    SomeRow,
+    apply,
+    get_primary_key,
+)
+from idios.ledger.statements import run, write_marks
+from idios.ledger.tables import TABLES, VERIFY, entries, merkle, read_row
 from idios.ledger.values import RECORDS, Clock, Plain, check_name, format_time
 
+T = TypeVar("T")
+P = ParamSpec("P")
 
-def _match_key(row: type[DerivedRow]) -> Any:
-    return and_(*(TABLES[row].c[name] == bindparam(f"this_{name}") for name in row.primary_key))
-
-
-# Built once: building a statement takes SQLAlchemy about as long as running it takes SQLite.
-_FIND = {row: select(TABLES[row]).where(_match_key(row)) for row in ROWS}
-_ADD = {row: insert(TABLES[row]) for row in ROWS}
-_UPDATE = {
-    row: update(TABLES[row])
-    .where(_match_key(row))
-    .values({name: bindparam(name) for name in field_types(row) if name not in row.primary_key})
-    for row in ROWS
-    if len(field_types(row)) > len(row.primary_key)
-}
+Found = dict[Place, Sequence[Any] | None]
+"""The columns at each place, None where there is no row."""
 
 
 class DatabaseRowStore:
     """Rows in the database, each read once: a transaction's view of the ledger does not change under it."""
 
-    def __init__(self, connection: Connection, proof: Proof) -> None:
+    def __init__(self, connection: Connection, proof: Proof, found: Found) -> None:
         self.connection = connection
         self.proof = proof
-        self._rows: dict[tuple[type[DerivedRow], PrimaryKey], DerivedRow | None] = {}
+        self._found = found
+        self._rows: dict[Place, DerivedRow | None] = {}
+        self._added: dict[Place, DerivedRow] = {}
+        self._updated: dict[Place, DerivedRow] = {}
+
+    def fetch(self, places: Sequence[Place]) -> None:
+        """Read what stands at these places, as far as it is not known, in one statement."""
+        missing = [place for place in places if place not in self._found and place not in self._rows]
+        if missing:
+            self._found |= _read_rows(self.connection, missing)[1]
 
     def get(self, row: type[SomeRow], *key: str) -> SomeRow | None:
         """Return the row with this primary key, if there is one."""
-        # What could not have been stored is not asked of the database: each driver fails in its own way.
-        if not all(isinstance(part, str) and part.isprintable() for part in key):
-            return None
         place = (row, key)
         if place not in self._rows:
-            columns = self.connection.execute(_FIND[row], _bind_key(row, key)).one_or_none()
-            self._rows[place] = self.proof.read(row, key, columns)
+            self.fetch([place])
+            # What could not have been stored was not asked of the database.
+            self._rows[place] = self.proof.read(row, key, self._found[place]) if place in self._found else None
         known = self._rows[place]
         return known if isinstance(known, row) else None
 
     def list_all(self, row: type[SomeRow], **wanted: str | None) -> list[SomeRow]:
         """Return all rows, none missing, or those with the wanted values (None: any)."""
-        table = TABLES[row]
-        statement, narrowed = select(table).order_by(*table.primary_key.columns), False
-        for name, value in wanted.items():
-            if value is not None:
-                statement, narrowed = statement.where(table.c[name] == check_name(name, value)), True
-        rows = [self.prove(row, columns) for columns in self.connection.execute(statement)]
-        if not narrowed:
+        conditions = {name: check_name(name, value) for name, value in wanted.items() if value is not None}
+        where = " AND ".join(f"{name} = ?" for name in conditions)
+        chosen = f"{_LIST[row]} WHERE {where}" if where else _LIST[row]
+        columns = run(self.connection, f"{chosen} ORDER BY {', '.join(row.primary_key)}", tuple(conditions.values()))
+        rows = [self.prove(row, each) for each in columns]
+        if not conditions:
             self.proof.check_count(row, len(rows))
         return rows
 
@@ -78,25 +97,85 @@ class DatabaseRowStore:
         return proved
 
     def add(self, row: DerivedRow) -> None:
-        """Keep a row that was not there."""
-        columns = RECORDS.to_json(row)
-        self.connection.execute(_ADD[type(row)], columns)
-        self._keep(row, columns, added=True)
+        """Keep a row that was not there; one that is there after all is found when it is written."""
+        place = (type(row), get_primary_key(row))
+        if self._rows.get(place) is not None:
+            raise ContradictoryFact("it records a second time what can happen once")
+        self._rows[place] = self._added[place] = row
 
     def update(self, row: DerivedRow) -> None:
         """Keep a row in place of the one with its primary key."""
-        columns = RECORDS.to_json(row)
-        values: dict[str, Plain] = {name: value for name, value in columns.items() if name not in row.primary_key}
-        self.connection.execute(_UPDATE[type(row)], values | _bind_key(type(row), get_primary_key(row)))
-        self._keep(row, columns, added=False)
+        place = (type(row), get_primary_key(row))
+        changed = self._added if place in self._added else self._updated
+        self._rows[place] = changed[place] = row
 
-    def _keep(self, row: DerivedRow, columns: dict[str, Plain], *, added: bool) -> None:
-        self.proof.put(row, tuple(columns.values()), added=added)
-        self._rows[type(row), get_primary_key(row)] = row
+    def flush(self) -> None:
+        """Write what was added and updated, and let the proof follow."""
+        for kind, rows in groupby(sorted(self._added.values(), key=_get_table), key=type):
+            added = [self._prove_later(row, added=True) for row in rows]
+            statement = _ADD[kind] + write_marks(len(added[0]), len(added))
+            run(self.connection, statement, [value for columns in added for value in columns])
+        for row in self._updated.values():
+            kind, key = type(row), row.primary_key
+            named = dict(zip(field_types(kind), self._prove_later(row, added=False), strict=True))
+            values = [value for name, value in named.items() if name not in key]
+            run(self.connection, _UPDATE[kind], values + [named[name] for name in key])
+        self._added, self._updated = {}, {}
+
+    def _prove_later(self, row: DerivedRow, *, added: bool) -> tuple[Plain, ...]:
+        columns = tuple(RECORDS.to_json(row).values())
+        self.proof.put(row, columns, added=added)
+        return columns
 
 
-def _bind_key(row: type[DerivedRow], key: PrimaryKey) -> dict[str, Plain]:
-    return {f"this_{name}": value for name, value in zip(row.primary_key, key, strict=True)}
+def _get_table(row: DerivedRow) -> str:
+    return row.table
+
+
+_COLUMNS = {row: ", ".join(field_types(row)) for row in ROWS}
+_LIST = {row: f"SELECT {_COLUMNS[row]} FROM {TABLES[row]}" for row in ROWS}
+_ADD = {row: f"INSERT INTO {TABLES[row]} ({_COLUMNS[row]}) VALUES " for row in ROWS}
+_UPDATE = {
+    row: f"UPDATE {TABLES[row]} SET "
+    + ", ".join(f"{name} = ?" for name in field_types(row) if name not in row.primary_key)
+    + " WHERE "
+    + " AND ".join(f"{name} = ?" for name in row.primary_key)
+    for row in ROWS
+}
+_END = (
+    f"(SELECT 1) AS here LEFT JOIN {merkle} ON {merkle}.page = {TOP} "
+    f"LEFT JOIN (SELECT sequence, mac FROM {entries} ORDER BY sequence DESC LIMIT 1) AS head ON 1 = 1"
+)
+
+
+@cache
+def _find_rows(rows: tuple[Any, ...]) -> tuple[str, list[slice]]:
+    """Write the statement that finds the end of the chain and one row of each of these tables by its primary key.
+
+    The slices are those of each row's columns.
+    """
+    columns, sources, slices = [f"{merkle}.content", "head.sequence", "head.mac"], [_END], []
+    for number, row in enumerate(rows):
+        slices.append(slice(len(columns), len(columns) + len(field_types(row))))
+        columns += [f"r{number}.{name}" for name in field_types(row)]
+        matches = " AND ".join(f"r{number}.{name} = ?" for name in row.primary_key)
+        sources.append(f"LEFT JOIN {TABLES[row]} AS r{number} ON {matches}")
+    return f"SELECT {', '.join(columns)} FROM {' '.join(sources)}", slices
+
+
+def _read_rows(connection: Connection, places: Sequence[Place]) -> tuple[End, Found]:
+    """Read the end of the chain and what stands at these places, which is not proved yet."""
+    # What could not have been stored is not asked of the database: each driver fails in its own way.
+    asked = [place for place in places if all(isinstance(part, str) and part.isprintable() for part in place[1])]
+    statement, slices = _find_rows(tuple([row for row, _ in asked]))
+    read = run(connection, statement, [part for _, key in asked for part in key])
+    if len(read) != 1:
+        raise LedgerTampered(f"the ledger's tables have a row twice; {VERIFY}")
+    columns, found = read[0], Found()
+    for place, own in zip(asked, slices, strict=True):
+        # A row begins with its primary key, which is never NULL.
+        found[place] = None if columns[own.start] is None else columns[own]
+    return columns[:3], found
 
 
 def replace_rows(
@@ -113,7 +192,8 @@ def replace_rows(
 class Transactions:
     """The transactions of one process on its ledger: each reads rows with their proof, and a writer appends facts.
 
-    `watch` surrounds each of them.
+    `watch` surrounds each of them. The places that are given are those that the transaction will need, to be read at
+    once; others are read when they are needed.
     """
 
     def __init__(
@@ -123,36 +203,54 @@ class Transactions:
         self._memory = Memory(key)
         self._clock = clock
         self._watch = watch
+        self._queue = CommitQueue(database, self.writing)
 
     @contextmanager
-    def reading(self) -> Iterator[DatabaseRowStore]:
+    def reading(self, *places: Place) -> Iterator[DatabaseRowStore]:
         """Open one consistent view of the rows, each with its proof."""
         with self._watch():
             # Before the view is taken: another thread may learn of a newer end meanwhile.
             known = self._memory.known
             with self._database.reading() as connection:
-                proof = Proof(connection, self._memory, known)
-                yield DatabaseRowStore(connection, proof)
+                end, found = _read_rows(connection, places)
+                proof = Proof(connection, self._memory, known, end)
+                yield DatabaseRowStore(connection, proof, found)
             proof.learn()
 
     @contextmanager
-    def writing(self) -> Iterator[Writer]:
+    def writing(self, *places: Place) -> Iterator[Writer]:
         """Lock the ledger against other writers; what was appended is durable at the end."""
         with self._watch():
             with self._database.writing() as connection:
-                writer = Writer(connection, self._memory, self._clock)
+                writer = Writer(connection, self._memory, self._clock, places)
                 yield writer
+                writer.flush()
             writer.proof.learn()  # only what was committed is known
+
+    def write(self, work: Callable[[Writer], T], *places: Place) -> T:
+        """Do the work of a short transaction, perhaps together with that of other threads; durable when it returns."""
+        with self._watch():
+            return self._queue.run(work, places)
+
+    def append(
+        self, rule: Callable[Concatenate[RowStore, P], Fact | None], *arguments: P.args, **options: P.kwargs
+    ) -> None:
+        """Record the fact that a rule gives, if it gives one, and nothing else."""
+        self.write(lambda writer: writer.append(rule(writer.store, *arguments, **options)))
 
 
 class Writer:
     """Appends facts to a chain whose end it has checked, and keeps the derived rows and their proof in step."""
 
-    def __init__(self, connection: Connection, memory: Memory, clock: Clock) -> None:
+    def __init__(self, connection: Connection, memory: Memory, clock: Clock, places: Sequence[Place]) -> None:
         self.connection = connection
+        end, found = _read_rows(connection, places)
         # The ledger is locked: what this process knows is not newer than what is there.
-        self.proof = Proof(connection, memory, memory.known)
-        self.store = DatabaseRowStore(connection, self.proof)
+        self.proof = Proof(connection, memory, memory.known, end)
+        self.store = DatabaseRowStore(connection, self.proof, found)
+        self.appended = 0
+        self._head = self.proof.head
+        self._entries: list[Entry] = []
         self._key = memory.key
         self._clock = clock
 
@@ -160,10 +258,20 @@ class Writer:
         """Record the fact, if there is one; its entry is durable when the transaction has ended."""
         if fact is None:
             return None
-        entry = append_entry(self.connection, self._key, self.proof.head, format_time(self._clock()), fact)
+        self.appended += 1
+        entry = sign_entry(self._key, self._head, format_time(self._clock()), fact)
+        self._entries.append(entry)
+        self._head = Anchor(entry.sequence, entry.mac)
         try:
             apply(self.store, entry.sequence, fact)
         except ContradictoryFact as error:
             raise LedgerTampered(f"the ledger's tables disagree with its chain: {error}; {VERIFY}") from error
-        self.proof.write(Anchor(entry.sequence, entry.mac))
         return entry
+
+    def flush(self) -> None:
+        """Write what was appended: from here on this transaction finds it in the database."""
+        if self._entries:
+            write_entries(self.connection, self._entries)
+            self.store.flush()
+            self.proof.write(self._head)
+            self._entries = []

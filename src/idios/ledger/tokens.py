@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from idios.errors import InvalidInput, NotPermitted
 from idios.ledger.facts import ControllerTokenIssued, TokenIssued
-from idios.ledger.state import RowStore, TokenRow
+from idios.ledger.state import Place, RowStore, TokenRow
 from idios.ledger.values import check_name, format_time
 from idios.model import Role
 
@@ -55,7 +55,12 @@ def create_token(
     return secret, issued(digest[:_NAME], digest, name, format_time(expires))
 
 
-def authenticate_secret(store: RowStore, secret: str, now: datetime) -> Identity:
+def locate(secret: str) -> Place:
+    """Say where the row of this token stands, if it is one."""
+    return TokenRow, (_digest(secret)[:_NAME],)
+
+
+def authenticate(store: RowStore, secret: str, now: datetime) -> Identity:
     """Find the holder of this token; there is one message for every token that is not valid."""
     digest = _digest(secret)
     # The time of the lookup tells an attacker nothing: to come near a stored name they have to invert SHA-256.

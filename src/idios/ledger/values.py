@@ -93,7 +93,7 @@ def make_cost(epsilon: Fraction, delta: Fraction, rho: Fraction | None = None, p
 
 def omit_rho(cost: Cost) -> Fraction | None:
     """Return ρ as it is recorded: None where that says the same."""
-    return None if cost == make_cost(cost.epsilon, cost.delta) else cost.rho
+    return None if cost.pure and cost.rho == round_rho_up(pure_rho(cost.epsilon)) else cost.rho
 
 
 def encode_amount(value: Fraction) -> str:

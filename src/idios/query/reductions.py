@@ -163,8 +163,9 @@ class Reduction:
     nobody is left out, and ``base`` are the columns of the rows. ``reduce`` fills these in. ``join`` says which tables
     the rows are of, where they are not of the data set's own alone.
 
-    By ``keys`` a person's rows are reduced in each of at most ``groups`` groups. With ``rows`` they are not reduced,
-    and so many of them are kept. ``promised`` is what is declared of the protection of people.
+    By ``keys`` a person's rows are reduced in each of at most ``groups`` groups; ``crowded`` says whether anyone can be
+    in more. With ``rows`` they are not reduced, and so many of them are kept. ``promised`` is what is declared of the
+    protection of people.
     """
 
     filter: Predicate
@@ -176,6 +177,7 @@ class Reduction:
     join: Join | None = None
     keys: tuple[str, ...] = ()
     groups: int = 1
+    crowded: bool = False
     rows: int | None = None
     promised: Protection | None = None
 
@@ -214,9 +216,11 @@ def reduce(dataset: Dataset, reduction: Reduction, work: Work) -> Dataset:
     always = [ROWS if reduction.rows is None else ReducedValue(ROW, next(iter(dataset.columns)))]
     values = tuple(dict.fromkeys([*([] if reduction.spread else always), *reduction.values]))
     limited = bool(reduction.rows or reduction.keys)
+    possible = _count_groups(selected, [dataset.columns[key] for key in reduction.keys])
     made = replace(
         reduction,
-        groups=min(reduction.groups, _count_groups(selected, [dataset.columns[key] for key in reduction.keys])),
+        groups=min(reduction.groups, possible),
+        crowded=possible > reduction.groups,
         filter=ALWAYS if selected.always else simplify(reduction.filter, dataset.columns, work),
         values=values,
         form=selected.text,
