@@ -65,7 +65,7 @@ DIALECT = Dialect(
     position="NULLIF(array_position({array}, {x}), 0)",
     quotient="(({n}) DIV ({d}))",
     wide_quotient="((({n}) - ({n}) % ({d})) / ({d}))",
-    listed="(SELECT pos + 1 AS place, col AS label FROM (SELECT posexplode({array})))",
+    listed=None,
     narrow="CAST({x} AS BIGINT)",
     finite="ABS({x}) <= CAST('1.7976931348623157e308' AS DOUBLE)",
     days="unix_date({x})",
