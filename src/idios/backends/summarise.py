@@ -14,7 +14,7 @@ Each is one query for all cells, whatever their number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -321,14 +321,19 @@ class Summaries:
 
 
 def summarise(
-    requirements: Requirements, queries: Queries, samples: Sequence[Sample], cancellation: CancellationToken
+    requirements: Requirements,
+    queries: Queries,
+    samples: Sequence[Sample],
+    cancellation: CancellationToken,
+    find_ordered: Callable[[RankSearch], bool],
 ) -> Summaries:
-    """For every cell of a plan, what each of its aggregates needs."""
+    """For every cell of a plan, what each of its aggregates needs; ``find_ordered`` tells if it found it all."""
     search = RankSearch(requirements, queries, requirements.needs(), samples, cancellation.step)
-    search.scan()
-    if sum(search.records.values()) > requirements.rows:
-        raise SourceError(CHANGED)
-    search.complete()
+    if not find_ordered(search):
+        search.scan()
+        if sum(search.records.values()) > requirements.rows:
+            raise SourceError(CHANGED)
+        search.complete()
     cancellation.step("summarising", 0.9)
     columns = [_AggregateInCells(aggregate, search).summarise() for aggregate in requirements.plan.aggregates]
     unread: dict[str, int] = {}
