@@ -30,6 +30,7 @@ from idios.core.statistics import (
     Quantile,
     Statistic,
 )
+from idios.core.summary import Summary
 from idios.query.plan import Plan
 from idios.query.predicates import Among, Predicate
 from idios.query.schema import Column, Dataset
@@ -182,6 +183,7 @@ def without_index(backend: PostgresqlBackend, asked: Plan) -> object:
         backend._indexed = kept
 
 
+@pytest.mark.slow
 def test_the_same_with_and_without(
     base: psycopg.Connection, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,8 +209,9 @@ def test_the_same_with_and_without(
                 ]
                 asked += [plan(data, (inner[0], "f"), (InterquartileRange(), "d"), (Count(), None))]
                 for each in asked:
-                    walked += walks(backend, each, monkeypatch)
-                    assert backend.summarise(each) == without_index(backend, each), (k, bounded, nullable, each)
+                    found, by_index = summarise(backend, each, monkeypatch)
+                    walked += by_index
+                    assert found == without_index(backend, each), (k, bounded, nullable, each)
                 for name, statistic in product(TYPES, (KthLargest(2), KthSmallest(3))):
                     each = plan(data, (statistic, name))
                     assert backend.cut(each) is not None
@@ -221,14 +224,36 @@ def some(data: Dataset, name: str) -> Predicate:
     return Among(name, ((-3, None),)) if data.columns[name].nullable else Among(name, ((None, 400),))
 
 
-def walks(backend: PostgresqlBackend, asked: Plan, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether the index answers."""
+def summarise(
+    backend: PostgresqlBackend, asked: Plan, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[list[Summary]], bool]:
+    """The summaries, and whether the index gave them."""
     found: list[bool] = []
     with monkeypatch.context() as patch:
         walk = backend.find_ordered
         patch.setattr(backend, "find_ordered", lambda search: found.append(walk(search)) or found[-1])
-        backend.summarise(asked)
-    return found[-1]
+        return backend.summarise(asked), found[-1]
+
+
+def test_an_order_that_is_not_that_of_points_is_noticed(
+    base: psycopg.Connection, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error that is planted: NaN and infinities are taken for numbers."""
+    monkeypatch.setattr(sql_backend, "SMALL", 0)
+    monkeypatch.setattr(indexed, "VISIBLE", "TRUE")
+    base.execute("CREATE TABLE planted (x float8); CREATE INDEX ON planted (x)")
+    base.execute("INSERT INTO planted SELECT i FROM generate_series(1, 20) AS i")
+    base.execute("INSERT INTO planted SELECT 'NaN' FROM generate_series(1, 9)")
+    data = dataset(number("x", 1, (0, 10)))
+    median, largest = plan(data, (Median(), "x")), plan(data, (KthLargest(2), "x"))
+    with open_source(f"{postgresql_url}?table=ordered.planted", data) as backend:
+        assert isinstance(backend, PostgresqlBackend)
+        assert backend.summarise(median) == without_index(backend, median)
+        backend._indexed = {"x": INDEXED}
+        assert backend.summarise(median) != without_index(backend, median)
+        assert calibrate_plan(largest, backend.summarise(largest)) != calibrate_plan(
+            largest, without_index(backend, largest)
+        )
 
 
 def test_no_scan_and_no_sort(base: psycopg.Connection, postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,8 @@ def cut_to_ends(plan: Plan, indexed: Mapping[str, IndexedColumn], table: str) ->
 
 def _reads_rows(plan: Plan) -> bool:
     """Whether records are rows of the table, all in one cell."""
-    return plan.dataset.reduction is None and not plan.dataset.unit and not plan.groups
+    data = plan.dataset
+    return data.reduction is None and not data.unit and data.covers_everyone and not plan.groups
 
 
 def _reads_end(aggregate: Aggregate) -> bool:

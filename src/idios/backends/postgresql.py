@@ -171,8 +171,8 @@ class PostgresqlBackend(SqlBackend):
         return cut_to_ends(plan, self._indexed, self.table)
 
     def find_ordered(self, search: RankSearch) -> bool:
-        """Ranks of indexed columns."""
-        return walk_index(search, self._indexed)
+        """Ranks of indexed columns, of the whole table."""
+        return search.queries.source == self.table and walk_index(search, self._indexed)
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ class SqlBackend(Backend):
     def _read_first(self, plan: Plan, connection: Connection, read: ReducedTable) -> SqlSnapshot:
         selection = Selection(plan, read.columns, self.dialect)
         rows = connection.count(read.source) if read.cut else self._count_units(connection)
-        samples = self._list_samples(plan, connection, read.source, rows, selection.span)
+        samples = [] if read.cut else self._list_samples(plan, connection, read.source, rows, selection.span)
         requirements, queries = (
             Requirements(plan, selection, rows * plan.dataset.records),
             Queries(connection, selection, read.source),

@@ -8,6 +8,7 @@ Order statistics are found:
 2. At the ends of a large column: by asking for its first and last few, in order.
 3. Elsewhere: a sample is sketched, brackets are guessed from it, and the scan that counts anyway fetches what lies
    inside. Ranks that were missed are looked for again with an even sample, and then by sorting.
+4. Where PostgreSQL has an index: ``indexed.py``.
 
 Each is one query for all cells, whatever their number.
 """
