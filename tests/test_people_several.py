@@ -353,10 +353,10 @@ def test_a_limit_of_all_rows_together_is_caught(monkeypatch: pytest.MonkeyPatch)
         compare_records("SELECT MEDIAN(x) FROM t", "add-remove", rows=1)
 
 
-def test_a_limit_of_rows_in_every_group_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_within_every_group_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that there is none of groups."""
     person = 'OVER (PARTITION BY "u0", "u1"'
-    rewrite(monkeypatch, "_keep_groups", f"DENSE_RANK() {person}", f'ROW_NUMBER() {person}, "v0"')
+    rewrite(monkeypatch, "_group", f"ROW_NUMBER() {person}", f'ROW_NUMBER() {person}, "v0"')
     with pytest.raises(AssertionError):
         compare_records("SELECT g, COUNT(*) FROM t GROUP BY g", "add-remove", groups=1)
 

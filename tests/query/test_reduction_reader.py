@@ -11,7 +11,7 @@ from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Mean, Median, Sum
-from idios.errors import QuestionRefused
+from idios.errors import QuestionRefused, Unanswerable
 from idios.query.normal_form import describe_question, describe_selection
 from idios.query.plan import Plan
 from idios.query.planner import make_plan
@@ -171,7 +171,7 @@ REFUSED = [
     (f"SELECT MEDIAN(s) FROM (SELECT SUM(amount) AS s FROM orders {UNIT} LIMIT 5)", "no LIMIT"),
     (f"SELECT MEDIAN(s) FROM (SELECT SUM(amount) AS s, MIN(amount) AS S FROM orders {UNIT})", "two different values"),
     (f"SELECT s FROM (SELECT SUM(amount) AS s FROM orders {UNIT})", "shown beside statistics only"),
-    ("SELECT MEDIAN(person_id) FROM orders", "no column"),
+    ("SELECT MEDIAN(person_id) FROM orders", "tells people apart"),
     (f"SELECT MEDIAN(s) FROM (SELECT SUM(amount) AS s FROM orders WHERE score > 99 {UNIT})", "no row can ever"),
 ]
 
@@ -193,6 +193,7 @@ def test_refused(sql: str, why: str) -> None:
         "SELECT region, COUNT(*) FROM orders GROUP BY region",
         "SELECT region, MEDIAN(amount) FROM orders WHERE score > 3 GROUP BY 1",
         "SELECT KTH_LARGEST(score, 20) FROM orders",
+        "SELECT BIN(score, 2) AS b, COUNT(*) FROM orders WHERE score < 9 GROUP BY b",
     ],
 )
 def test_what_is_refused_of_rows_comes_with_a_question_that_is_answered(sql: str) -> None:
@@ -206,3 +207,22 @@ def test_what_is_refused_of_rows_comes_with_a_question_that_is_answered(sql: str
 def test_last_needs_an_order() -> None:
     with pytest.raises(QuestionRefused, match="declares no order"):
         plan(f"SELECT MEDIAN(s) FROM (SELECT LAST(amount) AS s FROM orders {UNIT})", replace(ORDERS, order=None))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM orders WHERE person_id = 7",
+        "SELECT MEDIAN(person_id) FROM orders",
+        "SELECT person_id, COUNT(*) FROM orders",
+        f"SELECT country, COUNT(*) FROM (SELECT SUM(amount) AS s FROM orders {UNIT}) GROUP BY country",
+    ],
+)
+def test_what_tells_people_apart_is_nothing_to_ask_about(sql: str) -> None:
+    with pytest.raises(QuestionRefused, match="tells people apart"):
+        plan(sql)
+
+
+def test_advice_calls_a_value_as_the_question_does() -> None:
+    with pytest.raises(Unanswerable, match=r"KTH_LARGEST\(s, \d+\).*WHERE s BETWEEN"):
+        plan(f"SELECT MAX(s) FROM (SELECT SUM(amount) AS s FROM orders {UNIT})")

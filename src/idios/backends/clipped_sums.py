@@ -35,6 +35,8 @@ class _ClippedColumn:
     index: int
     name: str
     squares: bool
+    default: int | None
+    """What replaces values that cannot be read, where it is added to the sums afterwards; None: it is in them."""
 
 
 def sum_clipped(
@@ -51,12 +53,7 @@ def sum_clipped(
         index: {cell: Clip.of(plan.aggregates[index].grid, pair) for cell, pair in zip(cells, of_cells, strict=True)}
         for index, of_cells in limits.items()
     }
-    columns = tuple(
-        _ClippedColumn(
-            index, requirements.alias(plan.aggregates[index]), plan.aggregates[index].statistic.needs_squares
-        )
-        for index in clips
-    )
+    columns = tuple(_make_column(requirements, index) for index in clips)
     constants = {
         f"{end}_{index}": {cell: getattr(clip, end) for cell, clip in of_cells.items()}
         for index, of_cells in clips.items()
@@ -68,18 +65,32 @@ def sum_clipped(
         found[column.index] = []
         for cell in cells:
             row, prefix = rows.get(cell, {}), f"clipped_{column.index}"
-            size = row.get(f"{prefix}_size") or 0  # Spark counts by adding, and a sum of nothing is NULL
-            total = read_sum(row[f"{prefix}_sum"], size) if size else 0
-            squares = (read_squares(row, prefix, size) if size else 0) if column.squares else None
-            moves = requirements.moves(plan.aggregates[column.index], size)
-            found[column.index].append(clips[column.index][cell].summarise(moves, total, squares))
+            read = row.get(f"{prefix}_size") or 0  # Spark counts by adding, and a sum of nothing is NULL
+            total = read_sum(row[f"{prefix}_sum"], read) if read else 0
+            squares = (read_squares(row, prefix, read) if read else 0) if column.squares else None
+            clip, replaced = clips[column.index][cell], 0
+            if column.default is not None:
+                replaced, value = row.get("records", 0) - read, max(clip.low, min(clip.high, column.default))
+                total += replaced * value
+                squares = None if squares is None else squares + replaced * value**2
+            moves = requirements.moves(plan.aggregates[column.index], read + replaced)
+            found[column.index].append(clip.summarise(moves, total, squares))
     return found
 
 
+def _make_column(requirements: Requirements, index: int) -> _ClippedColumn:
+    aggregate = requirements.plan.aggregates[index]
+    name = requirements.alias(aggregate)
+    column = requirements.selection.grid_column(name)
+    default = column.default if column.bounded is not None else None
+    return _ClippedColumn(index, name, aggregate.statistic.needs_squares, default)
+
+
 def _add_clipped(relation: ir.Table, dialect: Dialect, columns: tuple[_ClippedColumn, ...]) -> ir.Table:
-    aggregates: dict[str, ir.Value] = {}
+    aggregates: dict[str, ir.Value] = {"records": relation.count()}
     for column in columns:
-        value, low, high = (relation[name] for name in (column.name, f"low_{column.index}", f"high_{column.index}"))
+        read = column.name if column.default is None else f"p{column.name[1:]}"
+        value, low, high = (relation[name] for name in (read, f"low_{column.index}", f"high_{column.index}"))
         # never GREATEST and LEAST, which in most engines ignore NULL
         clipped = ibis.cases((value < low, low), (value > high, high), else_=value)
         prefix = f"clipped_{column.index}"

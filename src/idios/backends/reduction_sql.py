@@ -72,13 +72,9 @@ class _Writer:
         if self.reduction.rows is not None:
             read_here = dict.fromkeys(points[name] for name in named)
             return self._list(self._keep_rows(text, list(read_here)), [points[value.column or ""] for value in values])
-        keys = [points[key] for key in self.reduction.keys]
-        if self.reduction.crowded:
-            text = self._keep_groups(text, keys)
-        grouped = [*self.units, *keys]
         if self.reduction.spread:
-            return self._spread(text, values, points, grouped)
-        return self._reduce_groups(text, values, points, grouped)
+            return self._spread(text, values, points)
+        return self._reduce_groups(text, values, points)
 
     @property
     def units(self) -> list[str]:
@@ -102,32 +98,39 @@ class _Writer:
         """
         alike, person = ", ".join([*self.units, *self._unit_texts, *points]), ", ".join(self.units)
         text = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {alike} ORDER BY {person}) AS occurrence FROM ({text}) AS o"
-        place = self._order_by_hash([*points, "occurrence"])
+        place = self._order_by_hash(self._unit_texts, [*points, "occurrence"])
         text = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {person} ORDER BY {place}) AS place FROM ({text}) AS p"
         return f"SELECT * FROM ({text}) AS kept WHERE place <= {self.reduction.rows}"
 
-    def _keep_groups(self, text: str, keys: Sequence[str]) -> str:
-        """The rows in at most so many groups of each person: those with the least hash of the person and the keys."""
-        person, place = ", ".join(self.units), self._order_by_hash(keys)
-        text = f"SELECT *, DENSE_RANK() OVER (PARTITION BY {person} ORDER BY {place}) AS place FROM ({text}) AS p"
-        return f"SELECT * FROM ({text}) AS kept WHERE place <= {self.reduction.groups}"
+    def _group(self, text: str, made: Sequence[str], points: Mapping[str, str]) -> str:
+        """What is made of each person's rows, in at most so many groups: those with the least hash of person and keys.
 
-    def _order_by_hash(self, points: Sequence[str]) -> str:
+        A unit that is written in several ways, as 0.0 and −0.0 are, is hashed as the least of them.
+        """
+        keys = [points[key] for key in self.reduction.keys]
+        grouped, named = ", ".join([*self.units, *keys]), [f"t{i}" for i in range(len(self.units))]
+        texts = [f"MIN({unit}) AS {name}" for unit, name in zip(self._unit_texts, named, strict=True)]
+        listed = ", ".join([grouped, *made, *(texts if self.reduction.crowded else [])])
+        text = f"SELECT {listed} FROM ({text}{self.dialect.fence}) AS rows_read GROUP BY {grouped}"
+        if not self.reduction.crowded:
+            return text
+        order, person = self._order_by_hash(named, keys), ", ".join(self.units)
+        text = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {person} ORDER BY {order}) AS number FROM ({text}) AS groups"
+        return f"SELECT * FROM ({text}) AS kept WHERE number <= {self.reduction.groups}"
+
+    def _order_by_hash(self, person: Sequence[str], points: Sequence[str]) -> str:
         """An order of one person's rows or groups that nothing but themselves decides."""
-        key, values = self.dialect.string(self.dataset.name), ", ".join([*self._unit_texts, *points])
+        key, values = self.dialect.string(self.dataset.name), ", ".join([*person, *points])
         hashed = self.dialect.hash.format(key=key, values=values)
         return ", ".join([hashed, *points])
 
-    def _spread(
-        self, text: str, values: Sequence[ReducedValue], points: Mapping[str, str], grouped: Sequence[str]
-    ) -> str:
+    def _spread(self, text: str, values: Sequence[ReducedValue], points: Mapping[str, str]) -> str:
         """The even quantiles of each person's values: SPREAD_VALUES records, whatever the number of their rows."""
         quoted, spread = self.dialect.identifier, [value for value in values if value.function == SPREAD]
         lists = [self.dialect.sorted_list.format(x=self._point_of(points, value)) for value in spread]
         listed = [f"{expression} AS {quoted(f'l{i}')}" for i, expression in enumerate(lists)]
         counted = [f"COUNT({self._point_of(points, value)}) AS {quoted(f's{i}')}" for i, value in enumerate(spread)]
-        read = ", ".join([*grouped, *listed, *counted])
-        text = f"SELECT {read} FROM ({text}) AS rows_read GROUP BY {', '.join(grouped)}"
+        text = self._group(text, [*listed, *counted], points)
         places = ", ".join(f"({i})" for i in range(1, SPREAD_VALUES + 1))
         text = f"SELECT * FROM ({text}) AS people_read CROSS JOIN (VALUES {places}) AS places(place)"
         quotient = self.dialect.narrow_quotient or self.dialect.quotient
@@ -139,13 +142,11 @@ class _Writer:
             items[value] = f"CASE WHEN {size} > 0 THEN {item} END"
         return self._list(text, [items.get(value) or self._point_of(points, value) for value in values])
 
-    def _reduce_groups(
-        self, text: str, values: Sequence[ReducedValue], points: Mapping[str, str], grouped: Sequence[str]
-    ) -> str:
+    def _reduce_groups(self, text: str, values: Sequence[ReducedValue], points: Mapping[str, str]) -> str:
         """One record for each person, and group of theirs."""
         quoted, fence = self.dialect.identifier, self.dialect.fence
         ranked = [value for value in values if value.function in _RANKED]
-        partition = f"PARTITION BY {', '.join(grouped)}"
+        partition = f"PARTITION BY {', '.join([*self.units, *(points[key] for key in self.reduction.keys)])}"
         ranks = [
             expression
             for i, value in enumerate(ranked)
@@ -154,9 +155,11 @@ class _Writer:
         if ranks:
             text = f"SELECT *, {', '.join(ranks)} FROM ({text}) AS chosen"
         reduced = [self._reduce(value, points, ranked) for value in values] or ["1"]
-        made = ", ".join(f"{expression} AS {quoted(f'w{i}')}" for i, expression in enumerate(reduced))
-        text = f"SELECT {made} FROM ({text}{fence}) AS kept GROUP BY {', '.join(grouped)}"
-        return self._list(f"{text}{fence}", [_clamp(quoted(f"w{i}"), self.dialect) for i in range(len(reduced))])
+        made = [f"{expression} AS {quoted(f'w{i}')}" for i, expression in enumerate(reduced)]
+        return self._list(
+            f"{self._group(text, made, points)}{fence}",
+            [_clamp(quoted(f"w{i}"), self.dialect) for i in range(len(reduced))],
+        )
 
     def _read_rows(self, names: Sequence[str]) -> str:
         """The rows that have a unit: points of columns as v0, v1, …, and the unit as u0, u1, …."""

@@ -102,18 +102,23 @@ class _ColumnScan:
         total = read_sum(row[f"{name}_sum"], counted) + replaced * default if need.total else 0
         squares = read_squares(row, name, counted) + replaced * default**2 if need.squares else 0
         if need.least:
-            ends = _take(row[f"{name}_least"], [default] * min(replaced, need.least), need.least)
+            ends = _take(_list(row[f"{name}_least"]), [default] * min(replaced, need.least), need.least)
             pieces += (Piece(0, inside=ends),)
         if need.greatest:
-            negative = [-value for value in row[f"{name}_greatest"] or ()]
+            negative = [-value for value in _list(row[f"{name}_greatest"])]
             ends = -_take(negative, [-default] * min(replaced, need.greatest), need.greatest)
             pieces += (Piece(size - len(ends), below=total - exact_sum(ends), inside=ends),)
         return Known(size, total, squares, unread=size - read, pieces=pieces)
 
 
-def _take(values: Sequence[int] | None, more: Sequence[int], number: int) -> NDArray[np.int64]:
+def _list(found: Sequence[int] | int | None) -> Sequence[int]:
+    """Several values, or one, or none."""
+    return [] if found is None else [found] if isinstance(found, int) else found
+
+
+def _take(values: Sequence[int], more: Sequence[int], number: int) -> NDArray[np.int64]:
     """The least of some values and more of them."""
-    return np.array(sorted([*(values or ()), *more])[:number], np.int64)
+    return np.array(sorted([*values, *more])[:number], np.int64)
 
 
 @ibis.udf.agg.builtin(name="min")  # type: ignore[untyped-decorator]
@@ -148,9 +153,9 @@ def _totals(relation: ir.Table, dialect: Dialect, column: _ColumnScan) -> dict[s
     if need.squares:
         aggregates |= sum_squares_exactly(name, point, dialect)
     if need.least:
-        aggregates[f"{name}_least"] = _least(point, need.least)
+        aggregates[f"{name}_least"] = _least(point, need.least) if need.least > 1 else point.min()
     if need.greatest:
-        aggregates[f"{name}_greatest"] = _greatest(point, need.greatest)
+        aggregates[f"{name}_greatest"] = _greatest(point, need.greatest) if need.greatest > 1 else point.max()
     return aggregates
 
 

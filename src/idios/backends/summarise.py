@@ -104,24 +104,22 @@ class Requirements:
             needs[name] = replace(need, total=total, squares=squares)
         if self.selection.dialect.ends:
             for name, runs in self.nominal.items():
-                if needs[name].total or not self.is_plain(name):
+                scanned = needs[name].total or any(last > ENDS and NOMINAL - first >= ENDS for first, last in runs)
+                if scanned or not self.is_plain(name):
                     least, greatest = self.count_ends(runs, ENDS)
                     needs[name] = replace(needs[name], least=least, greatest=greatest)
         return needs
 
     def is_plain(self, name: str) -> bool:
         """Whether a column is read as it stands in the source, so that its ends are quick to find there."""
-        derived = self.selection.grid_column(name).derive is not None
-        return not self.plan.groups and self.plan.filter == ALWAYS and not derived
+        held = self.selection.grid_column(name).derive is None
+        return held and not self.plan.groups and self.plan.filter == ALWAYS
 
     @staticmethod
     def count_ends(runs: Iterable[Run], most: int) -> tuple[int, int]:
         """How many of the least and of the greatest values hold those runs of the nominal size that lie there."""
-        listed = list(runs)
-        return (
-            max((last for _, last in listed if last <= most), default=0),
-            max((NOMINAL - first + 1 for first, _ in listed if NOMINAL - first < most), default=0),
-        )
+        outer = [(last, NOMINAL - first + 1) for first, last in runs]
+        return max((a for a, _ in outer if a <= most), default=0), max((b for _, b in outer if b <= most), default=0)
 
     def moves(self, aggregate: Aggregate, size: int) -> Moves:
         """What changed records can do to a selection of that size."""

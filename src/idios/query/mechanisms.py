@@ -175,7 +175,8 @@ class Chooser:
             return chosen(target.statistic)
         except Unanswerable as error:
             parameters = self.dataset.parameters
-            instead = propose_alternatives(target.statistic, target.column or "", parameters, chosen)
+            named = self.dataset.label_column(target.column or "")
+            instead = propose_alternatives(target.statistic, named, parameters, chosen)
             raise Unanswerable(f"{target.measure.label} cannot be answered: {error}. {instead}") from None
 
     def _balance(self, targets: Sequence[Target], paying: Sequence[bool], epsilon: Fraction) -> list[Fraction]:

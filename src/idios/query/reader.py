@@ -18,9 +18,9 @@ from idios.query.inner_reader import InnerReader
 from idios.query.join_reader import drop_prefixes, read_source
 from idios.query.lexer import SHAPE, QuestionText, tokenize
 from idios.query.outer_reader import OuterReader
-from idios.query.parser import allow_only, offset_of, parse
+from idios.query.parser import allow_only, fold_case, offset_of, parse
 from idios.query.plan import Question
-from idios.query.reduction_reader import ReductionReader, groups_by_unit
+from idios.query.reduction_reader import ReductionReader, groups_by_unit, refuse_unit
 from idios.query.reductions import (
     ROWS,
     make_columns,
@@ -59,6 +59,8 @@ def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
         people = replace(dataset, columns=make_columns(dataset, (ROWS, *reduction.values)))
         question = replace(InnerReader(text, trees[number], number, people, labels).read(), reduction=reduction)
     else:
+        declared = {fold_case(name) for name in dataset.columns}
+        refuse_unit(text, [*trees[number].expressions, trees[number].args.get("where")], dataset, declared)
         question = RowsReader(text, trees[number], number, source).read()
     if question.reduction is not None:
         question = replace(question, reduction=replace(question.reduction, join=source.join))

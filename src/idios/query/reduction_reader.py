@@ -7,7 +7,7 @@ and what stands around it is computed afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from sqlglot import exp
 
@@ -59,6 +59,23 @@ def groups_by_unit(text: QuestionText, tree: exp.Expression, dataset: Dataset) -
     return True
 
 
+def refuse_unit(
+    text: QuestionText, parts: Iterable[exp.Expression | None], dataset: Dataset, known: Collection[str]
+) -> None:
+    """Refuse a column that tells people apart where nothing is asked of it; ``known`` are other names."""
+    for part in parts:
+        for node in () if part is None else part.walk():
+            if type(node) is exp.Column and find_unit_column(text, node, dataset):
+                if fold_case(str(node.this.this)) in known:
+                    continue
+                raise text.refusal(
+                    f"{node.this.this} tells {_plural(dataset)} apart, and is used in GROUP BY of a reduction only: "
+                    f"SELECT COUNT(*) FROM (SELECT … GROUP BY {', '.join(dataset.unit)}) is the number of "
+                    f"{_plural(dataset)}",
+                    offset_of(node),
+                )
+
+
 def _resolve(tree: exp.Expression, node: exp.Expression) -> exp.Expression:
     """The item of the list that a number or a label stands for."""
     if type(node) is exp.Column:
@@ -108,7 +125,8 @@ class ReductionReader(SelectReader):
             values[label] = value
         made = make_columns(self.dataset, values.values())
         labels = {label: made[value.name] for label, value in values.items()}
-        reduced = Reduction(selected, tuple(dict.fromkeys(values.values())))
+        called = {value.name: label for label, value in values.items()}
+        reduced = Reduction(selected, tuple(dict.fromkeys(values.values())), labels=called)
         return limit_groups(reduced, [key.name for key in keys], self.dataset), labels
 
     def _read_keys(self) -> list[Column]:
@@ -141,16 +159,7 @@ class ReductionReader(SelectReader):
         """Refuse a column of the unit in the SELECT around, unless a value goes by its name."""
         labels = {fold_case(listed.label) for listed in self.listed if listed.label}
         clauses = [around.args.get(clause) for clause in ("where", "group", "having", "order")]
-        for part in [*around.expressions, *(clause for clause in clauses if clause is not None)]:
-            for node in part.walk():
-                if type(node) is exp.Column and find_unit_column(self.text, node, self.dataset):
-                    if fold_case(str(node.this.this)) in labels:
-                        continue
-                    raise self.text.refusal(
-                        f"{node.this.this} tells {_plural(self.dataset)} apart, and is used in the reduction only: "
-                        f"COUNT(*) is the number of {_plural(self.dataset)}",
-                        offset_of(node),
-                    )
+        refuse_unit(self.text, [*around.expressions, *clauses], self.dataset, labels)
 
     def _read_value(self, listed: Listed) -> ReducedValue:
         node = listed.node
@@ -234,7 +243,9 @@ def propose_reduction(
     unit = ", ".join(spelt.get(name, quote(name)) for name in dataset.unit)
     source = f"{_spell_from(text)}{read.unwritten}" if spelt else quote(dataset.name)
     keys = [labels[column.name] for function, column in columns if function in ("MAX", "LAST")]
-    group = f" GROUP BY {', '.join(keys)}" if tree.args.get("group") is not None and keys else ""
+    group = ""
+    if tree.args.get("group") is not None:
+        group = f" GROUP BY {', '.join(keys) or _spell_group(text)}"
     return f"SELECT {outer} FROM (SELECT {inner or 'COUNT(*)'} FROM {source}{where} GROUP BY {unit}){group}"
 
 
@@ -251,6 +262,12 @@ def _spell_where(text: QuestionText, tree: exp.Expression) -> str:
     # a condition may begin with what has no place of its own, such as a parenthesis
     before = (i for i, token in enumerate(text.tokens) if token.keyword == "WHERE" and token.start < start)
     return _spell_clause(text, max(before, default=0) + 1, _CLAUSES_AFTER)
+
+
+def _spell_group(text: QuestionText) -> str:
+    """The keys of the innermost SELECT as they were written."""
+    last = max(i for i, token in enumerate(text.tokens) if token.keyword == "GROUP")
+    return _spell_clause(text, last + 2, _CLAUSES_AFTER)
 
 
 def _spell_from(text: QuestionText) -> str:

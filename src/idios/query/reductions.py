@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -165,7 +165,7 @@ class Reduction:
 
     By ``keys`` a person's rows are reduced in each of at most ``groups`` groups; ``crowded`` says whether anyone can be
     in more. With ``rows`` they are not reduced, and so many of them are kept. ``promised`` is what is declared of the
-    protection of people.
+    protection of people. ``labels`` are what values are called in the question, for messages.
     """
 
     filter: Predicate
@@ -180,6 +180,7 @@ class Reduction:
     crowded: bool = False
     rows: int | None = None
     promised: Protection | None = None
+    labels: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def spread(self) -> bool:

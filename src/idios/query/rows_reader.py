@@ -23,7 +23,7 @@ from idios.errors import QuestionRefused
 from idios.query.inner_reader import InnerReader
 from idios.query.join_reader import Source
 from idios.query.lexer import QuestionText
-from idios.query.parser import fold_case, offset_of
+from idios.query.parser import fold_case, offset_of, quote
 from idios.query.plan import Key, Question
 from idios.query.reduction_reader import propose_reduction
 from idios.query.reductions import (
@@ -67,7 +67,9 @@ class RowsReader(InnerReader):
         shown = self._read_shown()
         function = ROW if self.dataset.rows else KEY
         keys = [ReducedValue(function, key.column) for key in self.keys]
-        reduction = Reduction(selected, tuple(dict.fromkeys([*keys, *self.values])), rows=self.dataset.rows)
+        values = tuple(dict.fromkeys([*keys, *self.values]))
+        called = {value.name: value.column for value in values if value.column is not None}
+        reduction = Reduction(selected, values, rows=self.dataset.rows, labels=called)
         if self.dataset.rows is None:
             reduction = limit_groups(reduction, [key.column for key in self.keys], self.dataset)
         return Question(
@@ -146,7 +148,9 @@ class RowsReader(InnerReader):
             (one if fold_case(name) in folded or self.columns[name].kind not in NUMBERS else "AVG", self.columns[name])
             for name in columns
         ]
-        outer = ", ".join(listed.spelling for listed in self.listed)
+        outer = ", ".join(
+            f"{each.spelling} AS {quote(each.label)}" if each.label else each.spelling for each in self.listed
+        )
         instead = propose_reduction(self.text, self.tree, self.source, outer, reduced)
         return self.text.refusal(
             f"the rows of one {self.dataset.unit_word} may be in many groups, which GROUP BY of rows does not protect, "

@@ -170,6 +170,10 @@ class Dataset:
         declared = None if self.reduction is None else self.reduction.promised
         return self.protection if declared is None else declared
 
+    def label_column(self, name: str) -> str:
+        """What a column is called in a question; a value that people are reduced to goes by its label."""
+        return name if self.reduction is None else self.reduction.labels.get(name, name)
+
     @property
     def has_everyone(self) -> bool:
         """Whether nothing that the data decides has left anyone out."""

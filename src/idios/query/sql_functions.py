@@ -82,7 +82,7 @@ def propose_alternatives(
 ) -> str:
     """What can be asked of a column instead, in SQL; ``answerable`` raises Unanswerable for what cannot."""
     calls: list[str] = []
-    quoted = column if re.fullmatch(r"[A-Za-z_]\w*", column) else f'"{column}"'
+    quoted = column if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?", column) else f'"{column}"'
     for candidate in (*statistic.alternatives(parameters), Median()):
         try:
             answerable(candidate)

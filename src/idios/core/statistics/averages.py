@@ -147,6 +147,12 @@ class Mean(TrimmedMean):
         """The mean."""
         return (cls(),)
 
+    def ranks(self, moves: Moves, distance: int) -> Iterable[tuple[int, int]]:
+        """Nothing is cut off, so that of a public number of values the ``distance`` outermost and the sum say all."""
+        if moves.whole and moves.neighbours is Neighbours.REPLACE:
+            return [(1, distance), (moves.size - distance + 1, moves.size)] if distance else []
+        return super().ranks(moves, distance)
+
     def global_sensitivity(self, domain: Domain, moves: Moves) -> Extended | None:
         """(U − L)/n where n is public; of a selection of secret size it would be U − L."""
         if not (moves.whole and domain.bounded):
