@@ -17,6 +17,7 @@ from idios.core.exact import (
     exact,
     exact_value,
     exp_minus,
+    exp_minus_doublings,
     exp_minus_levels,
     exp_minus_multiples,
     floor_bits,
@@ -233,6 +234,15 @@ def test_exp_minus_encloses_and_is_narrow(x: Fraction, bits: int) -> None:
     lo, hi = exp_minus(x, bits)
     assert 0 <= lo <= hi <= lo + 2
     assert holds((lo, hi), reference_exp_minus(x), bits)
+
+
+@given(positive_fractions, st.integers(0, 40), precisions)
+def test_doublings_enclose_and_are_narrow(x: Fraction, number: int, bits: int) -> None:
+    enclosures = exp_minus_doublings(x, number, bits)
+    assert len(enclosures) == number
+    for k, (lo, hi) in enumerate(enclosures):
+        assert 0 <= lo <= hi <= lo + 2
+        assert holds((lo, hi), reference_exp_minus(x * 2**k), bits)
 
 
 @given(positive_fractions, precisions)

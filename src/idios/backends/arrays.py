@@ -60,7 +60,7 @@ class NumberColumn:
             if reading.needs_squares:
                 total, squares = exact_sum(points), exact_sum_of_squares(points)
                 for threshold in reading.thresholds(moves, self.domain, total):
-                    beside[threshold] = _beside(points, threshold)
+                    beside[threshold] = find_beside(points, threshold)
             if reading.needs_distinct:
                 counts = np.sort(np.unique(points, return_counts=True)[1])
                 distinct, rarest = len(counts), tuple(int(c) for c in counts[:distance])
@@ -276,7 +276,7 @@ def exact_sum_of_squares(points: Array) -> int:
     return (exact_sum(high * high) << 62) + (exact_sum(high * low) << 32) + exact_sum(low * low)
 
 
-def _beside(points: Array, threshold: Fraction) -> tuple[int, ...]:
+def find_beside(points: Array, threshold: Fraction) -> tuple[int, ...]:
     """The nearest points on both sides of a threshold."""
     below = points[points <= threshold.numerator // threshold.denominator]
     above = points[points >= -(-threshold.numerator // threshold.denominator)]

@@ -30,6 +30,8 @@ class Connection(ABC):
     dialect: Dialect
     materialises: ClassVar[bool] = False
     """Whether ``materialise`` makes a table."""
+    in_process: ClassVar[bool] = False
+    """Whether values come from the engine as they lie in memory."""
 
     def __init__(self, ibis_backend: SQLBackend) -> None:
         self.ibis_backend = ibis_backend

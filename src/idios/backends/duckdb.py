@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -33,6 +34,9 @@ STRETCHES = 8
 """How many stretches of records make a quick sample of a Parquet file; each costs a row group to be decoded."""
 HELD = "held"
 """The table that holds what a question reads several times."""
+KEPT = 2**20
+"""Up to this many values, records times columns, a table is read once and kept: decoding it costs each question more
+than answering does. It takes some 8 MiB without text, and what does not fit the memory is spilled like any other."""
 
 
 def connect(source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]) -> DuckDbBackend:
@@ -69,7 +73,34 @@ def _hold(attached: Attached, name: str, dataset: Dataset, csv_format: CsvFormat
     rows = hold_rows(dataset, name, place.table, held, DIALECT)
     if place.parquet is not None:
         _open_parquet(attached, place, place.parquet, rows, held)
-    return rows
+    elif not place.registered:
+        return rows
+    return _keep(attached, name, rows)
+
+
+def _keep(attached: Attached, name: str, rows: Rows) -> Rows:
+    """Copy the declared columns of a small file or frame to a table, which is what questions read from now on.
+
+    A file that changes afterwards is noticed as ever: its size and time were noted before it was opened.
+    """
+    place, connection = attached.places[name], attached.cursors[0]
+    columns = _list_held(rows)
+    counted = connection.execute(f"SELECT COUNT(*) FROM {place.table}").fetchone()
+    if counted is None or counted[0] * len(columns) > KEPT:
+        return rows
+    table = f"kept_{place.table}"
+    try:
+        connection.execute(f"CREATE TABLE {table} AS SELECT {', '.join(columns)} FROM {place.table}")
+    except duckdb.Error as error:
+        raise SourceError("DuckDB cannot read every value of the declared columns") from error
+    attached.places[name] = Place(table)
+    return replace(rows, table=table)
+
+
+def _list_held(rows: Rows) -> list[str]:
+    """The columns of a source that questions read, each once."""
+    read = [column.held for column in rows.columns.values() if column.derive is None]
+    return list(dict.fromkeys([*read, *(key.column for key in rows.keys.values())]))
 
 
 class DuckDbConnection(Connection):
@@ -77,10 +108,12 @@ class DuckDbConnection(Connection):
 
     dialect = DIALECT
     materialises = True
+    in_process = True
 
     def run(self, statement: Statement) -> pa.Table:
         """Run a statement."""
-        return self.ibis_backend.con.execute(statement.text).to_arrow_table().cast(statement.schema)
+        table = self.ibis_backend.con.execute(statement.text).to_arrow_table()
+        return table if table.schema == statement.schema else table.cast(statement.schema)
 
     @contextmanager
     def materialise(self, source: str) -> Iterator[str]:
@@ -113,17 +146,15 @@ class DuckDbBackend(SqlBackend):
             dataset, ConnectionPool(lambda: DuckDbConnection(next(engines)), len(attached.engines)), progress
         )
         self._attached = attached
-        self._people: int | None = None
+        self._units: int | None = None
         self.hold(rows)
         self.try_reading()
 
     def _count_units(self, connection: Connection) -> int:
-        """People are counted once: frames do not change, and of a file that changed no more is asked."""
-        if not self.dataset.unit:
-            return super()._count_units(connection)
-        if self._people is None:
-            self._people = super()._count_units(connection)
-        return self._people
+        """Once: frames do not change, and of a file that changed no more is asked."""
+        if self._units is None:
+            self._units = super()._count_units(connection)
+        return self._units
 
     def samplings(self, share: float, rows: int) -> list[Sample]:
         """Whole blocks; of a Parquet file, which has to be decoded to be sampled, a few long stretches."""
@@ -193,8 +224,7 @@ def _open_parquet(attached: Attached, place: Place, file: str, rows: Rows, held:
     """
     connection, keys = attached.cursors[0], [key.column for key in rows.keys.values()]
     read = {name: grid_column for name, grid_column in rows.columns.items() if grid_column.derive is None}
-    held_columns = [*(grid_column.held for grid_column in read.values()), *keys]
-    listed = [*dict.fromkeys(held_columns), *[NUMBER] * place.numbered]
+    listed = [*_list_held(rows), *[NUMBER] * place.numbered]
     points = [
         f"SUM(STRLEN({grid_column.held}))" if held[name].is_string() else f"COUNT({grid_column.point})"
         for name, grid_column in read.items()

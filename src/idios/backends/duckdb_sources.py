@@ -39,6 +39,8 @@ class Place:
     """Whether the records of a Parquet file carry their number, which makes stretches of them cheap to find."""
     text: Path | None = None
     """For a csv file, where it is: its text is parsed here, and DuckDB sees its grid points only."""
+    registered: bool = False
+    """Whether it is a frame, in the memory of Python."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Attached:
     cursors: tuple[duckdb.DuckDBPyConnection, ...]
     engines: tuple[ibis.BaseBackend, ...]
     directory: TemporaryFolder
-    places: Mapping[str, Place]
+    places: dict[str, Place]
 
     def held(self, name: str) -> dict[str, dt.DataType]:
         """The names and types of a table."""
@@ -126,7 +128,7 @@ class _Finder:
                 cursor.register(name, frame)
         except duckdb.Error as error:
             raise SourceError("DuckDB cannot read a column of the frame: its type is not known there") from error
-        return Place(name)
+        return Place(name, registered=True)
 
     def _open(self, path: Path, written: str, table: str, number: str) -> Place:
         attached = path in self.paths  # DuckDB attaches a file once

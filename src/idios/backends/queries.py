@@ -52,6 +52,16 @@ class Queries:
         statement = compile_statement(inquiry, relation, self.connection.dialect, *arguments)
         return self.connection.fetch(self.selection.number_cells(statement) if keyed else statement)
 
+    def fetch_points(self, names: Sequence[str]) -> pa.Table:
+        """The points of some columns, record by record; and of those without NULL, whether they could be read."""
+        relation, quoted = self.selection.relation(self.source), self.connection.dialect.identifier
+        flags = [f"has_{name}" for name in names if self.selection.grid_column(name).default is not None]
+        columns = ", ".join(map(quoted, [*names, *flags]))
+        schema = [*((name, pa.int64()) for name in names), *((flag, pa.bool_()) for flag in flags)]
+        return self.connection.fetch(
+            Statement(f"SELECT {columns} FROM ({relation.text}) AS selected", pa.schema(schema))
+        )
+
     def sketches(self, names: Sequence[str], shares: Sequence[float], sampled: float) -> dict[CellColumn, Sketch]:
         """A sketch of every column in every cell, where the source is itself a sample with a share ``sampled``."""
         dialect, relation = self.connection.dialect, self.selection.relation(self.source)

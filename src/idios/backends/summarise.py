@@ -4,7 +4,7 @@
 
 Order statistics are found:
 
-1. In a small table: by sorting.
+1. In a small table: by sorting; here, if the engine is in this process (``fetched_columns.py``).
 2. At the ends of a large column: by asking for its first and last few, in order.
 3. Elsewhere: a sample is sketched, brackets are guessed from it, and the scan that counts anyway fetches what lies
    inside. Ranks that were missed are looked for again with an even sample, and then by sorting.
@@ -23,6 +23,7 @@ from math import ceil, floor
 
 from idios.backends.brackets import Bracket, Known, outermost, shares_near
 from idios.backends.cancellation import CancellationToken, Progress
+from idios.backends.fetched_columns import FetchedColumns, fetch_columns
 from idios.backends.group_ranks import Wanted, read_brackets, read_by_shares, read_lists
 from idios.backends.queries import CellColumn, Queries, Run
 from idios.backends.scan import Need, scan
@@ -157,10 +158,16 @@ class RankSearch:
     windows: dict[tuple[int, str, Run], Window] = field(default_factory=dict)
     labels: dict[str, dict[int, int]] = field(default_factory=dict)
     """How often each category occurs, of a column that is all that is asked about."""
+    fetched: FetchedColumns | None = None
+    """All columns, if that is less work than asking about them."""
 
     def scan(self) -> None:
         """Count, add up, and look into the first brackets."""
         if list(self.needs.values()) == [Need()] and not self.requirements.nominal and self._count_labels(*self.needs):
+            return
+        if self._is_fetched:
+            self.fetched = fetch_columns(self.queries, list(self.needs))
+            self.records, self.known = {ONLY: self.fetched.records}, self.fetched.know(self.needs)
             return
         brackets: dict[CellColumn, tuple[Bracket, ...]] = {}
         if self.samples and self._inner and not self._in_groups:
@@ -168,6 +175,22 @@ class RankSearch:
             brackets = self._guess(self.samples[0])
         self.progress("scanning", 0.2)
         self.records, self.known = scan(self.queries, self.needs, brackets)
+
+    @property
+    def _is_fetched(self) -> bool:
+        """Whether columns are fetched whole: few records, and more to ask than their number and sums."""
+        plan, in_process = self.requirements.plan, self.queries.connection.in_process
+        small = in_process and not plan.groups and self.requirements.rows <= SMALL
+        readings = (aggregate.reading for aggregate in plan.aggregates if aggregate.column is not None)
+        return small and (
+            bool(self.requirements.nominal)
+            or any(each.needs_distinct or each.needs_counts or each.needs_squares for each in readings)
+        )
+
+    @property
+    def reader(self) -> Queries | FetchedColumns:
+        """What says the rest of a column."""
+        return self.queries if self.fetched is None else self.fetched
 
     @property
     def _in_groups(self) -> bool:
@@ -366,7 +389,7 @@ class _AggregateInCells:
             times = sorted(search.labels[name].values())
             multiplicities = {ONLY: (len(times), tuple(times[: aggregate.distance]))}
         elif reading.needs_distinct:
-            multiplicities = search.queries.rarest(name, aggregate.distance)
+            multiplicities = search.reader.rarest(name, aggregate.distance)
         counts = self._counts(grid) if reading.needs_counts else {}
         return [
             Summary(
@@ -393,7 +416,7 @@ class _AggregateInCells:
         requirements, points = self.search.requirements, range(grid.lower, grid.upper + 1)
         name = requirements.alias(self.aggregate)
         known = self.search.labels.get(name)
-        times = self.search.queries.counts(name) if known is None else {ONLY: known}
+        times = self.search.reader.counts(name) if known is None else {ONLY: known}
         return {cell: tuple(times.get(cell, {}).get(point, 0) for point in points) for cell in requirements.cells}
 
     def _beside(
@@ -403,5 +426,5 @@ class _AggregateInCells:
         pairs = {cell: [(floor(t), ceil(t)) for t in points] for cell, points in thresholds.items() if points}
         if not pairs:
             return {}
-        nearest = self.search.queries.beside(self.search.requirements.alias(self.aggregate), pairs)
+        nearest = self.search.reader.beside(self.search.requirements.alias(self.aggregate), pairs)
         return {cell: dict(zip(thresholds[cell], values, strict=True)) for cell, values in nearest.items()}

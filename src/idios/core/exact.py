@@ -286,6 +286,26 @@ def exp_minus(x: Fraction, bits: int) -> Enclosure:
     return lo >> guard, -(-hi >> guard)
 
 
+def exp_minus_doublings(x: Fraction, number: int, bits: int) -> list[Enclosure]:
+    """Enclose e^(−x), e^(−2x), e^(−4x), … for x ≥ 0, ``number`` of them, each with hi − lo ≤ 2.
+
+    Each is the square of the one before, so that one series serves all. A squaring turns a width d into at most 2d + 2,
+    so the k-th is below 2^(k+2) wide in units of 2^(−places); the guard bits are number + 2 ≥ k + 2, and dropping them
+    leaves at most 2.
+
+    >>> exp_minus_doublings(Fraction(1, 2), 2, 20)
+    [(635993, 635994), (385749, 385750)]
+    """
+    guard = number + 2
+    places = bits + guard
+    lo, hi = exp_minus(x, places)
+    enclosures = []
+    for _ in range(number):
+        enclosures.append((lo >> guard, -(-hi >> guard)))
+        lo, hi = lo * lo >> places, -(-hi * hi >> places)
+    return enclosures
+
+
 def _taylor(numerator: int, denominator: int, places: int) -> Enclosure:
     """Enclose e^(−z) = Σ (−z)^n/n! for 0 < z = numerator/denominator < 1/16."""
     least = most = lo = hi = 1 << places  # least ≤ z^n/n!·2^places ≤ most; the sum so far lies in lo..hi
@@ -350,7 +370,11 @@ def logistic(x: Fraction, bits: int) -> Enclosure:
     >>> logistic(Fraction(1), 20)  # 2^20·0.26894…
     (282005, 282006)
     """
-    lo, hi = exp_minus(x, bits)
+    return divide_odds(*exp_minus(x, bits), bits)
+
+
+def divide_odds(lo: int, hi: int, bits: int) -> Enclosure:
+    """Enclose t/(1 + t) for a t in 0..1 that lies in lo..hi, at most one wider."""
     one = 1 << bits
     # t/(1+t) grows with t, so the ends go to the ends; its slope is at most 1, so 2 grows by rounding only.
     return (lo << bits) // (one + lo), -(-(hi << bits) // (one + hi))

@@ -49,8 +49,10 @@ from numpy.typing import NDArray
 from idios.core.exact import (
     Enclosure,
     Number,
+    divide_odds,
     exact,
     exp_minus,
+    exp_minus_doublings,
     exp_minus_levels,
     floor_bits,
     logistic,
@@ -181,6 +183,8 @@ def uniform_below(n: int, source: Source | None = None) -> int:
 _WORD = 16  # bits compared at once: 32 doubles what is drawn, 8 ties too often
 _TOP = (1 << _WORD) - 1
 _MORE = 64  # bits compared after a tie
+_GUARD = 32  # bits beyond the first two comparisons, which settle what these are
+_FIRST = _WORD + _MORE + _GUARD
 _CHUNK = 1 << 17  # words drawn at once: a quarter of a megabyte, which stays in the cache
 _RARE = 12  # the rest above the digits is not 0 with probability at most e^(−12)
 _NARROW = 56  # digits, at most, of an int64: a rest overflows it with probability below e^(−12·2^7)
@@ -189,9 +193,11 @@ _NARROW = 56  # digits, at most, of an int64: a rest overflows it with probabili
 class _Coin:
     """A Bernoulli variable with an irrational probability: its first digits, and all others when asked."""
 
-    def __init__(self, probability: Callable[[int], Enclosure]) -> None:
+    def __init__(self, probability: Callable[[int], Enclosure], first: Enclosure) -> None:
+        """`first` encloses the probability to _FIRST places, which nearly always settles the digits wanted here."""
         self._probability = probability
-        self.head, self._next = divmod(floor_bits(probability, _WORD + _MORE), 1 << _MORE)
+        lo, hi = (end >> _GUARD for end in first)
+        self.head, self._next = divmod(lo if lo == hi else floor_bits(probability, _WORD + _MORE), 1 << _MORE)
 
     def settle(self, source: Source) -> bool:
         """Decide U < p for a U whose first word equals that of p."""
@@ -211,14 +217,22 @@ class _Digits:
     """The coins of one scale: digits 0..J−1 of G, then the flag of the rest; whole bytes in all."""
 
     def __init__(self, scale: Fraction) -> None:
+        self.scale = scale
         needed = 1
         while (1 << (needed - 1)) < _RARE * scale:
             needed += 1
         self.width = -(-needed // 8) * 8
         self.rest = self.width - 1  # J
-        self.coins = [_Coin(partial(logistic, (1 << j) / scale)) for j in range(self.rest)]
-        self.coins.append(_Coin(partial(exp_minus, (1 << self.rest) / scale)))
+        *powers, last = exp_minus_doublings(1 / scale, self.width, _FIRST)
+        self.coins = [
+            _Coin(partial(self._enclose, logistic, j), divide_odds(*power, _FIRST)) for j, power in enumerate(powers)
+        ]
+        self.coins.append(_Coin(partial(self._enclose, exp_minus, self.rest), last))
         self.heads = np.array([coin.head for coin in self.coins], dtype="<u2")
+
+    def _enclose(self, function: Callable[[Fraction, int], Enclosure], j: int, bits: int) -> Enclosure:
+        """A function of 2^j/scale: only a tie asks for it."""
+        return function((1 << j) / self.scale, bits)
 
     def magnitudes(self, count: int, source: Source) -> NDArray[Any]:
         """Draw `count` values of G + 1."""
