@@ -4,7 +4,8 @@
 
 A server of its own is started for it. Both sides read one table turn by turn, and the ratio is that of their medians.
 A private answer includes its charge in the ledger; "read" is its reading of the data alone. Plain PostgreSQL finds a
-k-th largest value in next to no time, so that it is compared with 10 ms. It prints a table in Markdown.
+k-th largest value in next to no time, so that it is compared with 10 ms. It prints a table in Markdown, in which the
+cores' time is that of this process alone and not that of the server.
 """
 
 from __future__ import annotations

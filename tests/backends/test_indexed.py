@@ -17,6 +17,7 @@ from idios.backends.indexed import IndexedColumn, cut_to_ends
 from idios.backends.postgresql import PostgresqlBackend, PostgresqlConnection
 from idios.backends.selection import Statement
 from idios.core.calibration import Protection, choose
+from idios.core.distance_check import DistanceCheck
 from idios.core.domain import Kind
 from idios.core.statistics import (
     Count,
@@ -113,6 +114,24 @@ def test_the_lemma_at_the_differential_level() -> None:
             values = [*(draw.randrange(1001) for _ in range(size)), *[None] * draw.choice((0, 1, 2 * kept))]
             assert law(asked, cut(asked, values, kept)) == law(asked, values)
     assert len(seen) == 2
+
+
+def test_the_lemma_of_checks() -> None:
+    """How many records off an answer is, which is looked at further than the answer itself."""
+    check, draw = DistanceCheck(Fraction(1), reach=6), random.Random(2)
+    for statistic, neighbours, nullable in product(
+        (KthLargest(2), KthSmallest(3), Maximum()), ("replace", "add-remove"), (True, False)
+    ):
+        asked = ask(declared((0, 9), nullable, neighbours, Protection.declare()), "x", statistic)
+        asked = replace(asked, aggregates=(replace(asked.aggregates[0], check=check),))
+        kept = number_kept(asked)
+        for size in (0, 1, 2, kept - 1, kept, 2 * kept):
+            values = [*(draw.randrange(10) for _ in range(size)), *[None] * draw.choice((0, 1, 2 * kept))]
+            [[whole_table]] = reference(asked, {"x": values})
+            [[short]] = reference(asked, {"x": cut(asked, values, kept)})
+            for point in range(10):
+                measured = (check.measure(statistic, each, Fraction(point), 1) for each in (whole_table, short))
+                assert len(set(measured)) == 1, (statistic, values, point)
 
 
 def test_what_is_not_cut() -> None:
