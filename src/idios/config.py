@@ -17,13 +17,14 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from idios.backends.base import split_table_name
+from idios.backends.spark_address import read_address, read_session_settings
 from idios.core.exact import text
 from idios.datasets import DatasetConfig, declare
 from idios.errors import ConfigurationError, InvalidInput, SourceError
@@ -117,7 +118,7 @@ def read_configuration(path: str | Path, environment: Mapping[str, str] | None =
         raise ConfigurationError(f"there is no configuration file {file}; `idios init` writes one") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}") from None
-    _refuse_unknown(content, ("ledger", "server", "datasets"), str(file))
+    _refuse_unknown(content, ("ledger", "server", "spark", "datasets"), str(file))
     folder = file.resolve().parent
     tables = _table(content, "datasets", str(file))
     if not tables:
@@ -130,8 +131,11 @@ def read_configuration(path: str | Path, environment: Mapping[str, str] | None =
         url = f"sqlite:///{folder / url.removeprefix('sqlite:///')}"
     key_file = folder / str(ledger["key_file"]) if "key_file" in ledger else None
     try:
+        settings = read_session_settings(content.get("spark", {}))
         declared = {name: declare(name, _table(tables, name, str(file)), folder) for name in tables}
-        datasets = link_datasets(declared)
+        datasets = {
+            name: replace(config, session_settings=settings) for name, config in link_datasets(declared).items()
+        }
     except InvalidInput as error:
         raise ConfigurationError(str(error)) from None
     _refuse_shared_sources({name: config for name, config in declared.items() if not config.dataset.public})
@@ -239,8 +243,8 @@ def _refuse_shared_sources(datasets: Mapping[str, DatasetConfig]) -> None:
 def _identify_source(source: str) -> Hashable:
     if source.startswith(("postgresql://", "postgres://")):
         return _identify_postgresql(source)
-    if source.startswith("spark:"):
-        return "spark", _identify_table(source.removeprefix("spark:").lower(), "default")
+    if source.startswith(("spark:", "sc://")):
+        return _identify_spark(source)
     path, _, table = source.partition("::")
     within = _identify_table(table.lower(), "main") if table else ()
     try:
@@ -248,6 +252,21 @@ def _identify_source(source: str) -> Hashable:
     except OSError:
         return "path", os.path.realpath(path), within
     return "file", status.st_dev, status.st_ino, within
+
+
+def _identify_spark(source: str) -> Hashable:
+    """A table by its name, as a process has one master, and the host of Spark Connect; a path by itself."""
+    try:
+        address = read_address(source)
+    except SourceError:  # raised when the source is opened
+        return "spark", source
+    if address is not None and address.path:
+        path = address.path.rstrip("/")
+        local = re.sub("^file:(///?)?(?=/)", "", path)
+        return _identify_source(local) if local.startswith("/") else ("path", path)
+    table = source.removeprefix("spark:") if address is None else address.table
+    place = address.hosts if address is not None and address.connects else ()
+    return "spark", *place, _identify_table(table.lower(), "default")
 
 
 def _identify_postgresql(source: str) -> Hashable:

@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from idios.backends.base import Backend, Progress, Source, open_source
+from idios.backends.base import Backend, Progress, Source, describe_change, open_source
 from idios.backends.csv import CsvFormat
 from idios.backends.resources import divide_memory, remove_abandoned
 from idios.core.calibration import Level, Protection
@@ -83,6 +83,8 @@ class DatasetConfig:
     dataset: Dataset
     source: Any = field(repr=False)  # an address may hold a password
     csv_format: CsvFormat = field(default_factory=CsvFormat)
+    session_settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold a secret
+    """Of the Spark session that is started for its address."""
     analysts_trusted: bool = False
     release_seconds: Fraction = Fraction(0)
     shares_source: bool = False
@@ -300,13 +302,16 @@ class OpenDataset:
     backend: Backend
     files: tuple[OpenedFile, ...] = ()
 
+    def check_ready(self) -> None:
+        """Refuse if the data cannot be read now, or is not what was opened as far as that is quick to see."""
+        if any(file.changed for file in self.files):
+            raise DataChanged(describe_change(self.dataset.name))
+        self.backend.check_reachable()
+
     def check_unchanged(self) -> None:
         """Refuse if the data is not what was opened: the version and the stored answers belong to that."""
-        if any(file.changed for file in self.files):
-            raise DataChanged(
-                f"the data of {self.dataset.name!r} has changed since it was opened, and answers would mix the two: "
-                "open it again, or restart the server"
-            )
+        self.check_ready()
+        self.backend.check_unchanged()
 
 
 def open_datasets(
@@ -328,9 +333,12 @@ def open_datasets(
             }
             tables = {name: replace(each, version=versions[name]) for name, each in config.dataset.tables.items()}
             dataset = replace(config.dataset, version=versions[""], tables=tables)
-            linked = {name: Source(each.source, each.csv_format) for name, each in config.linked.items()}
+            settings = config.session_settings
+            linked = {name: Source(each.source, each.csv_format, settings) for name, each in config.linked.items()}
             with divide_memory(len(live)):
-                backend = open_source(config.source, dataset, progress, config.csv_format, linked)
+                backend = open_source(config.source, dataset, progress, config.csv_format, linked, settings)
+            if backend.state and not config.dataset.version:
+                dataset = replace(dataset, version=_sign_version(backend.state, ledger))
             files = tuple(file for file in opened_files.values() if file is not None)
             opened = datasets[dataset.name] = OpenDataset(dataset, backend, files)
             if dataset.neighbours is Neighbours.REPLACE and dataset.covers_everyone:
@@ -384,5 +392,8 @@ def _make_version(file: OpenedFile | None, ledger: Ledger) -> str:
     if file is None:
         return "as opened"
     _, _, size, time = file.facts
-    facts = f"{size} bytes, {time} ns"
+    return _sign_version(f"{size} bytes, {time} ns", ledger)
+
+
+def _sign_version(facts: str, ledger: Ledger) -> str:
     return f"file {hmac.digest(ledger.derive(VERSION_PURPOSE), facts.encode(), 'sha256').hex()[:16]}"

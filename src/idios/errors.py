@@ -10,7 +10,8 @@
     ├── NotPermitted            an unknown or retired data set, an unknown analyst, no grant, no valid token
     ├── AnswerFailed            charged, and then no answer could be computed; always the same message
     ├── SourceError             the data cannot be read as declared: a missing file, table, column, …
-    │   └── DataChanged         the file is not the one that was opened
+    │   ├── DataChanged         the file is not the one that was opened
+    │   └── SourceUnavailable   the engine that holds the data is away; nothing was charged
     └── LedgerError             the ledger cannot record what it was asked to
         ├── LedgerUnavailable   its database is locked, full, read-only, missing or gone
         ├── WrongLedgerKey      its key file is missing, damaged or another ledger's
@@ -84,6 +85,10 @@ class SourceError(IdiosError):
 
 class DataChanged(SourceError):
     """The data is not what was opened any more; found out from the file's place and size, never from its content."""
+
+
+class SourceUnavailable(SourceError):
+    """The engine that holds the data cannot be reached at the moment, or has nobody to do the work."""
 
 
 class AnswerFailed(IdiosError):

@@ -6,6 +6,8 @@ A source is one of
     people.parquet                               a Parquet file
     people.duckdb::table                         a table of a DuckDB file (schema.table where it is not in main)
     postgresql://user@host/base?table=people     a table or view of PostgreSQL (schema.people likewise)
+    spark://master:7077?table=people             a table of a Spark cluster, or files: ?path=/data/people; also
+                                                 spark:local[2]?… and sc://host:15002?… (spark_address.py)
     spark:table                                  a table or view of the running Spark session; also (session, "table")
     an Arrow table, a pandas or polars frame, a dict of lists or arrays
 
@@ -34,6 +36,7 @@ from idios.backends.dialect import Dialect
 from idios.backends.expression_sql import ExpressionSql
 from idios.backends.grid_sql import GridColumn, make_grid_column
 from idios.backends.join_sql import HeldKey, Rows
+from idios.backends.spark_address import is_spark
 from idios.core.domain import Kind
 from idios.core.summary import Summary
 from idios.errors import SourceError
@@ -108,6 +111,19 @@ class Backend(ABC):
     def check(self) -> Report:
         """How well the data fits its declaration, in numbers; for the controller."""
 
+    @property
+    def state(self) -> str | None:
+        """Text that is another one when the data is, as far as its engine tells without reading it; else None."""
+        return None
+
+    def check_reachable(self) -> None:
+        """Raise ``SourceUnavailable`` if the engine is away and that can be known quickly, before a charge."""
+        return
+
+    def check_unchanged(self) -> None:
+        """Raise ``DataChanged`` if the engine knows that the data is not what was opened."""
+        return
+
     @abstractmethod
     def close(self) -> None:
         """Close files and connections."""
@@ -127,6 +143,8 @@ class Source:
 
     place: Any = field(repr=False)  # an address may hold a password
     csv_format: CsvFormat = field(default_factory=CsvFormat)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold a secret
+    """Of a Spark session that is started for it."""
 
 
 class EngineModule(Protocol):
@@ -151,11 +169,13 @@ def open_source(
     progress: Progress | None = None,
     csv_format: CsvFormat | None = None,
     linked: Mapping[str, Source] | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Backend:
     """Open the data of a declared data set; what does not fit the declaration is refused now, not later.
 
     ``progress`` is called with the name of each step of a slow call and the share of the work done. A csv file is read
     as ``csv_format`` says, or RFC 4180. ``linked`` has the tables of the data set, which one engine must hold.
+    ``settings`` are those of a Spark session that is started for it.
     """
     engine = _engine(source)
     for name, other in (linked or {}).items():
@@ -163,7 +183,7 @@ def open_source(
             raise SourceError(
                 f"{name!r} is linked to {dataset.name!r}: keep both in one engine, so that they can be joined"
             )
-    return engine.connect(Source(source, csv_format or CsvFormat()), dataset, progress, linked or {})
+    return engine.connect(Source(source, csv_format or CsvFormat(), settings or {}), dataset, progress, linked or {})
 
 
 def describe_source(source: object, csv_format: CsvFormat | None = None) -> list[tuple[str, Kind, int]]:
@@ -179,7 +199,7 @@ def _engine(source: object) -> EngineModule:
     name = "duckdb"
     if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
         name = "postgresql"
-    elif isinstance(source, tuple) or (isinstance(source, str) and source.startswith("spark:")):
+    elif is_spark(source):
         name = "spark"
     try:
         # a driver is imported by its engine's module, and that only when a source needs it
@@ -212,6 +232,14 @@ def split_table_name(written: str) -> tuple[str, ...]:
             break
         at += 1
     raise SourceError(f'a table is written as name, schema.name or schema."odd name", got {written!r}')
+
+
+def describe_change(name: str) -> str:
+    """What is said when the data of a data set is not what was opened."""
+    return (
+        f"the data of {name!r} has changed since it was opened, and answers would mix the two: open it again, or "
+        "restart the server"
+    )
 
 
 def make_grid_columns(dataset: Dataset, held: Mapping[str, dt.DataType], dialect: Dialect) -> dict[str, GridColumn]:

@@ -31,8 +31,11 @@ def write_condition(predicate: Predicate, points: Mapping[str, str]) -> str:
 def write_held_condition(predicate: Predicate, columns: Mapping[str, GridColumn], dialect: Dialect) -> str | None:
     """The condition in SQL, in parentheses, or None where it cannot be told from what is held.
 
-    It may be unknown where it does not hold: in WHERE that is the same, and nothing here negates it.
+    It may be unknown where it does not hold: in WHERE that is the same, and nothing here negates it. Spark, which
+    has no table of labels, is asked about points: it fails to read a view under a condition that is never met.
     """
+    if dialect.listed is None:
+        return None
     if isinstance(predicate, Among):
         condition = _write_leaf(predicate, columns[predicate.column], dialect)
         return None if condition is None else f"({condition})"

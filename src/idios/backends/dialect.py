@@ -46,8 +46,10 @@ class Dialect:
     """Element {i}, from 1, of {array}; NULL if {i} is."""
     position: str
     """The place, from 1, of the text {x} in {array}; NULL if it is not there."""
-    listed: str
-    """A table of the texts of {array}, each as ``label``, and of their places in it, from 1, as ``place``."""
+    listed: str | None
+    """A table of the texts of {array}, each as ``label``, and of their places in it, from 1, as ``place``.
+
+    None where labels are not grouped as they are held."""
     quotient: str
     """The whole number {n} divided by {d}, exactly, towards zero."""
     narrow: str

@@ -114,8 +114,11 @@ def make_grid_column(column: Column, x: str, held: dt.DataType, dialect: Dialect
         if not (held.is_string() or held.is_integer() or held.is_boolean()):
             raise _unreadable(column, held)
         label, array = dialect.text.format(x=x), dialect.strings(column.domain.values)
-        place, listed = dialect.position.format(array=array, x=label), dialect.listed.format(array=array)
+        place = dialect.position.format(array=array, x=label)
         index, readable = f"CAST({place} - 1 AS BIGINT)", f"{place} IS NOT NULL"
+        if dialect.listed is None:
+            return GridColumn(column, x, given, index, readable, place=place)
+        listed = dialect.listed.format(array=array)
         return GridColumn(column, x, given, index, readable, place=place, label=label, listed=listed)
     point = _point(column, column.domain, x, held, dialect)
     if held.is_floating():

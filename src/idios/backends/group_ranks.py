@@ -119,7 +119,7 @@ def read_lists(queries: Queries, wanted: Wanted) -> dict[int, Piece]:
 def choose_shares(spans: Iterable[tuple[int, int, int, int]]) -> list[Fraction]:
     """Shares s with a < s·n ≤ b for each (a, b, n, weight), in ascending order; at most so many, by weight.
 
-    >>> [str(share) for share in choose_shares([(4, 5, 10, 1), (5, 6, 11, 1), (1, 2, 10, 1)])]
+    >>> [str(share) for share in choose_shares([(4, 5, 10, 1), (9, 10, 20, 1), (1, 2, 10, 1)])]
     ['3/20', '19/40']
     """
     ordered = sorted((b / n, a / n, weight) for a, b, n, weight in spans)

@@ -22,11 +22,13 @@ from idios.backends.cancellation import Progress
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
+from idios.backends.indexed import IndexedColumn, cut_to_ends, walk_index
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
-from idios.backends.summarise import Sample
+from idios.backends.summarise import RankSearch, Sample
 from idios.core.domain import Kind
 from idios.errors import SourceError
+from idios.query.plan import Plan
 from idios.query.schema import Dataset
 
 DIALECT = Dialect(
@@ -150,12 +152,27 @@ class PostgresqlBackend(SqlBackend):
                 for name, relation in relations.items()
             }
         )
-        self._blocks = relations[dataset.name].kind in SAMPLED_KINDS
+        own = relations[dataset.name]
+        self._blocks = own.kind in SAMPLED_KINDS
+        self._indexed = {
+            name: indexed
+            for name, column in self.columns.items()
+            if name in own.indexed and column.derive is None and column.place is None
+            if (indexed := IndexedColumn.of_type(column.held, own.held[name])) is not None
+        }
         self.try_reading()
 
     def samplings(self, share: float, rows: int) -> list[Sample]:
         """Whole pages, of what is stored in pages."""
         return [Sample(f"{self.table} TABLESAMPLE SYSTEM ({100 * share})", share)] if self._blocks else []
+
+    def cut(self, plan: Plan) -> str | None:
+        """The rows at one end of an index, where that is all that is asked about."""
+        return cut_to_ends(plan, self._indexed, self.table)
+
+    def find_ordered(self, search: RankSearch) -> bool:
+        """Ranks of indexed columns, of the whole table."""
+        return search.queries.source == self.table and walk_index(search, self._indexed)
 
 
 @dataclass(frozen=True)
@@ -196,6 +213,8 @@ class _Relation:
     name: tuple[str, str]
     kind: str
     held: dict[str, dt.DataType]
+    indexed: frozenset[str]
+    """The columns whose order an index keeps, the default one of their type, with all rows in it."""
 
     @classmethod
     def find(cls, connection: psycopg.Connection, table: tuple[str, ...]) -> _Relation:
@@ -221,7 +240,24 @@ class _Relation:
             """,
             [oid],
         ).fetchall()
-        return cls((schema, name), kind, {column: _type(category, text) for column, category, text in columns})
+        held = {column: _type(category, text) for column, category, text in columns}
+        return cls((schema, name), kind, held, _find_indexed(connection, oid))
+
+
+def _find_indexed(connection: psycopg.Connection, oid: int) -> frozenset[str]:
+    # options 0 and 3 are ASC NULLS LAST and DESC NULLS FIRST: the order of ORDER BY, forwards and backwards
+    rows = connection.execute(
+        """
+        SELECT a.attname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+        JOIN pg_am AS m ON m.oid = c.relam JOIN pg_opclass AS o ON o.oid = i.indclass[0]
+        JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+        JOIN pg_class AS t ON t.oid = i.indrelid AND (t.relkind = 'p' OR NOT t.relhassubclass)
+        WHERE i.indrelid = %s AND m.amname = 'btree' AND o.opcdefault AND i.indoption[0] IN (0, 3)
+        AND i.indisvalid AND i.indisready AND i.indislive AND i.indpred IS NULL
+        """,
+        [oid],
+    ).fetchall()
+    return frozenset(name for (name,) in rows)
 
 
 def _type(category: str, text: str) -> dt.DataType:

@@ -33,6 +33,8 @@ class ReducedTable:
 
     source: str
     columns: Mapping[str, GridColumn]
+    cut: bool = False
+    """Whether rows that cannot matter are left out, of a table that is read as it is."""
 
 
 def reduce_rows(dataset: Dataset, names: Sequence[str], rows: Rows, dialect: Dialect) -> ReducedTable:

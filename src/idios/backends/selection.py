@@ -152,7 +152,7 @@ class Selection:
         """
         quoted, groups, given = self.dialect.identifier, self.plan.groups, constants or {}
         arrays = {name: [of.get(cell) for cell in range(1, self.span + 1)] for name, of in given.items()}
-        on_held, conditions = self._divide_filter()
+        on_held, conditions = self.divide_filter()
         source = f"(SELECT * FROM {source} WHERE {' AND '.join(on_held)}) AS selected" if on_held else source
         text = self.points(source, {} if keyed or not groups else arrays, keyed=keyed, held=held)
         if keyed and arrays:
@@ -177,7 +177,7 @@ class Selection:
 
         None where that takes more than what the source holds.
         """
-        column, (held, points) = self.grid_column(alias), self._divide_filter()
+        column, (held, points) = self.grid_column(alias), self.divide_filter()
         if column.label is None or points or self.plan.groups:
             return None
         where = f" WHERE {' AND '.join(held)}" if held else ""
@@ -257,7 +257,7 @@ class Selection:
         parts = self.plan.filter.parts if isinstance(self.plan.filter, And) else (self.plan.filter,)
         return [part for part in parts if not any(_is_implied(part, group) for group in self.plan.groups)]
 
-    def _divide_filter(self) -> tuple[list[str], list[str]]:
+    def divide_filter(self) -> tuple[list[str], list[str]]:
         """The conditions that can be told from what the source holds, and those on points."""
         names = {name: self.dialect.identifier(self.alias(name)) for name in self.columns}
         held = [write_held_condition(part, self.columns, self.dialect) for part in self._parts]

@@ -30,7 +30,7 @@ from idios.backends.point_layers import list_layers, nest_layers, with_sources
 from idios.backends.queries import Queries
 from idios.backends.reduction_sql import ReducedTable, reduce_rows
 from idios.backends.selection import Selection, Statement, columns_of
-from idios.backends.summarise import CHANGED, SMALL, Requirements, Sample, summarise
+from idios.backends.summarise import CHANGED, SMALL, RankSearch, Requirements, Sample, summarise
 from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
@@ -94,6 +94,14 @@ class SqlBackend(Backend):
     def samplings(self, share: float, rows: int) -> list[Sample]:
         """Quick ways to take a sample of about that share; it need not be even."""
 
+    def cut(self, plan: Plan) -> str | None:
+        """What stands after FROM to read only those rows that can matter, where few are found without a scan."""
+        return None
+
+    def find_ordered(self, search: RankSearch) -> bool:
+        """Find all that is searched for where the source keeps it in order, and tell whether that was possible."""
+        return False
+
     def try_reading(self) -> None:
         """Let the engine compile the columns that will be read, without reading a record."""
         held = [column for column in self.columns.values() if column.derive is None]
@@ -155,13 +163,13 @@ class SqlBackend(Backend):
 
     def _read_first(self, plan: Plan, connection: Connection, read: ReducedTable) -> SqlSnapshot:
         selection = Selection(plan, read.columns, self.dialect)
-        rows = self._count_units(connection)
-        samples = self._list_samples(plan, connection, read.source, rows, selection.span)
+        rows = connection.count(read.source) if read.cut else self._count_units(connection)
+        samples = [] if read.cut else self._list_samples(plan, connection, read.source, rows, selection.span)
         requirements, queries = (
             Requirements(plan, selection, rows * plan.dataset.records),
             Queries(connection, selection, read.source),
         )
-        summaries = summarise(requirements, queries, samples, connection.cancellation)
+        summaries = summarise(requirements, queries, samples, connection.cancellation, self.find_ordered)
         for name, number in summaries.unread.items():
             if number and name not in self._warned:
                 self._warned.add(name)
@@ -177,7 +185,8 @@ class SqlBackend(Backend):
     def _choose_columns(self, plan: Plan) -> ReducedTable:
         """What a plan reads: the table, or the people in it."""
         if plan.dataset.reduction is None:
-            return ReducedTable(self.table, {name: self.columns[name] for name in columns_of(plan)})
+            columns, cut = {name: self.columns[name] for name in columns_of(plan)}, self.cut(plan)
+            return ReducedTable(cut or self.table, columns, cut=cut is not None)
         return reduce_rows(plan.dataset, columns_of(plan), self.held_rows, self.dialect)
 
     @property

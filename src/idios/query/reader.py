@@ -35,6 +35,7 @@ def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
     """Read one question about one of some data sets.
 
     >>> from idios.core.domain import Domain, Kind
+    >>> from idios.query.schema import Column
     >>> people = Dataset("people", {"age": Column("age", Kind.INTEGER, Domain(lower=0, upper=120))})
     >>> question = read("SELECT median(AGE) AS m FROM people WHERE age > 17.5", {"people": people})
     >>> question.measures

@@ -24,6 +24,7 @@ from idios.errors import (
     NotPermitted,
     QuestionRefused,
     SourceError,
+    SourceUnavailable,
     Unanswerable,
 )
 
@@ -173,6 +174,11 @@ def to_problem(error: IdiosError | Refused) -> Problem:
             fix = "ask the controller to restart the server, which opens the data as it is now"
             message = f"{error}; nothing was charged"
             return Problem(503, "data_changed", message, fix, headers={"Retry-After": "30"})
+        case SourceUnavailable():
+            # Where it is, is the controller's.
+            message = "the data cannot be reached at the moment; nothing was charged"
+            fix = "send the same request again later; tell the controller if it lasts"
+            return Problem(503, "source_unavailable", message, fix, headers={"Retry-After": "30"})
         case SourceError():
             # Only a controller's inspection gets here: after a charge it is an AnswerFailed.
             return UNREADABLE

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
-from idios.errors import DataChanged, LedgerError
+from idios.errors import DataChanged, LedgerError, SourceUnavailable
 from idios.server.auth import Controller
 from idios.server.http_errors import Refused, to_problem
 from idios.server.messages import document, document_errors, encode_reply
@@ -35,7 +35,7 @@ async def healthz() -> Response:
     "/readyz", response_model=document(Health), responses=document_errors(), summary="Questions can be answered"
 )
 def readyz(service: Served) -> Response:
-    """Says ready if the ledger can be written and is what was signed, and every file is the one that was opened.
+    """Says ready if the ledger can be written and is what was signed, and all data is there as it was opened.
 
     It says verifying while the whole chain is being read, and questions are answered meanwhile. It touches no data.
     """
@@ -43,8 +43,8 @@ def readyz(service: Served) -> Response:
     try:
         ledger.check()
         for dataset in service.party.datasets.values():
-            dataset.check_unchanged()
-    except (LedgerError, DataChanged) as error:
+            dataset.check_ready()
+    except (LedgerError, DataChanged, SourceUnavailable) as error:
         log.error("not ready", extra={"fields": {"problem": str(error)}})
         raise Refused(to_problem(error)) from None
     return encode_reply(Health("verifying" if ledger.health.verifying else "ready"))
