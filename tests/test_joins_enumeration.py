@@ -278,7 +278,8 @@ def test_people_who_are_in_no_register_and_are_lost_are_caught(monkeypatch: pyte
 
 def test_a_filter_before_the_join_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """WHERE region IS NULL after LEFT JOIN holds for what matches nothing; before it, nothing would match at all."""
-    _plant(monkeypatch, r"FROM frame\b", "FROM (SELECT * FROM frame WHERE region IS NULL OR age > 5) AS early")
+    early = "FROM (SELECT * FROM kept_frame WHERE region IS NULL OR age > 5) AS early"
+    _plant(monkeypatch, r"FROM kept_frame\b", early)
     with pytest.raises(AssertionError):
         compare_table(TABLE, "replace", joins=["orders LEFT JOIN register ON person = id"])
 

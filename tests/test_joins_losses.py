@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from idios.backends import reduction_sql, sql_backend
+from idios.backends import reduction_sql
 from idios.backends.base import Backend, Source, open_source
+from idios.backends.duckdb import DuckDbBackend
 from idios.errors import SourceError
 from idios.party import TrustedParty
 from idios.query.plan import Plan
@@ -152,5 +153,5 @@ def test_items_whose_order_is_their_person_are_caught(monkeypatch: pytest.Monkey
     )
     with pytest.raises(SourceError):  # there are more people in the selection than in all tables
         worst_loss(sql, "replace")
-    monkeypatch.setattr(sql_backend.SqlBackend, "_count_units", lambda *_: 9)
+    monkeypatch.setattr(DuckDbBackend, "_count_units", lambda *_: 9)
     assert worst_loss(sql, "replace") > 1.9

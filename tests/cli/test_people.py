@@ -109,6 +109,7 @@ def test_tables_of_a_database_are_looked_at_likewise(shop: Path, postgresql_url:
     import psycopg
 
     with psycopg.connect(postgresql_url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS shop CASCADE")
         connection.execute("CREATE SCHEMA shop")
         connection.execute(
             "CREATE TABLE shop.customers AS SELECT i AS id, 20 + i % 50 AS age FROM generate_series(1, 50) i"

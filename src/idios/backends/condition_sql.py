@@ -68,8 +68,11 @@ def _write_interval(interval: Interval, column: GridColumn) -> str:
     if column.first_held is None:
         raise AssertionError(f"{column.declared.name} has no order")
     (first, last), grid = interval, column.declared.grid
-    low = -LIMIT if grid.lower is None else grid.lower
-    high = LIMIT if grid.upper is None else grid.upper
+    low, high = grid.lower, grid.upper
+    if low is None:  # what lies beyond the ends of the grid reads as the ends, also where a condition selects it
+        low, last = -LIMIT, last if last is None else fit_point(last)
+    if high is None:
+        high, first = LIMIT, first if first is None else fit_point(first)
     if (first is not None and first > high) or (last is not None and last < low):
         return "FALSE"
     ends = [f"{column.compared} >= {column.first_held(first)}"] if first is not None and first > low else []
