@@ -158,13 +158,13 @@ def test_spark_connect_reads_tables_and_pinned_folders(connect: ConnectServer, t
     assert describe_source(table) == [("age", Kind.INTEGER, 0)]
     assert describe_source(path) == [("age", Kind.INTEGER, 0), ("year", Kind.INTEGER, 0)]
 
-    with TrustedParty.open(table, name="people", columns={"age": COLUMNS["age"]}, budget=10) as party:
-        assert 48 <= party.query("SELECT MEDIAN(age) FROM people", 1).rows[0]["MEDIAN(age)"] <= 51
+    with TrustedParty.open(table, name="people", columns={"age": COLUMNS["age"]}, budget=10_000) as party:
+        assert 48 <= party.query("SELECT MEDIAN(age) FROM people", 1000).rows[0]["MEDIAN(age)"] <= 51
 
-    with TrustedParty.open(path, name="people", columns=COLUMNS, budget=10) as party:
+    with TrustedParty.open(path, name="people", columns=COLUMNS, budget=10_000) as party:
         version = party.datasets["people"].dataset.version
         pq.write_table(pa.table({"age": [1]}), folder / "year=2024" / "later.parquet")
-        (row,) = party.query("SELECT COUNT(*), MEDIAN(age) FROM people WHERE year = 2024", 1).rows
+        (row,) = party.query("SELECT COUNT(*), MEDIAN(age) FROM people WHERE year = 2024", 1000).rows
         assert 48 <= row["MEDIAN(age)"] <= 51
         pq.write_table(pa.table({"age": [1]}), folder / "year=2024" / "part [0].parquet")
         spent = party.ledger.balance("people").epsilon.spent
