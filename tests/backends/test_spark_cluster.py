@@ -19,6 +19,7 @@ from idios.config import read_configuration
 from idios.core.domain import Kind
 from idios.errors import AnswerFailed, DataChanged, SourceError, SourceUnavailable
 from idios.ledger import Ledger
+from idios.model import Answer
 from idios.party import TrustedParty
 from tests.conftest import unavailable
 from tests.services.postgresql import free_port
@@ -159,12 +160,12 @@ def test_spark_connect_reads_tables_and_pinned_folders(connect: ConnectServer, t
     assert describe_source(path) == [("age", Kind.INTEGER, 0), ("year", Kind.INTEGER, 0)]
 
     with TrustedParty.open(table, name="people", columns={"age": COLUMNS["age"]}, budget=10_000) as party:
-        assert 48 <= party.query("SELECT MEDIAN(age) FROM people", 1000).rows[0]["MEDIAN(age)"] <= 51
+        assert 48 <= ask_again(party, "SELECT MEDIAN(age) FROM people", 1000).rows[0]["MEDIAN(age)"] <= 51
 
     with TrustedParty.open(path, name="people", columns=COLUMNS, budget=10_000) as party:
         version = party.datasets["people"].dataset.version
         pq.write_table(pa.table({"age": [1]}), folder / "year=2024" / "later.parquet")
-        (row,) = party.query("SELECT COUNT(*), MEDIAN(age) FROM people WHERE year = 2024", 1000).rows
+        (row,) = ask_again(party, "SELECT COUNT(*), MEDIAN(age) FROM people WHERE year = 2024", 1000).rows
         assert 48 <= row["MEDIAN(age)"] <= 51
         pq.write_table(pa.table({"age": [1]}), folder / "year=2024" / "part [0].parquet")
         spent = party.ledger.balance("people").epsilon.spent
@@ -179,6 +180,14 @@ def test_spark_connect_reads_tables_and_pinned_folders(connect: ConnectServer, t
     for wrong in (f"{connect.url}?table=nobody", f"{connect.url}?path={tmp_path}/nowhere"):
         with pytest.raises(SourceError):
             TrustedParty.open(wrong, name="people", columns=COLUMNS, budget=10)
+
+
+def ask_again(party: TrustedParty, sql: str, epsilon: object) -> Answer:
+    """Ask, and once more where a busy server failed: that costs nothing, as the failure says."""
+    try:
+        return party.query(sql, epsilon)
+    except AnswerFailed:
+        return party.query(sql, epsilon)
 
 
 def test_a_connect_server_that_dies(connect: ConnectServer, tmp_path: Path) -> None:
