@@ -55,7 +55,7 @@ class Comparison:
 
 
 def list_comparisons() -> Iterator[Comparison]:
-    """Everything that issue 18 expects a ratio of."""
+    """Every question, and what is expected of its ratio."""
     yield Comparison("MEDIAN(x)", "median(x)", 0.6, kind="medians")
     yield Comparison("MEDIAN(x)", "median(x)", 0.72, "differential", "medians")
     for group in GROUPS:

@@ -27,7 +27,7 @@ from idios.evaluation.clipping import sum_clipped
 from idios.evaluation.smooth import Floats
 
 BETA = 0.1
-"""The chance with which the bound of the error need not hold, as in the paper's experiments."""
+"""The chance with which the bound of the error need not hold."""
 
 
 def draw_raced_sums(
