@@ -8,7 +8,7 @@ from datetime import date
 from idios import TrustedParty
 from idios.datasets import read_columns
 from idios.errors import QuestionRefused, Unanswerable
-from idios.query.normal_form import describe_question
+from idios.query.question_words import describe_question
 from idios.query.reductions import FUNCTIONS, ROWS, ReducedValue, make_columns
 from idios.query.schema import Column, Dataset
 

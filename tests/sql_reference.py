@@ -31,8 +31,8 @@ from idios.query.expression_reader import list_value_functions
 from idios.query.expressions import DATE_PARTS, FUNCTIONS, TIME_PARTS
 from idios.query.join_reader import MAX_TABLES
 from idios.query.mechanisms import can_check
-from idios.query.normal_form import describe_selection
 from idios.query.postprocessing import FOLDS
+from idios.query.question_words import describe_selection
 from idios.query.reader import MAX_SELECTS
 from idios.query.schema import Column
 from idios.query.select_reader import MAX_ITEMS

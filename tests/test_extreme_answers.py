@@ -13,8 +13,8 @@ from idios.answers import make_answer
 from idios.cli import output
 from idios.core.exact import text
 from idios.model import Answer, ReleasedTable
-from idios.query.normal_form import name_statistics
 from idios.query.plan import Aggregate, Plan
+from idios.query.question_words import name_statistics
 from idios.release import kind_of
 from tests.query.declared import planned, protected
 

@@ -16,10 +16,10 @@ from idios.ledger import Price, StoredAnswer
 from idios.margins import describe_risk, list_margin_reasons, public_margin
 from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.released import Limits
-from idios.query.normal_form import describe_question
 from idios.query.parser import quote
 from idios.query.plan import Aggregate, Plan
 from idios.query.predicates import column_names
+from idios.query.question_words import describe_question
 from idios.query.reductions import KEY, SPREAD, SPREAD_VALUES, ReducedValue
 from idios.shown import list_computed, show_table
 

@@ -34,8 +34,8 @@ from idios.core.summary import Summary
 from idios.margins import draw_with_interval, find_margin, find_public_range
 from idios.model import ReleasedTable
 from idios.query.calendar import since_1970, to_datetime
-from idios.query.normal_form import name_statistics
 from idios.query.plan import Aggregate, Plan
+from idios.query.question_words import name_statistics
 from idios.query.schema import find_kind
 
 MANY = 64
@@ -43,7 +43,7 @@ MANY = 64
 
 
 @dataclass(frozen=True)
-class Drawn(Added):
+class DrawnNoise(Added):
     """Noise that was drawn already, together with that of other cells: to be added once."""
 
     drawn: int
@@ -218,7 +218,7 @@ def _draw_together(cells: list[list[Mechanism]], source: Source | None) -> list[
     drawn = iter(draw_discrete_laplaces(scales, source))
     return [
         [
-            Drawn(m.value, m.noise, next(drawn)) if isinstance(m, Added) and _find_scale(m) is not None else m
+            DrawnNoise(m.value, m.noise, next(drawn)) if isinstance(m, Added) and _find_scale(m) is not None else m
             for m in cell
         ]
         for cell in cells

@@ -13,8 +13,8 @@ from idios.core.domain import Categories, Domain, Kind
 from idios.datasets import read_columns
 from idios.errors import InvalidInput, QuestionRefused
 from idios.query.expressions import evaluate
-from idios.query.normal_form import describe_question
 from idios.query.planner import make_plan
+from idios.query.question_words import describe_question
 from idios.query.reader import read
 from idios.query.schema import Dataset
 

@@ -8,7 +8,7 @@ import pytest
 
 from idios.core.statistics import STATISTICS
 from idios.party import TrustedParty
-from idios.query.normal_form import WORDS, describe_question, describe_statistics, name_statistics
+from idios.query.question_words import WORDS, describe_question, describe_statistics, name_statistics
 
 COLUMNS = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},

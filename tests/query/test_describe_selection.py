@@ -8,7 +8,7 @@ from datetime import date, datetime
 import pytest
 
 from idios.party import TrustedParty
-from idios.query.normal_form import LONG_CONDITION, describe_selection
+from idios.query.question_words import LONG_CONDITION, describe_selection
 
 COLUMNS = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},

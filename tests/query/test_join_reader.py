@@ -12,9 +12,9 @@ from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.errors import IdiosError, QuestionRefused
 from idios.query.derived import derive_columns
-from idios.query.normal_form import describe_question
 from idios.query.plan import Plan
 from idios.query.planner import make_plan
+from idios.query.question_words import describe_question
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset, Link
 

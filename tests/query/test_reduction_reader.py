@@ -12,9 +12,9 @@ from idios.core.domain import Categories, Domain, Kind
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Mean, Median, Sum
 from idios.errors import QuestionRefused, Unanswerable
-from idios.query.normal_form import describe_question, describe_selection
 from idios.query.plan import Plan
 from idios.query.planner import make_plan
+from idios.query.question_words import describe_question, describe_selection
 from idios.query.reader import read
 from idios.query.reductions import ReducedValue
 from idios.query.schema import Column, Dataset

@@ -24,7 +24,7 @@ from idios.backends.queries import (
     sum_exactly,
     sum_squares_exactly,
 )
-from idios.backends.summarise import Requirements
+from idios.backends.requirements import Requirements
 from idios.core.summary import Summary
 
 

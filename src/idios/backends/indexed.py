@@ -32,9 +32,10 @@ import numpy as np
 
 from idios.backends.brackets import Known, Piece
 from idios.backends.queries import Queries, Run
+from idios.backends.requirements import NOMINAL
 from idios.backends.scan import Need
 from idios.backends.selection import ONLY, Statement
-from idios.backends.summarise import CHANGED, FEW, NOMINAL, RankSearch
+from idios.backends.summarise import CHANGED, FEW, RankSearch
 from idios.core.calibration import Method
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.outer_ranks import RankPlan

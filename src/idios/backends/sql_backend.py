@@ -29,8 +29,9 @@ from idios.backends.join_sql import (
 from idios.backends.point_layers import list_layers, nest_layers, with_sources
 from idios.backends.queries import Queries
 from idios.backends.reduction_sql import ReducedTable, reduce_rows
+from idios.backends.requirements import Requirements
 from idios.backends.selection import Selection, Statement, columns_of
-from idios.backends.summarise import CHANGED, SMALL, RankSearch, Requirements, Sample, summarise
+from idios.backends.summarise import CHANGED, SMALL, RankSearch, Sample, summarise
 from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan

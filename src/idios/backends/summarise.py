@@ -26,28 +26,22 @@ from idios.backends.cancellation import CancellationToken, Progress
 from idios.backends.fetched_columns import FetchedColumns, fetch_columns
 from idios.backends.group_ranks import Wanted, read_brackets, read_by_shares, read_lists
 from idios.backends.queries import CellColumn, Queries, Run
+from idios.backends.requirements import ENDS, NOMINAL, Requirements
 from idios.backends.scan import Need, scan
-from idios.backends.selection import ONLY, Selection
+from idios.backends.selection import ONLY
 from idios.core.calibration import Method
 from idios.core.domain import Domain
-from idios.core.neighbours import Moves, Neighbours
+from idios.core.neighbours import Moves
 from idios.core.statistics import Reading
 from idios.core.summary import Summary, Window
 from idios.errors import SourceError
-from idios.query.plan import Aggregate, Plan
-from idios.query.predicates import ALWAYS
-
-NOMINAL = 10**9
-"""A size at which to ask where a statistic will look."""
+from idios.query.plan import Aggregate
 
 SMALL = 50_000
 """Up to this many records, sorting is as fast as any other way."""
 
 FEW = 5_000
 """Up to this many values at either end are fetched with ORDER BY and LIMIT."""
-
-ENDS = 512
-"""Up to this many are found in the same pass as counts and sums, where the engine has an aggregate for it."""
 
 CHANGED = "the source changed while it was being read: ask again"
 
@@ -58,89 +52,6 @@ class Sample:
 
     source: str
     share: float
-
-
-@dataclass(frozen=True)
-class Requirements:
-    """What a plan requires of a table with a given number of rows."""
-
-    plan: Plan
-    selection: Selection
-    rows: int
-
-    @cached_property
-    def cells(self) -> list[int]:
-        """The numbers of the plan's cells, in its order."""
-        return self.selection.codes()
-
-    @cached_property
-    def ranked(self) -> list[Aggregate]:
-        """The aggregates that read order statistics, of a table of this size or of the nominal one."""
-        size = max(NOMINAL, self.rows)
-        return [a for a in self.plan.aggregates if a.column is not None and self.runs(a, size)]
-
-    @cached_property
-    def nominal(self) -> dict[str, list[Run]]:
-        """The runs of ranks that the plan would read of each column if it had the nominal size."""
-        nominal: dict[str, list[Run]] = {}
-        for aggregate in self.ranked:
-            nominal.setdefault(self.alias(aggregate), []).extend(self.runs(aggregate, NOMINAL))
-        return nominal
-
-    def alias(self, aggregate: Aggregate) -> str:
-        """What the relation calls an aggregate's column."""
-        if aggregate.column is None:
-            raise AssertionError(f"{aggregate.label} is of no column")
-        return self.selection.alias(aggregate.column)
-
-    def needs(self) -> dict[str, Need]:
-        """What is asked of each column besides its order statistics."""
-        needs: dict[str, Need] = {}
-        for aggregate in self.plan.aggregates:
-            if aggregate.column is None:
-                continue
-            name, reading = self.alias(aggregate), aggregate.reading
-            need = needs.get(name, Need())
-            total, squares = need.total or reading.needs_sums, need.squares or reading.needs_squares
-            needs[name] = replace(need, total=total, squares=squares)
-        if self.selection.dialect.ends:
-            for name, runs in self.nominal.items():
-                scanned = needs[name].total or any(last > ENDS and NOMINAL - first >= ENDS for first, last in runs)
-                if scanned or not self.is_plain(name):
-                    least, greatest = self.count_ends(runs, ENDS)
-                    needs[name] = replace(needs[name], least=least, greatest=greatest)
-        return needs
-
-    def is_plain(self, name: str) -> bool:
-        """Whether a column is read as it stands in the source, so that its ends are quick to find there."""
-        held = self.selection.grid_column(name).derive is None
-        return held and not self.plan.groups and self.plan.filter == ALWAYS
-
-    @staticmethod
-    def count_ends(runs: Iterable[Run], most: int) -> tuple[int, int]:
-        """How many of the least and of the greatest values hold those runs of the nominal size that lie there."""
-        outer = [(last, NOMINAL - first + 1) for first, last in runs]
-        return max((a for a, _ in outer if a <= most), default=0), max((b for _, b in outer if b <= most), default=0)
-
-    def moves(self, aggregate: Aggregate, size: int) -> Moves:
-        """What changed records can do to a selection of that size."""
-        neighbours = aggregate.neighbours
-        if aggregate.whole or neighbours is Neighbours.ADD_REMOVE:
-            return Moves(neighbours, size)
-        return Moves(neighbours, size, max(0, self.rows - size))
-
-    def runs(self, aggregate: Aggregate, size: int) -> list[Run]:
-        """The ranks that an aggregate reads of ``size`` values, as far as they exist; found once a size."""
-        key = id(aggregate), size
-        if key not in self._runs:
-            runs = aggregate.reading.ranks(self.moves(aggregate, size), aggregate.distance)
-            inside = ((max(first, 1), min(last, size)) for first, last in runs)
-            self._runs[key] = [(first, last) for first, last in inside if first <= last]
-        return self._runs[key]
-
-    @cached_property
-    def _runs(self) -> dict[tuple[int, int], list[Run]]:
-        return {}
 
 
 @dataclass

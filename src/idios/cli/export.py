@@ -14,7 +14,7 @@ from dataclasses import replace
 from idios.codec import to_json
 from idios.core.exact import text
 from idios.ledger import StoredAnswer
-from idios.query.normal_form import describe_question, describe_statistics, name_statistics
+from idios.query.question_words import describe_question, describe_statistics, name_statistics
 
 EXPORTED = (
     *("id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "rho", "guarantee"),

@@ -26,7 +26,7 @@ from idios.errors import IdiosError, InvalidInput
 from idios.ledger import StoredAnswer
 from idios.model import Accounting, DatasetFacts, QuestionProgress, QuestionRequest, TableFacts
 from idios.query.expression_reader import list_value_functions
-from idios.query.normal_form import describe_selection
+from idios.query.question_words import describe_selection
 from idios.query.sql_functions import list_functions
 from idios.server.catalogue import identifier
 from idios.server.console.access import FormVisit, PageVisit, Visit
