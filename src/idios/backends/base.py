@@ -2,8 +2,10 @@
 
 A source is one of
 
-    people.csv                                   a csv file, read as the declared format and types
-    people.parquet                               a Parquet file
+    people.csv                                   a csv file, read as the declared format and types; also .tsv, .txt,
+                                                 .jsonl and these with .gz, people.xlsx::sheet, .dta, .sav, .xpt
+    people.parquet                               a Parquet file, a pattern of such names or a folder of such files,
+                                                 of Delta or of Iceberg; also .arrow and .feather
     people.duckdb::table                         a table of a DuckDB file (schema.table where it is not in main)
     postgresql://user@host/base?table=people     a table or view of PostgreSQL (schema.people likewise)
     spark://master:7077?table=people             a table of a Spark cluster, or files: ?path=/data/people; also
@@ -139,10 +141,10 @@ class Backend(ABC):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a table is; a csv file is read as ``csv_format`` says, or RFC 4180."""
+    """Where a table is; a csv file is read as ``csv_format`` says, or as its name and RFC 4180 do."""
 
     place: Any = field(repr=False)  # an address may hold a password
-    csv_format: CsvFormat = field(default_factory=CsvFormat)
+    csv_format: CsvFormat | None = None
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold a secret
     """Of a Spark session that is started for it."""
 
@@ -155,7 +157,7 @@ class EngineModule(Protocol):
     ) -> Backend:
         """Open a declared data set, and the tables that are linked to it, by their names."""
 
-    def describe(self, source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
+    def describe(self, source: object, csv_format: CsvFormat | None) -> list[tuple[str, Kind, int]]:
         """The names and types of a source."""
 
 
@@ -183,7 +185,7 @@ def open_source(
             raise SourceError(
                 f"{name!r} is linked to {dataset.name!r}: keep both in one engine, so that they can be joined"
             )
-    return engine.connect(Source(source, csv_format or CsvFormat(), settings or {}), dataset, progress, linked or {})
+    return engine.connect(Source(source, csv_format, settings or {}), dataset, progress, linked or {})
 
 
 def describe_source(source: object, csv_format: CsvFormat | None = None) -> list[tuple[str, Kind, int]]:
@@ -192,7 +194,7 @@ def describe_source(source: object, csv_format: CsvFormat | None = None) -> list
     Nothing but names and types is read, except that the kinds of a csv file are what its first records look like.
     Columns that no kind can read are left out.
     """
-    return _engine(source).describe(source, csv_format or CsvFormat())
+    return _engine(source).describe(source, csv_format)
 
 
 def _engine(source: object) -> EngineModule:

@@ -88,7 +88,7 @@ def connect(
         raise
 
 
-def describe(source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
+def describe(source: object, csv_format: CsvFormat | None) -> list[tuple[str, Kind, int]]:
     """The names and types of a table."""
     address = _address(source)
     with address.connect() as connection:

@@ -153,6 +153,7 @@ def format_csv(format: CsvFormat) -> str:
     parts = [f"delimiter = {quote_text(format.delimiter)}", f"header = {str(format.header).lower()}"]
     parts += [f"decimal = {quote_text(format.decimal)}"] if format.decimal != "." else []
     parts += [f"encoding = {quote_text(format.encoding)}"] if format.encoding != "utf-8" else []
+    parts += [f"nulls = [{', '.join(map(quote_text, format.nulls))}]"] if format.nulls else []
     return f"{{ {', '.join(parts)} }}"
 
 

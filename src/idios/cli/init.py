@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Sequence
+from glob import has_magic
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import parse_qsl, urlsplit
@@ -17,11 +18,12 @@ import typer
 from rich.prompt import Confirm, Prompt
 
 from idios.backends.base import describe_source, split_table_name
-from idios.backends.csv import propose_format
+from idios.backends.csv_proposal import propose_format
+from idios.backends.files import COMPRESSED, describe_absent, find_files, is_csv_file, refuse_mislabelled
 from idios.cli.configuration_text import LEDGER, Proposal, format_csv, format_dataset
 from idios.cli.output import console, stderr
 from idios.cli.people import propose_belonging, read_belonging
-from idios.config import read_configuration
+from idios.config import find_shared_sources, read_configuration
 from idios.core.calibration import Level, Protection
 from idios.core.domain import Kind
 from idios.datasets import DatasetConfig, declare, read_budget
@@ -140,6 +142,7 @@ def declare_file(
     file = Path(config) if config else path.parent / "idios.toml"
     name = read_dataset_name(source)
     if file.exists() and (known := _find_declared(file, name)):
+        _refuse_other_source(source, known, name, file)
         declared = known.dataset.protection.level
         if protection is not None and declared is not level:
             raise ConfigurationError(
@@ -168,6 +171,21 @@ def declare_file(
     return file
 
 
+def _refuse_other_source(source: str, known: DatasetConfig, name: str, file: Path) -> None:
+    """A question about one file is never answered from another that is called alike."""
+    declared = known.linked.get(name, known).source
+    if find_shared_sources({"declared": declared, "given": source}):
+        return
+    if not Path(source.partition("::")[0]).exists() and not has_magic(source):
+        raise SourceError(describe_absent(source.partition("::")[0]))
+    raise ConfigurationError(
+        f"{file} declares {name!r}, and its source is not {source!r}: ask about {Path(declared).name!r}, or declare "
+        f"{source!r} under another name"
+        if "://" not in declared  # an address may hold a password
+        else f"{file} declares {name!r}, and its source is not {source!r}: declare that under another name"
+    )
+
+
 def _find_declared(file: Path, name: str) -> DatasetConfig | None:
     """The data set of a name, or the one whose people have rows in it."""
     datasets = read_configuration(file).datasets
@@ -176,10 +194,9 @@ def _find_declared(file: Path, name: str) -> DatasetConfig | None:
 
 def propose(source: str, header: bool | None = None) -> Proposal:
     """Look at a source: at its names and types, or at the first records of a csv file, which has no types."""
-    if not source.lower().endswith(".csv"):
+    if not is_csv_file(source):
         return Proposal(source, describe_source(source))
-    if not Path(source).is_file():
-        raise SourceError(f"there is no file {source!r}")
+    refuse_mislabelled(find_files(source))
     format = propose_format(Path(source), header)
     return Proposal(source, describe_source(source, format), format)
 
@@ -213,12 +230,19 @@ def read_dataset_name(source: str) -> str:
 
     >>> read_dataset_name("shop/orders.csv"), read_dataset_name("postgresql://me@host/shop?table=public.orders")
     ('orders', 'orders')
+    >>> read_dataset_name("orders.csv.gz"), read_dataset_name("shop/orders/*.parquet")
+    ('orders', 'orders')
     """
     path, _, table = source.partition("::")
     if path.startswith("spark:"):
         return split_table_name(path.removeprefix("spark:"))[-1]
     named = dict(parse_qsl(urlsplit(path).query)).get("table") if "://" in path else None
-    return split_table_name(named)[-1] if named else table or Path(path).stem
+    if named or table:
+        return split_table_name(named)[-1] if named else table
+    place = Path(path)
+    if has_magic(place.name) and not place.exists():
+        place = place.absolute().parent
+    return Path(place.stem).stem if place.suffix.lower() == COMPRESSED else place.stem
 
 
 def _relative_to_folder(source: str) -> str:
