@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import math
+import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
+import pyarrow.parquet as pq
 import pyreadstat
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
+from idios import TrustedParty
 from idios.backends.base import CsvFormat, describe_source, open_source
 from idios.backends.csv import read_format
 from idios.backends.csv_proposal import propose_format
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Mode
-from idios.errors import SourceError
+from idios.errors import DataChanged, SourceError
 from tests.conformance.plans import category, dataset, number, of_kind, plan, whole
 from tests.conformance.reference import Table
 from tests.conformance.test_statistics import same
@@ -218,3 +225,197 @@ def test_what_is_broken_or_mislabelled_is_refused_when_it_is_opened(kind: str, t
     with pytest.raises(SourceError, match=message) as raised:
         open_source(tmp_path / name, DATA)
     assert "2.25" not in str(raised.value)
+
+
+# Folders, patterns, tables of versions.
+
+SMALL = dataset(whole("n"), category("c", "a", "b"))
+PARTS: list[Table] = [{"n": [1, 2], "c": ["a", None]}, {"n": [None, 4], "c": ["b", "a"]}]
+TOGETHER: Table = {name: [*PARTS[0][name], *PARTS[1][name]] for name in "nc"}
+BOTH = plan(SMALL, (KthSmallest(1), "n"), (Mode(), "c"), (Count(), None), distance=4)
+
+
+def write_folder(folder: Path) -> Path:
+    for i, part in enumerate(PARTS):
+        place = folder / f"year={2024 + i}"
+        place.mkdir(parents=True)
+        pq.write_table(pa.table(part, schema=pa.schema([("n", pa.int64()), ("c", pa.string())])), place / "a.parquet")
+    (folder / "_temporary").mkdir()
+    (folder / "_temporary" / "b.parquet").write_text("half a file")
+    (folder / "_SUCCESS").touch()
+    return folder
+
+
+def write_delta(folder: Path) -> Path:
+    for part in PARTS:
+        frame = pa.table(part, schema=pa.schema([("n", pa.int64()), ("c", pa.string())]))
+        deltalake.write_deltalake(str(folder), frame, mode="append", partition_by=["c"])
+    return folder
+
+
+def write_iceberg(folder: Path) -> Path:
+    folder.mkdir()
+    catalog = SqlCatalog("test", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
+    catalog.create_namespace("shop")
+    schema = pa.schema([("n", pa.int64()), ("c", pa.string())])
+    table = catalog.create_table("shop.people", schema=schema)
+    for part in PARTS:
+        table.append(pa.table(part, schema=schema))
+    catalog.close()
+    return folder / "shop" / "people"
+
+
+FOLDERS = {"a folder": write_folder, "Delta": write_delta, "Iceberg": write_iceberg}
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_a_folder_is_read_as_it_was_when_it_was_opened(kind: str, tmp_path: Path) -> None:
+    folder = FOLDERS[kind](tmp_path / "people")
+    assert describe_source(folder)[:2] == [("n", Kind.INTEGER, 0), ("c", Kind.CATEGORY, 0)]
+    with open_source(folder, SMALL) as backend:
+        same(backend, BOTH, TOGETHER)
+        if kind == "a folder":
+            pq.write_table(pa.table({"n": [7], "c": ["a"]}), folder / "year=2025" / "later.parquet")
+        elif kind == "Delta":
+            write_delta(folder)
+        same(backend, BOTH, TOGETHER)
+    with open_source(folder, SMALL) as backend:
+        assert backend.rows() == {"a folder": 5, "Delta": 8, "Iceberg": 4}[kind]
+
+
+def test_a_pattern_stands_for_the_files_that_match_it(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "people")
+    with open_source(folder / "*" / "*.parquet", SMALL) as backend:
+        same(backend, BOTH, TOGETHER)
+    with open_source(folder / "year=2025" / "?.parquet", SMALL) as backend:
+        same(backend, BOTH, PARTS[1])
+    with pytest.raises(SourceError, match=r"no file matches .+b\*\.parquet"):
+        open_source(folder / "b*.parquet", SMALL)
+    year = category("year", "2024", "2025")
+    data = dataset(whole("n"), year)
+    with open_source(folder, data) as backend:
+        same(backend, plan(data, (Mode(), "year")), {"n": TOGETHER["n"], "year": ["2024", "2024", "2025", "2025"]})
+
+
+def test_files_of_one_folder_are_alike(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "people")
+    pq.write_table(pa.table({"n": [1.5], "c": ["a"]}), folder / "year=2025" / "other.parquet")
+    with pytest.raises(SourceError, match="must be alike"):
+        open_source(folder, SMALL)
+    (folder / "year=2025" / "other.parquet").write_text("n,c\n1,a\n")
+    with pytest.raises(SourceError, match="cannot be read as a Parquet file"):
+        open_source(folder, SMALL)
+    (folder / "year=2025" / "other.parquet").rename(folder / "other.parquet")
+    pq.write_table(pa.table(PARTS[1]), folder / "other.parquet")
+    with pytest.raises(SourceError, match="must be alike"):
+        open_source(folder, SMALL)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match=r"has no \.parquet files"):
+        open_source(tmp_path / "empty", SMALL)
+
+
+@pytest.mark.parametrize("kind", ["Delta", "Iceberg"])
+def test_a_table_of_versions_that_is_broken_is_refused(kind: str, tmp_path: Path) -> None:
+    folder = FOLDERS[kind](tmp_path / "people")
+    log = max((folder / ("_delta_log" if kind == "Delta" else "metadata")).glob("*.json"))
+    log.write_text("{")
+    with pytest.raises(SourceError, match=f"cannot be read as an? {kind} table"):
+        open_source(folder, SMALL)
+
+
+def test_the_version_is_another_one_when_a_file_of_the_folder_is(tmp_path: Path) -> None:
+    columns = {"n": "integer", "c": {"type": "category", "values": ["a", "b"]}}
+
+    def open_party(folder: Path) -> TrustedParty:
+        return TrustedParty.open(folder, name="people", columns=columns, budget=5, ledger=tmp_path / "ledger.db")
+
+    for kind, write in FOLDERS.items():
+        folder = write(tmp_path / kind)
+        versions = []
+        for _ in range(2):
+            with open_party(folder) as party:
+                versions.append(party.datasets["people"].dataset.version)
+        if kind == "a folder":
+            pq.write_table(pa.table({"n": [7], "c": ["a"]}), folder / "year=2025" / "later.parquet")
+        elif kind == "Delta":
+            write(folder)
+        with open_party(folder) as party:
+            versions.append(party.datasets["people"].dataset.version)
+            if kind == "a folder":
+                (folder / "year=2025" / "later.parquet").write_text("n")
+                with pytest.raises(DataChanged):
+                    party.query("SELECT COUNT(*) FROM people", 1)
+                assert party.ledger.balance("people").epsilon.spent == 0
+        assert versions[0] == versions[1]
+        assert (versions[1] != versions[2]) == (kind != "Iceberg")
+
+
+def test_a_missing_reader_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = {
+        "book.xlsx": ("python_calamine", "excel"),
+        "spss.sav": ("pyreadstat", "statistics-files"),
+        "Delta": ("deltalake", "delta"),
+        "Iceberg": ("pyiceberg.table", "iceberg"),
+    }
+    places = {"book.xlsx": tmp_path / "book.xlsx", "spss.sav": tmp_path / "spss.sav"}
+    for name, path in places.items():
+        WRITERS[name](path)
+    places |= {kind: FOLDERS[kind](tmp_path / kind) for kind in ("Delta", "Iceberg")}
+    for name, (module, extra) in needed.items():
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            with pytest.raises(SourceError, match=rf"pip install 'idios\[{extra}\]'"):
+                open_source(places[name], SMALL)
+
+
+# Values that no engine expects.
+
+ODD = [math.nan, math.inf, -math.inf, 1e300, -1e300, 5e-324, 2.0**63, -(2.0**70), 1e22, 0.1, -0.0, 7.0]
+
+
+def write_odd_excel(path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["n", "c"])
+    for value in ODD:
+        book.active.append([value if math.isfinite(value) else "=1/0", "\x7f�𝄞"])
+    for odd in ["#N/A", datetime.time(5), datetime.timedelta(3), Decimal("1.5"), " 7 ", True]:
+        book.active.append([odd, None])
+    book.save(path)
+
+
+def write_odd_lines(path: Path) -> None:
+    odd = ["NaN", "-Infinity", "1e400", "1" * 5000, '"\\ud800"', "[1, {}]", "{}", "true", '"7"', "null", '""', "-0.0"]
+    path.write_text("".join(f'{{"n": {value}, "c": {value}}}\n' for value in odd) + '\n{"m": 1}\n{}\n')
+
+
+FAR = [-9e15, -8e5, -1e300, 1e300, 9e15, 2.9e6, 0.5]
+ODD_FRAME = pd.DataFrame(
+    {"n": ODD, "c": ["\x00", "é", "a" * 200, ""] * 3, "d": [*FAR, *FAR[:5]], "t": [*FAR, *FAR[:5]]}
+)
+ODD_WRITERS: dict[str, Callable[[Path], None]] = {
+    "odd.xlsx": write_odd_excel,
+    "odd.jsonl": write_odd_lines,
+    "odd.dta": lambda path: pyreadstat.write_dta(
+        ODD_FRAME.replace([math.inf, -math.inf, 1e300, -1e300], 1e200), path, variable_format={"d": "%td", "t": "%tc"}
+    ),
+    "odd.sav": lambda path: pyreadstat.write_sav(ODD_FRAME, path, variable_format={"d": "DATE11", "t": "DATETIME20"}),
+    "odd.xpt": lambda path: pyreadstat.write_xport(
+        ODD_FRAME.replace([math.inf, -math.inf, 1e300, -1e300], 1e60).drop(columns=["d", "t"]), path
+    ),
+    "odd.arrow": lambda path: pl.DataFrame(ODD_FRAME).write_ipc(path),
+    "odd.csv": lambda path: ODD_FRAME.to_csv(path, index=False),
+}
+
+
+@pytest.mark.parametrize("name", ODD_WRITERS)
+def test_no_value_keeps_a_question_from_being_answered(name: str, tmp_path: Path) -> None:
+    ODD_WRITERS[name](tmp_path / name)
+    columns: dict[str, Any] = {"c": {"type": "category", "values": ["a", "7", "true"]}}
+    for kind in ("integer", "number", {"type": "decimal", "decimals": 2}):
+        with TrustedParty.open(tmp_path / name, name="odd", columns={"n": kind, **columns}, budget=50) as party:
+            answer = party.query("SELECT COUNT(n), MEDIAN(n), KTH_LARGEST(n, 2), MODE(c) FROM odd", 10)
+            assert len(answer.rows) == 1
+    if name in ("odd.dta", "odd.sav"):
+        dates = {"d": "date", "t": "timestamp"}
+        with TrustedParty.open(tmp_path / name, name="odd", columns=dates, budget=50) as party:
+            assert len(party.query("SELECT COUNT(d), MEDIAN(d), KTH_LARGEST(t, 2) FROM odd", 10).rows) == 1

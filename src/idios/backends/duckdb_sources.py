@@ -159,16 +159,16 @@ class _Finder:
 
 
 def _parquet(connection: duckdb.DuckDBPyConnection, listed: Sequence[str], view: str, found: FileSource) -> Place:
-    """A view of Parquet files, all of which must have the same columns."""
-    held = [connection.execute(f"DESCRIBE SELECT * FROM read_parquet({literal})").fetchall() for literal in listed]
+    """A view of Parquet files, all of which must have the same columns; names of folders such as year=2024 are text."""
+    held = [_describe_parquet(connection, literal, path) for literal, path in zip(listed, found.files, strict=True)]
     for path, columns in zip(found.files, held, strict=True):
-        if columns != held[0]:
+        if columns != held[0] or _list_keys(path, found) != _list_keys(found.files[0], found):
             raise SourceError(
                 f"{path.name!r} has other columns, or columns of other types, than {found.files[0].name!r}: the files "
                 "of one source must be alike"
             )
-    folders = {part.partition("=")[0] for part in _list_folders(found) if "=" in part}
-    options = ", hive_partitioning = true, hive_types_autocast = false" if folders else ", hive_partitioning = false"
+    keyed = bool(_list_keys(found.files[0], found))
+    options = f", hive_partitioning = {str(keyed).lower()}" + (", hive_types_autocast = false" if keyed else "")
     # with several files, or where a column has its name, the number of a record is not its place
     numbered = len(listed) == 1 and NUMBER not in {name.lower() for name, *_ in held[0]}
     options += f", {NUMBER} = true" if numbered else ""
@@ -177,12 +177,18 @@ def _parquet(connection: duckdb.DuckDBPyConnection, listed: Sequence[str], view:
     return Place(view, parquet=file, numbered=numbered)
 
 
-def _list_folders(found: FileSource) -> set[str]:
-    """The names of the folders between a source and its files."""
-    if len(found.files) == 1 and found.files[0] == found.path:
-        return set()
-    base = found.path if found.path.is_dir() else found.path.parent
-    return {part for path in found.files if path.is_relative_to(base) for part in path.relative_to(base).parts[:-1]}
+def _describe_parquet(connection: duckdb.DuckDBPyConnection, literal: str, path: Path) -> list[tuple[str, ...]]:
+    try:
+        text = f"DESCRIBE SELECT * FROM read_parquet({literal}, hive_partitioning = false)"
+        return connection.execute(text).fetchall()
+    except duckdb.Error as error:
+        raise SourceError(f"{path.name!r} cannot be read as {FileKind.PARQUET.in_words}") from error
+
+
+def _list_keys(path: Path, found: FileSource) -> list[str]:
+    """What the names of the folders between a source and its file tell: year, of year=2024."""
+    folders = () if found.base is None else path.relative_to(found.base).parts[:-1]
+    return [name for name, mark, _ in (folder.partition("=") for folder in folders) if mark]
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, base: str, found: FileSource) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import glob
 import gzip
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -107,6 +107,8 @@ class FileSource:
     """The file, or the folder or pattern that was written."""
     files: tuple[Path, ...]
     table: str = ""
+    base: Path | None = None
+    """The folder below which the files of a folder or pattern are."""
 
     @property
     def compressed(self) -> bool:
@@ -123,10 +125,11 @@ def find_files(source: object, *, is_csv: bool = False) -> FileSource:
     elif path.is_file():
         found = FileSource(_find_kind(path, written, is_csv), path, (path,), table)
     elif glob.has_magic(written) and path.suffix.lower() == ".parquet":
-        listed = _keep_visible(Path(each) for each in glob.glob(str(path), recursive=True))
+        base = next(each for each in path.parents if not glob.has_magic(str(each)))
+        listed = _keep_visible((Path(each) for each in glob.glob(str(path), recursive=True)), base)
         if not listed:
             raise SourceError(f"no file matches {written!r}")
-        found = FileSource(FileKind.PARQUET, path, listed)
+        found = FileSource(FileKind.PARQUET, path, listed, base=base)
     else:
         raise SourceError(describe_absent(written))
     if table and found.kind not in WITH_TABLES:
@@ -301,7 +304,7 @@ def _find_folder(path: Path, written: str) -> FileSource:
     listed = _keep_visible(path.rglob("*.parquet"), path)
     if not listed:
         raise SourceError(f"the folder {written!r} has no .parquet files")
-    return FileSource(FileKind.PARQUET, path, listed)
+    return FileSource(FileKind.PARQUET, path, listed, base=path)
 
 
 def _find_newest(versions: Sequence[Path]) -> Path:
@@ -314,14 +317,15 @@ def _find_newest(versions: Sequence[Path]) -> Path:
     return max(versions, key=lambda path: (read_number(path), path.name))
 
 
-def _keep_visible(paths: Any, folder: Path | None = None) -> tuple[Path, ...]:
+def _keep_visible(paths: Iterable[Path], folder: Path) -> tuple[Path, ...]:
     """The files among some paths, sorted, without hidden ones: whose name, or a folder's, begins with . or _."""
-
-    def is_visible(path: Path) -> bool:
-        parts = (path.name,) if folder is None else path.relative_to(folder).parts
-        return not any(part.startswith((".", "_")) for part in parts)
-
-    return tuple(sorted(path for path in paths if path.is_file() and is_visible(path)))
+    return tuple(
+        sorted(
+            path
+            for path in paths
+            if path.is_file() and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        )
+    )
 
 
 def _list_endings(kind: FileKind) -> list[str]:
