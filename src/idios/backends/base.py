@@ -38,6 +38,7 @@ from idios.backends.dialect import Dialect
 from idios.backends.expression_sql import ExpressionSql
 from idios.backends.grid_sql import GridColumn, make_grid_column
 from idios.backends.join_sql import HeldKey, Rows
+from idios.backends.missing_sql import hide_sentinels
 from idios.backends.spark_address import is_spark
 from idios.core.domain import Kind
 from idios.core.summary import Summary
@@ -279,7 +280,14 @@ def hold_rows(dataset: Dataset, name: str, table: str, held: Mapping[str, dt.Dat
     refuse_absent(own, held, keys)
     columns = make_grid_columns(own, held, dialect)
     read = {key: HeldKey(dialect.identifier(key), held[key]) for key in keys}
-    return Rows(table, columns, [read[column].column for column in own.unit], read)
+    source = hide_sentinels(own.columns, list_read(dataset, name), table, held, dialect)
+    return Rows(source, columns, [read[column].column for column in own.unit], read)
+
+
+def list_read(dataset: Dataset, name: str) -> list[str]:
+    """The names of the columns that questions read of a table: those that are declared, and keys."""
+    declared = [name for name, column in find_table(dataset, name).columns.items() if column.expression is None]
+    return list(dict.fromkeys([*declared, *list_keys(dataset, name)]))
 
 
 def refuse_absent(dataset: Dataset, held: Iterable[str], keys: Sequence[str] = ()) -> None:

@@ -13,7 +13,7 @@ import duckdb
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 
-from idios.backends.base import Source, add_derived_columns, describe_types, hold_rows
+from idios.backends.base import Source, add_derived_columns, describe_types, hold_rows, list_read
 from idios.backends.cancellation import Progress, silent
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.csv import CsvFormat
@@ -21,6 +21,7 @@ from idios.backends.duckdb_dialect import DIALECT
 from idios.backends.duckdb_sources import NUMBER, Attached, Place, attach
 from idios.backends.grid_sql import GridColumn, make_grid_column
 from idios.backends.join_sql import HeldKey, Rows
+from idios.backends.missing_sql import is_sentinel, select_known
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
 from idios.backends.summarise import Sample
@@ -43,7 +44,7 @@ than answering does. It takes some 8 MiB without text, and what does not fit the
 def connect(source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]) -> DuckDbBackend:
     """Open a declared data set in a file or a frame."""
     sources = {dataset.name: source, **linked}
-    attached = attach(sources, {name: _list_wanted(dataset, name) for name in sources})
+    attached = attach(sources, {name: list_read(dataset, name) for name in sources})
     try:
         rows = {name: _hold(attached, name, dataset, progress or silent) for name in sources}
         return DuckDbBackend(attached, rows, dataset, progress)
@@ -71,16 +72,12 @@ def _hold(attached: Attached, name: str, dataset: Dataset, progress: Progress) -
     held = attached.held(name)
     rows = hold_rows(dataset, name, place.table, held, DIALECT)
     if place.parquet is not None:
-        _open_parquet(attached, place, place.parquet, rows, held)
+        listed = select_known(find_table(dataset, name).columns, list_read(dataset, name), held, DIALECT)
+        rows = replace(rows, table=place.table)  # the view of the file has no sentinels
+        _open_parquet(attached, place, place.parquet, rows, held, listed)
     elif not place.registered:
         return rows
     return _keep(attached, name, rows)
-
-
-def _list_wanted(dataset: Dataset, name: str) -> list[str]:
-    """The names of the columns that questions read of a table: those that are declared, and keys."""
-    declared = [name for name, column in find_table(dataset, name).columns.items() if column.expression is None]
-    return list(dict.fromkeys([*declared, *list_keys(dataset, name)]))
 
 
 def _keep(attached: Attached, name: str, rows: Rows) -> Rows:
@@ -90,12 +87,12 @@ def _keep(attached: Attached, name: str, rows: Rows) -> Rows:
     """
     place, connection = attached.places[name], attached.cursors[0]
     columns = _list_held(rows)
-    counted = connection.execute(f"SELECT COUNT(*) FROM {place.table}").fetchone()
+    counted = connection.execute(f"SELECT COUNT(*) FROM {rows.table}").fetchone()
     if counted is None or counted[0] * len(columns) > KEPT:
         return rows
     table = f"kept_{place.table}"
     try:
-        connection.execute(f"CREATE TABLE {table} AS SELECT {', '.join(columns)} FROM {place.table}")
+        connection.execute(f"CREATE TABLE {table} AS SELECT {', '.join(columns)} FROM {rows.table}")
     except duckdb.Error as error:
         raise SourceError("DuckDB cannot read every value of the declared columns") from error
     attached.places[name] = Place(table)
@@ -180,13 +177,13 @@ class DuckDbBackend(SqlBackend):
 
 def _load_text(attached: Attached, name: str, file: TextFile, whole: Dataset, progress: Progress) -> Rows:
     """Parse a file without types into a table of points, beside whether a field is given and whether it was cut."""
-    dataset, keys, wanted = find_table(whole, name), list_keys(whole, name), _list_wanted(whole, name)
+    dataset, keys, wanted = find_table(whole, name), list_keys(whole, name), list_read(whole, name)
     table = attached.places[name].table
     declared = {name: column for name, column in dataset.columns.items() if column.expression is None}
     names = file.read_names()
     if names is not None:
         _refuse_unnamed(dataset.name, names, wanted)
-    fields, points, columns = [], [], {}
+    fields, known, points, columns = [], [], [], {}
     for i, name in enumerate(keys):  # as text: two spellings of a number are two people
         fields.append(f"field{wanted.index(name)} AS key{i}")
         points.append(f"key{i}")
@@ -195,10 +192,17 @@ def _load_text(attached: Attached, name: str, file: TextFile, whole: Dataset, pr
         text, held = parse_field(column.kind, field, file.decimal)
         grid_column = make_grid_column(column, value, held, DIALECT)
         fields.append(f"{text} AS {value}, {field} IS NOT NULL AS {given}")
+        if column.missing:
+            condition = is_sentinel(column, value, held, DIALECT)
+            hidden = [value, *(f"key{j}" for j, key in enumerate(keys) if key == name)]
+            known += [f"CASE WHEN {condition} THEN NULL ELSE {each} END AS {each}" for each in hidden]
+            known.append(f"CASE WHEN {condition} THEN FALSE ELSE {given} END AS {given}")
         points.append(f"{grid_column.point} AS {value}, {given}, COALESCE({grid_column.beyond}, FALSE) AS {beyond}")
         place = f"({value} + 1)" if grid_column.place else None
         columns[name] = GridColumn(column, value, given, value, f"{value} IS NOT NULL", beyond, place)
-    select = f"SELECT {', '.join(points)} FROM (SELECT {', '.join(fields)} FROM piece) AS fields"
+    text = f"(SELECT {', '.join(fields)} FROM piece) AS fields"
+    text = f"(SELECT * REPLACE ({', '.join(known)}) FROM {text}) AS known" if known else text
+    select = f"SELECT {', '.join(points)} FROM {text}"
     connection = attached.cursors[0]
     created = False
     for piece in file.read_records(names or wanted, wanted, progress):
@@ -230,7 +234,9 @@ def _refuse_unnamed(dataset: str, names: Sequence[str], wanted: Sequence[str]) -
         raise SourceError(f"the file has {names.count(twice[0])} columns {twice[0]!r}: rename all but one")
 
 
-def _open_parquet(attached: Attached, place: Place, file: str, rows: Rows, held: Mapping[str, dt.DataType]) -> None:
+def _open_parquet(
+    attached: Attached, place: Place, file: str, rows: Rows, held: Mapping[str, dt.DataType], select: Sequence[str]
+) -> None:
     """Make a view of the declared columns, and read once what DuckDB may fail to decode, so that no question does.
 
     That is text which is no UTF-8, a timestamp too far away, a decimal with more digits than its type. In a view of all
@@ -238,7 +244,7 @@ def _open_parquet(attached: Attached, place: Place, file: str, rows: Rows, held:
     """
     connection, keys = attached.cursors[0], [key.column for key in rows.keys.values()]
     read = {name: grid_column for name, grid_column in rows.columns.items() if grid_column.derive is None}
-    listed = [*_list_held(rows), *[NUMBER] * place.numbered]
+    listed = [*select, *[NUMBER] * place.numbered]
     points = [
         f"SUM(STRLEN({grid_column.held}))" if held[name].is_string() else f"COUNT({grid_column.point})"
         for name, grid_column in read.items()
