@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from idios.backends.cancellation import Progress, silent
-from idios.backends.files import FileKind, find_files, import_reader
+from idios.backends.files import FileKind, FileSource, find_files, import_reader
 from idios.backends.text_fields import hold_fields
 from idios.core.domain import Kind
 from idios.errors import SourceError
@@ -128,9 +128,9 @@ class StatisticsFile:
         return _write_numbers(numbers)
 
 
-def read_value_labels(path: str | Path) -> dict[str, dict[str, str]]:
-    """By column, the label of each code of a Stata or SPSS file; other files have none."""
-    found = find_files(path)
+def read_value_labels(source: str | Path | FileSource) -> dict[str, dict[str, str]]:
+    """By column, the label of each code of a Stata or SPSS file; other files have none. No record is read."""
+    found = source if isinstance(source, FileSource) else find_files(source)
     return StatisticsFile(found.path, found.kind).read_value_labels() if found.kind in READERS else {}
 
 

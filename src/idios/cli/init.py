@@ -19,7 +19,8 @@ from rich.prompt import Confirm, Prompt
 
 from idios.backends.base import describe_source, split_table_name
 from idios.backends.csv_proposal import propose_format
-from idios.backends.files import COMPRESSED, describe_absent, find_files, is_csv_file, refuse_mislabelled
+from idios.backends.files import COMPRESSED, FileKind, describe_absent, find_files, refuse_mislabelled
+from idios.backends.statistics_files import read_value_labels
 from idios.cli.configuration_text import LEDGER, Proposal, format_csv, format_dataset
 from idios.cli.output import console, stderr
 from idios.cli.people import propose_belonging, read_belonging
@@ -35,7 +36,8 @@ Header = Annotated[
     typer.Option("--header/--no-header", help="Whether a csv file begins with names; found out where that is clear."),
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Confirm what is proposed for a csv file that is not declared yet.")
+    bool,
+    typer.Option("--yes", "-y", help="Confirm what is proposed for a file without types that is not declared yet."),
 ]
 
 BUDGET = "10"
@@ -44,7 +46,8 @@ BUDGET = "10"
 
 def init(
     sources: Annotated[
-        list[str], typer.Argument(help="The data: csv, parquet, file.duckdb::table, postgresql://…; one or several.")
+        list[str],
+        typer.Argument(help="The data: csv, parquet, xlsx, … (docs/files.md), postgresql://…; one or several."),
     ],
     out: Annotated[Path, typer.Option(help="Where to write the configuration.")] = Path("idios.toml"),
     name: Annotated[str | None, typer.Option(help="What analysts call the data set, if it is one.")] = None,
@@ -78,9 +81,10 @@ def init(
 ) -> None:
     """Write a commented idios.toml from the names and types of the columns of one or several sources.
 
-    Of a csv file, which has no types, the first records are read: its delimiter, header and types are proposed from
-    them, for you to confirm. Unless --unit, --link or --public say whose rows there are, the values of columns that are
-    called like keys are counted too: what may tell people apart, or lead to another source, is proposed as a comment.
+    Of a file without types (csv, JSON lines, Excel) the first records are read: its delimiter, header and types are
+    proposed from them, for you to confirm. Unless --unit, --link or --public say whose rows there are, the values of
+    columns that are called like keys are counted too: what may tell people apart, or lead to another source, is
+    proposed as a comment.
     """
     if out.exists():
         raise ConfigurationError(f"{out} exists already; it is never overwritten: edit it, or name another with --out")
@@ -193,12 +197,20 @@ def _find_declared(file: Path, name: str) -> DatasetConfig | None:
 
 
 def propose(source: str, header: bool | None = None) -> Proposal:
-    """Look at a source: at its names and types, or at the first records of a csv file, which has no types."""
-    if not is_csv_file(source):
+    """Look at a source: at its names and types, or at the first records of a file that has no types."""
+    if "://" in source or source.startswith("spark:"):
         return Proposal(source, describe_source(source))
-    refuse_mislabelled(find_files(source))
-    format = propose_format(Path(source), header)
-    return Proposal(source, describe_source(source, format), format)
+    found = find_files(source)
+    refuse_mislabelled(found)
+    if found.kind is FileKind.CSV:
+        format = propose_format(found.path, header)
+        return Proposal(source, describe_source(source, format), format, reads_records=True)
+    return Proposal(
+        source,
+        describe_source(source),
+        labels=read_value_labels(found),
+        reads_records=found.kind in (FileKind.JSON_LINES, FileKind.EXCEL),
+    )
 
 
 def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
@@ -206,10 +218,13 @@ def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
     stderr.print(f"Proposed for the data set {name!r}:", highlight=False)
     for column, kind, _ in proposal.columns:
         kind_text = "text, left out until its values are declared" if kind is Kind.CATEGORY else str(kind)
+        if column in proposal.labels:
+            kind_text = f"category of the {len(proposal.labels[column])} codes that the file has labels for"
         stderr.print(f"  {column}: {kind_text}", highlight=False)
-    if proposal.csv_format is None:
+    if not proposal.reads_records:
         return
-    stderr.print(f"  csv: {format_csv(proposal.csv_format)}", highlight=False)
+    if proposal.csv_format is not None:
+        stderr.print(f"  csv: {format_csv(proposal.csv_format)}", highlight=False)
     stderr.print(
         "It was made by reading the first records of the file. "
         f"{'It is' if yes else 'What you confirm is'} declared as public knowledge of the file, and kept from now on.",
