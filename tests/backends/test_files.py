@@ -27,7 +27,7 @@ from idios.backends.base import CsvFormat, describe_source, open_source
 from idios.backends.csv import read_format
 from idios.backends.csv_proposal import propose_format
 from idios.core.domain import Kind
-from idios.core.statistics import Count, KthSmallest, Mode
+from idios.core.statistics import Count, KthSmallest, Median, Mode
 from idios.errors import DataChanged, SourceError
 from tests.conformance.plans import category, dataset, number, of_kind, plan, whole
 from tests.conformance.reference import Table
@@ -295,6 +295,15 @@ def test_a_pattern_stands_for_the_files_that_match_it(tmp_path: Path) -> None:
     data = dataset(whole("n"), year)
     with open_source(folder, data) as backend:
         same(backend, plan(data, (Mode(), "year")), {"n": TOGETHER["n"], "year": ["2024", "2024", "2025", "2025"]})
+
+
+def test_a_large_folder_is_sampled_in_every_file(tmp_path: Path) -> None:
+    values = [i * 7919 % 60_013 for i in range(60_000)]
+    for i, (start, end) in enumerate([(0, 5_000), (5_000, 35_000), (35_000, 60_000)]):
+        pq.write_table(pa.table({"n": values[start:end]}), tmp_path / f"{i}.parquet", row_group_size=4_000)
+    data = dataset(whole("n"))
+    with open_source(tmp_path, data) as backend:
+        same(backend, plan(data, (Median(), "n"), (KthSmallest(2), "n"), (Count(), None)), {"n": values})
 
 
 def test_files_of_one_folder_are_alike(tmp_path: Path) -> None:

@@ -159,11 +159,13 @@ class DuckDbBackend(SqlBackend):
         return self._units
 
     def samplings(self, share: float, rows: int) -> list[Sample]:
-        """Whole blocks; of a Parquet file, which has to be decoded to be sampled, a few long stretches."""
-        if not self._attached.places[self.dataset.name].numbered:
+        """Whole blocks; of Parquet files, which have to be decoded to be sampled, a few long stretches of each."""
+        place = self._attached.places[self.dataset.name]
+        each = rows / place.files
+        length = round(share * each / STRETCHES)
+        if not place.numbered or not length:
             return [Sample(f"{self.table} TABLESAMPLE SYSTEM ({100 * share} PERCENT)", share)]
-        length = round(share * rows / STRETCHES)
-        starts = [round((i + 0.5) * rows / STRETCHES - length / 2) for i in range(STRETCHES)]
+        starts = [round((i + 0.5) * each / STRETCHES - length / 2) for i in range(STRETCHES)]
         parts = (
             f"SELECT * FROM {self.table} WHERE {NUMBER} BETWEEN {start} AND {start + length - 1}" for start in starts
         )

@@ -44,7 +44,9 @@ class Place:
     parquet: str | None = None
     """For a Parquet file, what stands after FROM to read all of it."""
     numbered: bool = False
-    """Whether the records of a Parquet file carry their number, which makes stretches of them cheap to find."""
+    """Whether the records of Parquet files carry their number, which makes stretches of them cheap to find."""
+    files: int = 1
+    """How many Parquet files there are, in each of which numbers begin anew."""
     text: TextFile | None = None
     """For a file without types, what reads it: its text is parsed here, and DuckDB sees its grid points only."""
     registered: bool = False
@@ -169,12 +171,11 @@ def _parquet(connection: duckdb.DuckDBPyConnection, listed: Sequence[str], view:
             )
     keyed = bool(_list_keys(found.files[0], found))
     options = f", hive_partitioning = {str(keyed).lower()}" + (", hive_types_autocast = false" if keyed else "")
-    # with several files, or where a column has its name, the number of a record is not its place
-    numbered = len(listed) == 1 and NUMBER not in {name.lower() for name, *_ in held[0]}
+    numbered = NUMBER not in {name.lower() for name, *_ in held[0]}
     options += f", {NUMBER} = true" if numbered else ""
     file = f"read_parquet([{', '.join(listed)}]{options})"
     connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {file}")
-    return Place(view, parquet=file, numbered=numbered)
+    return Place(view, parquet=file, numbered=numbered, files=len(listed))
 
 
 def _describe_parquet(connection: duckdb.DuckDBPyConnection, literal: str, path: Path) -> list[tuple[str, ...]]:

@@ -151,6 +151,18 @@ def may_be_csv(source: object) -> bool:
     return ENDINGS.get(_find_ending(Path(source)), FileKind.CSV) is FileKind.CSV
 
 
+def read_stem(written: str) -> str:
+    """The name that the data of a file, pattern or folder goes by.
+
+    >>> read_stem("shop/orders.csv.gz"), read_stem("shop/orders/*.parquet"), read_stem("shop/orders/")
+    ('orders', 'orders', 'orders')
+    """
+    path = Path(written)
+    if glob.has_magic(path.name) and not path.exists():
+        path = path.absolute().parent
+    return Path(path.stem).stem if path.suffix.lower() == COMPRESSED else path.stem
+
+
 def describe_absent(written: str) -> str:
     """What is said of a file that is not there."""
     path = Path(written)

@@ -19,7 +19,7 @@ from rich.prompt import Confirm, Prompt
 
 from idios.backends.base import describe_source, split_table_name
 from idios.backends.csv_proposal import propose_format
-from idios.backends.files import COMPRESSED, FileKind, describe_absent, find_files, refuse_mislabelled
+from idios.backends.files import FileKind, describe_absent, find_files, read_stem, refuse_mislabelled
 from idios.backends.statistics_files import read_value_labels
 from idios.cli.configuration_text import LEDGER, Proposal, format_csv, format_dataset
 from idios.cli.output import console, stderr
@@ -254,10 +254,7 @@ def read_dataset_name(source: str) -> str:
     named = dict(parse_qsl(urlsplit(path).query)).get("table") if "://" in path else None
     if named or table:
         return split_table_name(named)[-1] if named else table
-    place = Path(path)
-    if has_magic(place.name) and not place.exists():
-        place = place.absolute().parent
-    return Path(place.stem).stem if place.suffix.lower() == COMPRESSED else place.stem
+    return read_stem(path)
 
 
 def _relative_to_folder(source: str) -> str:
