@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import deltalake
+import duckdb
 import openpyxl
 import pandas as pd
 import polars as pl
@@ -152,6 +153,14 @@ def test_a_wrong_encoding_is_said_with_the_line_to_write(encoding: str, tmp_path
         assert backend.rows() == 2
 
 
+def test_text_that_begins_like_another_kind_of_file_is_text(tmp_path: Path) -> None:
+    for i, header in enumerate(["PAR1,n", "animals,DUCK,n", "ARROW1,n", "FEA1,n", "PK,n", "$FL2,n"]):
+        path = tmp_path / f"{i}.csv"
+        path.write_text(f"{header}\n{'1,' * header.count(',')}5\n")
+        with open_source(path, dataset(whole("n"))) as backend:
+            assert backend.rows() == 1
+
+
 def mislabel(name: str, other: str) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         source = path.with_name(other)
@@ -174,6 +183,12 @@ def put(content: bytes) -> Callable[[Path], None]:
     return lambda path: path.write_bytes(content) and None  # type: ignore[func-returns-value]
 
 
+def write_duckdb(path: Path) -> None:
+    with duckdb.connect(str(path.with_suffix(".duckdb"))) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 5 AS n")
+    path.with_suffix(".duckdb").rename(path)
+
+
 BROKEN: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "csv called Parquet": ("a.parquet", mislabel("a.parquet", "plain.csv"), "cannot be read as a Parquet file"),
     "Parquet called csv": ("a.csv", mislabel("a.csv", "typed.parquet"), "begins like a Parquet file.+ending .parquet"),
@@ -186,6 +201,7 @@ BROKEN: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "csv called JSON lines": ("a.jsonl", mislabel("a.jsonl", "plain.csv"), "line 1 of 'a.jsonl' is no JSON object"),
     "JSON lines called csv": ("a.csv", mislabel("a.csv", "lines.jsonl"), "has no column"),
     "compressed without saying": ("a.csv", mislabel("a.csv", "packed.csv.gz"), "begins like a gzip file"),
+    "DuckDB called csv": ("a.csv", write_duckdb, "begins like a DuckDB file: give it the ending .duckdb"),
     "not compressed": ("a.csv.gz", mislabel("a.csv.gz", "plain.csv"), "is not compressed: take .gz off its name"),
     "a compressed file that was cut off": ("packed.csv.gz", cut("packed.csv.gz"), "cannot be decompressed"),
     "compressed damage": ("a.csv.gz", put(gzip.compress(b"n\n" * 99)[:12] + b"\xff" * 30), "cannot be decompressed"),

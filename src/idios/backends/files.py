@@ -88,12 +88,14 @@ _BEGINNINGS = {
     b"PK\x03\x04": FileKind.EXCEL,
     b"ARROW1": FileKind.ARROW,
     b"FEA1": FileKind.ARROW,
-    b"$FL2": FileKind.SPSS,
-    b"$FL3": FileKind.SPSS,
+    b"$FL2@(#)": FileKind.SPSS,
+    b"$FL3@(#)": FileKind.SPSS,
     b"<stata_dta>": FileKind.STATA,
     b"HEADER RECORD*******LIB": FileKind.SAS,
     b"\x1f\x8b": FileKind.GZIP,
 }
+_TEXTUAL = (FileKind.SPSS, FileKind.STATA, FileKind.SAS)
+"""What begins with text that nothing else begins with."""
 _DUCKDB = b"DUCK"
 """It stands at the eighth byte."""
 
@@ -175,12 +177,16 @@ def describe_absent(written: str) -> str:
 
 
 def recognise(path: Path) -> FileKind | None:
-    """The kind that a file begins like; None if that is text, or nothing that is known."""
+    """The kind that a file begins like; None if that is text, or nothing that is known.
+
+    A csv file may begin with the name PAR1, or have DUCK at the eighth place, but no control characters beside it.
+    """
     with path.open("rb") as file:
         beginning = file.read(32)
+    found = next((kind for mark, kind in _BEGINNINGS.items() if beginning.startswith(mark)), None)
     if beginning[8:12] == _DUCKDB:
-        return FileKind.DUCKDB
-    return next((kind for mark, kind in _BEGINNINGS.items() if beginning.startswith(mark)), None)
+        found = FileKind.DUCKDB
+    return found if found in _TEXTUAL or any(byte < ord("\t") for byte in beginning) else None
 
 
 def refuse_mislabelled(source: FileSource) -> None:

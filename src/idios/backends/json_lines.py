@@ -22,12 +22,14 @@ from idios.backends.text_fields import hold_fields, propose_kinds
 from idios.core.domain import Kind
 from idios.errors import SourceError
 
-BLOCK = 2**22
+BLOCK = 2**20
 """How many bytes are parsed at a time."""
 LONGEST = 2**24
 """No record may have more bytes."""
 LOOKED_AT = 2**18
 """How many bytes at the beginning of a file a proposal reads."""
+
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,10 @@ class JsonLinesFile:
                 for line in lines:
                     number += 1
                     if line.strip():
-                        records.append(self._parse(line, number))
+                        record = self._parse(line, number)
+                        records.append([_write(record.get(name)) for name in wanted])
                 progress("reading the file", content.share)
-                yield hold_fields([[_write(record.get(name)) for record in records] for name in wanted])
+                yield hold_fields(list(zip(*records, strict=True)) if records else [[] for _ in wanted])
 
     def propose_columns(self) -> list[tuple[str, Kind, int]]:
         """The names that the records at its beginning have, and the kinds that their values can be read as."""
@@ -71,8 +74,7 @@ class JsonLinesFile:
 
     def _parse(self, line: bytes, number: int) -> dict[str, Any]:
         try:
-            text = line.decode().removeprefix("\ufeff")
-            record = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+            record = _DECODER.decode(line.decode().removeprefix("\ufeff"))
         except (ValueError, RecursionError):  # of Unicode too; their words quote the record
             record = None
         if not isinstance(record, dict):
