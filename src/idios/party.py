@@ -23,6 +23,7 @@ from typing import Any
 from idios.answers import make_answer, make_quote
 from idios.audit import Costs, Inspection, compute_costs, inspect_plan, plan_levels
 from idios.backends.base import CancellationToken, Cancelled, Progress
+from idios.backends.files import read_stem
 from idios.config import read_configuration, warn_of_shared_sources
 from idios.core.exact import Number
 from idios.core.sampling import Source
@@ -165,7 +166,7 @@ class TrustedParty:
             "release_seconds": release_seconds,
             "columns": columns,
         }
-        stem = Path(str(source).partition("::")[0]).stem if isinstance(source, str | Path) else "data"
+        stem = read_stem(str(source).partition("::")[0]) if isinstance(source, str | Path) else "data"
         config = declare(name or stem, {key: value for key, value in table.items() if value is not None})
         others = {other: declare(other, keys) for other, keys in (linked or {}).items()}
         configs = link_datasets({config.dataset.name: config} | others)

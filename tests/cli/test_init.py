@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 from fractions import Fraction
 from pathlib import Path
 
+import pandas as pd
+import pyreadstat
 import pytest
 
+from idios.backends.statistics_files import read_value_labels
 from idios.config import read_configuration
 from idios.errors import (
     ConfigurationError,
@@ -91,3 +95,43 @@ def test_init_says_what_each_level_means_and_every_choice_can_be_taken(folder: P
         declared = read_configuration(folder / "chosen.toml").datasets["people"]
         assert declared.dataset.protection.level == level
         assert declared.analysts_trusted == (level == "group")
+
+
+def test_init_proposes_how_a_file_is_written(folder: Path) -> None:
+    """A survey as R writes it for a German Excel: from the file to an answer, nothing declared by hand."""
+    lines = ["alter;lohn;größe", *(f"{20 + i % 50};{i},5;{'NA' if i % 9 == 0 else 170 + i % 20}" for i in range(300))]
+    with gzip.open(folder / "umfrage.csv.gz", "wb") as file:
+        file.write("\n".join(lines).encode("latin-1"))
+    run("init", "umfrage.csv.gz", "--yes")
+    written = (folder / "idios.toml").read_text()
+    assert 'csv = { delimiter = ";", header = true, decimal = ",", encoding = "latin-1", nulls = ["NA"] }' in written
+    assert '"größe" = { type = "integer" }' in written
+    run("check")
+    assert run_json("query", 'SELECT MEDIAN("größe") FROM umfrage', "-e", "1")["rows"]
+
+
+def test_init_proposes_the_labelled_codes_of_a_statistics_file(folder: Path) -> None:
+    frame = pd.DataFrame({"sex": [1.0, 2.0] * 100, "income": [*map(float, range(200))]})
+    labels = {"sex": {1: "male", 2: 'fem"ale\nx'}}
+    pyreadstat.write_sav(frame, folder / "survey.sav", variable_value_labels=labels)
+    run("init", "survey.sav")  # no record was read, so that nothing has to be confirmed
+    assert (
+        'sex = { type = "category", values = ["1", "2"] }  # 1 male; 2 fem"ale x' in (folder / "idios.toml").read_text()
+    )
+    answer = run_json("query", "SELECT sex, COUNT(*) FROM survey GROUP BY sex", "-e", "1")
+    assert [row["sex"] for row in answer["rows"]] == ["1", "2"]
+    assert read_value_labels(folder / "survey.sav") == {"sex": {"1": "male", "2": 'fem"ale\nx'}}
+    assert read_value_labels(folder / "people.csv") == {}
+
+
+def test_init_asks_about_every_file_of_which_it_read_records(folder: Path) -> None:
+    pd.DataFrame({"age": range(100)}).to_excel(folder / "ages.xlsx", sheet_name="Ages 2026", index=False)
+    pd.DataFrame({"age": range(100)}).to_json(folder / "ages.jsonl", orient="records", lines=True)
+    for source, name in (("ages.xlsx::Ages 2026", '"Ages 2026"'), ("ages.jsonl", "ages")):
+        with pytest.raises(ConfigurationError, match="add --yes"):
+            run("init", source, "--out", f"{name}.toml")
+        run("init", source, "--out", f"{name}.toml", "--yes")
+        answer = run_json("query", f"SELECT MEDIAN(age) FROM {name}", "-e", "1", "--config", f"{name}.toml")
+        assert answer["rows"]
+    with pytest.raises(SourceError, match="has no sheet 'Ages'; it has 'Ages 2026'"):
+        run("init", "ages.xlsx::Ages", "--out", "none.toml", "--yes")

@@ -11,7 +11,7 @@ import pytest
 from idios.cli import output
 from idios.config import read_configuration
 from idios.core.calibration import Level
-from idios.errors import ConfigurationError, InvalidInput
+from idios.errors import ConfigurationError, InvalidInput, SourceError
 from idios.query.schema import Budget
 from tests.cli.runner import MEDIAN, run, run_json
 
@@ -142,3 +142,14 @@ def test_checks_of_several_rows_are_a_column(folder: Path, monkeypatch: pytest.M
     shown = run("query", asked, "-e", "4", "--check", "0.5").stdout
     assert "MEDIAN(age) is off by" in shown
     assert "(95 %)" in shown
+
+
+def test_a_typo_is_an_error_and_never_another_file(folder: Path) -> None:
+    run("query", "people.csv", "--yes", MEDIAN, "-e", "0.5", "--budget", "10")
+    with pytest.raises(SourceError, match=r"there is no file 'people\.cvs'; did you mean 'people\.csv'\?"):
+        run("query", "people.cvs", MEDIAN, "-e", "0.5")
+    (folder / "people.txt").write_text((folder / "people.csv").read_text())
+    with pytest.raises(ConfigurationError, match=r"its source is not 'people\.txt': ask about 'people\.csv'"):
+        run("query", "people.txt", MEDIAN, "-e", "0.5")
+    assert run_json("query", "./people.csv", MEDIAN, "-e", "0.5")["stored"]
+    assert run_json("ledger", "balance")[0]["epsilon"]["spent"] == "0.5"

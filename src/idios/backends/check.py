@@ -28,7 +28,7 @@ class ColumnReport:
     name: str
     nullable: bool
     missing: int
-    """NULL in the source."""
+    """NULL in the source, or a value that is declared to mean that."""
     unreadable: int
     """Not of the declared type (text that does not parse, NaN, ±∞)."""
     outside: int
@@ -179,12 +179,12 @@ def _check_links(dataset: Dataset, rows: Rows, connection: Connection) -> Iterat
     for declaring, link in list_links(dataset):
         one, other = rows.linked.get(declaring, rows), rows.linked.get(link.table, rows)
         given = " AND ".join(f"a.{one.keys[column].column} IS NOT NULL" for column in link.columns)
-        found = f"EXISTS (SELECT 1 FROM {other.table} AS b WHERE {compare_keys(one, other, link, dialect)})"
+        found = f"EXISTS (SELECT 1 FROM {other.call('b')} WHERE {compare_keys(one, other, link, dialect)})"
         values = repeated.get((link.table, link.keys))
         yield LinkReport(
             " and ".join(f"{name_column(declaring, c)} = {name_column(link.table, key)}" for c, key in link.pairs),
-            missing=connection.count(f"{one.table} AS a WHERE NOT ({given})"),
-            dangling=connection.count(f"{one.table} AS a WHERE {given} AND NOT {found}"),
+            missing=connection.count(f"{one.call('a')} WHERE NOT ({given})"),
+            dangling=connection.count(f"{one.call('a')} WHERE {given} AND NOT {found}"),
             repeated=0 if values is None else connection.count(values),
         )
 

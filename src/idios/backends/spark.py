@@ -98,7 +98,7 @@ def connect(source: Source, dataset: Dataset, progress: Progress | None, linked:
         raise
 
 
-def describe(source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
+def describe(source: object, csv_format: CsvFormat | None) -> list[tuple[str, Kind, int]]:
     """The names and types of a table."""
     place, table = _find(Source(source))
     try:

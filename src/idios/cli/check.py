@@ -58,7 +58,10 @@ def _print_report(name: str, report: Report, worse: Sequence[str]) -> None:
         for head in ("column", "missing", "finding"):
             table.add_column(head)
         for column in each.columns:
-            table.add_row(column.name, f"{column.missing:,}", "; ".join(column.problems()) or "as declared")
+            problems = column.problems()
+            if each.rows and column.missing == each.rows:  # JSON lines have no list of columns that it could lack
+                problems.append("every value is missing: the source may call it otherwise")
+            table.add_row(column.name, f"{column.missing:,}", "; ".join(problems) or "as declared")
         console.print(table)
     for title, each in several.items():
         if each.people:

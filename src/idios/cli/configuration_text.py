@@ -40,14 +40,22 @@ ACCOUNTING = (
 )
 """Between which accountings a controller chooses."""
 
+LONGEST = 200
+"""How long a comment may be."""
+
 
 @dataclass(frozen=True)
 class Proposal:
-    """A source, its columns, and of a csv file the format, as they would be declared."""
+    """A source, its columns, of a csv file the format, and what codes mean, as they would be declared.
+
+    Of a file without types, records were read for it.
+    """
 
     source: str
     columns: Sequence[tuple[str, Kind, int]]
     csv_format: CsvFormat | None = None
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    reads_records: bool = False
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -128,12 +136,14 @@ def format_dataset(
     for column, kind, decimals in proposal.columns:
         key = quote_key(column)
         known = (bounds or {}).get(column)
-        listed = (values or {}).get(column)
+        labels = proposal.labels.get(column, {})
+        listed = (values or {}).get(column) or list(labels) or None
         if column in owned.keys:
             lines.append(f"# {key} is a key: it tells rows apart, and nothing is asked about it")
         elif listed is not None:
             values_text = ", ".join(quote_text(value) for value in listed)
-            lines.append(f'{key} = {{ type = "category", values = [{values_text}] }}')
+            comment = f"  # {write_labels(labels)}" if labels else ""
+            lines.append(f'{key} = {{ type = "category", values = [{values_text}] }}{comment}')
         elif kind is Kind.CATEGORY:
             lines.append(
                 f'# {key} = {{ type = "category", values = ["…"] }}  # text: declare its values to ask about it'
@@ -148,11 +158,19 @@ def format_dataset(
     return "\n".join(lines) + "\n"
 
 
+def write_labels(labels: Mapping[str, str]) -> str:
+    """What codes mean, as a comment, which is one line whatever the labels are."""
+    written = "; ".join(f"{code} {label}" for code, label in labels.items())
+    plain = "".join(character if character.isprintable() else " " for character in written)
+    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}…"
+
+
 def format_csv(format: CsvFormat) -> str:
     """A csv format as the configuration has it."""
     parts = [f"delimiter = {quote_text(format.delimiter)}", f"header = {str(format.header).lower()}"]
     parts += [f"decimal = {quote_text(format.decimal)}"] if format.decimal != "." else []
     parts += [f"encoding = {quote_text(format.encoding)}"] if format.encoding != "utf-8" else []
+    parts += [f"nulls = [{', '.join(map(quote_text, format.nulls))}]"] if format.nulls else []
     return f"{{ {', '.join(parts)} }}"
 
 

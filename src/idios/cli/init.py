@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Sequence
+from glob import has_magic
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import parse_qsl, urlsplit
@@ -17,11 +18,13 @@ import typer
 from rich.prompt import Confirm, Prompt
 
 from idios.backends.base import describe_source, split_table_name
-from idios.backends.csv import propose_format
+from idios.backends.csv_proposal import propose_format
+from idios.backends.files import FileKind, describe_absent, find_files, read_stem, refuse_mislabelled
+from idios.backends.statistics_files import read_value_labels
 from idios.cli.configuration_text import LEDGER, Proposal, format_csv, format_dataset
 from idios.cli.output import console, stderr
 from idios.cli.people import propose_belonging, read_belonging
-from idios.config import read_configuration
+from idios.config import find_shared_sources, read_configuration
 from idios.core.calibration import Level, Protection
 from idios.core.domain import Kind
 from idios.datasets import DatasetConfig, declare, read_budget
@@ -33,7 +36,8 @@ Header = Annotated[
     typer.Option("--header/--no-header", help="Whether a csv file begins with names; found out where that is clear."),
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Confirm what is proposed for a csv file that is not declared yet.")
+    bool,
+    typer.Option("--yes", "-y", help="Confirm what is proposed for a file without types that is not declared yet."),
 ]
 
 BUDGET = "10"
@@ -42,7 +46,8 @@ BUDGET = "10"
 
 def init(
     sources: Annotated[
-        list[str], typer.Argument(help="The data: csv, parquet, file.duckdb::table, postgresql://…; one or several.")
+        list[str],
+        typer.Argument(help="The data: csv, parquet, xlsx, … (docs/files.md), postgresql://…; one or several."),
     ],
     out: Annotated[Path, typer.Option(help="Where to write the configuration.")] = Path("idios.toml"),
     name: Annotated[str | None, typer.Option(help="What analysts call the data set, if it is one.")] = None,
@@ -76,9 +81,10 @@ def init(
 ) -> None:
     """Write a commented idios.toml from the names and types of the columns of one or several sources.
 
-    Of a csv file, which has no types, the first records are read: its delimiter, header and types are proposed from
-    them, for you to confirm. Unless --unit, --link or --public say whose rows there are, the values of columns that are
-    called like keys are counted too: what may tell people apart, or lead to another source, is proposed as a comment.
+    Of a file without types (csv, JSON lines, Excel) the first records are read: its delimiter, header and types are
+    proposed from them, for you to confirm. Unless --unit, --link or --public say whose rows there are, the values of
+    columns that are called like keys are counted too: what may tell people apart, or lead to another source, is
+    proposed as a comment.
     """
     if out.exists():
         raise ConfigurationError(f"{out} exists already; it is never overwritten: edit it, or name another with --out")
@@ -140,6 +146,7 @@ def declare_file(
     file = Path(config) if config else path.parent / "idios.toml"
     name = read_dataset_name(source)
     if file.exists() and (known := _find_declared(file, name)):
+        _refuse_other_source(source, known, name, file)
         declared = known.dataset.protection.level
         if protection is not None and declared is not level:
             raise ConfigurationError(
@@ -168,6 +175,21 @@ def declare_file(
     return file
 
 
+def _refuse_other_source(source: str, known: DatasetConfig, name: str, file: Path) -> None:
+    """A question about one file is never answered from another that is called alike."""
+    declared = known.linked.get(name, known).source
+    if find_shared_sources({"declared": declared, "given": source}):
+        return
+    if not Path(source.partition("::")[0]).exists() and not has_magic(source):
+        raise SourceError(describe_absent(source.partition("::")[0]))
+    raise ConfigurationError(
+        f"{file} declares {name!r}, and its source is not {source!r}: ask about {Path(declared).name!r}, or declare "
+        f"{source!r} under another name"
+        if "://" not in declared  # an address may hold a password
+        else f"{file} declares {name!r}, and its source is not {source!r}: declare that under another name"
+    )
+
+
 def _find_declared(file: Path, name: str) -> DatasetConfig | None:
     """The data set of a name, or the one whose people have rows in it."""
     datasets = read_configuration(file).datasets
@@ -175,13 +197,20 @@ def _find_declared(file: Path, name: str) -> DatasetConfig | None:
 
 
 def propose(source: str, header: bool | None = None) -> Proposal:
-    """Look at a source: at its names and types, or at the first records of a csv file, which has no types."""
-    if not source.lower().endswith(".csv"):
+    """Look at a source: at its names and types, or at the first records of a file that has no types."""
+    if "://" in source or source.startswith("spark:"):
         return Proposal(source, describe_source(source))
-    if not Path(source).is_file():
-        raise SourceError(f"there is no file {source!r}")
-    format = propose_format(Path(source), header)
-    return Proposal(source, describe_source(source, format), format)
+    found = find_files(source)
+    refuse_mislabelled(found)
+    if found.kind is FileKind.CSV:
+        format = propose_format(found.path, header)
+        return Proposal(source, describe_source(source, format), format, reads_records=True)
+    return Proposal(
+        source,
+        describe_source(source),
+        labels=read_value_labels(found),
+        reads_records=found.kind in (FileKind.JSON_LINES, FileKind.EXCEL),
+    )
 
 
 def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
@@ -189,10 +218,13 @@ def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
     stderr.print(f"Proposed for the data set {name!r}:", highlight=False)
     for column, kind, _ in proposal.columns:
         kind_text = "text, left out until its values are declared" if kind is Kind.CATEGORY else str(kind)
+        if column in proposal.labels:
+            kind_text = f"category of the {len(proposal.labels[column])} codes that the file has labels for"
         stderr.print(f"  {column}: {kind_text}", highlight=False)
-    if proposal.csv_format is None:
+    if not proposal.reads_records:
         return
-    stderr.print(f"  csv: {format_csv(proposal.csv_format)}", highlight=False)
+    if proposal.csv_format is not None:
+        stderr.print(f"  csv: {format_csv(proposal.csv_format)}", highlight=False)
     stderr.print(
         "It was made by reading the first records of the file. "
         f"{'It is' if yes else 'What you confirm is'} declared as public knowledge of the file, and kept from now on.",
@@ -213,12 +245,16 @@ def read_dataset_name(source: str) -> str:
 
     >>> read_dataset_name("shop/orders.csv"), read_dataset_name("postgresql://me@host/shop?table=public.orders")
     ('orders', 'orders')
+    >>> read_dataset_name("orders.csv.gz"), read_dataset_name("shop/orders/*.parquet")
+    ('orders', 'orders')
     """
     path, _, table = source.partition("::")
     if path.startswith("spark:"):
         return split_table_name(path.removeprefix("spark:"))[-1]
     named = dict(parse_qsl(urlsplit(path).query)).get("table") if "://" in path else None
-    return split_table_name(named)[-1] if named else table or Path(path).stem
+    if named or table:
+        return split_table_name(named)[-1] if named else table
+    return read_stem(path)
 
 
 def _relative_to_folder(source: str) -> str:
