@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         winsorized_mean,
     )
     from idios.party import TrustedParty
+    from idios.proposals import schema
 
 __all__ = [
     "IdiosError",
@@ -42,13 +43,14 @@ __all__ = [
     "minimum",
     "mode",
     "quantile",
+    "schema",
     "total",
     "trimmed_mean",
     "variance",
     "winsorized_mean",
 ]
 
-_MODULES = {"IdiosError": "errors", "TrustedParty": "party", "connect": "client"}
+_MODULES = {"IdiosError": "errors", "TrustedParty": "party", "connect": "client", "schema": "proposals"}
 """Where a name is from that is none of ``functions``."""
 
 

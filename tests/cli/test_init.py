@@ -24,7 +24,7 @@ from tests.cli.runner import run, run_json
 def test_a_file_without_a_header(folder: Path) -> None:
     """No record becomes a name, neither in the configuration nor on the way there."""
     (folder / "bare.csv").write_text("Ada,41,north\nBo,35,south\n" * 50)
-    shown = run("init", "bare.csv", "--yes")
+    shown = run("init", "bare.csv", "--yes", "--no-sample")
     written = (folder / "idios.toml").read_text()
     assert "header = false" in written
     assert 'column2 = { type = "integer" }' in written
@@ -115,11 +115,9 @@ def test_init_proposes_the_labelled_codes_of_a_statistics_file(folder: Path) -> 
     labels = {"sex": {1: "male", 2: 'fem"ale\nx'}}
     pyreadstat.write_sav(frame, folder / "survey.sav", variable_value_labels=labels)
     run("init", "survey.sav")  # no record was read, so that nothing has to be confirmed
-    assert (
-        'sex = { type = "category", values = ["1", "2"] }  # 1 male; 2 fem"ale x' in (folder / "idios.toml").read_text()
-    )
+    assert r'sex = { values = { 1 = "male", 2 = "fem\"ale\nx" } }' in (folder / "idios.toml").read_text()
     answer = run_json("query", "SELECT sex, COUNT(*) FROM survey GROUP BY sex", "-e", "1")
-    assert [row["sex"] for row in answer["rows"]] == ["1", "2"]
+    assert [row["sex"] for row in answer["rows"]] == ["male", 'fem"ale\nx']
     assert read_value_labels(folder / "survey.sav") == {"sex": {"1": "male", "2": 'fem"ale\nx'}}
     assert read_value_labels(folder / "people.csv") == {}
 
@@ -135,3 +133,30 @@ def test_init_asks_about_every_file_of_which_it_read_records(folder: Path) -> No
         assert answer["rows"]
     with pytest.raises(SourceError, match="has no sheet 'Ages'; it has 'Ages 2026'"):
         run("init", "ages.xlsx::Ages", "--out", "none.toml", "--yes")
+
+
+def test_bounds_on_one_side(folder: Path) -> None:
+    run("init", "people.csv", "--yes", "--bounds", "age=0..120", "--bounds", "income=0..")
+    assert 'income = { type = "number", bounds = "0.." }' in (folder / "idios.toml").read_text()
+    column = read_configuration(folder / "idios.toml").datasets["people"].dataset.columns["income"]
+    assert (column.grid.lower, column.grid.upper) == (0, None)
+    with pytest.raises(InvalidInput, match=r"0\.\. where only one is known"):
+        run("init", "people.csv", "--yes", "--out", "b.toml", "--bounds", "income=..")
+
+
+def test_many_columns_are_summarised(folder: Path) -> None:
+    answers = {f"q{i}": [1, 2, 3, 9] * 50 for i in range(100)}
+    pd.DataFrame({"age": range(200), **answers}).to_csv(folder / "survey.csv", index=False)
+    shown = " ".join(run("init", "survey.csv", "--yes").stderr.split())
+    assert "100 × category: q0, q1, q2, q3, q4, q5, q6, q7, … (92 more)" in shown
+    assert "1 × integer: age" in shown
+    assert "with values that mean missing: q0" in shown
+    assert "101 columns are as declared; at most 50 values are missing, of q0" in run("check").stdout
+
+
+def test_nothing_is_sampled_that_nobody_confirms(folder: Path) -> None:
+    pd.DataFrame({"region": ["north", "south"] * 100}).to_parquet(folder / "regions.parquet")
+    run("init", "regions.parquet")
+    assert "north" not in (folder / "idios.toml").read_text()
+    run("init", "regions.parquet", "--out", "sampled.toml", "--yes")
+    assert 'region = { values = ["north", "south"] }' in (folder / "sampled.toml").read_text()

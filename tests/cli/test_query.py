@@ -32,7 +32,7 @@ def test_a_proposal_that_reads_records_is_confirmed_first(folder: Path, monkeypa
     assert not (folder / "idios.toml").exists()
     monkeypatch.setattr("idios.cli.init.Confirm.ask", lambda *args, **options: True)
     shown = run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10").stderr
-    assert "reading the first records" in " ".join(shown.split())
+    assert "It was made by reading" in " ".join(shown.split())
     assert "delimiter" in (folder / "idios.toml").read_text()
 
 
@@ -46,7 +46,7 @@ def test_a_file_without_configuration(folder: Path) -> None:
     assert isinstance(first["rows"][0]["MEDIAN(income)"], str)
     written = (folder / "idios.toml").read_text()
     assert 'income = { type = "number" }' in written
-    assert "# region" in written
+    assert 'region = { values = ["north", "south"] }' in written
     assert "bounds = [" not in written.replace("# bounds = [lower", "")
     again = run_json("query", "people.csv", "--yes", MEDIAN, "--epsilon", "0.5")  # the budget is kept between runs
     assert again["stored"]
@@ -153,3 +153,10 @@ def test_a_typo_is_an_error_and_never_another_file(folder: Path) -> None:
         run("query", "people.txt", MEDIAN, "-e", "0.5")
     assert run_json("query", "./people.csv", MEDIAN, "-e", "0.5")["stored"]
     assert run_json("ledger", "balance")[0]["epsilon"]["spent"] == "0.5"
+
+
+def test_a_budget_is_declared_once(folder: Path) -> None:
+    run("query", "people.csv", "--yes", MEDIAN, "-e", "0.5", "--budget", "10")
+    run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10.0")
+    with pytest.raises(ConfigurationError, match="declares the budget of 'people' already"):
+        run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "20")

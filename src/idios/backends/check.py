@@ -27,6 +27,7 @@ class ColumnReport:
 
     name: str
     nullable: bool
+    category: bool
     missing: int
     """NULL in the source, or a value that is declared to mean that."""
     unreadable: int
@@ -49,7 +50,8 @@ class ColumnReport:
         if self.unreadable:
             problems.append(f"{self.unreadable} values do not have the declared type")
         if self.outside:
-            problems.append(f"{self.outside} values are out of bounds or not declared")
+            read = "not declared, and read as missing" if self.category else "out of bounds, and read as the nearer one"
+            problems.append(f"{self.outside} values are {read}")
         if self.too_far:
             problems.append(f"{self.too_far} values lie beyond the grid and read as its end: declare a larger step")
         if self.breaks_nullable:
@@ -200,7 +202,9 @@ def _report_derived(dataset: Dataset, declared: Column, rows: Rows, connection: 
     points = f"({nest_layers(list_layers(columns, dialect), rows.table, dialect)}) AS points"
     counted = _count_each(connection, conditions, points)
     nulls = counted["records"] - counted["known"]
-    return ColumnReport(declared.name, declared.nullable, nulls, 0, counted["outside"], 0, nulls)
+    return ColumnReport(
+        declared.name, declared.nullable, declared.kind is Kind.CATEGORY, nulls, 0, counted["outside"], 0, nulls
+    )
 
 
 def _count_each(connection: Connection, conditions: Mapping[str, str], source: str) -> dict[str, int]:
@@ -239,6 +243,7 @@ def _make_reports(counted: Mapping[str, int], grid_columns: Sequence[GridColumn]
         reports[column.declared.name] = ColumnReport(
             column.declared.name,
             column.declared.nullable,
+            category,
             missing=rows - given,
             unreadable=0 if category else given - read,
             outside=given - read if category else outside,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps
+from typing import Any
 
 from idios.backends.base import CsvFormat
 from idios.core.calibration import Level
 from idios.core.domain import Kind
 from idios.core.exact import text
+from idios.proposals import Schema
 from idios.query.schema import Budget
 
 LEDGER = """\
@@ -40,21 +42,15 @@ ACCOUNTING = (
 )
 """Between which accountings a controller chooses."""
 
-LONGEST = 200
-"""How long a comment may be."""
-
 
 @dataclass(frozen=True)
 class Proposal:
-    """A source, its columns, of a csv file the format, and what codes mean, as they would be declared.
-
-    Of a file without types, records were read for it.
-    """
+    """A source, its columns and of a csv file the format, as they would be declared; perhaps records were read."""
 
     source: str
     columns: Sequence[tuple[str, Kind, int]]
+    schema: Schema
     csv_format: CsvFormat | None = None
-    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     reads_records: bool = False
 
     @property
@@ -96,7 +92,7 @@ def format_dataset(
     source: str,
     proposal: Proposal,
     budget: Budget,
-    bounds: Mapping[str, tuple[str, str]] | None = None,
+    bounds: Mapping[str, tuple[str | None, str | None]] | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
     level: Level = Level.INDIVIDUAL,
     belonging: Belonging | None = None,
@@ -133,36 +129,45 @@ def format_dataset(
         "# centre = 30000 says about where values lie. State what is publicly known, never what the data shows.",
         "# Columns may miss values unless nullable = false is declared.",
     ]
-    for column, kind, decimals in proposal.columns:
+    for column, kind, _ in proposal.columns:
         key = quote_key(column)
         known = (bounds or {}).get(column)
-        labels = proposal.labels.get(column, {})
-        listed = (values or {}).get(column) or list(labels) or None
+        listed = (values or {}).get(column)
         if column in owned.keys:
             lines.append(f"# {key} is a key: it tells rows apart, and nothing is asked about it")
         elif listed is not None:
             values_text = ", ".join(quote_text(value) for value in listed)
-            comment = f"  # {write_labels(labels)}" if labels else ""
-            lines.append(f'{key} = {{ type = "category", values = [{values_text}] }}{comment}')
+            lines.append(f'{key} = {{ type = "category", values = [{values_text}] }}')
+        elif column in proposal.schema:
+            table = dict(proposal.schema[column]) | ({} if known is None else {"bounds": known})
+            lines.append(f"{key} = {write_table(table)}")
         elif kind is Kind.CATEGORY:
             lines.append(
                 f'# {key} = {{ type = "category", values = ["…"] }}  # text: declare its values to ask about it'
             )
         else:
-            parts = [f'type = "{kind}"']
-            if kind is Kind.DECIMAL:
-                parts.append(f"decimals = {decimals}")
-            if known is not None:
-                parts.append(f"bounds = [{known[0]}, {known[1]}]")
-            lines.append(f"{key} = {{ {', '.join(parts)} }}")
+            lines.append(f'# {key} = {{ type = "{kind}" }}  # a key, left out')
     return "\n".join(lines) + "\n"
 
 
-def write_labels(labels: Mapping[str, str]) -> str:
-    """What codes mean, as a comment, which is one line whatever the labels are."""
-    written = "; ".join(f"{code} {label}" for code, label in labels.items())
-    plain = "".join(character if character.isprintable() else " " for character in written)
-    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}…"
+def write_table(table: Mapping[str, Any]) -> str:
+    """What is declared of a column, as an inline table of TOML.
+
+    >>> write_table({"values": {"1": "male", "2": "female"}}), write_table({"type": "integer", "missing": [99]})
+    ('{ values = { 1 = "male", 2 = "female" } }', '{ type = "integer", missing = [99] }')
+    """
+    return f"{{ {', '.join(f'{key} = {_write_value(key, value)}' for key, value in table.items())} }}"
+
+
+def _write_value(key: str, value: Any) -> str:
+    if key == "bounds":  # as they were typed
+        low, high = value
+        return quote_text(f"{low or ''}..{high or ''}") if None in value else f"[{low}, {high}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{quote_key(code)} = {quote_text(label)}' for code, label in value.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_write_value('', each) for each in value)}]"
+    return str(value) if isinstance(value, int) else quote_text(value)
 
 
 def format_csv(format: CsvFormat) -> str:

@@ -70,6 +70,8 @@ def read_domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
         raise InvalidInput("a decimal column declares its step, such as step = 0.01, or its decimals")
     step = given.get("step", default_step(kind, decimals or 0))
     bounds, centre = given.get("bounds"), given.get("centre")
+    if isinstance(bounds, str):
+        bounds = parse_bounds(bounds)
     if kind in (Kind.DATE, Kind.TIMESTAMP):
         if bounds is not None:
             if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
@@ -123,6 +125,18 @@ def read_missing(kind: Kind, given: Any, domain: Domain | Categories) -> tuple[F
     if any(abs(number) >= 10**18 or (number * 10**18).denominator != 1 for number in numbers):
         raise InvalidInput("missing values must have at most 18 digits before and 18 after the point")
     return numbers
+
+
+def parse_bounds(written: str) -> tuple[str | None, str | None]:
+    """Bounds as text, of which one may be left out.
+
+    >>> parse_bounds("0..120"), parse_bounds("0..")
+    (('0', '120'), ('0', None))
+    """
+    low, dots, high = written.partition("..")
+    if not dots or not (low.strip() or high.strip()):
+        raise InvalidInput(f"bounds are LOW..HIGH, such as 0..100000, or 0.. where only one is known, got {written!r}")
+    return low.strip() or None, high.strip() or None
 
 
 def _read_moment(moment: Any, kind: Kind, what: str) -> Fraction:
