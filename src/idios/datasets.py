@@ -21,6 +21,7 @@ from idios.backends.base import Backend, Progress, Source, describe_change, open
 from idios.backends.csv import CsvFormat, read_format
 from idios.backends.files import OpenedFile, describe_files, may_be_csv
 from idios.backends.resources import divide_memory, remove_abandoned
+from idios.code_lists import read_code_lists
 from idios.core.calibration import Level, Protection
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
@@ -112,6 +113,7 @@ def declare(name: str, table: Mapping[str, Any], folder: Path | None = None) -> 
         if key not in table and (key != "budget" or not ("links" in table or table.get("public"))):
             raise InvalidInput(f"{where} needs {key}")
     try:
+        table = {**table, "columns": read_code_lists(table["columns"], folder)}
         return _read_dataset(name, table, _resolve_source(table["source"], folder))
     except InvalidInput as error:
         raise InvalidInput(f"{where}: {error}") from None

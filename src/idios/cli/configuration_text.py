@@ -8,8 +8,9 @@ from json import dumps
 
 from idios.backends.base import CsvFormat
 from idios.core.calibration import Level
-from idios.core.domain import Kind
+from idios.core.domain import Categories, Kind
 from idios.core.exact import text
+from idios.errors import InvalidInput
 from idios.query.schema import Budget
 
 LEDGER = """\
@@ -39,9 +40,6 @@ ACCOUNTING = (
     '# about ε²/2, so that many more fit into { epsilon = 5, delta = "1e-6" }; it may fail, with the probability δ.',
 )
 """Between which accountings a controller chooses."""
-
-LONGEST = 200
-"""How long a comment may be."""
 
 
 @dataclass(frozen=True)
@@ -136,14 +134,15 @@ def format_dataset(
     for column, kind, decimals in proposal.columns:
         key = quote_key(column)
         known = (bounds or {}).get(column)
-        labels = proposal.labels.get(column, {})
-        listed = (values or {}).get(column) or list(labels) or None
+        listed = (values or {}).get(column)
+        labels = proposal.labels.get(column) if listed is None else None
         if column in owned.keys:
             lines.append(f"# {key} is a key: it tells rows apart, and nothing is asked about it")
         elif listed is not None:
             values_text = ", ".join(quote_text(value) for value in listed)
-            comment = f"  # {write_labels(labels)}" if labels else ""
-            lines.append(f'{key} = {{ type = "category", values = [{values_text}] }}{comment}')
+            lines.append(f'{key} = {{ type = "category", values = [{values_text}] }}')
+        elif labels:
+            lines.append(f'{key} = {{ type = "category", values = {write_codes(labels)} }}')
         elif kind is Kind.CATEGORY:
             lines.append(
                 f'# {key} = {{ type = "category", values = ["…"] }}  # text: declare its values to ask about it'
@@ -158,11 +157,13 @@ def format_dataset(
     return "\n".join(lines) + "\n"
 
 
-def write_labels(labels: Mapping[str, str]) -> str:
-    """What codes mean, as a comment, which is one line whatever the labels are."""
-    written = "; ".join(f"{code} {label}" for code, label in labels.items())
-    plain = "".join(character if character.isprintable() else " " for character in written)
-    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}…"
+def write_codes(labels: Mapping[str, str]) -> str:
+    """Codes with their labels, or alone where two labels are alike or one is another code."""
+    try:
+        Categories(tuple(labels), tuple(labels.values()))
+    except InvalidInput:
+        return f"[{', '.join(map(quote_text, labels))}]"
+    return f"{{ {', '.join(f'{quote_key(code)} = {quote_text(label)}' for code, label in labels.items())} }}"
 
 
 def format_csv(format: CsvFormat) -> str:
