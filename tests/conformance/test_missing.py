@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pytest
 
+from idios import TrustedParty
 from idios.backends.base import open_source
 from idios.core.statistics import Count, KthLargest, KthSmallest, Median, Mode
 from idios.errors import InvalidInput, SourceError
@@ -131,6 +132,17 @@ def test_people_whose_key_is_a_sentinel_are_nobody(tmp_path: Path) -> None:
             report = backend.check()
             assert report.people is not None
             assert (report.people.people, report.people.rows_of_nobody) == (2, 3)
+
+
+def test_other_sentinels_make_another_question(tmp_path: Path) -> None:
+    def ask(missing: list[int]) -> bool:
+        declared = {"age": {"type": "integer", "bounds": [0, 120], "missing": missing}}
+        with TrustedParty.open(
+            {"age": [30, 40, 99]}, name="people", columns=declared, budget=9, ledger=tmp_path / "ledger.db"
+        ) as party:
+            return party.query("SELECT MEDIAN(age) FROM people WHERE age > 20", 1).stored
+
+    assert [ask([]), ask([99]), ask([99, 98]), ask([98, 99]), ask([])] == [False, False, False, True, True]
 
 
 REFUSED = {
