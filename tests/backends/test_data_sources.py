@@ -187,7 +187,10 @@ REFUSED = {
         {"n": ["1"], "x": [1.0], "c": ["a"]},
         "'n' is declared as integer, and the source holds string",
     ),
-    "floats for a category": ({"n": [1], "x": [1.0], "c": [1.5]}, "'c' is declared as category"),
+    "a date for a category": (
+        {"n": [1], "x": [1.0], "c": [datetime.date(2020, 1, 1)]},
+        "'c' is declared as category",
+    ),
     "a date for a number": ({"n": [datetime.date(2020, 1, 1)], "x": [1.0], "c": ["a"]}, "'n' is declared as integer"),
     "lists for a number": ({"n": [[1]], "x": [1.0], "c": ["a"]}, "'n' is declared as integer"),
 }
