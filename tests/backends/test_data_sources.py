@@ -187,7 +187,7 @@ REFUSED = {
         {"n": ["1"], "x": [1.0], "c": ["a"]},
         "'n' is declared as integer, and the source holds string",
     ),
-    "dates for a category": (
+    "a date for a category": (
         {"n": [1], "x": [1.0], "c": [datetime.date(2020, 1, 1)]},
         "'c' is declared as category",
     ),

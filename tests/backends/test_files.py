@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gzip
 import math
+import random
 import sys
 from collections.abc import Callable
 from decimal import Decimal
@@ -430,6 +431,43 @@ ODD_WRITERS: dict[str, Callable[[Path], None]] = {
     "odd.arrow": lambda path: pl.DataFrame(ODD_FRAME).write_ipc(path),
     "odd.csv": lambda path: ODD_FRAME.to_csv(path, index=False),
 }
+
+
+@pytest.mark.parametrize("name", ["floats.sav", "floats.dta", "floats.jsonl"])
+def test_a_float_that_became_text_is_the_same_float(name: str, tmp_path: Path) -> None:
+    draw = random.Random(30)
+    values = [draw.gauss(0, 10.0 ** draw.randrange(-9, 9)) for _ in range(200)] + [0.285, 2.0**53, -0.0, 1e15, 1 / 3]
+    frame, path = pd.DataFrame({"x": values}), tmp_path / name
+    if name.endswith("jsonl"):
+        path.write_text("".join(f'{{"x": {value!r}}}\n' for value in values))
+    else:
+        {"sav": pyreadstat.write_sav, "dta": pyreadstat.write_dta}[name[-3:]](frame, path)
+    for step in ("1e-9", "0.01", 3):
+        data = dataset(number("x", step))
+        with open_source(path, data) as backend:
+            same(backend, plan(data, (KthSmallest(1), "x"), distance=len(values)), {"x": values})
+
+
+CHANGED = ("book.xlsx", "stata.dta", "older.dta", "spss.sav", "sas.xpt", "typed.arrow", "lines.jsonl", "packed.csv.gz")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_damaged_file_is_read_or_refused(name: str, tmp_path: Path) -> None:
+    """Whatever is wrong with it: no other error, and nothing that a question would meet."""
+    draw, path = random.Random(31), tmp_path / name
+    WRITERS[name](path)
+    whole_content = path.read_bytes()
+    for _ in range(25):
+        content = bytearray(whole_content)
+        for _ in range(draw.choice([1, 3, 20])):
+            content[draw.randrange(len(content))] = draw.randrange(256)
+        path.write_bytes(content[: draw.choice([len(content), draw.randrange(len(content))])])
+        try:
+            with open_source(path, DATA) as backend:
+                backend.summarise(ASKED)
+        except SourceError:
+            continue
 
 
 @pytest.mark.parametrize("name", ODD_WRITERS)

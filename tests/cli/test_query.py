@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
 from idios.cli import output
@@ -160,3 +161,27 @@ def test_a_budget_is_declared_once(folder: Path) -> None:
     run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10.0")
     with pytest.raises(ConfigurationError, match="declares the budget of 'people' already"):
         run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "20")
+
+
+def test_a_folder_and_a_pattern_are_declared_where_they_are(folder: Path) -> None:
+    for year in (2024, 2025):
+        (folder / "data" / f"year={year}").mkdir(parents=True)
+        pl.DataFrame({"income": range(300)}).write_parquet(folder / "data" / f"year={year}" / "a.parquet")
+    asked = "SELECT MEDIAN(income) FROM data"
+    for source, config in (("data", "idios.toml"), ("data/*/*.parquet", "data/idios.toml")):
+        with pytest.raises(ConfigurationError, match="--budget 10"):
+            run("query", source, asked, "-e", "1")
+        first = run_json("query", source, asked, "-e", "1", "--budget", "5")
+        assert run_json("query", asked, "-e", "1", "--config", config)["rows"] == first["rows"]
+    run(
+        "query",
+        "data/year=2024/a.parquet",
+        "SELECT MEDIAN(income) FROM a",
+        "-e",
+        "1",
+        "--budget",
+        "5",
+        "--config",
+        "b.toml",
+    )
+    assert 'source = "data/year=2024/a.parquet"' in (folder / "b.toml").read_text()

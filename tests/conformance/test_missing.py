@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pytest
 
+from idios import TrustedParty
 from idios.backends.base import open_source
 from idios.core.statistics import Count, KthLargest, KthSmallest, Median, Mode
 from idios.errors import InvalidInput, SourceError
@@ -32,6 +33,7 @@ COLUMNS = {
     "single": read_column("single", {"type": "number", "step": 0.5, "missing": ["99.9"]}),
     "money": read_column("money", {"type": "decimal", "decimals": 2, "missing": ["99.99", "0.001"]}),
     "sex": read_column("sex", {"type": "category", "values": [1, 2], "missing": [9]}),
+    "code": read_column("code", {"values": {1: "yes", 2: "no"}, "missing": [9, -1]}),
     "region": read_column("region", {"type": "category", "values": ["a", "it's"], "missing": ["k. A.", "don't know"]}),
     "day": read_column("day", {"type": "date", "missing": [DAY(9999, 12, 31)]}),
     "moment": read_column("moment", {"type": "timestamp", "missing": [MOMENT(1900, 1, 1)]}),
@@ -45,6 +47,7 @@ TYPES = {
     "single": pa.float32(),
     "money": pa.decimal128(12, 2),
     "sex": pa.int32(),
+    "code": pa.float64(),
     "region": pa.string(),
     "day": pa.date32(),
     "moment": pa.timestamp("us"),
@@ -58,6 +61,7 @@ HELD: dict[str, list[object]] = {
     "single": [1.5, 99.9, 99.5, 0.0, None, 1.5, -1.5, 2.0],
     "money": [Decimal("99.99"), Decimal("99.98"), Decimal("0.00"), None, Decimal("-99.99"), Decimal(1), *(None,) * 2],
     "sex": [9, 1, 2, 1, 99, None, 9, 2],
+    "code": [9.0, 1.0, -1.0, 2.0, None, 1.5, float("nan"), 9.5],
     "region": ["a", "k. A.", "it's", "don't know", "other", None, "a", "K. A."],
     "day": [DAY(9999, 12, 31), DAY(2020, 1, 1), DAY(9999, 12, 30), None, *(DAY(1970, 1, 1),) * 4],
     "moment": [MOMENT(1900, 1, 1), MOMENT(1900, 1, 1, 0, 0, 0, 1), None, *(MOMENT(1970, 1, 2),) * 5],
@@ -71,6 +75,7 @@ SENTINELS: dict[str, set[object]] = {
     "single": {99.9},
     "money": {Decimal("99.99")},
     "sex": {9},
+    "code": {9.0, -1.0},
     "region": {"k. A.", "don't know"},
     "day": {DAY(9999, 12, 31)},
     "moment": {MOMENT(1900, 1, 1)},
@@ -78,15 +83,15 @@ SENTINELS: dict[str, set[object]] = {
 }
 KNOWN: Table = {
     name: [None if value in SENTINELS.get(name, ()) else value for value in values] for name, values in HELD.items()
-}
-NUMERIC = [name for name in HELD if name not in ("sex", "region")]
+} | {"code": [None, "1", None, "2", None, "1.5", "nan", "9.5"]}
+NUMERIC = [name for name in HELD if name not in ("sex", "code", "region")]
 DATA = dataset(*COLUMNS.values())
 
 
 def test_sentinels_are_null_before_anything_else(engine: Engine) -> None:
     with engine.open(pa.table(HELD, schema=pa.schema(list(TYPES.items()))), DATA) as backend:
         asked = [(KthSmallest(1), name) for name in NUMERIC]
-        same(backend, plan(DATA, *asked, (Mode(), "sex"), (Mode(), "region"), distance=8), KNOWN)
+        same(backend, plan(DATA, *asked, (Mode(), "sex"), (Mode(), "code"), (Mode(), "region"), distance=8), KNOWN)
         same(backend, plan(DATA, (Count(), "n"), where=Among("region", ((0, 0),), nulls=True)), KNOWN)
         same(backend, plan(DATA, (Count(), None), where=Among("n", ((98, 120),))), KNOWN)
         same(backend, plan(DATA, (Median(), "plain"), where=Among("x", (), nulls=True)), KNOWN)
@@ -127,6 +132,17 @@ def test_people_whose_key_is_a_sentinel_are_nobody(tmp_path: Path) -> None:
             report = backend.check()
             assert report.people is not None
             assert (report.people.people, report.people.rows_of_nobody) == (2, 3)
+
+
+def test_other_sentinels_make_another_question(tmp_path: Path) -> None:
+    def ask(missing: list[int]) -> bool:
+        declared = {"age": {"type": "integer", "bounds": [0, 120], "missing": missing}}
+        with TrustedParty.open(
+            {"age": [30, 40, 99]}, name="people", columns=declared, budget=9, ledger=tmp_path / "ledger.db"
+        ) as party:
+            return party.query("SELECT MEDIAN(age) FROM people WHERE age > 20", 1).stored
+
+    assert [ask([]), ask([99]), ask([99, 98]), ask([98, 99]), ask([])] == [False, False, False, True, True]
 
 
 REFUSED = {

@@ -57,11 +57,11 @@ class ExcelSheet:
             workbook = calamine.CalamineWorkbook.from_path(str(self.path))
             sheets = list(workbook.sheet_names)
             if self.sheet not in sheets and (self.sheet or len(sheets) != 1):
-                listed = ", ".join(map(repr, sheets))
+                listed = ", ".join(map(repr, sheets)) or "none"
                 raise SourceError(
                     f"{self.path.name!r} has no sheet {self.sheet!r}; it has {listed}"
                     if self.sheet
-                    else f"write the sheet after the file, as in {self.path.name}::{sheets[0]}; it has {listed}"
+                    else f"write the sheet after the file, as in {self.path.name}::sheet; it has {listed}"
                 )
             rows: list[list[Any]] = workbook.get_sheet_by_name(self.sheet or sheets[0]).to_python(nrows=most)
         except calamine.CalamineError as error:

@@ -127,7 +127,7 @@ def find_files(source: object, *, is_csv: bool = False) -> FileSource:
     elif path.is_file():
         found = FileSource(_find_kind(path, written, is_csv), path, (path,), table)
     elif glob.has_magic(written) and path.suffix.lower() == ".parquet":
-        base = next(each for each in path.parents if not glob.has_magic(str(each)))
+        base = _find_base(path)
         listed = _keep_visible((Path(each) for each in glob.glob(str(path), recursive=True)), base)
         if not listed:
             raise SourceError(f"no file matches {written!r}")
@@ -156,12 +156,12 @@ def may_be_csv(source: object) -> bool:
 def read_stem(written: str) -> str:
     """The name that the data of a file, pattern or folder goes by.
 
-    >>> read_stem("shop/orders.csv.gz"), read_stem("shop/orders/*.parquet"), read_stem("shop/orders/")
+    >>> read_stem("shop/orders.csv.gz"), read_stem("shop/orders/*/*.parquet"), read_stem("shop/orders/")
     ('orders', 'orders', 'orders')
     """
     path = Path(written)
-    if glob.has_magic(path.name) and not path.exists():
-        path = path.absolute().parent
+    if glob.has_magic(written) and not path.exists():
+        path = _find_base(path.absolute())
     return Path(path.stem).stem if path.suffix.lower() == COMPRESSED else path.stem
 
 
@@ -310,6 +310,11 @@ def _find_kind(path: Path, written: str, is_csv: bool) -> FileKind:
             'written, such as csv = { delimiter = ";" }'
         )
     return kind
+
+
+def _find_base(pattern: Path) -> Path:
+    """The folder below which the files of a pattern are."""
+    return next(folder for folder in pattern.parents if not glob.has_magic(str(folder)) or folder.is_dir())
 
 
 def _find_folder(path: Path, written: str) -> FileSource:

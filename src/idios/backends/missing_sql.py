@@ -14,7 +14,7 @@ import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import numpy as np
 
 from idios.backends.dialect import Dialect
-from idios.backends.grid_sql import NEVER
+from idios.backends.grid_sql import NEVER, write_label
 from idios.core.domain import Kind
 from idios.core.exact import text
 from idios.errors import SourceError
@@ -28,7 +28,7 @@ _MOMENTS = {Kind.DATE: DAY, Kind.TIMESTAMP: 1}
 def is_sentinel(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> str:
     """The condition that the column ``x`` of type ``held`` holds a declared sentinel; unknown where it is NULL."""
     if column.kind is Kind.CATEGORY:
-        label = dialect.text.format(x=x)
+        label = write_label(column, x, held, dialect)
         return f"{label} IN ({', '.join(dialect.string(str(value)) for value in column.missing)})"
     numbers = [Fraction(value) for value in column.missing]
     unit = Fraction(1)

@@ -90,7 +90,7 @@ class StatisticsFile:
             return getattr(pyreadstat, READERS[self.kind])(  # type: ignore[no-any-return]
                 str(self.path), output_format="dict", disable_datetime_conversion=True, **options
             )
-        except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, OverflowError) as error:
+        except Exception as error:  # of a damaged file, also errors that are none of pyreadstat's own
             raise self._damaged() from error
 
     def _damaged(self) -> SourceError:

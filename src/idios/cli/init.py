@@ -161,7 +161,8 @@ def declare_file(
     """
     level = Protection.declare(protection or Level.INDIVIDUAL).level
     path = Path(source.partition("::")[0])
-    file = Path(config) if config else path.parent / "idios.toml"
+    beside = next(folder for folder in path.parents if not has_magic(str(folder)) or folder.exists())
+    file = Path(config) if config else beside / "idios.toml"
     name = read_dataset_name(source)
     if file.exists() and (known := _find_declared(file, name)):
         _refuse_other_source(source, known, name, file)
@@ -181,10 +182,7 @@ def declare_file(
     proposal = propose(source, header, sample=confirmed or sys.stdin.isatty())
     total = budget or (BUDGET if protection else _ask_budget(name))
     spendable = read_budget(total, "pure")
-    relative = (
-        source if path.is_absolute() and file.parent.resolve() != path.parent.resolve() else _relative_to_folder(source)
-    )
-    table = format_dataset(name, relative, proposal, spendable, level=level)
+    table = format_dataset(name, _write_path(source, file), proposal, spendable, level=level)
     confirm(proposal, name, file, yes=confirmed)
     head = "" if file.exists() else LEDGER
     with file.open("a", encoding="utf-8") as target:
@@ -301,11 +299,6 @@ def read_dataset_name(source: str) -> str:
     if named or table:
         return split_table_name(named)[-1] if named else table
     return read_stem(path)
-
-
-def _relative_to_folder(source: str) -> str:
-    path, mark, table = source.partition("::")
-    return f"{Path(path).name}{mark}{table}"
 
 
 def _ask_budget(name: str) -> str:

@@ -152,11 +152,13 @@ def _statistic_form(statistic: Statistic, column: str | None) -> list[object]:
 
 
 def _column_form(column: Column) -> list[object]:
-    derived = [] if column.expression is None else [_expression_form(column.expression)]
+    more = [] if column.expression is None else [_expression_form(column.expression)]
+    if column.missing:
+        more.append(["missing", *sorted(value if isinstance(value, str) else str(value) for value in column.missing)])
     if isinstance(column.domain, Categories):
-        return [column.kind, column.domain.values, column.nullable, *derived]
+        return [column.kind, column.domain.values, column.nullable, *more]
     domain = column.domain
-    return [column.kind, text(domain.step), domain.lower, domain.upper, domain.centre, column.nullable, *derived]
+    return [column.kind, text(domain.step), domain.lower, domain.upper, domain.centre, column.nullable, *more]
 
 
 def _expression_form(expression: Expression) -> list[object]:
