@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -203,7 +204,8 @@ class Ledger:
         idempotency key in the last 30 days for another question.
         """
         check_idempotency_key(idempotency_key)
-        if (settled := self.find_settled(request, idempotency_key)) is not None:
+        expected = rules.expects_charge(self._transactions.remembered, request)
+        if not expected and (settled := self.find_settled(request, idempotency_key)) is not None:
             return settled
 
         def charge(writer: Writer) -> Reservation | StoredAnswer:
@@ -229,7 +231,8 @@ class Ledger:
             question = store.get(QuestionRow, request.key)
             if question is None or question.released is None:
                 return None
-            return read_answers(store.connection, self._key, [question])[0]
+            stored = read_answers(store.connection, self._key, [question])[0]
+            return replace(stored, balance=rules.find_balance(store, request))
 
     def release(self, reservation: Reservation, table: ReleasedTable) -> StoredAnswer:
         """Store the table, durably, and give what may be sent: the first one released for the charge."""
@@ -242,7 +245,7 @@ class Ledger:
             if entry is not None and request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
                 cost, balance = rules.get_cost(writer.store, request), rules.find_balance(writer.store, request)
-                return StoredAnswer.of(reservation, cost, text, entry, balance)
+                return StoredAnswer.of(reservation, cost, table, text, entry, balance)
             return self._read_answer(writer, rules.get_question(writer.store, reservation.key))
 
         return self._transactions.write(record, *rules.find_places(request))
