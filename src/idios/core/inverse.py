@@ -153,6 +153,7 @@ def find_needed_size(
     return _find_first(size, lambda n: count_survived(statistic, n, neighbours) >= enough)
 
 
+@lru_cache(maxsize=256)
 def count_survived(statistic: Statistic, size: int, neighbours: Neighbours = Neighbours.REPLACE) -> int:
     """How many changes ``size`` records survive before the statistic without bounds could be anything."""
 
