@@ -28,7 +28,7 @@ from idios.ledger.opening import OpenedLedger, open_existing, open_ledger
 from idios.ledger.operational import EndedSessions, RunningQuestions, check_idempotency_key, remember_key, was_used
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, SomeRow, TokenRow
-from idios.ledger.store import Transactions, Writer
+from idios.ledger.store import Transactions, Writer, add_grants
 from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate, create_token, identify_token, locate
 from idios.ledger.values import Clock, check_name, check_optional_amount, check_text, system_clock
 from idios.ledger.verification import LedgerHealth, Verification, rebuild, verify
@@ -259,12 +259,12 @@ class Ledger:
     def authenticate(self, secret: str) -> Identity:
         """Say who holds the token; every token that is not valid is refused with the same message."""
         with self._transactions.reading(locate(secret)) as store:
-            return authenticate(store, secret, self._clock())
+            return add_grants(store, authenticate(store, secret, self._clock()))
 
     def identify(self, token: str) -> Identity:
         """Say who holds the token of this public name, for a caller who has shown the token itself before."""
         with self._transactions.reading((TokenRow, (token,))) as store:
-            return identify_token(store, token, self._clock())
+            return add_grants(store, identify_token(store, token, self._clock()))
 
     # What was recorded.
 
