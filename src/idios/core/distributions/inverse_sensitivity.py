@@ -105,9 +105,8 @@ class InverseSensitivity:
     @cached_property
     def rings(self) -> Rings:
         """The same law in few numbers: all points that equally many changed records reach are one ring."""
-        lows, highs = zip(*self.balls, strict=True) if self.balls else ((), ())
-        below = self.measure.sum_below(lows[::-1])[::-1]
-        upto = self.measure.sum_below([high + 1 for high in highs])
+        below = self.measure.sum_below([low for low, _ in reversed(self.balls)])[::-1]
+        upto = self.measure.sum_below([high + 1 for _, high in self.balls])
         return Rings([*below, 0], [*upto, self.measure.total])
 
     def draw(self, source: Source | None = None) -> int | None:
