@@ -35,7 +35,7 @@ from idios.linked_datasets import link_datasets
 from idios.model import Account, Answer, Balance, Quote, ReleasedTable
 from idios.query.plan import Plan, Question, Split
 from idios.query.planner import make_plan, plan_check
-from idios.query.reader import read
+from idios.query.reader import RecentQuestions
 from idios.query.shares import shares_rho
 from idios.release import check_table, draw_table
 from idios.reports.least_epsilon import find_epsilon
@@ -92,11 +92,13 @@ class TrustedParty:
         ledger: Ledger,
         source: Source | None = None,
         twins: Twins | None = None,
+        recent: RecentQuestions | None = None,
     ) -> None:
         self.datasets = dict(datasets)
         self.ledger = ledger
         self.twins = twins or Twins()
         self.source = source
+        self._recent = recent or RecentQuestions()
 
     @classmethod
     def open(
@@ -210,7 +212,7 @@ class TrustedParty:
     def limited_to(self, names: Collection[str]) -> TrustedParty:
         """A view of the party with only these data sets; close the party, not the view."""
         kept = {name: dataset for name, dataset in self.datasets.items() if name in names}
-        return TrustedParty(kept, self.ledger, self.source, self.twins)
+        return TrustedParty(kept, self.ledger, self.source, self.twins, self._recent)
 
     # The way of a question.
 
@@ -413,7 +415,7 @@ class TrustedParty:
         return make_plan(question, self.datasets[question.dataset].dataset, epsilon, split, check)
 
     def _read(self, sql: str) -> Question:
-        return read(sql, {name: opened.dataset for name, opened in self.datasets.items()})
+        return self._recent.read(sql, {name: opened.dataset for name, opened in self.datasets.items()})
 
     def _answer(self, charged: Charged, released: StoredAnswer) -> Answer:
         try:

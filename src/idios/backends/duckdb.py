@@ -36,6 +36,8 @@ STRETCHES = 8
 """How many stretches of records make a quick sample of a Parquet file; each costs a row group to be decoded."""
 HELD = "held"
 """The table that holds what a question reads several times."""
+BATCH = 2**20
+"""How many rows of a result come at once."""
 KEPT = 2**20
 """Up to this many values, records times columns, a table is read once and kept: decoding it costs each question more
 than answering does. It takes some 8 MiB without text, and what does not fit the memory is spilled like any other."""
@@ -118,7 +120,8 @@ class DuckDbConnection(Connection):
 
     def run(self, statement: Statement) -> pa.Table:
         """Run a statement."""
-        table = self.cursor.execute(statement.text).to_arrow_table()
+        # to_arrow_table() would take a small result half as long again as the statement did
+        table = self.cursor.execute(statement.text).to_arrow_reader(BATCH).read_all()
         return table if table.schema == statement.schema else table.cast(statement.schema)
 
     @contextmanager

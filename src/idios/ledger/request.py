@@ -110,10 +110,20 @@ class StoredAnswer:
     sequence: int
     time: str
     balance: Balance | None = field(default=None, compare=False)
-    """What was left for the caller when it was released, if it was released just now."""
+    """What was left for the caller when it was released or found, if that was just now."""
+    written: ReleasedTable | None = field(default=None, repr=False, compare=False)
+    """The table that ``text`` was written from, if that was just now."""
 
     @classmethod
-    def of(cls, reservation: Reservation, cost: Cost, text: str, entry: Entry, balance: Balance | None) -> StoredAnswer:
+    def of(
+        cls,
+        reservation: Reservation,
+        cost: Cost,
+        table: ReleasedTable,
+        text: str,
+        entry: Entry,
+        balance: Balance | None,
+    ) -> StoredAnswer:
         """Make the answer to what was reserved at this cost and released by this entry."""
         request = reservation.request
         return cls(
@@ -126,6 +136,7 @@ class StoredAnswer:
             sequence=entry.sequence,
             time=entry.time,
             balance=balance,
+            written=table,
         )
 
     @property
@@ -156,7 +167,7 @@ class StoredAnswer:
     @cached_property
     def table(self) -> ReleasedTable:
         """What was released, read when it is needed: a long table takes time to read."""
-        return ReleasedTable.from_text(self.text)
+        return self.written or ReleasedTable.from_text(self.text)
 
     @property
     def released(self) -> ReleasedAnswer:

@@ -78,8 +78,9 @@ class Account:
 
     def __post_init__(self) -> None:
         if self.budget is not None:
+            left = self.budget - self.spent if self.spent else self.budget
             # A cap may have been set below what was spent already.
-            object.__setattr__(self, "remaining", max(self.budget - self.spent, Fraction(0)))
+            object.__setattr__(self, "remaining", left if left.numerator > 0 else ZERO)
 
     def allows(self, requested: Fraction) -> bool:
         """Whether the requested amount fits into the account's own budget, compared exactly.

@@ -25,6 +25,9 @@ Limits: TypeAlias = tuple[Fraction, Fraction]
 Interval: TypeAlias = tuple[str, str]
 """Where a value lies with 95 %, both ends written as the value is."""
 
+# Made once: json.dumps would make one for every table.
+_STORED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
 
 def _write_margins(margins: tuple[Fraction | None, ...]) -> list[str | None]:
     # Always as a fraction, never as a decimal: tables that are signed have it so.
@@ -74,7 +77,7 @@ class ReleasedTable:
 
     def to_text(self) -> str:
         """The table as it is stored; this layout never changes."""
-        return json.dumps(to_json(self), ensure_ascii=False, separators=(",", ":"))
+        return _STORED.encode(to_json(self))
 
     @classmethod
     def from_text(cls, stored: str) -> ReleasedTable:

@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from idios.codec import canonical
 from idios.core.domain import Categories
 from idios.core.exact import text
 from idios.core.multiples import Multiples, linear_multiples
@@ -33,7 +34,7 @@ def statistic_key(statistic: Statistic, column: str | None, selection: Diagram) 
 
     The order of these pairs is the order in which statistics are released, so it must never change.
     """
-    return _to_json(_statistic_form(statistic, column)), selection.quoted_text
+    return canonical(_statistic_form(statistic, column)), selection.quoted_text
 
 
 def normal_form(
@@ -63,7 +64,7 @@ def normal_form(
         for name in list_references(derived)
     }
     protection = dataset.protection
-    return _to_json(
+    return canonical(
         _reduction_form(dataset, columns)
         | {
             "form": FORM,
@@ -137,7 +138,7 @@ def _join_form(dataset: Dataset, join: Join, read: Iterable[str]) -> dict[str, o
 def check_form(form: str, epsilon: Fraction, aggregates: Iterable[Aggregate]) -> str:
     """The normal form of a check of the answer that has this form and this ε."""
     checks = [text(aggregate.check.epsilon) if aggregate.check else None for aggregate in aggregates]
-    return _to_json(json.loads(form) | {"answered with": text(epsilon), "checks": checks})
+    return canonical(json.loads(form) | {"answered with": text(epsilon), "checks": checks})
 
 
 def _group_form(multiples: Multiples) -> object:
@@ -177,7 +178,3 @@ def _cells_form(groups: Sequence[Group], cells: Sequence[Cell], kept: Sequence[i
     for group in groups:
         every *= len(group.values)
     return "all" if len(cells) == every else [[cell[i] for i in kept] for cell in cells]
-
-
-def _to_json(form: object) -> str:
-    return json.dumps(form, sort_keys=True, separators=(",", ":"))
