@@ -161,5 +161,12 @@ def __getattr__(name: str) -> Any:
     return found
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """What ``%load_ext idios`` calls: adds the magic ``%%idios``."""
+    from idios.notebook import register
+
+    register(shell)
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)

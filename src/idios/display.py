@@ -1,4 +1,4 @@
-"""Values for people: plain text for terminals, HTML for notebooks, data frames of pandas and polars.
+"""Values for people: plain text for terminals, HTML for notebooks, data frames of pandas and polars, Arrow tables.
 
 The HTML uses no colours and no style sheet: a notebook's own, light or dark, applies. Everything in it is escaped.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from html import escape
 from typing import Any, Generic, TypeVar
@@ -284,6 +285,33 @@ def to_polars(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[M
         dtype = dtypes.get(kind, whole if kind == "integer" else pl.Null)
         frame.append(pl.Series(column, values, dtype))
     return pl.DataFrame(frame)
+
+
+def to_arrow(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
+    """An Arrow table; whole numbers beyond 64 bits are decimals, and beyond those text."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise PackageMissing("to_arrow needs the package pyarrow: pip install pyarrow") from None
+    held: dict[str, Any] = {
+        "number": pa.float64(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us"),
+        "category": pa.string(),
+        "boolean": pa.bool_(),
+    }
+    arrays = []
+    for column in columns:
+        values, kind = [row[column] for row in rows], types.get(column, "")
+        if kind == "number":
+            values = [None if value is None else float(value) for value in values]
+        if kind == "integer" and not _fits(values):
+            short = all(value is None or abs(value) < 10**76 for value in values)
+            values = [None if value is None else Decimal(value) if short else str(value) for value in values]
+            arrays.append(pa.array(values, pa.decimal256(76, 0) if short else pa.string()))
+        else:
+            arrays.append(pa.array(values, pa.int64() if kind == "integer" else held.get(kind, pa.null())))
+    return pa.table(arrays, names=list(columns))
 
 
 def _fits(values: list[int | None]) -> bool:
