@@ -233,13 +233,17 @@ class Listing(tuple[T, ...], Generic[T]):
         listing._head, listing._cells = head, cells
         return listing
 
+    def table(self) -> tuple[Sequence[str], list[Sequence[Any]]]:
+        """The head and the rows of its table."""
+        return self._head, [self._cells(item) for item in self]
+
     def __str__(self) -> str:
-        return table_text(self._head, [self._cells(item) for item in self])
+        return table_text(*self.table())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return table_html(self._head, [self._cells(item) for item in self])
+        return table_html(*self.table())
 
 
 def to_pandas(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
