@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import linecache
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +138,36 @@ def test_lazy_frames_and_streams_are_read_once() -> None:
     with pytest.raises(idios.SourceError, match="cannot be collected") as caught:
         open_party(broken)
     assert "secret" not in str(caught.value)
+
+
+def test_the_notebook_of_the_documentation_runs() -> None:
+    """Its cells, in their order; whatever they show, shows itself. One that is to fail is marked so."""
+    page = json.loads((Path(__file__).parent.parent / "docs" / "notebook.ipynb").read_text())
+    cells = [cell for cell in page["cells"] if cell["cell_type"] == "code"]
+    assert not any(cell["outputs"] for cell in cells)
+    notebook, shown = Shell(), {}
+    for number, cell in enumerate(cells):
+        source = "".join(cell["source"])
+        fails = "raises-exception" in cell["metadata"].get("tags", [])
+        expected = (
+            pytest.raises(IdiosError) if fails else pytest.warns(idios.NoAnswer) if "nan" in source else nullcontext()
+        )
+        with expected:
+            shown[number] = run_cell(notebook, source)
+    tables = [found for found in shown.values() if found is not None]
+    assert len(tables) == 7
+    assert all("<table" in found._repr_html_() for found in tables)
+
+
+def run_cell(notebook: Shell, source: str) -> Any:
+    """What a cell shows: its magic, or its last expression."""
+    if source == "%load_ext idios":
+        return idios.load_ipython_extension(notebook)
+    if source.startswith("%"):
+        line, _, rest = source.lstrip("%").removeprefix("idios").partition("\n")
+        return notebook.magics["line_cell", "idios"](line, rest if source.startswith("%%") else None)
+    *before, last = ast.parse(source).body
+    exec(compile(ast.Module(before, []), "cell", "exec"), notebook.user_ns)
+    if isinstance(last, ast.Expr):
+        return eval(compile(ast.Expression(last.value), "cell", "eval"), notebook.user_ns)
+    return exec(compile(ast.Module([last], []), "cell", "exec"), notebook.user_ns)

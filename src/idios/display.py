@@ -72,6 +72,21 @@ def format_short(value: Extended | None) -> str:
     return written if len(written) <= 12 else f"{float(value):.6g}"
 
 
+MOST_LISTED = 12
+"""How many names are listed in a line."""
+
+
+def shorten_list(names: Iterable[str]) -> str:
+    """Names in a line, of which the first few are told.
+
+    >>> shorten_list(["age", "income"]), shorten_list(f"q{i}" for i in range(100))[-15:]
+    ('age, income', 'q11 and 88 more')
+    """
+    listed = [format_value(name) for name in names]
+    more = f" and {len(listed) - MOST_LISTED:,} more" if len(listed) > MOST_LISTED else ""
+    return ", ".join(listed[:MOST_LISTED]) + more
+
+
 RHO_MEANING = (
     "ρ is what concentrated accounting adds up: ε²/2 or less for a question of ε; all of it together stands for one ε, "
     "up to the probability δ."

@@ -20,7 +20,7 @@ from idios.core.exact import Number
 from idios.core.sampling import Source
 from idios.core.statistics import Parameters
 from idios.datasets import OpenDataset, declare, open_datasets
-from idios.display import Listing
+from idios.display import Listing, shorten_list
 from idios.errors import InvalidInput, LedgerError
 from idios.ledger import Ledger
 from idios.linked_datasets import link_datasets
@@ -193,13 +193,13 @@ class TrustedParty(Pipeline):
 
     def __repr__(self) -> str:
         held = [
-            f"{name}: {', '.join(each.dataset.columns)} ({each.dataset.protection.level})"
+            f"{name}: {shorten_list(each.dataset.columns)} ({each.dataset.protection.level})"
             for name, each in self.datasets.items()
         ]
         return f"<TrustedParty {'; '.join(held)}>"
 
     def _repr_html_(self) -> str:
-        """The data sets, what is declared of their columns, and what is left of their budgets."""
+        """The data sets, what is declared of them, and what is left of their budgets."""
         try:
             left = {balance.dataset: balance.left_in_words for balance in self.budget()}
         except LedgerError:  # closed, or away
@@ -207,15 +207,14 @@ class TrustedParty(Pipeline):
         rows = [
             (
                 name,
-                f"{column.name}: {column.kind}",
-                dataset.protection.level if first else "",
-                left.get(name, "") if first else "",
+                shorten_list(f"{column.name} ({column.kind})" for column in opened.dataset.columns.values()),
+                opened.dataset.protection.level,
+                "secret" if opened.dataset.size is None else f"{opened.dataset.size:,}",
+                left.get(name, ""),
             )
             for name, opened in self.datasets.items()
-            for dataset in [opened.dataset]
-            for first, column in zip([True] + [False] * len(dataset.columns), dataset.columns.values(), strict=False)
         ]
-        return display.table_html(("data set", "column", "level", "remaining"), rows)
+        return display.table_html(("data set", "columns", "level", "records", "remaining"), rows)
 
     def budget(self, analyst: str | None = None) -> Listing[Balance]:
         """What may be spent, is spent and is left: of each data set, or of what was granted to an analyst.

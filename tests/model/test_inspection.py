@@ -95,7 +95,7 @@ def test_budgets_of_the_party_and_of_an_analyst(party: TrustedParty) -> None:
 
 def test_a_closed_party_still_shows_itself() -> None:
     party = idios.TrustedParty.open({"x": [1, 2]}, name="t", columns={"x": {"type": "integer"}}, budget=1)
-    assert "x: integer" in party._repr_html_()
+    assert "x (integer)" in party._repr_html_()
     party.close()
     assert repr(party) == "<TrustedParty t: x (individual)>"
-    assert "x: integer" in party._repr_html_()
+    assert "x (integer)" in party._repr_html_()

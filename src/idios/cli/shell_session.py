@@ -17,7 +17,7 @@ from rich.table import Table
 
 from idios.cli import output
 from idios.core.exact import positive
-from idios.display import Listing, format_short, format_value
+from idios.display import Listing, format_short, format_value, shorten_list
 from idios.errors import IdiosError, InvalidInput
 from idios.model import Answer, Balance, BalanceList, ColumnFacts, DatasetFacts, Quote
 
@@ -145,9 +145,7 @@ class Session:
         if not name:
             table = Table("data set", "level", "columns")
             for each, level in known.items():
-                columns = self.connection.columns[each]
-                more = f" and {len(columns) - MOST_LISTED} more" if len(columns) > MOST_LISTED else ""
-                table.add_row(format_value(each), level, ", ".join(map(format_value, columns[:MOST_LISTED])) + more)
+                table.add_row(format_value(each), level, shorten_list(self.connection.columns[each]))
             output.console.print(table)
             return
         if name.strip('"') not in known:
@@ -195,10 +193,6 @@ class Session:
 
     def _leave(self, _: str) -> None:
         raise Left
-
-
-MOST_LISTED = 12
-"""How many columns a list of data sets shows of each."""
 
 
 def split_questions(text: str) -> tuple[list[str], str]:
