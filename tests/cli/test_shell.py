@@ -143,6 +143,12 @@ def test_on_behalf_of_an_analyst(declared: Path) -> None:
     code, shown, _ = pipe("\\set ask off", f"{MEDIAN_AGE};", "\\b", options=("--analyst", "ada", "-e", "0.25"))
     assert code == 0
     assert "│ people │ 0.3 │ 0.25 │ 0.05 │ 0 │" in shown
+    run("analyst", "grant", "ada", "people", "--epsilon", "2")  # the controller's answer is stored, and ada pays for it
+    code, shown, errors = pipe(f"{MEDIAN_AGE};", "\\b", options=("--analyst", "ada", "-e", "0.5"))
+    assert code == 1
+    assert "Cost: ε = 0.5." in shown
+    assert "nothing was spent" in errors
+    assert "│ people │ 2 │ 0.25 │" in shown
 
 
 def test_a_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 1. A question may take several lines and ends with a semicolon. A line that begins with a backslash is a command.
 2. Before ε is spent the cost and the promise are shown, and somebody says yes; where nobody can be asked, nothing is
-   spent unless ``\\set ask off`` was said. What is free, or stored, is answered at once.
+   spent unless ``\\set ask off`` was said. What costs nothing is answered at once.
 3. An error is told, with its place in the question, and ends nothing but that question.
 """
 
@@ -109,7 +109,7 @@ class Session:
         quote = self.connection.quote(sql, self.epsilon)
         if not quote.affordable:
             raise InvalidInput(f"{quote.after}; nothing was spent. \\e sets a smaller ε")
-        if self.ask and not quote.stored and (quote.cost or quote.rho):
+        if self.ask and (quote.cost or quote.rho):  # one that others have asked is stored, and still paid for
             print_short_quote(quote)
             if self.confirm is None:
                 raise InvalidInput("nobody is here to say yes, and nothing was spent: \\set ask off asks without")
