@@ -151,9 +151,12 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        found: Any = version("idios")
+        try:
+            found: Any = version("idios")
+        except PackageNotFoundError:
+            raise AttributeError("a source tree that is not installed has no version") from None
     else:
         module = _MODULES.get(name, "errors" if name[0].isupper() else "functions")
         found = getattr(import_module(f"{__name__}.{module}"), name)
