@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -16,6 +15,7 @@ from typing import cast
 from rich.table import Table
 
 from idios.cli import output
+from idios.cli.plan import PIECES
 from idios.core.exact import positive
 from idios.display import Listing, format_short, format_value, shorten_list
 from idios.errors import IdiosError, InvalidInput
@@ -35,8 +35,6 @@ WORDS = tuple(dict.fromkeys(word for word, _ in COMMANDS.values()))
 
 SPELLED = {"quit": "\\q", "exit": "\\q", "help": "\\?"}
 """What people type who come from another shell."""
-
-_PIECES = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(?P<end>;)|(?P<open>'|"|/\*)""", re.DOTALL)
 
 
 class Left(Exception):
@@ -202,7 +200,7 @@ def split_questions(text: str) -> tuple[list[str], str]:
     (['SELECT 1'], " SELECT ';' -- ;")
     """
     questions, begin = [], 0
-    for piece in _PIECES.finditer(text):
+    for piece in PIECES.finditer(text):
         if piece["open"]:
             break
         if piece["end"]:
@@ -214,7 +212,7 @@ def split_questions(text: str) -> tuple[list[str], str]:
 
 def _in_one_line(question: str) -> str:
     """A question as the history has it, without comments."""
-    plain = _PIECES.sub(lambda piece: " " if piece[0].startswith(("--", "/*")) else piece[0], question)
+    plain = PIECES.sub(lambda piece: " " if piece[0].startswith(("--", "/*")) else piece[0], question)
     return plain.replace("\n", " ").strip()
 
 
