@@ -222,6 +222,7 @@ REFUSED = [
     ("SELECT age FROM people", "age is no category", (1, 8)),
     ("SELECT region FROM people", "only if it is a key of GROUP BY", (1, 8)),
     ("SELECT region FROM people GROUP BY region", "SELECT lists no statistic", (1, 1)),
+    ("SELECT MEDAN(age) FROM people", "MEDAN is not offered. Did you mean MEDIAN?", (1, 8)),
     ("SELECT getenv('HOME') FROM people", "getenv is not offered. Statistics: COUNT, SUM", (1, 8)),
     ("SELECT ABS(age) FROM people", "a column is shown beside statistics only if it is a key", (1, 12)),
     ("SELECT VAR_SAMP(age) FROM people", "VARIANCE(column), which divides by n", (1, 8)),

@@ -11,7 +11,7 @@ A source is one of
     spark://master:7077?table=people             a table of a Spark cluster, or files: ?path=/data/people; also
                                                  spark:local[2]?… and sc://host:15002?… (spark_address.py)
     spark:table                                  a table or view of the running Spark session; also (session, "table")
-    an Arrow table, a pandas or polars frame, a dict of lists or arrays
+    an Arrow table or stream, a pandas or polars frame, a dict of lists or arrays
 
 A name with a dot or quotes in it is written as in SQL: ``main."odd.name"``. Names are taken as they are written,
 capitals included.

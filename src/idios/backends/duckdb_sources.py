@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import duckdb
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
@@ -210,11 +211,16 @@ def _chosen(connection: duckdb.DuckDBPyConnection, base: str, found: FileSource)
 
 
 def _arrow(source: object) -> pa.Table:
-    """A frame, or a dict of columns, as an Arrow table."""
+    """A frame, or a dict of columns, as an Arrow table; what is lazy, or a stream, is read to its end here."""
+    if type(source).__name__ == "LazyFrame" and type(source).__module__.startswith("polars"):
+        try:
+            source = cast(Any, source).collect()
+        except Exception as error:  # polars' words may quote a value
+            raise SourceError("the LazyFrame cannot be collected; collect it yourself to see why") from error
     if not (isinstance(source, Mapping) or hasattr(source, "__arrow_c_stream__")):
         raise SourceError(
-            f"a source must be {FILES}, a database, an Arrow table, a pandas or polars frame or a dict of lists, "
-            f"got {type(source).__name__}"
+            f"a source must be {FILES}, a database, an Arrow table or stream, a pandas or polars frame or a dict of "
+            f"lists, got {type(source).__name__}"
         )
     if isinstance(source, Mapping):
         for name, values in source.items():

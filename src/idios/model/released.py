@@ -111,6 +111,8 @@ class ReleasedTable:
     def __str__(self) -> str:
         return "\n".join([self._caption(), display.table_text(*self._table()), *self._sentences()])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         sentences = "".join(map(display.paragraph_html, self._sentences()))
         return display.paragraph_html(self._caption()) + display.table_html(*self._table()) + sentences
@@ -170,6 +172,8 @@ class ReleasedAnswer(ReleasedTable):
     epsilon: Fraction
     delta: Fraction
     rho: Fraction | None = json_field(optional=True, default=None)
+
+    __repr__ = ReleasedTable.__str__
 
     def _caption(self) -> str:
         return f"{self.dataset}, {self.time[:19]}, ε = {text(self.epsilon)}"

@@ -9,13 +9,13 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
-from idios.audit import Costs
 from idios.backends.cancellation import CancellationToken
 from idios.config import Settings
 from idios.datasets import DatasetConfig
 from idios.errors import ConfigurationError, InvalidInput
 from idios.ledger import Anchor, Balance, Identity, IssuedToken, Ledger, Role, StoredAnswer, Verification
 from idios.model import Answer, DatasetFacts, QuestionProgress, QuestionRequest, Quote
+from idios.model.inspection import Costs
 from idios.party import TrustedParty
 from idios.server.auth import Authenticator, Limiter, caller_name, charged_analyst
 from idios.server.catalogue import check_levels, describe_dataset
