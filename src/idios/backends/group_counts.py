@@ -179,13 +179,12 @@ def divide_all(queries: Queries, name: str, spans: Spans, *, sums: bool) -> Buck
 
 
 def write_spans(spans: Spans) -> dict[str, dict[int, int]]:
-    """The ends and the widths of spans, as constants of the cells."""
+    """The ends of spans, as constants of the cells."""
     constants: dict[str, dict[int, int]] = {}
     for k in range(count_spans(spans)):
         kth = {cell: listed[k] for cell, listed in spans.items() if k < len(listed)}
         constants[f"from_{k}"] = {cell: first for cell, (first, _) in kth.items()}
         constants[f"to_{k}"] = {cell: last for cell, (_, last) in kth.items()}
-        constants[f"width_{k}"] = {cell: last - first + 1 for cell, (first, last) in kth.items()}
     return constants
 
 
@@ -202,10 +201,10 @@ def number_buckets(relation: ir.Table, name: str, spans: int) -> ir.IntegerValue
     """The bucket of a record: never less for a greater value, as every step of the arithmetic is monotone."""
     value, cases = relation[name], []
     for k in range(spans):
-        first = relation[f"from_{k}"]
-        share = (value - first).cast("float64") / relation[f"width_{k}"].cast("float64")
+        first, last = relation[f"from_{k}"], relation[f"to_{k}"]
+        share = (value - first).cast("float64") / (last - first + 1).cast("float64")
         inside = ibis.least((share * BUCKETS).floor().cast("int64"), BUCKETS - 1)
-        cases += [(value < first, 2 * k * BUCKETS), (value <= relation[f"to_{k}"], (2 * k + 1) * BUCKETS + inside)]
+        cases += [(value < first, 2 * k * BUCKETS), (value <= last, (2 * k + 1) * BUCKETS + inside)]
     return ibis.cases(*cases, else_=2 * spans * BUCKETS)
 
 
