@@ -27,7 +27,7 @@ STEPS = {
 
 def test_every_function_has_an_example() -> None:
     functions = [getattr(idios, name) for name in idios.__all__ if name[0].islower()]
-    assert len(functions) == 17
+    assert len(functions) == 18
     for function in functions:
         assert ">>> " in (inspect.getdoc(function) or ""), function
     assert "help(idios) lists the keywords." in (inspect.getdoc(idios.median) or "")

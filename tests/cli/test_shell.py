@@ -95,7 +95,7 @@ def test_commands(declared: Path) -> None:
 def test_a_file_is_declared_first(folder: Path) -> None:
     code, shown, _ = pipe("\\d", options=("people.csv", "--protection", "differential", "-e", "1"))
     assert code == 0
-    assert "│ people │ differential │ age, income │" in shown
+    assert "│ people │ differential │ age, income, region │" in shown
     assert (folder / "idios.toml").exists()
 
 
