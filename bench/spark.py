@@ -1,27 +1,20 @@
-"""Spark: the private answer against Spark's own exact ``percentile``, on one machine and on a standalone cluster.
-
-    python -m bench.spark [rows]          10⁷ rows unless given, as Parquet files under .bench/
-
-Each pair is asked once to warm up and then in turns, five times each; the medians are compared. A private question has
-an ε of its own each time, so that none is answered from the ledger.
-"""
+"""Spark: the private answer beside Spark's own exact ``percentile``, on one machine and on a standalone cluster."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.figures import FOLDER, Figure, Settings
+from bench.timing import compare, interleave
 from idios.datasets import declare, open_datasets
 from idios.ledger import Ledger
 from idios.party import TrustedParty
@@ -29,7 +22,11 @@ from idios.party import TrustedParty
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROWS, FILES, ROUNDS = 10**7, 8, 5
+TITLE = "Spark"
+ABOUT = """\
+Parquet files, both sides turn by turn in one session: in one process (`local[2]`), and on a standalone master with two
+worker processes. Spark's `percentile` is exact, as is what Idios reads."""
+FILES = 8
 GROUPS = 1000
 COLUMNS = {
     "x": {"type": "number", "step": 0.01},
@@ -47,7 +44,7 @@ QUESTIONS = {
 
 
 def write_rows(rows: int) -> Path:
-    folder = Path(".bench") / f"spark-{rows}"
+    folder = FOLDER / f"spark-{rows}"
     if not folder.exists():
         rng = np.random.default_rng(18)
         folder.mkdir(parents=True)
@@ -58,37 +55,52 @@ def write_rows(rows: int) -> Path:
     return folder.resolve()
 
 
-def time_turns(ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[list[float], list[float]]:
-    """Warm both up, and then time them in turns."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for turn in range(ROUNDS + 1):
-        for i, action in enumerate((ours, theirs)):
-            began = time.perf_counter()
-            action()
-            if turn:
-                times[i].append(time.perf_counter() - began)
-    return times
+def describe(settings: Settings) -> str:
+    """How much is read."""
+    return f"{settings.choose_rows(10**7, 2 * 10**5):,} rows in {FILES} files"
 
 
-def measure(where: str, address: str, folder: Path, settings: dict[str, str]) -> Iterator[str]:
-    """Both questions at one address, as lines to print."""
+def measure(settings: Settings) -> Iterator[Figure]:
+    """Every question in one process and on a cluster of two workers."""
+    from tests.services.spark_cluster import StandaloneCluster, java
+
+    java()  # says what is missing
+    folder = write_rows(settings.choose_rows(10**7, 2 * 10**5))
+    common = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    yield from ask_both("local[2]", "spark:local[2]", folder, common | {"spark.driver.memory": "4g"}, settings)
+    if settings.quick:
+        return
+    cluster = StandaloneCluster(memory="4g")
+    try:
+        memory = {"spark.driver.memory": "2g", "spark.executor.memory": "4g"}
+        yield from ask_both("two workers", cluster.url, folder, common | memory, settings)
+    finally:
+        cluster.close()
+
+
+def ask_both(
+    where: str, address: str, folder: Path, session_settings: dict[str, str], settings: Settings
+) -> Iterator[Figure]:
+    """Time each question both ways at one address."""
     from pyspark.sql import SparkSession
 
     table = {"source": f"{address}?path={folder}", "budget": 10**6, "columns": COLUMNS, "max_groups": GROUPS}
-    config = replace(declare("people", table), session_settings=settings)
+    config = replace(declare("people", table), session_settings=session_settings)
     ledger = Ledger.open("sqlite://")
-    began = time.perf_counter()
     datasets = open_datasets([config], ledger, None, retired=True)
-    yield f"{where}: opened in {time.perf_counter() - began:.1f} s"
     with TrustedParty(datasets, ledger) as party:
         session = SparkSession.builder.getOrCreate()
         session.read.parquet(str(folder)).createOrReplaceTempView("plain")
         for name, (question, plain, expected) in QUESTIONS.items():
-            epsilons = count(100)
-            ours, theirs = time_turns(
-                partial(_ask, party, question, epsilons), partial(_run, session, plain.format(table="plain"))
+            if not settings.wants(what := f"{name}, {where}"):
+                continue
+            ours, theirs = interleave(
+                settings.repetitions,
+                partial(_ask, party, question, count(100)),
+                partial(_run, session, plain.format(table="plain")),
+                seconds=3 * settings.seconds_of_a_row,
             )
-            yield describe(f"{where}: {name}", ours, theirs, expected)
+            yield compare(what, ours, theirs, expected, wanted=settings.repetitions, cores=False)
 
 
 def _ask(party: TrustedParty, question: str, epsilons: Iterator[int]) -> None:
@@ -97,33 +109,3 @@ def _ask(party: TrustedParty, question: str, epsilons: Iterator[int]) -> None:
 
 def _run(session: SparkSession, statement: str) -> None:
     session.sql(statement).collect()
-
-
-def describe(what: str, ours: Sequence[float], theirs: Sequence[float], expected: float) -> str:
-    ratio = median(ours) / median(theirs)
-    verdict = "as expected" if ratio <= expected else "NOT AS EXPECTED"
-    spread = f"{min(ours):.2f}–{max(ours):.2f} against {min(theirs):.2f}–{max(theirs):.2f} s"
-    return f"{what:<40} {ratio:6.2f} ×  ({spread}), expected at most {expected}: {verdict}"
-
-
-def main(arguments: Sequence[str]) -> int:
-    from tests.services.spark_cluster import StandaloneCluster
-
-    rows = int(arguments[0]) if arguments else ROWS
-    folder = write_rows(rows)
-    common = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    print(f"{rows:,} rows in {FILES} files, medians of {ROUNDS} turns after one to warm up")
-    for line in measure("local[2]", "spark:local[2]", folder, common | {"spark.driver.memory": "4g"}):
-        print(line, flush=True)
-    cluster = StandaloneCluster(memory="4g")
-    try:
-        settings = common | {"spark.driver.memory": "2g", "spark.executor.memory": "4g"}
-        for line in measure("two workers", cluster.url, folder, settings):
-            print(line, flush=True)
-    finally:
-        cluster.close()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
