@@ -20,7 +20,7 @@ from bench.figures import Figure, Settings
 from bench.report import WRITTEN, Measured, describe_machine, follow, read_stored, write_page, write_stored
 from tests.services import postgresql, spark
 
-SECTIONS = ("plain", "peers", "growth", "arrays", "postgresql", "spark", "start", "server")
+SECTIONS = ("plain", "peers", "growth", "arrays", "postgresql", "spark", "start", "stages", "server")
 """The modules of this package that measure something, in the order of the page."""
 MISSING = (ImportError, postgresql.NotInstalled, spark.NotInstalled)
 """What a section raises where something that it needs is not on this machine."""
@@ -75,7 +75,7 @@ def measure(name: str, settings: Settings) -> Measured:
     for figure in section.measure(settings):
         print(f"  {figure}", flush=True)
         figures.append(figure)
-    conditions = f"{section.describe(settings)}, medians of {settings.repetitions} turns; {describe_machine()}"
+    conditions = f"{section.describe(settings)}; {describe_machine()}"
     return Measured(tuple(figures), datetime.now(UTC).date().isoformat(), conditions)
 
 

@@ -26,7 +26,7 @@ DRAWN = 10**6
 
 def describe(settings: Settings) -> str:
     """How much is drawn."""
-    return f"{DRAWN:,} samples"
+    return f"{DRAWN:,} samples, {settings.turns}"
 
 
 def measure(settings: Settings) -> Iterator[Figure]:

@@ -31,6 +31,11 @@ class Settings:
         return self.rows or (few if self.quick else many)
 
     @property
+    def turns(self) -> str:
+        """How often things are timed, in words."""
+        return f"medians of {self.repetitions} turns"
+
+    @property
     def seconds_of_a_row(self) -> float:
         """After this time a row has no further repetition."""
         return 3 if self.quick else 40

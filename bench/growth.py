@@ -71,7 +71,7 @@ def choose_sizes(settings: Settings) -> tuple[int, ...]:
 
 def describe(settings: Settings) -> str:
     """How much is read."""
-    return " and ".join(f"{rows:,}" for rows in choose_sizes(settings)) + " rows"
+    return " and ".join(f"{rows:,}" for rows in choose_sizes(settings)) + f" rows, {settings.turns}"
 
 
 def measure(settings: Settings) -> Iterator[Figure]:

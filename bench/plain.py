@@ -114,7 +114,7 @@ def generate(rows: int) -> Path:
 
 def describe(settings: Settings) -> str:
     """How much is read."""
-    return f"{settings.choose_rows(10**7, 10**6):,} rows"
+    return f"{settings.choose_rows(10**7, 10**6):,} rows, {settings.turns}"
 
 
 def measure(settings: Settings) -> Iterator[Figure]:

@@ -46,7 +46,7 @@ def fill(url: str, rows: int) -> None:
 
 def describe(settings: Settings) -> str:
     """How much is read."""
-    return f"{settings.choose_rows(2 * 10**6, 2 * 10**5):,} rows"
+    return f"{settings.choose_rows(2 * 10**6, 2 * 10**5):,} rows, {settings.turns}"
 
 
 def measure(settings: Settings) -> Iterator[Figure]:

@@ -57,7 +57,7 @@ def write_rows(rows: int) -> Path:
 
 def describe(settings: Settings) -> str:
     """How much is read."""
-    return f"{settings.choose_rows(10**7, 2 * 10**5):,} rows in {FILES} files"
+    return f"{settings.choose_rows(10**7, 2 * 10**5):,} rows in {FILES} files, {settings.turns}"
 
 
 def measure(settings: Settings) -> Iterator[Figure]:

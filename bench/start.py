@@ -22,7 +22,7 @@ STARTED = {
 
 def describe(settings: Settings) -> str:
     """Nothing is read."""
-    return "with compiled modules on disk"
+    return f"compiled modules on disk, {settings.turns}"
 
 
 def measure(settings: Settings) -> Iterator[Figure]:

@@ -106,7 +106,7 @@ class PeerError(Exception):
 
 def describe(settings: Settings) -> str:
     """How much is read."""
-    return " and ".join(f"{rows:,}" for rows in choose_sizes(settings)) + " rows"
+    return " and ".join(f"{rows:,}" for rows in choose_sizes(settings)) + f" rows, {settings.turns}"
 
 
 def choose_sizes(settings: Settings) -> tuple[int, ...]:
