@@ -7,16 +7,20 @@ process that stays while it is asked; what does not install is said and left out
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+import threading
 import venv
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from math import inf
 from pathlib import Path
 from statistics import median
-from typing import Any, Self
+from typing import Any
 
 from bench.figures import FOLDER, Figure, Settings, write_time
 from bench.plain import COLUMNS, generate, make_asking, open_party
@@ -28,7 +32,7 @@ The same questions at ε = 1, ours at `differential`; each side is told that val
 groups there are, and reads the file anew. The ratio is that to the fastest peer; the others were asked once, unless
 they were nearly as fast. OpenDP is asked in both of its ways: about vectors, which it is told the length of, and about
 Polars' frames. Its medians and quantiles are chosen among 1,001 given values, ours among all of the grid: where it is
-faster than five times ours, that is why. Who took longer than 20 s for 10⁶ rows is not asked about 10⁷."""
+faster than five times ours, that is why. Who took longer than 3 s for 10⁶ rows is not asked about 10⁷."""
 PEERS = {
     "diffprivlib": ["diffprivlib", "scikit-learn<1.6", "pyarrow"],
     "opendp_vectors": ["opendp[polars]"],
@@ -53,51 +57,75 @@ QUESTIONS = {
     "COUNT by 20 groups": ("SELECT g20, COUNT(*) FROM t GROUP BY g20", 1.0),
 }
 """How we are asked, and how many times the fastest peer's time we may take."""
-LONGEST = 20.0
+PATIENCE = 20.0
+"""Seconds after which an answer is not waited for."""
+LONGEST = 3.0
 """Seconds after which a peer is not asked about more rows."""
 INSTALLED = "installed"
 """A file in an environment that is whole."""
-NEARLY = 2.0
+NEARLY = 3.0
 """How many times the fastest peer's time another may take to be asked again."""
 
 
 class Peer:
-    """A process in a peer's environment that answers one question after the other."""
+    """A process in a peer's environment that answers one question after the other; it is started when it is needed."""
 
     def __init__(self, name: str, python: Path, path: Path, rows: int) -> None:
-        script = Path(__file__).parent / "ask.py"
-        self._process = subprocess.Popen(
-            [python, script, name, path, str(rows)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self.questions = self._read()
+        self._command = [str(python), str(Path(__file__).parent / "ask.py"), name, str(path), str(rows)]
+        self._process: subprocess.Popen[str] | None = None
 
     def ask(self, question: str) -> float:
-        """How many seconds the answer took."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{question}\n")
-        self._process.stdin.flush()
-        found = self._read()
+        """How many seconds the answer took; infinitely many, if it took too long."""
+        process = self._start()
+        assert process.stdin is not None
+        process.stdin.write(f"{question}\n")
+        process.stdin.flush()
+        stop = threading.Timer(PATIENCE, kill, [process])
+        stop.start()
+        try:
+            found = self._read(process)
+        except PeerError:
+            self.close()
+            return inf
+        finally:
+            stop.cancel()
         if "error" in found:
             raise PeerError(found["error"])
         return float(found["seconds"])
 
-    def _read(self) -> Any:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+    def _start(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,
+            )
+            self._read(self._process)  # it is ready
+        return self._process
+
+    @staticmethod
+    def _read(process: subprocess.Popen[str]) -> Any:
+        assert process.stdout is not None
+        line = process.stdout.readline()
         if not line:
             raise PeerError("its process ended")
         return json.loads(line)
 
-    def __enter__(self) -> Self:
-        return self
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            kill(self._process)
+            self._process.communicate()
+            self._process = None
 
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """End a process and all that it started, such as Spark."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 class PeerError(Exception):
@@ -122,10 +150,12 @@ def measure(settings: Settings) -> Iterator[Figure]:
     for rows in choose_sizes(settings):
         path = generate(rows)
         columns = {name: COLUMNS[name] for name in ("bx", "bn", "g20")}
+        peers = {name: Peer(name, python, path, rows) for name, python in pythons.items() if python is not None}
         with ExitStack() as opened, open_party(path, columns, "differential") as party:
+            for peer in peers.values():
+                opened.callback(peer.close)
             ask = make_asking(party, Fraction(1))
-            peers = open_peers(opened, pythons, path, rows)
-            absent = [NAMES[name] for name in pythons if name not in peers]
+            absent = [NAMES[name] for name, python in pythons.items() if python is None]
             for question, (sql, expected) in QUESTIONS.items():
                 what = f"{question}, {rows:,} rows"
                 if not settings.wants(what):
@@ -137,23 +167,13 @@ def measure(settings: Settings) -> Iterator[Figure]:
                 yield replace(figure, note=f"{figure.note}; not here: {', '.join(absent)}") if absent else figure
 
 
-def open_peers(opened: ExitStack, pythons: Mapping[str, Path | None], path: Path, rows: int) -> dict[str, Peer]:
-    """The processes of the peers that are installed and start."""
-    peers = {}
-    for name, python in pythons.items():
-        if python is not None:
-            with suppress(PeerError):
-                peers[name] = opened.enter_context(Peer(name, python, path, rows))
-    return peers
-
-
 def ask_once(peers: Mapping[str, Peer], question: str) -> dict[str, float]:
     """The seconds of each peer that has an answer, of the second time where the first took little."""
     found = {}
     for name, peer in peers.items():
         with suppress(PeerError):
             found[name] = peer.ask(question)
-            if found[name] < LONGEST / 4:
+            if found[name] <= LONGEST:
                 found[name] = peer.ask(question)
     return found
 
@@ -168,7 +188,7 @@ def race(
     settings: Settings,
 ) -> Figure:
     """Our time and that of the fastest peers, in turns; the time of the others is the one that is known."""
-    if not once:
+    if min(once.values(), default=inf) == inf:
         return Figure(what, None, expected=expected, note="no peer answers it")
     near = [name for name, seconds in once.items() if seconds <= NEARLY * min(once.values())]
     mine, *theirs = interleave(
@@ -181,8 +201,12 @@ def race(
     fastest = min(times, key=times.__getitem__)
     figure = compare(what, mine, theirs[near.index(fastest)], expected, beside=NAMES[fastest], cores=False)
     others = {**once, **times}
-    told = [f"{NAMES[name]} {write_time(seconds)}" for name, seconds in others.items() if name != fastest]
+    told = [f"{NAMES[name]} {tell(seconds)}" for name, seconds in others.items() if name != fastest]
     return replace(figure, note=", ".join(told))
+
+
+def tell(seconds: float) -> str:
+    return f"more than {PATIENCE:g} s" if seconds == inf else write_time(seconds)
 
 
 def install(name: str, needs: list[str]) -> Path | None:
