@@ -49,7 +49,7 @@ def samplers_against_opendp(settings: Settings) -> Iterator[Figure]:
     for scale in (1, 10, 1000):
         measurement = laplace >> dp.m.then_laplace(scale=float(scale))
         draw = partial(discrete_laplace, scale, DRAWN)
-        yield against(f"discrete Laplace, scale {scale}", draw, measurement, 10, settings)
+        yield against(f"discrete Laplace, scale {scale}", draw, measurement, 50, settings)
     for sigma in (1, 10, 1000, 10**9):
         measurement = gaussian >> dp.m.then_gaussian(scale=float(sigma))
         draw = partial(DiscreteGaussian(Fraction(sigma) ** 2).sample, DRAWN)
@@ -62,7 +62,7 @@ def against(
     """Time both, the other with so many times fewer samples."""
     zeros = [0] * (DRAWN // fewer)
     mine, other = interleave(settings.repetitions, ours, lambda: theirs(zeros), seconds=settings.seconds_of_a_row)
-    return compare(what, mine, scale_up(other, fewer), 1 / 30, beside="OpenDP")
+    return compare(what, mine, scale_up(other, fewer), 1 / 30, beside="OpenDP", cores=False)
 
 
 def smooth_sensitivity_growth(settings: Settings) -> Figure:
@@ -78,7 +78,7 @@ def smooth_sensitivity_growth(settings: Settings) -> Figure:
 
     ours, theirs = interleave(settings.repetitions, lambda: median_smooth_sensitivity(large, 0, 1, 1 / 3), all_pairs)
     scaled = scale_up(theirs, (10**6 / 2000) ** 2)
-    return compare("smooth sensitivity of a median, 10⁶ values", ours, scaled, 1, beside="all pairs")
+    return compare("smooth sensitivity of a median, 10⁶ values", ours, scaled, 1, beside="all pairs", cores=False)
 
 
 def median_against_numpy(settings: Settings) -> Figure:

@@ -38,7 +38,7 @@ class Settings:
     @property
     def seconds_of_a_row(self) -> float:
         """After this time a row has no further repetition."""
-        return 3 if self.quick else 40
+        return 2 if self.quick else 40
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class Figure:
     def cells(self) -> list[str]:
         """What a table shows of it."""
         bound = "" if self.expected is None else f"{'≥' if self.at_least else '≤'} {self._write(self.expected)}"
-        measured = self.value is not None
+        spread = f"{self._write(self.least)} to {self._write(self.greatest)}" if self.least < self.greatest else ""
         return [
             self.what,
             self.ours,
             self.beside,
             self._write(self.value) if self.value is not None else "not measured",
-            f"{self._write(self.least)} to {self._write(self.greatest)}" if measured else "",
+            spread,
             bound,
             {True: "yes", False: "no", None: ""}[self.kept],
             "" if self.last is None else self._write(self.last),

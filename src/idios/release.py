@@ -255,7 +255,7 @@ def _write_drawn(plan: Plan, aggregate: Aggregate, drawn: Fraction | int | None)
     if drawn is None:
         return None
     if isinstance(aggregate.domain, Categories):
-        return aggregate.domain.values[int(drawn)]
+        return aggregate.domain.shown(int(drawn))
     column = plan.dataset.columns[aggregate.column].kind if aggregate.column is not None else None
     return write_value(Fraction(drawn), kind_of(plan, aggregate), column)
 
