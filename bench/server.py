@@ -124,6 +124,8 @@ class Result:
     rate: float
     rates: list[float]
     """The same of each third of the time."""
+    cpu: float
+    """Seconds of all cores that the server computes for each request."""
     plain_rate: float
     median: float
     p99: float
@@ -196,13 +198,14 @@ async def watched(serving: Serving) -> AsyncIterator[list[float]]:
     task.cancel()
 
 
-async def load(serving: Serving, tokens: list[str], seconds: float) -> tuple[Seen, float, list[float]]:
+async def load(serving: Serving, tokens: list[str], seconds: float) -> tuple[Seen, float, float, list[float]]:
     seen = Seen()
     plain_rate = await plain(serving.port, tokens[0], min(5.0, seconds))
+    computed = serving.processor_seconds()
     async with watched(serving) as sizes:
         deadline = time.monotonic() + seconds
         await asyncio.gather(*(analyst(i, serving.port, token, seen, deadline) for i, token in enumerate(tokens)))
-    return seen, plain_rate, sizes
+    return seen, serving.processor_seconds() - computed, plain_rate, sizes
 
 
 def run(name: str, folder: Path, ledger: str, release: str, options: tuple[str, ...], seconds: float) -> Result:
@@ -217,7 +220,7 @@ def run(name: str, folder: Path, ledger: str, release: str, options: tuple[str, 
             party.ledger.grant(f"analyst {number}", "people", epsilon=SMALL_CAP if number % 2 else None)
             tokens.append(party.ledger.issue_token(f"analyst {number}").secret)
     with Serving(config, *options).wait() as serving:
-        seen, plain_rate, sizes = asyncio.run(load(serving, tokens, seconds))
+        seen, computed, plain_rate, sizes = asyncio.run(load(serving, tokens, seconds))
         serving.stop()
     configuration = read_configuration(config)
     with Ledger.open(configuration.ledger_url, configuration.key_file) as book:
@@ -237,6 +240,7 @@ def run(name: str, folder: Path, ledger: str, release: str, options: tuple[str, 
         name,
         (len(waits) + len(seen.refusals)) / seconds,
         [3 * count / seconds for count in count_thirds(seen.moments, seconds)],
+        computed / (len(waits) + len(seen.refusals)),
         plain_rate,
         waits[len(waits) // 2],
         waits[int(0.99 * len(waits))],
@@ -291,7 +295,11 @@ def measure(settings: Settings) -> Iterator[Figure]:
 
 def tell(result: Result, expected: float | None) -> Figure:
     """The rate of a run in which everything held."""
-    notes = [f"p50 {write_time(result.median)}", f"p99 {write_time(result.p99)}"]
+    notes = [
+        f"{write_time(result.cpu)} of CPU each",
+        f"p50 {write_time(result.median)}",
+        f"p99 {write_time(result.p99)}",
+    ]
     notes += [f"refusals {write_time(result.refused)}", f"{result.memory[0]:.0f} → {result.memory[1]:.0f} MiB"]
     if not result.ok:
         broken = f"overspent {result.overspent}, lost {result.lost}, chain intact: {result.intact}, {result.statuses}"
