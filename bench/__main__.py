@@ -34,7 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, help="another number of rows")
     parser.add_argument("--repetitions", type=int, help="how many turns count: 5, or 2 if quick")
     parser.add_argument("--only", default="", help="words of the figures that are measured")
+    parser.add_argument("--page", action="store_true", help="measure nothing, and write the page from stored figures")
     chosen = parser.parse_args(arguments)
+    if chosen.page:
+        WRITTEN.write_text(write_page(read_stored(), list_titles()), encoding="utf-8")
+        return 0
     for name in chosen.sections:
         if name not in SECTIONS:
             parser.error(f"there is no section {name!r}: choose from {', '.join(SECTIONS)}")

@@ -47,7 +47,7 @@ def test_a_section_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[st
 
 def test_the_page_is_what_is_stored() -> None:
     written = report.write_page(report.read_stored(), command.list_titles())
-    assert written == report.WRITTEN.read_text(encoding="utf-8"), "python -m bench writes both"
+    assert written == report.WRITTEN.read_text(encoding="utf-8"), "python -m bench --page writes it"
 
 
 def test_a_figure_is_kept_when_it_is_within_what_is_expected() -> None:
