@@ -9,11 +9,11 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINT
 comma  := ,
 DEV    := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
-.PHONY: help demo serve test quick check bench wheel clean
+.PHONY: help demo serve test quick check bench bench-quick wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -49,9 +49,13 @@ check: $(DEV)  ## format, lint, types, import layers, documentation
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q --doctest-modules --doctest-ignore-import-errors src tests/test_docs.py
 
-bench: $(DEV)  ## ratios against peers and plain tools, measured in one run
+bench: $(DEV)  ## ratios against plain tools and peers, written to docs/benchmarks.md
 	@$(PIP) -e '.[bench]'
 	@$(BIN)/python -m bench
+
+bench-quick: $(DEV)  ## the same from less data, to the terminal
+	@$(PIP) -e '.[bench]'
+	@$(BIN)/python -m bench --quick
 
 wheel: $(DEV)  ## build the distribution into dist/
 	@$(BIN)/python -m build --outdir dist .

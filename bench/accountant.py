@@ -16,7 +16,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-from bench.peers.__main__ import installed
+from bench.peers import install
 from idios.core.concentrated import convert_to_epsilon, pure_rho, range_rho
 
 EPSILONS = [Fraction(text) for text in ("0.01", "0.02", "0.05", "0.1", "0.25", "0.5", "1")]
@@ -26,7 +26,7 @@ DELTAS = [Fraction(1, 10**places) for places in (3, 6, 9)]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", type=Path, help="a Python that has dp_accounting; otherwise it is installed")
-    python = parser.parse_args().python or installed("dp_accounting", ["dp_accounting"])
+    python = parser.parse_args().python or install("dp_accounting", ["dp_accounting"])
     if python is None:
         print("dp_accounting does not install here")
         return 1

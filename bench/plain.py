@@ -1,17 +1,9 @@
-"""What privacy costs in time: each question through the trusted party, beside the same question in plain DuckDB.
-
-    python -m bench.plain [--rows 10000000] [--repetitions 5] [--only groups]
-
-Both read one Parquet file of generated rows, kept under .bench/ between runs, turn by turn in one process, and the
-ratio is that of their medians. A private answer includes its charge in the ledger. It prints a table in Markdown.
-"""
+"""What privacy costs in time: each question through the trusted party, beside the same question in plain DuckDB."""
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
@@ -22,10 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from bench.timing import Ratio, interleave, write_ratios
+from bench.figures import FOLDER, Figure, Settings
+from bench.timing import compare, interleave
+from idios.errors import IdiosError
+from idios.model import Answer
 from idios.party import TrustedParty
 
-FOLDER = Path(__file__).parents[1] / ".bench"
+TITLE = "Plain questions"
+ABOUT = """\
+Both sides read one Parquet file, turn by turn. Columns with a b have declared bounds, the others none: n and bn are
+whole numbers, x and bx floats, g20, g1000 and g100000 categories with so many values. The ε is 1 at `individual` and
+0.5 at `differential`. A second largest value is compared with plain DuckDB's `max(x, 2)`. "Cores' time" is the same
+ratio of the time of all cores together."""
 ROW_GROUPS = 10**6
 """How many rows a batch of the generator has."""
 GROUPS = {"g20": 20, "g1000": 10**3, "g100000": 10**5}
@@ -49,21 +49,24 @@ class Comparison:
 
     private: str
     plain: str
-    expected: float
+    expected: float | None
     level: str = "individual"
-    kind: str = "sums"
 
 
 def list_comparisons() -> Iterator[Comparison]:
     """Every question, and what is expected of its ratio."""
-    yield Comparison("MEDIAN(x)", "median(x)", 0.6, kind="medians")
-    yield Comparison("MEDIAN(x)", "median(x)", 0.72, "differential", "medians")
+    yield Comparison("MEDIAN(x)", "median(x)", 0.6)
+    yield Comparison("MEDIAN(x)", "median(x)", 0.72, "differential")
+    yield Comparison("QUANTILE(x, 0.9)", "quantile_cont(x, 0.9)", 0.6)
+    yield Comparison("KTH_LARGEST(x, 2)", "max(x, 2)", 1)
+    yield Comparison("TRIMMED_MEAN(x, 0.05)", "median(x)", None)
+    yield Comparison("VARIANCE(bx)", "var_pop(bx)", None)
     for group in GROUPS:
         for level, expected in (("individual", 1.5), ("differential", 3)):
-            yield Comparison(f"{group}, MEDIAN(x) BY", f"{group}, median(x) BY", expected, level, "groups")
-    yield Comparison("g20, COUNT(*) BY", "g20, count(*) BY", 2.5, kind="groups")
+            yield Comparison(f"{group}, MEDIAN(x) BY", f"{group}, median(x) BY", expected, level)
+    yield Comparison("g20, COUNT(*) BY", "g20, count(*) BY", 2.5)
     for column, expected in (("bn", 2.5), ("bx", 6.5)):
-        yield Comparison(f"g20, AVG({column}) BY", f"g20, avg({column}) BY", expected, kind="groups")
+        yield Comparison(f"g20, AVG({column}) BY", f"g20, avg({column}) BY", expected)
     for column, expected in (("n", 1.6), ("bn", 1.6), ("x", 6.5), ("bx", 6.5)):
         for function in ("AVG", "SUM"):
             call = f"{function}({column})"
@@ -109,52 +112,55 @@ def generate(rows: int) -> Path:
     return path
 
 
-def compare(path: Path, comparisons: Sequence[Comparison], repetitions: int) -> Iterator[Ratio]:
+def describe(settings: Settings) -> str:
+    """How much is read."""
+    return f"{settings.choose_rows(10**7, 10**6):,} rows, {settings.turns}"
+
+
+def measure(settings: Settings) -> Iterator[Figure]:
     """Time each question both ways."""
+    path = generate(settings.choose_rows(10**7, 10**6))
+    for comparison in list_comparisons():
+        what = f"`{comparison.private}`, {comparison.level}"
+        slow = settings.quick and "g100000" in what
+        if settings.wants(what) and not slow:
+            try:
+                yield measure_one(what, comparison, path, settings)
+            except IdiosError as error:
+                yield Figure(what, None, expected=comparison.expected, note=f"refused: {error}")
+
+
+def measure_one(what: str, comparison: Comparison, path: Path, settings: Settings) -> Figure:
+    """Time one question both ways."""
+    private, public = write_statement(comparison.private, "t"), write_statement(comparison.plain, f"'{path}'")
+    epsilon = DIFFERENTIAL if comparison.level == "differential" else Fraction(1)
+    named = {name: column for name, column in COLUMNS.items() if re.search(rf"\b{name}\b", private)}
+    with duckdb.connect() as plain, open_party(path, named or NUMBERS, comparison.level) as party:
+        ask = make_asking(party, epsilon)
+        ours, theirs = interleave(
+            settings.repetitions,
+            lambda: ask(private),
+            lambda: plain.execute(public).to_arrow_table(),
+            seconds=settings.seconds_of_a_row,
+        )
+    return compare(what, ours, theirs, comparison.expected, wanted=settings.repetitions)
+
+
+def open_party(path: Path, columns: Mapping[str, object], level: str) -> TrustedParty:
+    """A party that never runs out, with its ledger in memory."""
+    return TrustedParty.open(
+        path,
+        name="t",
+        columns=columns,
+        protection=level,
+        budget=10**9,
+        max_groups=10**6,
+        min_epsilon=Fraction(1, 10**9),
+        check=0,
+    )
+
+
+def make_asking(party: TrustedParty, epsilon: Fraction) -> Callable[[str], Answer]:
+    """Ask with an ε that was never used before, so that no answer is stored."""
     numbers = count(1)
-    for comparison in comparisons:
-        private, public = write_statement(comparison.private, "t"), write_statement(comparison.plain, f"'{path}'")
-        epsilon = DIFFERENTIAL if comparison.level == "differential" else Fraction(1)
-        named = {name: column for name, column in COLUMNS.items() if re.search(rf"\b{name}\b", private)}
-        with (
-            duckdb.connect() as plain,
-            TrustedParty.open(
-                path,
-                name="t",
-                columns=named or NUMBERS,
-                protection=comparison.level,
-                budget=10**9,
-                max_groups=10**6,
-                min_epsilon=Fraction(1, 10**9),
-                check=0,
-            ) as party,
-        ):
-            ours, theirs = interleave(
-                repetitions,
-                # an ε that was never used before, so that no answer is stored
-                lambda ask=party.query, text=private, epsilon=epsilon: ask(
-                    text, epsilon + Fraction(next(numbers), 10**6)
-                ),
-                lambda ask=plain.execute, text=public: ask(text).to_arrow_table(),
-            )
-        yield Ratio(f"`{comparison.private}`, {comparison.level}", ours, theirs, comparison.expected)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=10**7)
-    parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--only", help="a part of what is compared: medians, groups, sums, or words of a question")
-    arguments = parser.parse_args()
-    comparisons = [
-        comparison
-        for comparison in list_comparisons()
-        if not arguments.only
-        or arguments.only == comparison.kind
-        or arguments.only in f"{comparison.private}, {comparison.level}"
-    ]
-    return write_ratios(compare(generate(arguments.rows), comparisons, arguments.repetitions))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return lambda text: party.query(text, epsilon + Fraction(next(numbers), 10**6))

@@ -1,30 +1,24 @@
-"""Questions about an indexed table in PostgreSQL, beside plain ones.
-
-    python -m bench.postgresql [--rows 2000000] [--repetitions 5]
-
-A server of its own is started for it. Both sides read one table turn by turn, and the ratio is that of their medians.
-A private answer includes its charge in the ledger; "read" is its reading of the data alone. Plain PostgreSQL finds a
-k-th largest value in next to no time, so that it is compared with 10 ms. It prints a table in Markdown, in which the
-cores' time is that of this process alone and not that of the server.
-"""
+"""Questions about an indexed table in PostgreSQL, beside plain ones, on a server that is started for them."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import count
 
-import psycopg
-
-from bench.timing import Ratio, Turn, interleave, write_ratios
+from bench.figures import Figure, Settings
+from bench.timing import Turn, compare, interleave
 from idios.backends.base import open_source
 from idios.core.statistics import KthLargest, Median, Statistic
 from idios.party import TrustedParty
 from tests.conformance.plans import dataset, number, plan, whole
 from tests.services.postgresql import PostgresqlServer
 
+TITLE = "PostgreSQL"
+ABOUT = """\
+A table with an index of each column, in a server of its own, both sides turn by turn. "Read" is the reading of the
+data alone, without the charge. Plain PostgreSQL finds a k-th largest value in next to no time, so that it is compared
+with 10 ms."""
 MEDIAN = "percentile_cont(0.5) WITHIN GROUP (ORDER BY {x})"
 PRIVATE: dict[str, tuple[Statistic, str]] = {
     "MEDIAN({x})": (Median(), MEDIAN),
@@ -38,6 +32,8 @@ LONGEST = 0.010
 
 def fill(url: str, rows: int) -> None:
     """A table of floats and whole numbers, a note beside them, and an index of each."""
+    import psycopg
+
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "CREATE TABLE t AS SELECT exp(10 + random() * 3) AS x, (random() * 1000000)::bigint AS n, "
@@ -48,8 +44,25 @@ def fill(url: str, rows: int) -> None:
         connection.execute("VACUUM ANALYZE t")
 
 
-def compare(url: str, repetitions: int) -> Iterator[Ratio]:
+def describe(settings: Settings) -> str:
+    """How much is read."""
+    return f"{settings.choose_rows(2 * 10**6, 2 * 10**5):,} rows, {settings.turns}"
+
+
+def measure(settings: Settings) -> Iterator[Figure]:
+    """Start a server, fill a table and ask."""
+    server = PostgresqlServer()
+    try:
+        fill(server.url, settings.choose_rows(2 * 10**6, 2 * 10**5))
+        yield from ask_both(server.url, settings)
+    finally:
+        server.close()
+
+
+def ask_both(url: str, settings: Settings) -> Iterator[Figure]:
     """Time each question both ways."""
+    import psycopg
+
     numbers, source = count(1), f"{url}?table=t"
     data = dataset(number("x", "0.000001", nullable=False), whole("n", nullable=False))
     columns = {"x": {"type": "number", "nullable": False}, "n": {"type": "integer", "nullable": False}}
@@ -67,33 +80,18 @@ def compare(url: str, repetitions: int) -> Iterator[Ratio]:
 
         for written, (statistic, aggregate) in PRIVATE.items():
             for column in "xn":
+                if not settings.wants(written.format(x=column)):
+                    continue
                 question, asked = written.format(x=column), plan(data, (statistic, column))
                 text = f"SELECT {aggregate.format(x=column)} FROM t"
                 answered, read, theirs = interleave(
-                    repetitions,
+                    settings.repetitions,
                     lambda question=question: ask(question),
                     lambda asked=asked: backend.summarise(asked),
                     lambda text=text: plain.execute(text).fetchall(),
                 )
                 if isinstance(statistic, KthLargest):
-                    theirs = [Turn(LONGEST, LONGEST)] * repetitions
+                    theirs = [Turn(LONGEST, LONGEST)] * len(answered)
                 expected = 1 if isinstance(statistic, KthLargest) else ALLOWED
-                yield Ratio(f"`{question}`", answered, theirs, expected)
-                yield Ratio(f"`{question}`, read", read, theirs, expected)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=2 * 10**6)
-    parser.add_argument("--repetitions", type=int, default=5)
-    arguments = parser.parse_args()
-    server = PostgresqlServer()
-    try:
-        fill(server.url, arguments.rows)
-        return write_ratios(compare(server.url, arguments.repetitions))
-    finally:
-        server.close()
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+                for what, ours in ((f"`{question}`", answered), (f"`{question}`, read", read)):
+                    yield compare(what, ours, theirs, expected, cores=False)

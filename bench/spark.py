@@ -1,24 +1,13 @@
-"""Spark: the private answer against Spark's own exact ``percentile``, on one machine and on a standalone cluster.
-
-    python -m bench.spark [rows] [places]     10⁷ rows unless given, as Parquet files under .bench/
-
-Places are ``local`` (two threads of this process), ``cluster`` (a master and two workers) and ``killed``: the same, of
-which one worker is killed in the middle of the third private question, and is not replaced until the next pair.
-
-Each pair is asked once to warm up and then in turns, five times each; the medians are compared. A private question has
-an ε of its own each time, so that none is answered from the ledger.
-"""
+"""Spark: the private answer beside Spark's own exact ``percentile``, on one machine and on a standalone cluster."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
+from math import inf
 from pathlib import Path
-from statistics import median
 from threading import Timer
 from typing import TYPE_CHECKING
 
@@ -26,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.figures import FOLDER, Figure, Settings, write_time
+from bench.timing import compare, interleave
 from idios.datasets import declare, open_datasets
 from idios.ledger import Ledger
 from idios.party import TrustedParty
@@ -35,7 +26,15 @@ if TYPE_CHECKING:
 
     from tests.services.spark_cluster import StandaloneCluster
 
-ROWS, FILES, ROUNDS = 10**7, 8, 5
+TITLE = "Spark"
+ABOUT = """\
+Parquet files, both sides turn by turn in one session: in one process (`local[2]`), and on a standalone master with two
+worker processes, once undisturbed and once with a worker killed in the middle of the third private question and not
+replaced before the next row. Spark's `percentile` is exact, as is what Idios reads."""
+FILES = 8
+DISTURBED = 3
+"""Which question meets the death of a worker; the first, which is number 0, warms up."""
+NOT_KILLED = "no question met the death of a worker"
 GROUPS = 1000
 COLUMNS = {
     "x": {"type": "number", "step": 0.01},
@@ -53,7 +52,7 @@ QUESTIONS = {
 
 
 def write_rows(rows: int) -> Path:
-    folder = Path(".bench") / f"spark-{rows}"
+    folder = FOLDER / f"spark-{rows}"
     if not folder.exists():
         rng = np.random.default_rng(18)
         folder.mkdir(parents=True)
@@ -64,92 +63,102 @@ def write_rows(rows: int) -> Path:
     return folder.resolve()
 
 
-def time_turns(
-    ours: Callable[[], object], theirs: Callable[[], object], disturb: Callable[[], object] | None
-) -> tuple[list[float], list[float]]:
-    """Warm both up, and then time them in turns; half-way through the third of ours, something may happen."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for turn in range(ROUNDS + 1):
-        for i, action in enumerate((ours, theirs)):
-            timer = Timer(times[0][-1] / 2, disturb) if disturb and turn == 3 and not i else None
-            if timer:
-                timer.start()
-            began = time.perf_counter()
-            action()
-            if turn:
-                times[i].append(time.perf_counter() - began)
-            if timer:
-                timer.join()
-    return times
+def describe(settings: Settings) -> str:
+    """How much is read."""
+    return f"{settings.choose_rows(10**7, 2 * 10**5):,} rows in {FILES} files, {settings.turns}"
 
 
-def measure(
-    where: str, address: str, folder: Path, settings: dict[str, str], cluster: StandaloneCluster | None = None
-) -> Iterator[str]:
-    """Both questions at one address, as lines to print; with a cluster, one of its workers is killed in each."""
+def measure(settings: Settings) -> Iterator[Figure]:
+    """Every question in one process and on a cluster of two workers."""
+    from tests.services.spark_cluster import StandaloneCluster, java
+
+    java()  # says what is missing
+    folder = write_rows(settings.choose_rows(10**7, 2 * 10**5))
+    common = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if is_wanted("local[2]", settings):
+        yield from ask_both("local[2]", "spark:local[2]", folder, common | {"spark.driver.memory": "4g"}, settings)
+    if settings.quick:
+        return
+    memory = {"spark.driver.memory": "2g", "spark.executor.memory": "4g"}
+    for where in filter(lambda where: is_wanted(where, settings), ("two workers", "two workers, one killed")):
+        cluster = StandaloneCluster(memory="4g")
+        try:
+            killed = cluster if "killed" in where else None
+            yield from ask_both(where, cluster.url, folder, common | memory, settings, killed)
+        finally:
+            cluster.close()
+
+
+def is_wanted(where: str, settings: Settings) -> bool:
+    """Whether any question is asked there."""
+    return any(settings.wants(f"{name}, {where}") for name in QUESTIONS)
+
+
+def ask_both(
+    where: str,
+    address: str,
+    folder: Path,
+    session_settings: dict[str, str],
+    settings: Settings,
+    cluster: StandaloneCluster | None = None,
+) -> Iterator[Figure]:
+    """Time each question both ways at one address; of a cluster that is given, kill a worker in each."""
     from pyspark.sql import SparkSession
 
     table = {"source": f"{address}?path={folder}", "budget": 10**6, "columns": COLUMNS, "max_groups": GROUPS}
-    config = replace(declare("people", table), session_settings=settings)
+    config = replace(declare("people", table), session_settings=session_settings)
     ledger = Ledger.open("sqlite://")
-    began = time.perf_counter()
     datasets = open_datasets([config], ledger, None, retired=True)
-    yield f"{where}: opened in {time.perf_counter() - began:.1f} s"
     with TrustedParty(datasets, ledger) as party:
         session = SparkSession.builder.getOrCreate()
         session.read.parquet(str(folder)).createOrReplaceTempView("plain")
         for name, (question, plain, expected) in QUESTIONS.items():
-            epsilons = count(100)
-            kill = cluster.workers[-1].kill if cluster else None
-            ours, theirs = time_turns(
-                partial(_ask, party, question, epsilons), partial(_run, session, plain.format(table="plain")), kill
+            if not settings.wants(what := f"{name}, {where}"):
+                continue
+            asking = Asking(party, question, cluster.workers[-1].kill if cluster else None)
+            ours, theirs = interleave(
+                settings.repetitions,
+                asking.ask,
+                partial(_run, session, plain.format(table="plain")),
+                seconds=inf if cluster else 3 * settings.seconds_of_a_row,
             )
-            yield describe(f"{where}: {name}", ours, theirs, expected)
+            figure = compare(what, ours, theirs, expected, wanted=settings.repetitions, cores=False)
             if cluster:
-                yield f"    that with the kill took {ours[2]:.2f} s, the one before {ours[1]:.2f} s"
+                figure = replace(
+                    figure, **({"note": asking.told} if asking.told else {"value": None, "note": NOT_KILLED})
+                )
                 cluster.add_worker().wait_for("Successfully registered with master")
+            yield figure
 
 
-def _ask(party: TrustedParty, question: str, epsilons: Iterator[int]) -> None:
-    party.query(question, next(epsilons))
+@dataclass
+class Asking:
+    """A private question, with an ε of its own each time; half-way through the third that counts, something happens."""
+
+    party: TrustedParty
+    question: str
+    disturb: Callable[[], object] | None
+    seconds: list[float] = field(default_factory=list)
+    told: str = ""
+    """How long the disturbed question took, if there was one."""
+
+    def ask(self) -> None:
+        """Ask once."""
+        timer = None
+        if self.disturb and len(self.seconds) == DISTURBED:
+            timer = Timer(self.seconds[-1] / 2, self.disturb)
+            timer.start()
+        began = time.perf_counter()
+        self.party.query(self.question, 100 + len(self.seconds))
+        self.seconds.append(time.perf_counter() - began)
+        if timer:
+            # a question that ended before its time met no disturbance
+            met = not timer.is_alive()
+            timer.join()
+            if met:
+                self.told = f"that with the kill took {write_time(self.seconds[-1])}, the one before "
+                self.told += write_time(self.seconds[-2])
 
 
 def _run(session: SparkSession, statement: str) -> None:
     session.sql(statement).collect()
-
-
-def describe(what: str, ours: Sequence[float], theirs: Sequence[float], expected: float) -> str:
-    ratio = median(ours) / median(theirs)
-    verdict = "as expected" if ratio <= expected else "NOT AS EXPECTED"
-    spread = f"{min(ours):.2f}–{max(ours):.2f} against {min(theirs):.2f}–{max(theirs):.2f} s"
-    return f"{what:<40} {ratio:6.2f} ×  ({spread}), expected at most {expected}: {verdict}"
-
-
-def main(arguments: Sequence[str]) -> int:
-    from tests.services.spark_cluster import StandaloneCluster
-
-    rows = int(arguments[0]) if arguments else ROWS
-    places = arguments[1:] or ("local", "cluster", "killed")
-    folder = write_rows(rows)
-    common = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    print(f"{rows:,} rows in {FILES} files, medians of {ROUNDS} turns after one to warm up")
-    if "local" in places:
-        for line in measure("local[2]", "spark:local[2]", folder, common | {"spark.driver.memory": "4g"}):
-            print(line, flush=True)
-    for place in ("cluster", "killed"):
-        if place not in places:
-            continue
-        killed = place == "killed"
-        cluster = StandaloneCluster(memory="4g")
-        try:
-            settings = common | {"spark.driver.memory": "2g", "spark.executor.memory": "4g"}
-            where = "two workers, one killed" if killed else "two workers"
-            for line in measure(where, cluster.url, folder, settings, cluster if killed else None):
-                print(line, flush=True)
-        finally:
-            cluster.close()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,15 +1,11 @@
 """Where the time of a question about a tiny table goes, stage by stage.
 
-    python -m bench.stages [ROUNDS]
-
 Each question is asked with an ε that was never used, so that none is stored. Time is that of all cores, which other
-work on the machine hardly disturbs; of each stage the median over all rounds is written, beside that of DuckDB's own
-answer in the same rounds.
+work on the machine hardly disturbs.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -18,7 +14,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 import duckdb
@@ -26,12 +22,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from bench.figures import Figure, Settings
 from idios import release
 from idios.backends.duckdb import DuckDbConnection
 from idios.backends.sql_backend import SqlBackend
 from idios.ledger import Ledger
 from idios.party import TrustedParty
 
+TITLE = "A question about a tiny table"
+ABOUT = """\
+The time of all cores that a question takes, as a whole and by stage, beside that of DuckDB's own answer, at
+`differential` with the ledger in a file. Figures are medians of all rounds, and the spread is from the tenth to the
+ninetieth percentile of them."""
 RECORDS = 20_001
 ROUNDS = 200
 WARMING = 20
@@ -42,6 +44,8 @@ QUESTIONS = {
     "MEDIAN within bounds": "SELECT MEDIAN(age) FROM people",
     "COUNT": "SELECT COUNT(*) FROM people WHERE age >= 40",
 }
+EXPECTED = {"MEDIAN within bounds": 8.0, "COUNT": 4.0}
+"""Milliseconds."""
 
 REST = "around all of it"
 STAGES: tuple[tuple[str, object, str], ...] = (
@@ -105,7 +109,7 @@ def measuring() -> Iterator[Stopwatch]:
             setattr(owner, name, function)
 
 
-def measure_stages(rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
+def measure_stages(rounds: int = ROUNDS) -> dict[str, dict[str, list[float]]]:
     """The milliseconds of each stage of each question, and of DuckDB's own answer, which is a stage called plain."""
     ages = np.random.default_rng(1).integers(0, 121, RECORDS)
     with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +132,7 @@ def measure_stages(rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
 
 def _measure(
     party: TrustedParty, plain: duckdb.DuckDBPyConnection, watch: Stopwatch, sql: str, rounds: int
-) -> dict[str, float]:
+) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {stage: [] for stage in [stage for stage, _, _ in STAGES] + [REST, "all", "plain"]}
     for number in count():
         watch.take()
@@ -143,15 +147,29 @@ def _measure(
         for stage in found:
             found[stage].append(1000 * spent[stage])
         found["all"][-1], found["plain"][-1] = 1000 * spent.total(), 1000 * theirs
-    return {stage: median(times) for stage, times in found.items()}
+    return found
 
 
-def write_stages(measured: dict[str, dict[str, float]], write: Callable[[str], object] = print) -> None:
-    """Write a table in Markdown."""
-    write(f"| ms of CPU, {RECORDS:,} records | {' | '.join(measured)} |\n|{'---|' * (len(measured) + 1)}")
-    for stage in next(iter(measured.values())):
-        write(f"| {stage} | {' | '.join(f'{spent[stage]:.2f}' for spent in measured.values())} |")
+def describe(settings: Settings) -> str:
+    """How much is read."""
+    return f"{RECORDS:,} records, {choose_rounds(settings)} rounds"
 
 
-if __name__ == "__main__":
-    write_stages(measure_stages(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS))
+def choose_rounds(settings: Settings) -> int:
+    return ROUNDS // 4 if settings.quick else ROUNDS
+
+
+def measure(settings: Settings) -> Iterator[Figure]:
+    """Every question as a whole, and its stages."""
+    for question, stages in measure_stages(choose_rounds(settings)).items():
+        whole, plain = stages.pop("all"), stages.pop("plain")
+        beside = f"plain {median(plain):.2g} ms"
+        for what, times in {
+            question: whole,
+            **{f"{question}: {stage}": each for stage, each in stages.items()},
+        }.items():
+            tenths, total = quantiles(times, n=10), what == question
+            expected = EXPECTED[question] if total else None
+            yield Figure(
+                what, median(times), tenths[0], tenths[-1], expected, unit="ms", beside=beside if total else ""
+            )
