@@ -25,7 +25,7 @@ from idios.backends.join_sql import HeldKey, Rows
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
 from idios.backends.summarise import Sample
-from idios.core.domain import Kind
+from idios.core.domain import Categories, Kind
 from idios.errors import SourceError
 from idios.query.joins import find_table, list_keys
 from idios.query.schema import Dataset
@@ -37,6 +37,9 @@ HELD = "held"
 KEPT = 2**20
 """Up to this many values, records times columns, a table is read once and kept: decoding it costs each question more
 than answering does. It takes some 8 MiB without text, and what does not fit the memory is spilled like any other."""
+
+FEW_LABELS = 32
+"""Up to this many declared labels are written out in a statement."""
 
 
 def connect(source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]) -> DuckDbBackend:
@@ -70,7 +73,7 @@ def _hold(attached: Attached, name: str, dataset: Dataset, csv_format: CsvFormat
     if place.text is not None:
         return _load_csv(attached, name, place.text, dataset, csv_format, progress)
     held = attached.held(name)
-    rows = hold_rows(dataset, name, place.table, held, DIALECT)
+    rows = _keep_labels(attached, name, hold_rows(dataset, name, place.table, held, DIALECT))
     if place.parquet is not None:
         _open_parquet(attached, place, place.parquet, rows, held)
     elif not place.registered:
@@ -95,6 +98,22 @@ def _keep(attached: Attached, name: str, rows: Rows) -> Rows:
         raise SourceError("DuckDB cannot read every value of the declared columns") from error
     attached.places[name] = Place(table)
     return replace(rows, table=table)
+
+
+def _keep_labels(attached: Attached, name: str, rows: Rows) -> Rows:
+    """Put many declared labels in a table: an engine takes longer to read them in every statement than to join them."""
+    columns, connection = dict(rows.columns), attached.cursors[0]
+    for i, (key, column) in enumerate(rows.columns.items()):
+        declared = column.declared.domain
+        if not column.listed or not isinstance(declared, Categories) or len(declared.values) <= FEW_LABELS:
+            continue
+        table = f"labels_{list(attached.places).index(name)}_{i}"
+        places = pa.array(range(1, len(declared.values) + 1), pa.int64())
+        connection.register("labels", pa.table({"label": pa.array(declared.values, pa.string()), "place": places}))
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM labels")
+        connection.unregister("labels")
+        columns[key] = replace(column, listed=table)
+    return replace(rows, columns=columns)
 
 
 def _list_held(rows: Rows) -> list[str]:

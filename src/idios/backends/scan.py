@@ -41,17 +41,35 @@ class Need:
     """How many of the greatest."""
 
 
-def scan(
-    queries: Queries, needs: Mapping[str, Need], brackets: Mapping[CellColumn, Sequence[Bracket]]
-) -> tuple[dict[int, int], dict[CellColumn, Known]]:
-    """How many records each cell has, and of each column what it needs and what its brackets hold."""
-    constants = {name: _bracket_ends(name, brackets) for name in needs}
+@dataclass(frozen=True)
+class CellCounts:
+    """The cells that have records, how many, and by column how many values count and how many were not read."""
+
+    cells: NDArray[np.int64]
+    records: NDArray[np.int64]
+    sizes: Mapping[str, NDArray[np.int64]]
+    unread: Mapping[str, int]
+
+
+def count_cells(queries: Queries, names: Sequence[str]) -> CellCounts:
+    """What ``scan`` finds where nothing but counts is needed, as arrays."""
+    scans = _list_scans(queries, dict.fromkeys(names, Need()), {})
+    table = queries.fetch(_count_and_add, scans, constants={})
+    cells, records = (table[name].to_numpy() for name in (CELL, "records"))
+    read = {column.name: table[f"{column.name}_read"].to_numpy() for column in scans}
+    sizes = {column.name: read[column.name] if column.default is None else records for column in scans}
+    return CellCounts(cells, records, sizes, {name: int(sizes[name].sum() - read[name].sum()) for name in sizes})
+
+
+def _list_scans(
+    queries: Queries, needs: Mapping[str, Need], constants: Mapping[str, Mapping[str, Mapping[int, int]]]
+) -> tuple[_ColumnScan, ...]:
     columns = {name: queries.selection.grid_column(name) for name in needs}
-    scans = tuple(
+    return tuple(
         _ColumnScan(
             name,
             need,
-            tuple(constants[name]),
+            tuple(constants.get(name, ())),
             # the point of a category is never written out before what cannot be read was replaced
             flagged=columns[name].readable != columns[name].given or columns[name].place is not None,
             bounded=columns[name].bounded is not None,
@@ -59,6 +77,14 @@ def scan(
         )
         for name, need in needs.items()
     )
+
+
+def scan(
+    queries: Queries, needs: Mapping[str, Need], brackets: Mapping[CellColumn, Sequence[Bracket]]
+) -> tuple[dict[int, int], dict[CellColumn, Known]]:
+    """How many records each cell has, and of each column what it needs and what its brackets hold."""
+    constants = {name: _bracket_ends(name, brackets) for name in needs}
+    scans = _list_scans(queries, needs, constants)
     numbers = {end: numbers for ends in constants.values() for end, numbers in ends.items()}
     table = queries.fetch(_count_and_add, scans, constants=numbers)
     records: dict[int, int] = {}

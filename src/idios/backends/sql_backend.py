@@ -49,7 +49,7 @@ SAMPLED_A_CELL = 2**12
 class SqlSnapshot(Snapshot):
     """A plan over one connection, in one transaction where the engine has them."""
 
-    summaries: list[list[Summary]]
+    summaries: Sequence[Sequence[Summary]]
     requirements: Requirements
     queries: Queries
     translate_errors: Callable[[], AbstractContextManager[None]]

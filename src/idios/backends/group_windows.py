@@ -1,0 +1,199 @@
+"""Order statistics of many cells as arrays: counts, then one statement for the ranks that all cells are asked for.
+
+What is found is what ``RankSearch`` finds, which goes on where this cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idios.backends.cancellation import Progress
+from idios.backends.group_ranks import MOST_LISTED, NARROW, WIDE_ENOUGH, choose_shares, find_hit, read_points
+from idios.backends.queries import Queries, Run
+from idios.backends.requirements import Requirements
+from idios.backends.scan import CellCounts, Need, count_cells
+from idios.core.cell_windows import CellWindows
+from idios.core.statistics.order import OrderStatistic
+from idios.query.plan import Aggregate
+
+MANY = 64
+"""From this many cells on."""
+
+
+@dataclass(frozen=True)
+class GroupWindows:
+    """By aggregate, what it reads of every cell; how many records there are, and by column how many were not read."""
+
+    columns: list[CellWindows]
+    records: int
+    unread: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The ranks that some aggregates want of one column, by the size of a cell."""
+
+    name: str
+    aggregates: Sequence[Aggregate]
+    sizes: NDArray[np.int64]
+    """By cell, in the plan's order."""
+    runs: Mapping[int, Sequence[Sequence[Run]]]
+    """By size, for each aggregate the run that it reads, or none."""
+    times: Mapping[int, int]
+    """By size, how many cells have it."""
+
+    @property
+    def narrow(self) -> bool:
+        """Whether there are few ranks in every cell."""
+        return all(last - first < NARROW for runs in self.runs.values() for run in runs for first, last in run)
+
+    @property
+    def dense(self) -> bool:
+        """Whether so many ranks are wanted that all may be fetched."""
+        wanted = sum(
+            self.times[size] * sum(last - first + 1 for run in runs for first, last in run)
+            for size, runs in self.runs.items()
+        )
+        return int(self.sizes.sum()) <= min(WIDE_ENOUGH * wanted, MOST_LISTED)
+
+
+@dataclass(frozen=True)
+class GroupReader:
+    """Reads a plan with many cells, of which all aggregates are order statistics."""
+
+    requirements: Requirements
+    queries: Queries
+    progress: Progress
+
+    @property
+    def applies(self) -> bool:
+        """Whether this can be tried: public facts alone."""
+        plan, selection = self.requirements.plan, self.requirements.selection
+        if not plan.groups or len(plan.cells) < MANY or not self.queries.connection.dialect.exact_quantiles:
+            return False
+        ordered = all(a.column is not None and isinstance(a.reading, OrderStatistic) for a in plan.aggregates)
+        if not ordered or any(need != Need() for need in self.requirements.needs().values()):
+            return False
+        columns = [selection.grid_column(self.requirements.alias(aggregate)) for aggregate in plan.aggregates]
+        return all(column.derive is None and column.place is None for column in columns)
+
+    def read(self) -> GroupWindows | None:
+        """What every aggregate reads of every cell; None where arrays do not serve."""
+        self.progress("scanning", 0.2)
+        counts = count_cells(self.queries, list(self.requirements.needs()))
+        self.progress("ranking", 0.4)
+        by_name: dict[str, list[Aggregate]] = {}
+        for aggregate in self.requirements.plan.aggregates:
+            by_name.setdefault(self.requirements.alias(aggregate), []).append(aggregate)
+        found: dict[int, CellWindows] = {}
+        for name, aggregates in by_name.items():
+            windows = self._read_column(self._want(name, aggregates, counts), counts)
+            if windows is None:
+                return None
+            found |= {id(aggregate): window for aggregate, window in zip(aggregates, windows, strict=True)}
+        columns = [found[id(aggregate)] for aggregate in self.requirements.plan.aggregates]
+        return GroupWindows(columns, int(counts.records.sum()), counts.unread)
+
+    def _want(self, name: str, aggregates: Sequence[Aggregate], counts: CellCounts) -> _Wanted:
+        sizes = np.zeros(self.requirements.selection.span + 1, np.int64)
+        sizes[counts.cells] = counts.sizes[name]
+        sizes = sizes[self._codes]
+        different, times = np.unique(sizes, return_counts=True)
+        runs = {n: [self.requirements.runs(aggregate, n) for aggregate in aggregates] for n in different.tolist()}
+        return _Wanted(name, aggregates, sizes, runs, dict(zip(different.tolist(), times.tolist(), strict=True)))
+
+    @property
+    def _codes(self) -> NDArray[np.int64]:
+        return np.array(self.requirements.cells, np.int64)
+
+    def _read_column(self, wanted: _Wanted, counts: CellCounts) -> list[CellWindows] | None:
+        if any(len(run) > 1 for runs in wanted.runs.values() for run in runs):
+            return None
+        if wanted.dense:
+            return self._read_lists(wanted)
+        if wanted.narrow and not counts.unread[wanted.name]:
+            # labels that are not declared are left out first, unless there are so few that this takes longer
+            filtered = 2 * int(counts.records.sum()) < self.requirements.rows
+            return self._read_shares(wanted, filtered=filtered)
+        return None
+
+    def _read_lists(self, wanted: _Wanted) -> list[CellWindows]:
+        """All values of all cells, sorted here: two cores of an engine are no faster."""
+        table = self.queries.fetch_lists(wanted.name)
+        lists = table["listed"].combine_chunks()
+        values = lists.flatten().to_numpy(zero_copy_only=False)
+        values = values if values.flags.writeable else values.copy()
+        counts = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        stops = np.cumsum(counts)
+        for start, stop in zip((stops - counts).tolist(), stops.tolist(), strict=True):
+            values[start:stop].sort()
+        starts = self._spread(table["cell"].to_numpy(), stops - counts)
+        ones = np.ones(len(starts), np.int64)
+        return [
+            self._make(aggregate, wanted.sizes, ones, starts, wanted.sizes, values) for aggregate in wanted.aggregates
+        ]
+
+    def _read_shares(self, wanted: _Wanted, *, filtered: bool) -> list[CellWindows] | None:
+        """The few values that are wanted, where there are shares that hit them in every cell."""
+        ranks = {
+            size: sorted({rank for run in runs for first, last in run for rank in range(first, last + 1)})
+            for size, runs in wanted.runs.items()
+        }
+        spans = [(rank - 1, rank, size, wanted.times[size]) for size in ranks for rank in ranks[size]]
+        shares = choose_shares(spans)
+        hits = {size: {find_hit(share, size): i for i, share in enumerate(shares)} for size in ranks}
+        if not shares or any(rank not in hits[size] for size in ranks for rank in ranks[size]):
+            return None
+        points = read_points(self.queries, wanted.name, shares, filtered=filtered)
+        rows, held = (self._spread(points.cells, numbers) for numbers in (np.arange(len(points.cells)), points.held))
+        if (held != wanted.sizes).any():
+            return None
+        return [self._cut(wanted, i, hits, points.points, rows) for i in range(len(wanted.aggregates))]
+
+    def _cut(
+        self,
+        wanted: _Wanted,
+        number: int,
+        hits: Mapping[int, Mapping[int, int]],
+        points: NDArray[np.int64],
+        rows: NDArray[np.int64],
+    ) -> CellWindows:
+        """The windows of one aggregate, from the points of each cell at all shares."""
+        sizes = wanted.sizes
+        known = [(size, *run[number][0]) for size, run in wanted.runs.items() if run[number]]
+        firsts, counts = np.ones(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
+        order = np.argsort(sizes, kind="stable")
+        cells = {}
+        for size, first, last in known:
+            left, right = np.searchsorted(sizes[order], [size, size + 1])
+            cells[size] = order[left:right]
+            firsts[cells[size]], counts[cells[size]] = first, last - first + 1
+        starts = np.cumsum(counts) - counts
+        values = np.zeros(int(counts.sum()), np.int64)
+        for size, first, last in known:
+            for rank in range(first, last + 1):
+                values[starts[cells[size]] + (rank - first)] = points[rows[cells[size]], hits[size][rank]]
+        return self._make(wanted.aggregates[number], sizes, firsts, starts, counts, values)
+
+    def _spread(self, cells: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers of the cells that there are, by cell in the plan's order; 0 for the others."""
+        spread = np.zeros(self.requirements.selection.span + 1, np.int64)
+        spread[cells] = numbers
+        found: NDArray[np.int64] = spread[self._codes]
+        return found
+
+    def _make(
+        self,
+        aggregate: Aggregate,
+        sizes: NDArray[np.int64],
+        firsts: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        values: NDArray[np.int64],
+    ) -> CellWindows:
+        moves = self.requirements.moves
+        return CellWindows(aggregate.grid, lambda size: moves(aggregate, size), sizes, firsts, starts, counts, values)
