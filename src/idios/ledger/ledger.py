@@ -242,7 +242,7 @@ class Ledger:
             if entry is not None and request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
                 cost, balance = rules.get_cost(writer.store, request), rules.find_balance(writer.store, request)
-                return StoredAnswer.of(reservation, cost, text, entry, balance)
+                return StoredAnswer.of(reservation, cost, text, entry, balance, table)
             return self._read_answer(writer, rules.get_question(writer.store, reservation.key))
 
         return self._transactions.write(record, *rules.find_places(request))

@@ -113,10 +113,18 @@ class StoredAnswer:
     """What was left for the caller when it was released, if it was released just now."""
 
     @classmethod
-    def of(cls, reservation: Reservation, cost: Cost, text: str, entry: Entry, balance: Balance | None) -> StoredAnswer:
-        """Make the answer to what was reserved at this cost and released by this entry."""
+    def of(
+        cls,
+        reservation: Reservation,
+        cost: Cost,
+        text: str,
+        entry: Entry,
+        balance: Balance | None,
+        table: ReleasedTable | None = None,
+    ) -> StoredAnswer:
+        """Make the answer to what was reserved at this cost and released by this entry; ``table`` is what it says."""
         request = reservation.request
-        return cls(
+        made = cls(
             key=reservation.key,
             dataset=request.dataset,
             version=request.version,
@@ -127,6 +135,9 @@ class StoredAnswer:
             time=entry.time,
             balance=balance,
         )
+        if table is not None:
+            vars(made)["table"] = table
+        return made
 
     @property
     def epsilon(self) -> Fraction:
