@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from idios.core.calibration import find_floor
+from idios.core.calibration import Method, find_floor
 from idios.core.cell_windows import CellWindows, SummaryTable
 from idios.core.domain import Categories, Kind
 from idios.core.exact import text
+from idios.core.inverse import make_measure
+from idios.core.inverse_cells import InverseCells
 from idios.core.joint_cells import calibrate_windows
 from idios.core.many_scales import draw_multiples
 from idios.core.multiples import SINGLE
@@ -21,6 +23,9 @@ from idios.core.statistics.order import OrderStatistic
 from idios.core.summary import Summary
 from idios.margins import find_public_range
 from idios.query.plan import Aggregate, Plan
+
+MANY = 64
+"""From this many cells on noise is drawn for all of them together."""
 
 
 def draw_many(
@@ -32,7 +37,12 @@ def draw_many(
     (aggregate,), (cells,) = plan.aggregates, summaries.columns
     if not isinstance(cells, CellWindows) or not _is_plain(plan, aggregate):
         return None
-    points = _draw_fitted(plan, aggregate, cells, source) if aggregate.fitted else None
+    if aggregate.fitted:
+        points = _draw_fitted(plan, aggregate, cells, source)
+    elif aggregate.choice.method is Method.INVERSE:
+        points = _draw_inverse(plan, aggregate, cells, source)
+    else:
+        return None
     if points is None:
         return None
     return write_multiples(points, aggregate.statistic.answer_step(aggregate.grid, plan.dataset.protection.fineness))
@@ -52,6 +62,8 @@ def _draw_fitted(
     statistic, protection = aggregate.statistic, plan.dataset.protection
     if not isinstance(statistic, OrderStatistic) or aggregate.choice.rho is not None or protection.multiples != SINGLE:
         return None
+    if len(cells) < MANY:
+        return None
     floor, epsilon = find_floor(statistic, protection), Fraction(plan.cells_touched)
     noises = calibrate_windows(cells, statistic, aggregate.epsilon, floor, epsilon)
     if noises is None:
@@ -65,6 +77,19 @@ def _draw_fitted(
         int(min(max(value + next(drawn), low), high)) if is_known else None
         for value, is_known in zip(values, known, strict=True)
     ]
+
+
+def _draw_inverse(
+    plan: Plan, aggregate: Aggregate, cells: CellWindows, source: Source | None
+) -> list[int | None] | None:
+    """Points that are the likelier, the fewer records reach them."""
+    statistic, choice, fineness = aggregate.statistic, aggregate.choice, plan.dataset.protection.fineness
+    if not isinstance(statistic, OrderStatistic) or len(cells) < MANY:
+        return None
+    measure = make_measure(statistic, aggregate.grid, fineness)
+    drawn = InverseCells(cells, statistic, choice.distance, choice.epsilon, measure, choice.refusal).draw(source)
+    low, high = find_public_range(statistic, aggregate.grid, fineness)
+    return drawn and [None if point is None else int(min(max(point, low), high)) for point in drawn]
 
 
 def write_multiples(points: Iterable[int | None], step: Fraction) -> list[str | None]:

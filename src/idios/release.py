@@ -31,16 +31,13 @@ from idios.core.many_scales import draw_discrete_laplaces
 from idios.core.sampling import Source
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
-from idios.many_cells import draw_many
+from idios.many_cells import MANY, draw_many
 from idios.margins import draw_with_interval, find_margin, find_public_range
 from idios.model import ReleasedTable
 from idios.query.calendar import since_1970, to_datetime
 from idios.query.plan import Aggregate, Plan
 from idios.query.question_words import name_statistics
 from idios.query.schema import find_kind
-
-MANY = 64
-"""From this many cells on noise is drawn for all of them together."""
 
 
 @dataclass(frozen=True)

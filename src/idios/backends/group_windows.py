@@ -1,6 +1,9 @@
-"""Order statistics of many cells as arrays: counts, then one statement for the ranks that all cells are asked for.
+"""Order statistics of groups as arrays.
 
-What is found is what ``RankSearch`` finds, which goes on where this cannot.
+Where each cell is asked for many ranks, all values are fetched in one statement, unless there are too many, and the
+ranks are found here: for an engine that is a second pass, with the ends of a bracket for every cell. Where each is
+asked for few, one statement counts, and one more fetches quantiles at shares that hit these ranks in all cells. What
+is found is what ``RankSearch`` finds, which goes on where this cannot.
 """
 
 from __future__ import annotations
@@ -19,9 +22,6 @@ from idios.backends.scan import CellCounts, Need, count_cells
 from idios.core.cell_windows import CellWindows
 from idios.core.statistics.order import OrderStatistic
 from idios.query.plan import Aggregate
-
-MANY = 64
-"""From this many cells on."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class GroupReader:
     def applies(self) -> bool:
         """Whether this can be tried: public facts alone."""
         plan, selection = self.requirements.plan, self.requirements.selection
-        if not plan.groups or len(plan.cells) < MANY or not self.queries.connection.dialect.exact_quantiles:
+        if not plan.groups or not self.queries.connection.dialect.exact_quantiles:
             return False
         ordered = all(a.column is not None and isinstance(a.reading, OrderStatistic) for a in plan.aggregates)
         if not ordered or any(need != Need() for need in self.requirements.needs().values()):
@@ -84,7 +84,7 @@ class GroupReader:
     def read(self) -> GroupWindows | None:
         """What every aggregate reads of every cell; None where arrays do not serve."""
         self.progress("scanning", 0.2)
-        counts = count_cells(self.queries, list(self.requirements.needs()))
+        counts = count_cells(self.queries, list(self.requirements.needs()), listed=self._lists_at_once)
         self.progress("ranking", 0.4)
         by_name: dict[str, list[Aggregate]] = {}
         for aggregate in self.requirements.plan.aggregates:
@@ -97,6 +97,14 @@ class GroupReader:
             found |= {id(aggregate): window for aggregate, window in zip(aggregates, windows, strict=True)}
         columns = [found[id(aggregate)] for aggregate in self.requirements.plan.aggregates]
         return GroupWindows(columns, int(counts.records.sum()), counts.unread)
+
+    @property
+    def _lists_at_once(self) -> bool:
+        """Whether each cell is asked for many ranks, if cells are of equal size, and all values are few enough."""
+        requirements = self.requirements
+        rows, cells = requirements.rows, len(requirements.cells)
+        runs = [run for a in requirements.plan.aggregates for run in requirements.runs(a, max(1, rows // cells))]
+        return rows <= MOST_LISTED and any(last - first >= NARROW for first, last in runs)
 
     def _want(self, name: str, aggregates: Sequence[Aggregate], counts: CellCounts) -> _Wanted:
         sizes = np.zeros(self.requirements.selection.span + 1, np.int64)
@@ -113,29 +121,42 @@ class GroupReader:
     def _read_column(self, wanted: _Wanted, counts: CellCounts) -> list[CellWindows] | None:
         if any(len(run) > 1 for runs in wanted.runs.values() for run in runs):
             return None
+        if counts.lists:
+            return self._cut_lists(wanted, counts)
         if wanted.dense:
-            return self._read_lists(wanted)
+            listed = count_cells(self.queries, [wanted.name], listed=True)
+            return self._cut_lists(self._want(wanted.name, wanted.aggregates, listed), listed)
         if wanted.narrow and not counts.unread[wanted.name]:
             # labels that are not declared are left out first, unless there are so few that this takes longer
             filtered = 2 * int(counts.records.sum()) < self.requirements.rows
             return self._read_shares(wanted, filtered=filtered)
         return None
 
-    def _read_lists(self, wanted: _Wanted) -> list[CellWindows]:
-        """All values of all cells, sorted here: two cores of an engine are no faster."""
-        table = self.queries.fetch_lists(wanted.name)
-        lists = table["listed"].combine_chunks()
-        values = lists.flatten().to_numpy(zero_copy_only=False)
-        values = values if values.flags.writeable else values.copy()
-        counts = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        stops = np.cumsum(counts)
-        for start, stop in zip((stops - counts).tolist(), stops.tolist(), strict=True):
-            values[start:stop].sort()
-        starts = self._spread(table["cell"].to_numpy(), stops - counts)
-        ones = np.ones(len(starts), np.int64)
-        return [
-            self._make(aggregate, wanted.sizes, ones, starts, wanted.sizes, values) for aggregate in wanted.aggregates
-        ]
+    def _cut_lists(self, wanted: _Wanted, counts: CellCounts) -> list[CellWindows]:
+        """The wanted ranks of lists in any order: of each cell one window, which serves all aggregates."""
+        lists = counts.lists[wanted.name]
+        values = np.array(lists.flatten().to_numpy(zero_copy_only=False))
+        lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        stops = np.cumsum(lengths)
+        spans = {
+            size: (min(first for first, _ in found), max(last for _, last in found))
+            for size, runs in wanted.runs.items()
+            if (found := [span for run in runs for span in run])
+        }
+        firsts, kept = np.ones(len(lengths), np.int64), np.zeros(len(lengths), np.int64)
+        for i, (stop, size) in enumerate(zip(stops.tolist(), lengths.tolist(), strict=True)):
+            if size in spans:
+                first, last = spans[size]
+                part = values[stop - size : stop]
+                if WIDE_ENOUGH * (last - first + 1) < size:
+                    part.partition((first - 1, last - 1))
+                    part[first - 1 : last].sort()
+                else:
+                    part.sort()
+                firsts[i], kept[i] = first, last - first + 1
+        starts = stops - lengths + firsts - 1
+        firsts, starts, kept = (self._spread(counts.cells, numbers) for numbers in (firsts, starts, kept))
+        return [self._make(aggregate, wanted.sizes, firsts, starts, kept, values) for aggregate in wanted.aggregates]
 
     def _read_shares(self, wanted: _Wanted, *, filtered: bool) -> list[CellWindows] | None:
         """The few values that are wanted, where there are shares that hit them in every cell."""

@@ -49,16 +49,20 @@ class CellCounts:
     records: NDArray[np.int64]
     sizes: Mapping[str, NDArray[np.int64]]
     unread: Mapping[str, int]
+    lists: Mapping[str, pa.ListArray]
+    """All values of each cell, in any order, if they were asked for."""
 
 
-def count_cells(queries: Queries, names: Sequence[str]) -> CellCounts:
-    """What ``scan`` finds where nothing but counts is needed, as arrays."""
+def count_cells(queries: Queries, names: Sequence[str], *, listed: bool = False) -> CellCounts:
+    """What ``scan`` finds where nothing but counts is needed, as arrays; and the values, where they are ``listed``."""
     scans = _list_scans(queries, dict.fromkeys(names, Need()), {})
-    table = queries.fetch(_count_and_add, scans, constants={})
+    table = queries.fetch(_count_and_list if listed else _count_and_add, scans)
     cells, records = (table[name].to_numpy() for name in (CELL, "records"))
     read = {column.name: table[f"{column.name}_read"].to_numpy() for column in scans}
     sizes = {column.name: read[column.name] if column.default is None else records for column in scans}
-    return CellCounts(cells, records, sizes, {name: int(sizes[name].sum() - read[name].sum()) for name in sizes})
+    unread = {name: int(sizes[name].sum() - read[name].sum()) for name in sizes}
+    lists = {name: table[f"{name}_listed"].combine_chunks() for name in sizes} if listed else {}
+    return CellCounts(cells, records, sizes, unread, lists)
 
 
 def _list_scans(
@@ -161,6 +165,13 @@ def _count_and_add(relation: ir.Table, dialect: Dialect, scans: tuple[_ColumnSca
     aggregates: dict[str, ir.Value] = {"records": relation.count()}
     for column in scans:
         aggregates |= _totals(relation, dialect, column) | _inside(relation, dialect, column)
+    return aggregate_by_cell(relation, aggregates)
+
+
+def _count_and_list(relation: ir.Table, dialect: Dialect, scans: tuple[_ColumnScan, ...]) -> ir.Table:
+    aggregates: dict[str, ir.Value] = {"records": relation.count()}
+    for column in scans:
+        aggregates |= _totals(relation, dialect, column) | {f"{column.name}_listed": relation[column.name].collect()}
     return aggregate_by_cell(relation, aggregates)
 
 
