@@ -12,7 +12,7 @@ import pytest
 
 from idios.backends import group_ranks
 from idios.backends.base import open_source
-from idios.backends.group_ranks import MOST_SHARES, Wanted, find_hit, choose_shares
+from idios.backends.group_ranks import MOST_SHARES, Wanted, choose_shares, find_hit
 from idios.backends.queries import Queries
 from idios.core.statistics import Count, DiscreteQuantile, Maximum, Mean, Median, TrimmedMean
 from idios.errors import SourceError

@@ -166,6 +166,7 @@ class DuckDbBackend(SqlBackend):
         )
         self._attached = attached
         self._units: int | None = None
+        self.counted = {}  # frames do not change, and of a file that changed no more is asked
         self.hold(rows)
         self.try_reading()
 

@@ -84,7 +84,7 @@ class GroupReader:
     def read(self) -> GroupWindows | None:
         """What every aggregate reads of every cell; None where arrays do not serve."""
         self.progress("scanning", 0.2)
-        counts = count_cells(self.queries, list(self.requirements.needs()), listed=self._lists_at_once)
+        counts = self._count()
         self.progress("ranking", 0.4)
         by_name: dict[str, list[Aggregate]] = {}
         for aggregate in self.requirements.plan.aggregates:
@@ -97,6 +97,20 @@ class GroupReader:
             found |= {id(aggregate): window for aggregate, window in zip(aggregates, windows, strict=True)}
         columns = [found[id(aggregate)] for aggregate in self.requirements.plan.aggregates]
         return GroupWindows(columns, int(counts.records.sum()), counts.unread)
+
+    def _count(self) -> CellCounts:
+        """How many records each cell has, which is counted once, unless values are listed with it."""
+        names, plan = list(self.requirements.needs()), self.requirements.plan
+        if self._lists_at_once:
+            return count_cells(self.queries, names, listed=True)
+        counted, key = self.queries.counted, (plan.groups, plan.filter, self.queries.source, *names)
+        known: CellCounts | None = None if counted is None else counted.get(key)
+        if known is None:
+            known = count_cells(self.queries, names)
+            if counted is not None:
+                counted.clear()  # those of one question are kept: of many groups they are much
+                counted[key] = known
+        return known
 
     @property
     def _lists_at_once(self) -> bool:
@@ -134,9 +148,7 @@ class GroupReader:
 
     def _cut_lists(self, wanted: _Wanted, counts: CellCounts) -> list[CellWindows]:
         """The wanted ranks of lists in any order: of each cell one window, which serves all aggregates."""
-        lists = counts.lists[wanted.name]
-        values = np.array(lists.flatten().to_numpy(zero_copy_only=False))
-        lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        values, lengths = counts.lists[wanted.name].values, counts.lists[wanted.name].lengths
         stops = np.cumsum(lengths)
         spans = {
             size: (min(first for first, _ in found), max(last for _, last in found))

@@ -44,6 +44,8 @@ class Queries:
     connection: Connection
     selection: Selection
     source: str
+    counted: dict[Hashable, Any] | None = None
+    """What was counted before in this source, which does not change; None if it may."""
 
     def fetch(self, inquiry: Inquiry, *arguments: Hashable, constants: Constants | None = None) -> pa.Table:
         """The result of an inquiry about the selected records, to which ``constants`` are added as columns."""

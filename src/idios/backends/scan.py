@@ -42,6 +42,23 @@ class Need:
 
 
 @dataclass(frozen=True)
+class CellLists:
+    """Values of some cells, one cell after the other, and how many each has."""
+
+    values: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, lists: pa.ChunkedArray) -> CellLists:
+        """The values of lists, as an array of our own."""
+        chunks = lists.chunks
+        values = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in chunks]
+        lengths = [chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False) for chunk in chunks]
+        nothing = np.empty(0, np.int64)
+        return cls(np.concatenate([nothing, *values]), np.concatenate([nothing, *lengths]))
+
+
+@dataclass(frozen=True)
 class CellCounts:
     """The cells that have records, how many, and by column how many values count and how many were not read."""
 
@@ -49,7 +66,7 @@ class CellCounts:
     records: NDArray[np.int64]
     sizes: Mapping[str, NDArray[np.int64]]
     unread: Mapping[str, int]
-    lists: Mapping[str, pa.ListArray]
+    lists: Mapping[str, CellLists]
     """All values of each cell, in any order, if they were asked for."""
 
 
@@ -61,7 +78,7 @@ def count_cells(queries: Queries, names: Sequence[str], *, listed: bool = False)
     read = {column.name: table[f"{column.name}_read"].to_numpy() for column in scans}
     sizes = {column.name: read[column.name] if column.default is None else records for column in scans}
     unread = {name: int(sizes[name].sum() - read[name].sum()) for name in sizes}
-    lists = {name: table[f"{name}_listed"].combine_chunks() for name in sizes} if listed else {}
+    lists = {name: CellLists.of(table[f"{name}_listed"]) for name in sizes} if listed else {}
     return CellCounts(cells, records, sizes, unread, lists)
 
 
@@ -171,7 +188,8 @@ def _count_and_add(relation: ir.Table, dialect: Dialect, scans: tuple[_ColumnSca
 def _count_and_list(relation: ir.Table, dialect: Dialect, scans: tuple[_ColumnScan, ...]) -> ir.Table:
     aggregates: dict[str, ir.Value] = {"records": relation.count()}
     for column in scans:
-        aggregates |= _totals(relation, dialect, column) | {f"{column.name}_listed": relation[column.name].collect()}
+        listed = relation[column.name].collect(include_null=column.default is not None)  # there are none then
+        aggregates |= _totals(relation, dialect, column) | {f"{column.name}_listed": listed}
     return aggregate_by_cell(relation, aggregates)
 
 

@@ -74,15 +74,16 @@ class InverseCells:
         for moves, cells in self.cells.by_size():
             if moves.whole:
                 return None
-            step = max(1, MOST_AT_ONCE // (len(self._find_places(moves)[0]) + 1))
+            places = self._find_places(moves)
+            step = max(1, MOST_AT_ONCE // (len(places[0]) + 1))
             for start in range(0, len(cells), step):
                 chunk = cells[start : start + step]
-                for cell, point in zip(chunk.tolist(), self._draw_some(moves, chunk, source), strict=True):
+                for cell, point in zip(chunk.tolist(), self._draw_some(places, chunk, source), strict=True):
                     drawn[cell] = point
         return drawn
 
-    def _draw_some(self, moves: Moves, cells: Points, source: Source | None) -> list[int | None]:
-        balls = self.find_balls(moves, cells)
+    def _draw_some(self, places: tuple[Points, Points], cells: Points, source: Source | None) -> list[int | None]:
+        balls = Balls(self._read(cells, places[0]), self._read(cells, places[1]))
         words = np.frombuffer((source or SYSTEM).read(8 * len(cells)), "<u8")
         return [
             InverseSensitivity(balls.of(i), self.epsilon, self.measure, self.refusal).draw(source, word)
@@ -91,23 +92,21 @@ class InverseCells:
             for i, (ring, word) in enumerate(zip(self.choose(balls, words).tolist(), words.tolist(), strict=True))
         ]
 
-    def _find_places(self, moves: Moves) -> tuple[Sequence[int], Sequence[int]]:
+    def _find_places(self, moves: Moves) -> tuple[Points, Points]:
         """Where the ends of balls are read in cells of one size, in parts of a rank, as far as they are finite."""
         size, parts = moves.size, self.statistic.position(1)[1]
         defined = min(self.distance, size - self.statistic.least_size)
+        steps = np.arange(defined + 1) * parts
         if defined < 0:
-            return (), ()
+            return steps, steps
         if moves.neighbours is Neighbours.REPLACE:
             place = self.statistic.position(size)[0]
-            lows = [place - i * parts for i in range(defined + 1)]
-            highs = [place + i * parts for i in range(defined + 1)]
+            lows, highs = place - steps, place + steps
         else:
-            more = self.statistic.positions(range(size, size + defined + 1))
-            fewer = self.statistic.positions(range(size, size - defined - 1, -1))
-            lows = [min(a - i * parts, b) for i, (a, b) in enumerate(zip(more, fewer, strict=True))]
-            highs = [max(a, b + i * parts) for i, (a, b) in enumerate(zip(more, fewer, strict=True))]
-        ends = zip(lows, highs, strict=True)
-        finite = next((i for i, (a, b) in enumerate(ends) if a < parts or b > size * parts), len(lows))
+            more = np.array(self.statistic.positions(range(size, size + defined + 1)))
+            fewer = np.array(self.statistic.positions(range(size, size - defined - 1, -1)))
+            lows, highs = np.minimum(more - steps, fewer), np.maximum(more, fewer + steps)
+        finite = int(((lows >= parts) & (highs <= size * parts)).sum())  # what is infinite once stays so
         return lows[:finite], highs[:finite]
 
     def find_balls(self, moves: Moves, cells: Points) -> Balls:
@@ -115,12 +114,12 @@ class InverseCells:
         lows, highs = self._find_places(moves)
         return Balls(self._read(cells, lows), self._read(cells, highs))
 
-    def _read(self, cells: Points, places: Sequence[int]) -> Points:
+    def _read(self, cells: Points, places: Points) -> Points:
         """The values at some places, interpolated, on the answer's grid."""
         windows, parts = self.cells, self.statistic.position(1)[1]
-        if not places:
+        if not len(places):
             return np.empty((len(cells), 0), np.int64)
-        ranks, rests = np.divmod(np.array(places, np.int64), parts)
+        ranks, rests = np.divmod(places, parts)
         above = ranks + (rests > 0)
         firsts, counts = windows.firsts[cells], windows.counts[cells]
         if ranks.min() < firsts.max() or above.max() >= (firsts + counts).min():
@@ -188,18 +187,18 @@ class _Masses:
 
     def __init__(self, measure: BaseMeasure) -> None:
         stretches = measure.stretches
-        self.firsts = [stretch.first for stretch in stretches]
-        self.ends = [stretch.last + 1 for stretch in stretches]
-        if self.firsts[1:] != self.ends[:-1]:
+        firsts, ends = [stretch.first for stretch in stretches], [stretch.last + 1 for stretch in stretches]
+        if firsts[1:] != ends[:-1]:
             raise AssertionError("the stretches of a measure follow each other")
-        sums = measure.sum_below([*self.firsts, self.ends[-1]])
+        self.firsts, self.ends = _Ends(firsts), _Ends(ends)
+        sums = measure.sum_below([*firsts, ends[-1]])
         self.weights = np.array([float(stretch.weight) for stretch in stretches])
         self.before = np.array([float(mass) for mass in sums[:-1]])
         self.after = np.array([float(sums[-1] - mass) for mass in sums[1:]])
         # the mass of all stretches after one and before another
         self.inner = np.array([[float(max(0, b - a)) for b in sums[:-1]] for a in sums[1:]])
-        self.cuts = np.array([min(max(end, -FAR), FAR) for end in self.ends[:-1]], np.int64)
-        self.low, self.high = max(self.firsts[0], -FAR), min(self.ends[-1], FAR)
+        self.cuts = self.ends.near[:-1]
+        self.low, self.high = self.firsts.near[0], self.ends.near[-1]
 
     def between(self, start: Points, end: Points) -> Floats:
         """The mass from each start on and before each end, which is no lesser."""
@@ -231,21 +230,28 @@ class _Masses:
 
     def _measure_begun(self, points: Points, place: Points) -> Floats:
         """The mass of what a stretch has before a point of it."""
-        found: Floats = _subtract(points, self.firsts, place) * self.weights[place]
+        found: Floats = self.firsts.subtract(points, place) * self.weights[place]
         return found
 
     def _measure_rest(self, points: Points, place: Points) -> Floats:
         """The mass of what a stretch has from a point of it on."""
-        found: Floats = -_subtract(points, self.ends, place) * self.weights[place]
+        found: Floats = -self.ends.subtract(points, place) * self.weights[place]
         return found
 
 
-def _subtract(points: Points, ends: Sequence[int], place: Points) -> Floats:
-    """Each point less the end of its stretch, rounded once."""
-    near = np.array([min(max(end, -FAR), FAR) for end in ends], np.int64)
-    found: Floats = (points - near[place]).astype(np.float64)
-    far = np.array([abs(end) > FAR for end in ends])[place]
-    if far.any():
-        pairs = zip(points[far].tolist(), place[far].tolist(), strict=True)
-        found[far] = [float(point - ends[i]) for point, i in pairs]
-    return found
+class _Ends:
+    """The first or the last points of stretches, of which some may lie beyond all points that are asked for."""
+
+    def __init__(self, ends: Sequence[int]) -> None:
+        self.exact = ends
+        self.near = np.array([min(max(end, -FAR), FAR) for end in ends], np.int64)
+        self.far = np.array([abs(end) > FAR for end in ends])
+
+    def subtract(self, points: Points, place: Points) -> Floats:
+        """Each point less the end of its stretch, rounded once."""
+        found: Floats = (points - self.near[place]).astype(np.float64)
+        far = self.far[place]
+        if far.any():
+            pairs = zip(points[far].tolist(), place[far].tolist(), strict=True)
+            found[far] = [float(point - self.exact[i]) for point, i in pairs]
+        return found
