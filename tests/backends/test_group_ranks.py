@@ -106,7 +106,7 @@ def test_a_share_that_hits_another_rank_is_noticed(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(group_ranks, "find_hit", lambda share, size: size + 1 - find_hit(share, size))
     table, data = make_table(hostile=False), dataset(X, N, PART, FEW)
     with open_source(pa.table(table), data) as backend, pytest.raises(SourceError):
-        same(backend, plan(data, (Median(), "x"), groups=[by(PART)]), table)
+        same(backend, plan(data, (Median(), "x"), (Count(), None), groups=[by(PART)]), table)
 
 
 def test_labels_that_are_not_declared_stay_in_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,14 @@ class _Wanted:
         )
         return int(self.sizes.sum()) <= min(WIDE_ENOUGH * wanted, MOST_LISTED)
 
+    def find_runs(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """By cell, the first rank that an aggregate reads, and how many it reads."""
+        runs = [listed[number] for listed in self.runs.values()]  # by size, which ascends
+        firsts = np.array([run[0][0] if run else 1 for run in runs], np.int64)
+        counts = np.array([run[0][1] - run[0][0] + 1 if run else 0 for run in runs], np.int64)
+        places = np.searchsorted(np.array(list(self.runs), np.int64), self.sizes)
+        return firsts[places], counts[places]
+
 
 @dataclass(frozen=True)
 class GroupReader:
@@ -147,7 +155,7 @@ class GroupReader:
         return None
 
     def _cut_lists(self, wanted: _Wanted, counts: CellCounts) -> list[CellWindows]:
-        """The wanted ranks of lists in any order: of each cell one window, which serves all aggregates."""
+        """The wanted ranks of lists in any order, which are sorted as far as that takes."""
         values, lengths = counts.lists[wanted.name].values, counts.lists[wanted.name].lengths
         stops = np.cumsum(lengths)
         spans = {
@@ -155,8 +163,7 @@ class GroupReader:
             for size, runs in wanted.runs.items()
             if (found := [span for run in runs for span in run])
         }
-        firsts, kept = np.ones(len(lengths), np.int64), np.zeros(len(lengths), np.int64)
-        for i, (stop, size) in enumerate(zip(stops.tolist(), lengths.tolist(), strict=True)):
+        for stop, size in zip(stops.tolist(), lengths.tolist(), strict=True):
             if size in spans:
                 first, last = spans[size]
                 part = values[stop - size : stop]
@@ -165,10 +172,12 @@ class GroupReader:
                     part[first - 1 : last].sort()
                 else:
                     part.sort()
-                firsts[i], kept[i] = first, last - first + 1
-        starts = stops - lengths + firsts - 1
-        firsts, starts, kept = (self._spread(counts.cells, numbers) for numbers in (firsts, starts, kept))
-        return [self._make(aggregate, wanted.sizes, firsts, starts, kept, values) for aggregate in wanted.aggregates]
+        begun = self._spread(counts.cells, stops - lengths)
+        windows = []
+        for i, aggregate in enumerate(wanted.aggregates):
+            firsts, kept = wanted.find_runs(i)
+            windows.append(self._make(aggregate, wanted.sizes, firsts, begun + firsts - 1, kept, values))
+        return windows
 
     def _read_shares(self, wanted: _Wanted, *, filtered: bool) -> list[CellWindows] | None:
         """The few values that are wanted, where there are shares that hit them in every cell."""
@@ -196,20 +205,17 @@ class GroupReader:
         rows: NDArray[np.int64],
     ) -> CellWindows:
         """The windows of one aggregate, from the points of each cell at all shares."""
-        sizes = wanted.sizes
-        known = [(size, *run[number][0]) for size, run in wanted.runs.items() if run[number]]
-        firsts, counts = np.ones(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
-        order = np.argsort(sizes, kind="stable")
-        cells = {}
-        for size, first, last in known:
-            left, right = np.searchsorted(sizes[order], [size, size + 1])
-            cells[size] = order[left:right]
-            firsts[cells[size]], counts[cells[size]] = first, last - first + 1
+        sizes, (firsts, counts) = wanted.sizes, wanted.find_runs(number)
         starts = np.cumsum(counts) - counts
         values = np.zeros(int(counts.sum()), np.int64)
-        for size, first, last in known:
-            for rank in range(first, last + 1):
-                values[starts[cells[size]] + (rank - first)] = points[rows[cells[size]], hits[size][rank]]
+        order = np.argsort(sizes, kind="stable")
+        for size, runs in wanted.runs.items():
+            cells = order[slice(*np.searchsorted(sizes[order], [size, size + 1]))]
+            for first, last in runs[number]:
+                columns = [hits[size][rank] for rank in range(first, last + 1)]
+                if columns != sorted(columns):
+                    raise AssertionError("shares that ascend hit ranks that do not")
+                values[starts[cells][:, None] + np.arange(len(columns))] = points[rows[cells][:, None], columns]
         return self._make(wanted.aggregates[number], sizes, firsts, starts, counts, values)
 
     def _spread(self, cells: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
