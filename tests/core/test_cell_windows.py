@@ -63,3 +63,4 @@ def test_a_table_gives_the_summaries_of_a_cell() -> None:
     assert len(table) == 2
     assert [[summary.size for summary in cell] for cell in table] == [[2, 4], [3, 0]]
     assert table[0:1] == [table[0]]
+    assert table == [table[0], table[1]] != [table[1], table[0]]

@@ -88,6 +88,11 @@ class SummaryTable(Sequence[Sequence[Summary]]):
     def __len__(self) -> int:
         return len(self.columns[0])
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
     @overload
     def __getitem__(self, index: int) -> list[Summary]: ...
     @overload
