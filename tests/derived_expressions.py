@@ -159,7 +159,7 @@ def find_point(column: Column, row: Mapping[str, Value]) -> int | None:
     if value is None:
         return None
     if isinstance(column.domain, Categories):
-        return column.domain.read(value)
+        return column.domain.find(value)
     point = (Fraction(int(value)) if isinstance(value, bool) else Fraction(value)) / column.grid.step  # type: ignore[arg-type]
     assert point.denominator == 1, f"{column.formula}: {value} is no multiple of {column.grid.step}"
     return column.grid.clamp(max(-LIMIT, min(LIMIT, int(point))))

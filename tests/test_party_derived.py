@@ -138,7 +138,7 @@ def test_the_source_need_not_hold_them_and_must_hold_what_they_use() -> None:
     with pytest.raises(SourceError, match="no column 'wage'; it has"):
         TrustedParty.open(data, name="people", columns=COLUMNS, budget=1)
     only = {name: table for name, table in COLUMNS.items() if name != "wage"}
-    with pytest.raises(InvalidInput, match="column 'yearly', expression: there is no column 'wage'"):
+    with pytest.raises(InvalidInput, match="column 'yearly', expression: the column 'wage' is not declared"):
         TrustedParty.open(data, name="people", columns=only, budget=1)
 
 

@@ -237,7 +237,7 @@ def _inspect_cell(
     noise = _describe_noise(expected.mechanism, aggregate, step)
     if isinstance(aggregate.domain, Categories):  # a category has no distance from others
         place = statistic.envelope(summary, 0).value
-        category = None if place is None else aggregate.domain.values[place]
+        category = None if place is None else aggregate.domain.shown(place)
         return InspectedCell(group, label, category, (), (), None, noise, level.value)
     envelope = statistic.envelope(summary, distance, protection.fineness)
     return InspectedCell(

@@ -20,6 +20,7 @@ from typing import Any
 from idios.backends.base import Backend, Progress, Source, describe_change, open_source
 from idios.backends.csv import CsvFormat
 from idios.backends.resources import divide_memory, remove_abandoned
+from idios.code_lists import read_code_lists
 from idios.core.calibration import Level, Protection
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
@@ -111,6 +112,7 @@ def declare(name: str, table: Mapping[str, Any], folder: Path | None = None) -> 
         if key not in table and (key != "budget" or not ("links" in table or table.get("public"))):
             raise InvalidInput(f"{where} needs {key}")
     try:
+        table = {**table, "columns": read_code_lists(table["columns"], folder)}
         return _read_dataset(name, table, _resolve_source(table["source"], folder))
     except InvalidInput as error:
         raise InvalidInput(f"{where}: {error}") from None

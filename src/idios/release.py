@@ -71,6 +71,8 @@ def draw_table(
     check = None if cancellation is None else cancellation.check
     with backend.open_snapshot(plan, cancellation) as snapshot:
         limits, summaries = clip_values(plan, snapshot, source, check)
+    if check is not None:
+        check()
     if (drawn_cells := draw_many(plan, summaries, source)) is not None:
         return _make_table(plan, [(written,) for written in drawn_cells], margins, ())
     calibrated = _draw_together(calibrate_plan(plan, summaries, check), source)
@@ -257,7 +259,7 @@ def _write_drawn(plan: Plan, aggregate: Aggregate, drawn: Fraction | int | None)
     if drawn is None:
         return None
     if isinstance(aggregate.domain, Categories):
-        return aggregate.domain.values[int(drawn)]
+        return aggregate.domain.shown(int(drawn))
     column = plan.dataset.columns[aggregate.column].kind if aggregate.column is not None else None
     return write_value(Fraction(drawn), kind_of(plan, aggregate), column)
 

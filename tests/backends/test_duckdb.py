@@ -45,7 +45,7 @@ def list_tables(party: TrustedParty) -> list[str]:
     backend = party.datasets["t"].backend
     assert isinstance(backend, DuckDbBackend)
     with backend.connections.acquire(CancellationToken()) as connection:
-        held = connection.ibis_backend.con.execute("SELECT table_name FROM duckdb_tables() WHERE temporary").fetchall()
+        held = connection.cursor.execute("SELECT table_name FROM duckdb_tables() WHERE temporary").fetchall()
     return [name for (name,) in held]
 
 

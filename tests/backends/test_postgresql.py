@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -16,6 +18,7 @@ from idios.errors import SourceError
 from tests.conformance.plans import by, category, dataset, number, of_kind, plan, whole
 from tests.conformance.reference import Table
 from tests.conformance.test_statistics import same
+from tests.evaluation.test_extra import WITHOUT
 from tests.services.postgresql import NotInstalled, PostgresqlServer
 
 psycopg = pytest.importorskip("psycopg")
@@ -107,7 +110,7 @@ def test_nothing_can_be_written(base: psycopg.Connection, postgresql_url: str) -
             pytest.raises(psycopg.errors.ReadOnlySqlTransaction),
             connection.snapshot(),
         ):
-            connection.ibis_backend.con.execute("INSERT INTO shop.kept VALUES (1)")
+            connection.connection.execute("INSERT INTO shop.kept VALUES (1)")
         assert backend.rows() == 0
 
 
@@ -132,6 +135,19 @@ def test_an_address_without_a_table_or_a_server(postgresql_url: str) -> None:
         with pytest.raises(SourceError, match=r"cannot be reached at 127\.0\.0\.1:1") as raised:
             open_source(address, DATA)
         assert "secret" not in str(raised.value)
+
+
+def test_neither_a_driver_nor_a_type_needs_pandas(postgresql_url: str, base: psycopg.Connection) -> None:
+    base.execute("CREATE TABLE bare AS SELECT n, 'north' AS region FROM generate_series(1, 9) AS n")
+    code = (
+        "import idios, sys\n"
+        "columns = {'n': {'type': 'integer'}, 'region': {'type': 'category', 'values': ['north']}}\n"
+        "with idios.TrustedParty.open(sys.argv[1], name='t', columns=columns, budget=10**6) as party:\n"
+        "    print(party.query('SELECT region, MEDIAN(n) FROM t GROUP BY region', epsilon=10**5).rows)"
+    )
+    command = [sys.executable, "-c", WITHOUT + code, f"{postgresql_url}?table=shop.bare"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "'MEDIAN(n)': 5" in done.stdout, done.stderr
 
 
 def test_a_server_that_goes_away_and_comes_back() -> None:

@@ -106,6 +106,28 @@ def test_categories_are_compared_exactly(engine: Engine) -> None:
         same(backend, plan(data, (Count(), None), groups=[by(text), by(flag)], where=Among("code", ((0, 2),))), table)
 
 
+@pytest.mark.parametrize("held", [pa.float64(), pa.float32(), pa.decimal128(20, 2)], ids=str)
+def test_codes_are_whole_numbers_of_any_type(engine: Engine, held: pa.DataType) -> None:
+    values: list[object] = [1.0, 2.0, 2.5, None, 9.0, -1.0, 0.0, 2.0**53, 2.0**53 + 2, 3.0]
+    if pa.types.is_decimal(held):
+        values = [None if value is None else Decimal(str(value)) for value in values]
+    else:
+        values += [-0.0, math.nan, math.inf, -math.inf, 1e38, -1e38, 1e-30]
+    arrow = pa.table({"x": pa.array(values, held), "n": list(range(len(values)))})
+    # what a whole number reads as is told here once more, from the values themselves
+    texts = [
+        str(int(value)) if value is not None and abs(value) <= 2**53 and value == int(value) else None
+        for value in arrow["x"].to_pylist()
+    ]
+    code, n = category("x", "2", "1", "-1", "0", str(2**53), str(2**53 + 2), "1.0"), whole("n", (0, 20))
+    data = dataset(code, n)
+    table: Table = {"x": texts, "n": list(range(len(values)))}
+    with engine.open(arrow, data) as backend:
+        same(backend, plan(data, (Mode(), "x"), (Count(), "x")), table)
+        same(backend, plan(data, (Count(), None), (Median(), "n"), groups=[by(code)]), table)
+        same(backend, plan(data, (Median(), "n"), where=Among("x", ((0, 1),))), table)
+
+
 def test_odd_names(engine: Engine) -> None:
     names = ['say "hi"', "select", "a.b", "ünï", "semi;colon", "back`tick", "it's", "{x}", "%s", "${x}"]
     if str(engine) == "spark":

@@ -116,7 +116,7 @@ def test_a_centre_changes_nothing_that_is_read() -> None:
 
 def test_undeclared_categories_are_missing() -> None:
     regions = Categories(("north", "south"))
-    assert [regions.read(v) for v in ("south", "SOUTH", None, 3)] == [1, None, None, None]
+    assert [regions.find(v) for v in ("south", "SOUTH", None, 3)] == [1, None, None, None]
     for values in [(), ("a", "a")]:
         with pytest.raises(InvalidInput):
             Categories(values)

@@ -96,7 +96,7 @@ def test_what_follows_from_an_expression(
     [
         (
             {"expression": "wages + 1"},
-            r"'x', expression: there is no column 'wages'. Did you mean wage\? \(line 1, column 1",
+            r"'x', expression: the column 'wages' is not declared. Did you mean wage\? \(line 1, column 1",
         ),
         ({"expression": "age +"}, "'x', expression: the text cannot be read"),
         ({"expression": "age, wage"}, "An expression is made of declared columns"),

@@ -114,7 +114,7 @@ def test_people_are_told_apart_by_any_table_that_is_joined() -> None:
          "orders.number AND items.line = orders.line to FROM"),
         ("", "orders.person", "there is no table 'orders'"),
         (f"JOIN orders ON {ON_ORDERS}", "price", "the rows of one person may be in many groups"),
-        (f"JOIN orders ON {ON_ORDERS}", "orders.number", "there is no column 'number'"),
+        (f"JOIN orders ON {ON_ORDERS}", "orders.number", "the column 'number' is not declared"),
     ):  # fmt: skip
         with pytest.raises(QuestionRefused) as caught:
             plan(ask.format(joined, unit))
@@ -289,11 +289,11 @@ JOINED = "FROM orders o JOIN people p ON o.person = p.id JOIN products q ON o.pr
     [
         ("SUM(note)", "note could be orders.note and products.note: write it with its prefix"),
         ("SUM(orders.amount)", "there is no table 'orders'"),
-        ("SUM(o.age)", "there is no column 'age'"),
-        ("SUM(o.product)", "there is no column 'product'"),
+        ("SUM(o.age)", "the column 'age' is not declared"),
+        ("SUM(o.product)", "the column 'product' is not declared"),
         ("SUM(a.o.amount)", "without a prefix"),
         ("SUM(age + amount)", "a column is expected here"),
-        ("SUM(q.id)", "there is no column 'id'"),
+        ("SUM(q.id)", "the column 'id' is not declared"),
         ("STDDEV(amount)", "SELECT STDDEV(amount) FROM (SELECT AVG(o.amount) AS amount FROM orders o JOIN people p ON "
          "o.person = p.id JOIN products q ON o.product = q.id GROUP BY o.person)"),
         ("COUNT(*), o.sum(amount)", ""),

@@ -165,8 +165,8 @@ def test_or_is_any():
 
 
 REFUSED = [
-    ("SELECT MEDIAN(incom) FROM people", "no column 'incom'. Did you mean income?", (1, 15)),
-    ('SELECT MEDIAN("Income") FROM people', "no column 'Income'", (1, 15)),
+    ("SELECT MEDIAN(incom) FROM people", "the column 'incom' is not declared. Did you mean income?", (1, 15)),
+    ('SELECT MEDIAN("Income") FROM people', "the column 'Income' is not declared", (1, 15)),
     ("SELECT MEDIAN(qqq) FROM people", "Declared: Größe in cm, age", (1, 15)),
     ("SELECT COUNT(*) FROM persons", "there is no data set 'persons'", (1, 22)),
     ('SELECT COUNT(*) FROM "PEOPLE"', "there is no data set 'PEOPLE'", (1, 22)),
@@ -194,7 +194,7 @@ REFUSED = [
     ("SELECT CASE WHEN TRUE THEN COUNT(*) ELSE 'a' END FROM people", "values of one type", None),
     ("SELECT COUNT(*) FROM people HAVING COUNT(*)", "a condition is expected here", (1, 36)),
     ("SELECT COUNT(*) FROM people HAVING age > 3", "only if it is a key of GROUP BY", (1, 36)),
-    ("SELECT COUNT(*) FROM people HAVING n > 3", "there is no column 'n'", (1, 36)),
+    ("SELECT COUNT(*) FROM people HAVING n > 3", "the column 'n' is not declared", (1, 36)),
     ("SELECT COUNT(*) AS n FROM people WHERE age > 3 AND N > 3", "on results stands in HAVING", (1, 52)),
     ("SELECT COUNT(*) FROM people ORDER BY 2", "ORDER BY 2 is no item of SELECT", (1, 38)),
     ("SELECT COUNT(*) FROM people ORDER BY 0", "ORDER BY 0 is no item of SELECT", (1, 38)),
@@ -329,10 +329,10 @@ def test_names_that_differ_in_case_only_need_quotes():
 def test_letters_beyond_ascii_have_no_case():
     umlaut = dataset("t", Column("größe", Kind.INTEGER, Domain()))
     assert read("SELECT MEDIAN(größe) FROM t", {"t": umlaut}).measures[0].column == "größe"
-    with pytest.raises(QuestionRefused, match="no column"):
+    with pytest.raises(QuestionRefused, match="not declared"):
         read("SELECT MEDIAN(GRÖSSE) FROM t", {"t": umlaut})
     kelvin = dataset("t", Column("k", Kind.INTEGER, Domain()))
-    with pytest.raises(QuestionRefused, match="no column"):
+    with pytest.raises(QuestionRefused, match="not declared"):
         read("SELECT MEDIAN(\u212a) FROM t", {"t": kelvin})
     with pytest.raises(QuestionRefused, match="m\u0131n is not offered"):
         read("SELECT m\u0131n(k) FROM t", {"t": kelvin})

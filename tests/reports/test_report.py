@@ -202,7 +202,7 @@ def test_what_is_no_report_is_refused(questions: Any, options: Any, message: str
 
 
 def test_a_refusal_names_the_question(party: TrustedParty) -> None:
-    with pytest.raises(QuestionRefused, match=r"question 'bad': there is no column") as refused:
+    with pytest.raises(QuestionRefused, match=r"question 'bad': the column 'height' is not declared") as refused:
         party.plan({**QUESTIONS, "bad": "SELECT MEDIAN(height) FROM people"}, 3)
     assert refused.value.position == (1, 15)
     unbounded = open_party(columns={"age": {"type": "integer"}})

@@ -9,7 +9,6 @@ from threading import Condition
 from typing import ClassVar
 
 import pyarrow as pa
-from ibis.backends.sql import SQLBackend  # type: ignore[import-untyped]
 
 from idios.backends.cancellation import CancellationToken
 from idios.backends.dialect import Dialect
@@ -33,8 +32,7 @@ class Connection(ABC):
     in_process: ClassVar[bool] = False
     """Whether values come from the engine as they lie in memory."""
 
-    def __init__(self, ibis_backend: SQLBackend) -> None:
-        self.ibis_backend = ibis_backend
+    def __init__(self) -> None:
         self.cancellation = CancellationToken()
 
     def fetch(self, statement: Statement) -> pa.Table:

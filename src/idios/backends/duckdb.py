@@ -129,9 +129,13 @@ class DuckDbConnection(Connection):
     materialises = True
     in_process = True
 
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        super().__init__()
+        self.cursor = cursor
+
     def run(self, statement: Statement) -> pa.Table:
         """Run a statement."""
-        table = self.ibis_backend.con.execute(statement.text).to_arrow_table()
+        table = self.cursor.execute(statement.text).to_arrow_table()
         return table if table.schema == statement.schema else table.cast(statement.schema)
 
     @contextmanager
@@ -141,15 +145,15 @@ class DuckDbConnection(Connection):
         try:
             yield f"temp.{HELD}"
         finally:
-            self.ibis_backend.con.execute(f"DROP TABLE IF EXISTS temp.{HELD}")
+            self.cursor.execute(f"DROP TABLE IF EXISTS temp.{HELD}")
 
     def interrupt(self) -> None:
         """Interrupt this cursor alone."""
-        self.ibis_backend.con.interrupt()
+        self.cursor.interrupt()
 
     def close(self) -> None:
         """Close the cursor."""
-        self.ibis_backend.con.close()
+        self.cursor.close()
 
 
 class DuckDbBackend(SqlBackend):
@@ -160,9 +164,9 @@ class DuckDbBackend(SqlBackend):
     def __init__(
         self, attached: Attached, rows: Mapping[str, Rows], dataset: Dataset, progress: Progress | None
     ) -> None:
-        engines = iter(attached.engines)
+        cursors = iter(attached.cursors)
         super().__init__(
-            dataset, ConnectionPool(lambda: DuckDbConnection(next(engines)), len(attached.engines)), progress
+            dataset, ConnectionPool(lambda: DuckDbConnection(next(cursors)), len(attached.cursors)), progress
         )
         self._attached = attached
         self._units: int | None = None

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
-import ibis  # type: ignore[import-untyped]
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType  # type: ignore[import-untyped]
@@ -48,7 +47,6 @@ class Attached:
     """A connection that holds the sources of one data set, by name, and its cursors, of which it is the first."""
 
     cursors: tuple[duckdb.DuckDBPyConnection, ...]
-    engines: tuple[ibis.BaseBackend, ...]
     directory: TemporaryFolder
     places: dict[str, Place]
 
@@ -74,11 +72,12 @@ def attach(sources: Mapping[str, object]) -> Attached:
     connection = duckdb.connect(":memory:", config={"temp_directory": directory.name})
     try:
         limit_memory(connection)
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        # No name in a question is one of a variable of Python
+        connection.execute("SET GLOBAL python_enable_replacements = false")
         cursors = (connection, *(connection.cursor() for _ in range(AT_ONCE - 1)))
-        # Ibis changes settings when it takes a connection over, so it comes before they are locked
-        engines = tuple(ibis.duckdb.from_connection(cursor) for cursor in cursors)
         finder = _Finder(cursors, directory.name)
-        attached = Attached(cursors, engines, directory, {name: finder.find(each) for name, each in sources.items()})
+        attached = Attached(cursors, directory, {name: finder.find(each) for name, each in sources.items()})
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
     except BaseException:

@@ -7,7 +7,8 @@ Rules:
 2. Whole numbers and decimals are read as ⌊v/step + ½⌋ in exact arithmetic. Booleans are 0 and 1.
 3. Dates count days and timestamps microseconds (whole ones, rounded down) since 1970-01-01 (UTC where they have a
    zone), then as rule 2. A timestamp in a date column is read as the day it lies in.
-4. A category is the index of the declared value that has exactly the same text, otherwise NULL.
+4. A category is the index of the declared value that has exactly the same text, otherwise NULL. The text of a float
+   or a decimal is that of the whole number it is, if it is one within ±2⁵³.
 5. A point beyond ±2⁶² reads as ±2⁶², the public ends of every grid. With bounds, a point outside reads as the nearer
    bound.
 6. In a column that is declared not nullable, what would read as NULL reads as a public point: the one nearest to 0
@@ -111,9 +112,7 @@ def make_grid_column(column: Column, x: str, held: dt.DataType, dialect: Dialect
     """Write the map for the column ``x`` of type ``held``, or say why there is none."""
     given = f"{x} IS NOT NULL"
     if isinstance(column.domain, Categories):
-        if not (held.is_string() or held.is_integer() or held.is_boolean()):
-            raise _unreadable(column, held)
-        label, array = dialect.text.format(x=x), dialect.strings(column.domain.values)
+        label, array = _write_label(column, x, held, dialect), dialect.strings(column.domain.values)
         place = dialect.position.format(array=array, x=label)
         index, readable = f"CAST({place} - 1 AS BIGINT)", f"{place} IS NOT NULL"
         if dialect.listed is None:
@@ -141,6 +140,17 @@ def make_grid_column(column: Column, x: str, held: dt.DataType, dialect: Dialect
         compared=compared,
         first_held=first_held,
     )
+
+
+def _write_label(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> str:
+    """The text that is compared with declared values; a whole number has one, whatever type holds it."""
+    if held.is_string() or held.is_integer() or held.is_boolean():
+        return dialect.text.format(x=x)
+    if not (held.is_floating() or held.is_decimal()):
+        raise _unreadable(column, held)
+    # beyond 2⁵³ not every whole number is a double; NaN and ±∞ are further than that in every engine
+    whole = f"ABS({x}) <= {2**53} AND FLOOR({x}) = {x}"
+    return f"CASE WHEN {whole} THEN {dialect.text.format(x=dialect.narrow.format(x=x))} END"
 
 
 def _compare_held(

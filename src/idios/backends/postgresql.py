@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-import ibis  # type: ignore[import-untyped]
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import psycopg
 import pyarrow as pa
@@ -101,32 +100,33 @@ class PostgresqlConnection(Connection):
     dialect = DIALECT
 
     def __init__(self, address: _Address, connection: psycopg.Connection | None = None) -> None:
-        super().__init__(ibis.postgres.from_connection(connection or address.connect()))
+        super().__init__()
         self._address = address
+        self.connection = connection or address.connect()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """One transaction: everything in it sees the same data, and nothing is written."""
-        if self.ibis_backend.con.closed:
-            self.ibis_backend = ibis.postgres.from_connection(self._address.connect())
-        with self.ibis_backend.con.transaction():
-            self.ibis_backend.con.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        if self.connection.closed:
+            self.connection = self._address.connect()
+        with self.connection.transaction():
+            self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
 
     def run(self, statement: Statement) -> pa.Table:
         """Run a statement without a cursor on the server, which would keep it to one process there."""
-        with self.ibis_backend.con.cursor(binary=True) as cursor:
+        with self.connection.cursor(binary=True) as cursor:
             rows = cursor.execute(statement.text).fetchall()
         columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(statement.schema)]
         return pa.Table.from_arrays(columns, schema=statement.schema)
 
     def interrupt(self) -> None:
         """Send the server a cancel request for the statement, and wait until it has arrived."""
-        self.ibis_backend.con.cancel_safe(timeout=PATIENCE)
+        self.connection.cancel_safe(timeout=PATIENCE)
 
     def close(self) -> None:
         """Disconnect."""
-        self.ibis_backend.disconnect()
+        self.connection.close()
 
 
 class PostgresqlBackend(SqlBackend):
@@ -187,6 +187,7 @@ class _Address:
     def connect(self) -> psycopg.Connection:
         try:
             connection = psycopg.connect(self.url, autocommit=True)
+            connection.execute("SET TIMEZONE = UTC")  # a timestamp with a time zone is a date of that zone
         except psycopg.Error as error:
             raise SourceError(f"PostgreSQL cannot be reached at {self.shown}") from error
         if connection.info.server_version < OLDEST:

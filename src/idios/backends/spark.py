@@ -18,7 +18,6 @@ from threading import Event, Lock, Thread
 from typing import cast
 from uuid import uuid4
 
-import ibis  # type: ignore[import-untyped]
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.pyspark.datatypes import PySparkType  # type: ignore[import-untyped]
@@ -118,23 +117,23 @@ class SparkConnection(Connection):
 
     def __init__(self, place: SparkPlace) -> None:
         self._place = place
-        self._session = place.session()
+        super().__init__()
+        self._session = _prepared(place.session())
         self._jobs = f"idios-{uuid4()}"
-        super().__init__(ibis.pyspark.connect(self._session))
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Read in the session that runs now: a lost one may have been started again."""
         session = self._place.session()
         if session is not self._session:
-            self._session, self.ibis_backend = session, ibis.pyspark.connect(session)
+            self._session = _prepared(session)
         yield
 
     def run(self, statement: Statement) -> pa.Table:
         """Run a statement as jobs of one group, as long as there is someone to run them."""
         schema = statement.schema
         with self._grouped(), self._watched():
-            frame = self.ibis_backend.raw_sql(statement.text)
+            frame = self._session.sql(statement.text)
             if hasattr(frame, "toArrow"):  # from version 4 on
                 return frame.toArrow().cast(schema)
             records = frame.collect()
@@ -342,6 +341,12 @@ def _find(source: Source) -> tuple[SparkPlace, SparkTable]:
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
         return GivenSession(given[0]), _name_table(given[1])
     raise SourceError(f'{WRITTEN}; "spark:table" for the running session, or a pair of a session and a table')
+
+
+def _prepared(session: SparkSession) -> SparkSession:
+    """A session in which a timestamp is a date of UTC, whatever the zone of its machine."""
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    return session
 
 
 def _name_table(written: str) -> SparkTable:

@@ -14,13 +14,17 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 
 from idios.core.exact import FARTHEST, INFINITY, exact, exact_value, floor_half_up, positive
 from idios.errors import InvalidInput
+
+_NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?")
 
 LEAST_STEP = Fraction(1, 10**100)
 
@@ -158,26 +162,61 @@ class Domain:
 class Categories:
     """The declared values of a category column; any other value reads as missing.
 
-    >>> Categories(("north", "south")).read("West") is None
-    True
+    Codes may have labels, one for each: what people read in place of a value.
+
+    >>> sexes = Categories(("1", "2"), ("male", "female"))
+    >>> sexes.find(Fraction(2)), sexes.find("2"), sexes.find("female"), sexes.find("other")
+    (1, 1, 1, None)
+    >>> sexes.shown(1)
+    'female'
     """
 
     values: tuple[str, ...]
+    labels: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.values:
             raise InvalidInput("a category column needs at least one declared value")
         if len(set(self.values)) != len(self.values):
             raise InvalidInput("the declared values of a category column must differ from each other")
+        if self.labels and len(self.labels) != len(self.values):
+            raise InvalidInput(f"{len(self.values)} values have {len(self.labels)} labels")
+        if len(set(self.labels)) != len(self.labels):
+            raise InvalidInput("the labels of a category column must differ from each other")
+        for i, label in enumerate(self.labels):
+            if self._places.get(label, i) != i:
+                raise InvalidInput(f"{label!r} is the label of {self.values[i]!r}, and another value")
 
     @property
     def grid(self) -> Domain:
         """The indices of the values."""
         return Domain(lower=0, upper=len(self.values) - 1)
 
-    def read(self, value: object) -> int | None:
-        """The index of a declared value, None for anything else."""
-        try:
-            return self.values.index(value)
-        except ValueError:
+    def find(self, constant: object) -> int | None:
+        """The index of the value that a constant of a question names: by its text, its number or its label."""
+        if isinstance(constant, Fraction):
+            return self.numbers.get(constant)
+        if not isinstance(constant, str):
             return None
+        return self._places.get(constant, self._labelled.get(constant))
+
+    def shown(self, index: int) -> str:
+        """The label of a value, or the value where there is none."""
+        return (self.labels or self.values)[index]
+
+    @cached_property
+    def numbers(self) -> dict[Fraction, int]:
+        """The indices of those values that are written as numbers; of '1' and '01' the first."""
+        found: dict[Fraction, int] = {}
+        for i, value in enumerate(self.values):
+            if _NUMBER.fullmatch(value):
+                found.setdefault(Fraction(value), i)
+        return found
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {value: i for i, value in enumerate(self.values)}
+
+    @cached_property
+    def _labelled(self) -> dict[str, int]:
+        return {label: i for i, label in enumerate(self.labels)}

@@ -42,13 +42,16 @@ class ColumnFacts:
     centre: str | None = json_field(optional=True, default=None)
     expression: str | None = json_field(optional=True, default=None)
     values: tuple[str, ...] | None
+    labels: tuple[str, ...] | None = json_field(optional=True, default=None)
     functions: tuple[FunctionFacts, ...]
 
     @property
     def domain(self) -> str:
         """The values that are possible, in a few words."""
         if self.values:
-            return ", ".join(self.values)
+            if not self.labels:
+                return ", ".join(self.values)
+            return ", ".join(f"{value} {label}" for value, label in zip(self.values, self.labels, strict=True))
         lower, upper = self.bounds or (None, None)
         if lower is None and upper is None:
             bounds = "no bounds"

@@ -135,7 +135,7 @@ def _group(question: Question, key: Key, column: Column, selection: Diagram) -> 
                 continue
         intervals.append((grid.clamp(first), grid.clamp(last)))
         if isinstance(column.domain, Categories):
-            values.append(column.domain.values[index])
+            values.append(column.domain.shown(index))
         else:
             values.append(format_value(first * grid.step, column.kind))
     return Group(key.label, column.name, tuple(intervals), tuple(values), key.width)

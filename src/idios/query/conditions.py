@@ -243,10 +243,10 @@ def _read_like(text: QuestionText, node: exp.Expression, columns: Mapping[str, C
     column = _column(text, subject, columns)
     if not isinstance(column.domain, Categories):
         raise text.refusal(f"LIKE compares text, and {column.name} is of type {column.kind}", offset_of(node))
-    values = column.domain.values
-    work.spend(sum(1 + (len(value) + len(pattern[0])) // MATCHED for value in values))
-    matching = [i for i, value in enumerate(values) if FUNCTIONS[function].compute(value, *pattern)]
-    points = union((i, i) for i in matching)
+    named = [*enumerate(column.domain.values), *enumerate(column.domain.labels)]
+    work.spend(sum(1 + (len(name) + len(pattern[0])) // MATCHED for _, name in named))
+    matching = {i for i, name in named if FUNCTIONS[function].compute(name, *pattern)}
+    points = union((i, i) for i in sorted(matching))
     return _Test(column, complement(points) if negated else points)
 
 
@@ -328,7 +328,7 @@ def _category(
     value = constant.value
     if isinstance(value, bool) and holds_truth(column):
         value = "true" if value else "false"
-    if not isinstance(value, str):
+    if not isinstance(value, str) and not (isinstance(value, Fraction) and domain.numbers):
         raise text.refusal(f"{column.name} is a category: compare it with a string in single quotes", at)
-    index = domain.read(value)
+    index = domain.find(value)
     return None if index is None else Fraction(index)

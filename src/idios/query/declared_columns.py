@@ -28,6 +28,8 @@ def read_column(name: str, given: Any) -> Column:
         return given
     if isinstance(given, str):
         given = {"type": given}
+    if isinstance(given, Mapping) and "values" in given:
+        given = {"type": "category", **given}
     if not isinstance(given, Mapping) or "type" not in given:
         raise InvalidInput(f'column {name!r} must be a table with a type, such as {{ type = "integer" }}')
     unknown = [key for key in given if key not in COLUMN_KEYS]
@@ -57,10 +59,7 @@ def read_domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
         for key in ("step", "bounds", "centre", "decimals"):
             if key in given:
                 raise InvalidInput(f"{key} belongs to numeric columns; a category declares values")
-        values = given.get("values")
-        if not isinstance(values, Sequence) or isinstance(values, str):
-            raise InvalidInput('a category column declares its values, such as values = ["a", "b"]')
-        return Categories(tuple(str(value) for value in values))
+        return read_values(given.get("values"))
     if "values" in given:
         raise InvalidInput("values belong to category columns")
     decimals = whole(given["decimals"], "decimals", least=0) if "decimals" in given else None
@@ -76,6 +75,29 @@ def read_domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
         if centre is not None:
             centre = _read_moment(centre, kind, "centre")
     return Domain.declare(step=step, bounds=bounds, centre=centre)
+
+
+def read_values(given: Any) -> Categories:
+    """Check the values of a category column: a list, or a table of what each is called.
+
+    >>> read_values({1: "male", 2: "female"})
+    Categories(values=('1', '2'), labels=('male', 'female'))
+    """
+    if isinstance(given, Mapping):
+        return Categories(tuple(_write(code) for code in given), tuple(str(label) for label in given.values()))
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InvalidInput(
+            'a category column declares its values, such as values = ["a", "b"], or those of codes with their labels, '
+            'such as values = { 1 = "male", 2 = "female" }'
+        )
+    return Categories(tuple(_write(value) for value in given))
+
+
+def _write(value: Any) -> str:
+    """A declared value as the engines write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _read_moment(moment: Any, kind: Kind, what: str) -> Fraction:

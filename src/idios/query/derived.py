@@ -120,8 +120,9 @@ def _explain(name: str, formula: str, error: QuestionRefused) -> str:
 
 
 def _refer_to(column: Column) -> Typed:
-    whole = not isinstance(column.domain, Categories) and column.grid.step.denominator == 1
-    return Typed(Reference(column.name), _TYPES.get(column.kind, Type.NUMBER), whole=whole)
+    categories = column.domain if isinstance(column.domain, Categories) else None
+    whole = categories is None and column.grid.step.denominator == 1
+    return Typed(Reference(column.name), _TYPES.get(column.kind, Type.NUMBER), whole=whole, categories=categories)
 
 
 def _finish(

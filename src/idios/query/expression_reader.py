@@ -345,10 +345,22 @@ class _Reader:
         return self.negate(self.make(function, parts, Type.BOOLEAN, node), negated, node)
 
     def compare(self, function: str, sides: Sequence[Typed], node: exp.Expression) -> Typed:
-        unified, kind = self.unify(sides, node)
+        left, right = sides
+        unified, kind = self.unify([_find_value(left, right), _find_value(right, left)], node)
         if kind in (Type.TEXT, Type.BOOLEAN) and function not in ("=", "<>", "is distinct"):
             raise self.text.refusal(f"a {kind} has no order: use =, <> or IN", offset_of(node))
         return self.make(function, unified, Type.BOOLEAN, node)
 
     def negate(self, read: Typed, negated: bool, node: exp.Expression) -> Typed:
         return self.make("not", [read], Type.BOOLEAN, node) if negated else read
+
+
+def _find_value(part: Typed, other: Typed) -> Typed:
+    """The value that a number or a label names where it is compared with a column of categories."""
+    categories = other.categories
+    if categories is None or not part.constant or (part.type is Type.NUMBER and not categories.numbers):
+        return part
+    index = categories.find(part.value)
+    if index is not None:
+        return replace(part, expression=Literal(categories.values[index]), type=Type.TEXT)
+    return replace(part, expression=Literal(str(part.value)), type=Type.TEXT) if part.type is Type.NUMBER else part

@@ -118,9 +118,10 @@ class InnerReader(SelectReader):
         if (name := column_identifier(self.text, node)) is not None:
             column = self.columns[resolve_name(self.text, name, self.columns, "column")]
             if column.kind is not Kind.CATEGORY:
+                coded = f"; codes are declared by their controller: {column.name} = {{ values = [1, 2] }}"
                 raise self.text.refusal(
                     f"{column.name} is no category: answers are given by GROUP BY BIN({column.name}, width) "
-                    "or as statistics of the column",
+                    f"or as statistics of the column{coded if column.kind is Kind.INTEGER else ''}",
                     offset_of(node),
                 )
             return Key(self.names[column.name], column.name, None, offset_of(node))

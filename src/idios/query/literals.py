@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from idios.core.domain import Categories
 from idios.query.calendar import DAY, parse_moment
 from idios.query.expressions import Expression, Literal, Type, Value
 from idios.query.lexer import QuestionText
@@ -30,6 +31,8 @@ class Typed:
     bits: int = REFERENCE_BITS
     depth: int = 1
     whole: bool = False
+    categories: Categories | None = None
+    """Of a column of categories, what constants may name."""
 
     @property
     def constant(self) -> bool:

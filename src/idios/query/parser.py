@@ -217,7 +217,8 @@ def resolve_name(text: QuestionText, node: exp.Expression, declared: Iterable[st
     if matching:
         listed = ", ".join(f'"{name}"' for name in sorted(matching))
         raise text.refusal(f"{written!r} could be any of {listed}: write the name in double quotes", offset_of(node))
-    raise text.refusal(f"there is no {what} {written!r}. {_offered(written, names, what)}", offset_of(node))
+    absent = f"the column {written!r} is not declared" if what == "column" else f"there is no {what} {written!r}"
+    raise text.refusal(f"{absent}. {_offered(written, names, what)}", offset_of(node))
 
 
 @lru_cache(maxsize=64)

@@ -147,6 +147,7 @@ def _describe_column(party: TrustedParty, dataset: Dataset, column: Column) -> C
         centre=None if numeric is None or not numeric.centre else _end(numeric, numeric.centre),
         expression=column.formula or None,
         values=tuple(domain.values) if isinstance(domain, Categories) else None,
+        labels=domain.labels or None if isinstance(domain, Categories) else None,
         functions=tuple(_offered_functions(party, dataset, column)),
     )
 

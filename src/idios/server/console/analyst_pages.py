@@ -245,7 +245,7 @@ def list_words(visit: Visit) -> str:
             for column in table.columns:
                 text = identifier(column.name)
                 words.setdefault(text, [text, "column", column.type])
-                for value in column.values or ():
+                for value in column.labels or column.values or ():
                     quoted = "'" + value.replace("'", "''") + "'"
                     words.setdefault(quoted, [quoted, "value", column.name])
             holding = [name for columns in table.links for name in columns.split(", ")]

@@ -1,0 +1,130 @@
+"""Codes: lists of them in files, and questions about columns of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from idios.code_lists import read_code_list
+from idios.config import read_configuration
+from idios.errors import InvalidInput, QuestionRefused
+from idios.party import TrustedParty
+
+SEXES = {1: "male", 2: "female"}
+TABLE = {"sex": np.array([1, 2, 2, 9, np.nan] * 40), "wave": np.array([1, 2] * 100), "age": np.arange(200)}
+COLUMNS = {
+    "sex": {"values": SEXES},
+    "wave": {"values": [1, 2]},
+    "age": "integer",
+    "by_number": {"expression": "CASE WHEN sex = 2 THEN 'w' WHEN sex = 7 THEN 'x' ELSE 'o' END"},
+    "by_label": {"expression": "CASE WHEN sex IN ('female') THEN 'w' ELSE 'o' END"},
+}
+
+
+def open_party() -> TrustedParty:
+    return TrustedParty.open(TABLE, name="survey", columns=COLUMNS, budget=10**9)
+
+
+def test_answers_show_labels() -> None:
+    with open_party() as party:
+        counted = party.query("SELECT sex, wave, COUNT(*) AS n FROM survey GROUP BY sex, wave", epsilon=1000)
+        assert [(row["sex"], row["wave"], row["n"]) for row in counted.rows] == [
+            ("male", "1", 20),
+            ("male", "2", 20),
+            ("female", "1", 40),
+            ("female", "2", 40),
+        ]
+        assert party.query("SELECT MODE(sex) AS m FROM survey", epsilon=1000).rows == ({"m": "female"},)
+        assert "male" in str(party.inspect("SELECT MODE(sex) FROM survey", epsilon=1))
+
+
+@pytest.mark.parametrize("condition", ["sex = 2", "2 = sex", "sex = '2'", "sex = 'female'", "sex IN (2)", "sex = 2.0"])
+def test_a_code_is_a_number_a_text_and_a_label(condition: str) -> None:
+    with open_party() as party:
+        first = party.query("SELECT COUNT(*) AS n FROM survey WHERE sex LIKE 'fem%'", epsilon=1000)
+        again = party.query(f"SELECT COUNT(*) AS n FROM survey WHERE {condition}", epsilon=1000)
+    assert first.rows == again.rows == ({"n": 80},)
+    assert again.stored, "all of them are one question"
+
+
+def test_derived_columns_name_codes_likewise() -> None:
+    with open_party() as party:
+        for name in ("by_number", "by_label"):
+            counted = party.query(f"SELECT {name}, COUNT(*) AS n FROM survey GROUP BY {name}", epsilon=1000)
+            present = {row[name]: row["n"] for row in counted.rows if row["n"]}
+            assert present == {"w": 80, "o": 120}
+
+
+def test_what_is_no_code_is_told() -> None:
+    columns = {"sex": "integer", "region": {"values": ["north", "south"]}}
+    with TrustedParty.open({"sex": [1, 2], "region": ["north", "south"]}, columns=columns, budget=9) as party:
+        with pytest.raises(QuestionRefused, match=r"declared by their controller: sex = \{ values = \[1, 2\] \}"):
+            party.quote("SELECT sex, COUNT(*) FROM data GROUP BY sex", epsilon=1)
+        with pytest.raises(QuestionRefused, match="region is a category: compare it with a string"):
+            party.quote("SELECT COUNT(*) FROM data WHERE region = 1", epsilon=1)
+        with pytest.raises(QuestionRefused, match="the column 'age' is not declared"):
+            party.quote("SELECT MEDIAN(age) FROM data", epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({1: "a", 2: "a"}, "labels of a category column must differ"),
+        ({1: "2", 2: "b"}, "'2' is the label of '1', and another value"),
+        ({}, "at least one declared value"),
+        ("north", "there is no code list 'north'"),
+        (7, r"values = \{ 1 = \"male\""),
+    ],
+)
+def test_labels_name_one_value(values: object, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        TrustedParty.open({"x": [1]}, columns={"x": {"values": values}}, budget=1)
+
+
+@pytest.mark.parametrize(
+    ("written", "codes"),
+    [
+        ("code,label\n1,male\n2,female\n", {"1": "male", "2": "female"}),
+        ("1;north, far\r\n2;south\r\n", {"1": "north, far", "2": "south"}),
+        ("\ufeffCode\tName\n01\tä\n\n", {"01": "ä"}),
+        ("a\nb\n", ["a", "b"]),
+    ],
+)
+def test_code_lists(written: str, codes: object, tmp_path: Path) -> None:
+    path = tmp_path / "codes.csv"
+    path.write_bytes(written.encode())
+    assert read_code_list(path) == codes
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (b"1,a\n1,b\n", "has a code twice"),
+        (b"1,a,x\n", "one column, the codes, or two"),
+        (b"1,a\n2\n", "one column, the codes, or two"),
+        (b"", "one column, the codes, or two"),
+        (b"1,\xff\n", "no csv file in UTF-8"),
+        (b'1,"a\n', "no csv file in UTF-8"),
+    ],
+)
+def test_what_is_no_code_list(written: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "codes.csv"
+    path.write_bytes(written)
+    with pytest.raises(InvalidInput, match=message):
+        read_code_list(path)
+
+
+def test_a_code_list_lies_beside_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "sex.csv").write_text("code,label\n1,male\n2,female\n")
+    (tmp_path / "survey.csv").write_text("sex\n1\n2\n2\n")
+    config = tmp_path / "idios.toml"
+    config.write_text(
+        '[datasets.survey]\nsource = "survey.csv"\nbudget = 1000\n[datasets.survey.columns]\n'
+        'sex = { values = "sex.csv" }\n'
+    )
+    read_configuration(config)
+    with TrustedParty.from_config(config) as party:
+        rows = party.query("SELECT sex, COUNT(*) AS n FROM survey GROUP BY sex", epsilon=500).rows
+    assert [(row["sex"], row["n"]) for row in rows] == [("male", 1), ("female", 2)]
