@@ -55,6 +55,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from heapq import nlargest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -282,9 +283,7 @@ class _TopTwo:
     """The greatest of some numbers that only grow, leaving out any one of them."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
-        self._top: list[tuple[int, int]] = []
-        for i, number in enumerate(numbers):
-            self.raise_to(i, number)
+        self._top = nlargest(2, ((number, i) for i, number in enumerate(numbers)))
 
     def raise_to(self, index: int, number: int) -> None:
         if len(self._top) == 2 and number <= self._top[1][0]:
