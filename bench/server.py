@@ -5,6 +5,7 @@
 Every analyst asks new questions, now and then one of their old ones, and half of them run out of budget on the way.
 Afterwards the ledger is held against what the clients saw: nothing overspent, no answer lost, the chain intact, memory
 flat. The peer of a ratio is the same server's /healthz under the same clients: what HTTP alone costs on this machine.
+Where others use its cores too, the server's own CPU for each request says more than their number.
 """
 
 from __future__ import annotations
@@ -113,6 +114,7 @@ class Result:
 
     name: str
     rate: float
+    cpu: float
     plain_rate: float
     median: float
     p99: float
@@ -132,7 +134,8 @@ class Result:
         mark = "ok" if self.ok else "MISSED"
         ratio = self.rate / self.plain_rate
         return (
-            f"{self.name:<44} {self.rate:7.0f}/s   /healthz {self.plain_rate:6.0f}/s   ratio {ratio:5.2f}"
+            f"{self.name:<44} {self.rate:7.0f}/s   CPU {1000 * self.cpu:5.1f} ms"
+            f"   /healthz {self.plain_rate:6.0f}/s   ratio {ratio:5.2f}"
             f"   median {1000 * self.median:5.0f} ms   p99 {1000 * self.p99:5.0f} ms"
             f"   refusals {1000 * self.refused:5.0f} ms   overspent {self.overspent}"
             f"   lost {self.lost}   memory {self.memory[0]:.0f} → {self.memory[1]:.0f} MB   {self.statuses}   {mark}"
@@ -195,13 +198,14 @@ async def watched(serving: Serving) -> AsyncIterator[list[float]]:
     task.cancel()
 
 
-async def load(serving: Serving, tokens: list[str], seconds: float) -> tuple[Seen, float, list[float]]:
+async def load(serving: Serving, tokens: list[str], seconds: float) -> tuple[Seen, float, float, list[float]]:
     seen = Seen()
     plain_rate = await plain(serving.port, tokens[0], min(5.0, seconds))
+    computed = serving.processor_seconds()
     async with watched(serving) as sizes:
         deadline = time.monotonic() + seconds
         await asyncio.gather(*(analyst(i, serving.port, token, seen, deadline) for i, token in enumerate(tokens)))
-    return seen, plain_rate, sizes
+    return seen, serving.processor_seconds() - computed, plain_rate, sizes
 
 
 def run(name: str, folder: Path, ledger: str, release: str, options: tuple[str, ...], seconds: float) -> Result:
@@ -216,7 +220,7 @@ def run(name: str, folder: Path, ledger: str, release: str, options: tuple[str, 
             party.ledger.grant(f"analyst {number}", "people", epsilon=SMALL_CAP if number % 2 else None)
             tokens.append(party.ledger.issue_token(f"analyst {number}").secret)
     with Serving(config, *options).wait() as serving:
-        seen, plain_rate, sizes = asyncio.run(load(serving, tokens, seconds))
+        seen, computed, plain_rate, sizes = asyncio.run(load(serving, tokens, seconds))
         serving.stop()
     configuration = read_configuration(config)
     with Ledger.open(configuration.ledger_url, configuration.key_file) as book:
@@ -235,6 +239,7 @@ def run(name: str, folder: Path, ledger: str, release: str, options: tuple[str, 
     return Result(
         name,
         (len(waits) + len(seen.refusals)) / seconds,
+        computed / (len(waits) + len(seen.refusals)),
         plain_rate,
         waits[len(waits) // 2],
         waits[int(0.99 * len(waits))],

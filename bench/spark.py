@@ -1,6 +1,9 @@
 """Spark: the private answer against Spark's own exact ``percentile``, on one machine and on a standalone cluster.
 
-    python -m bench.spark [rows]          10⁷ rows unless given, as Parquet files under .bench/
+    python -m bench.spark [rows] [places]     10⁷ rows unless given, as Parquet files under .bench/
+
+Places are ``local`` (two threads of this process), ``cluster`` (a master and two workers) and ``killed``: the same, of
+which one worker is killed in the middle of the third private question, and is not replaced until the next pair.
 
 Each pair is asked once to warm up and then in turns, five times each; the medians are compared. A private question has
 an ε of its own each time, so that none is answered from the ledger.
@@ -16,6 +19,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from statistics import median
+from threading import Timer
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +32,8 @@ from idios.party import TrustedParty
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.services.spark_cluster import StandaloneCluster
 
 ROWS, FILES, ROUNDS = 10**7, 8, 5
 GROUPS = 1000
@@ -58,20 +64,29 @@ def write_rows(rows: int) -> Path:
     return folder.resolve()
 
 
-def time_turns(ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[list[float], list[float]]:
-    """Warm both up, and then time them in turns."""
+def time_turns(
+    ours: Callable[[], object], theirs: Callable[[], object], disturb: Callable[[], object] | None
+) -> tuple[list[float], list[float]]:
+    """Warm both up, and then time them in turns; half-way through the third of ours, something may happen."""
     times: tuple[list[float], list[float]] = ([], [])
     for turn in range(ROUNDS + 1):
         for i, action in enumerate((ours, theirs)):
+            timer = Timer(times[0][-1] / 2, disturb) if disturb and turn == 3 and not i else None
+            if timer:
+                timer.start()
             began = time.perf_counter()
             action()
             if turn:
                 times[i].append(time.perf_counter() - began)
+            if timer:
+                timer.join()
     return times
 
 
-def measure(where: str, address: str, folder: Path, settings: dict[str, str]) -> Iterator[str]:
-    """Both questions at one address, as lines to print."""
+def measure(
+    where: str, address: str, folder: Path, settings: dict[str, str], cluster: StandaloneCluster | None = None
+) -> Iterator[str]:
+    """Both questions at one address, as lines to print; with a cluster, one of its workers is killed in each."""
     from pyspark.sql import SparkSession
 
     table = {"source": f"{address}?path={folder}", "budget": 10**6, "columns": COLUMNS, "max_groups": GROUPS}
@@ -85,10 +100,14 @@ def measure(where: str, address: str, folder: Path, settings: dict[str, str]) ->
         session.read.parquet(str(folder)).createOrReplaceTempView("plain")
         for name, (question, plain, expected) in QUESTIONS.items():
             epsilons = count(100)
+            kill = cluster.workers[-1].kill if cluster else None
             ours, theirs = time_turns(
-                partial(_ask, party, question, epsilons), partial(_run, session, plain.format(table="plain"))
+                partial(_ask, party, question, epsilons), partial(_run, session, plain.format(table="plain")), kill
             )
             yield describe(f"{where}: {name}", ours, theirs, expected)
+            if cluster:
+                yield f"    that with the kill took {ours[2]:.2f} s, the one before {ours[1]:.2f} s"
+                cluster.add_worker().wait_for("Successfully registered with master")
 
 
 def _ask(party: TrustedParty, question: str, epsilons: Iterator[int]) -> None:
@@ -110,18 +129,25 @@ def main(arguments: Sequence[str]) -> int:
     from tests.services.spark_cluster import StandaloneCluster
 
     rows = int(arguments[0]) if arguments else ROWS
+    places = arguments[1:] or ("local", "cluster", "killed")
     folder = write_rows(rows)
     common = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     print(f"{rows:,} rows in {FILES} files, medians of {ROUNDS} turns after one to warm up")
-    for line in measure("local[2]", "spark:local[2]", folder, common | {"spark.driver.memory": "4g"}):
-        print(line, flush=True)
-    cluster = StandaloneCluster(memory="4g")
-    try:
-        settings = common | {"spark.driver.memory": "2g", "spark.executor.memory": "4g"}
-        for line in measure("two workers", cluster.url, folder, settings):
+    if "local" in places:
+        for line in measure("local[2]", "spark:local[2]", folder, common | {"spark.driver.memory": "4g"}):
             print(line, flush=True)
-    finally:
-        cluster.close()
+    for place in ("cluster", "killed"):
+        if place not in places:
+            continue
+        killed = place == "killed"
+        cluster = StandaloneCluster(memory="4g")
+        try:
+            settings = common | {"spark.driver.memory": "2g", "spark.executor.memory": "4g"}
+            where = "two workers, one killed" if killed else "two workers"
+            for line in measure(where, cluster.url, folder, settings, cluster if killed else None):
+                print(line, flush=True)
+        finally:
+            cluster.close()
     return 0
 
 

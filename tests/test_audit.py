@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from idios.audit import MAX_CELLS, Cost, list_levels
+from idios.audit import MAX_CELLS, list_levels
 from idios.core.calibration import Protection
 from idios.core.exact import text
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
+from idios.model.inspection import Cost
 from idios.party import TrustedParty
 
 COLUMNS: dict[str, Any] = {

@@ -146,6 +146,7 @@ ARRAYS: dict[str, Any] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::idios.NoAnswer")
 @pytest.mark.slow
 @pytest.mark.parametrize("notion", ["replace", "add-remove"])
 @pytest.mark.parametrize("array", ARRAYS)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from idios.backends.duckdb import DuckDbBackend
+from idios.backends.files import OpenedFile
 from idios.config import read_configuration
 from idios.core.calibration import Level
 from idios.core.domain import Kind
@@ -24,7 +25,6 @@ from idios.datasets import (
     FORMER_KEYS,
     MIN_EPSILON,
     DatasetConfig,
-    OpenedFile,
     read_column,
     read_parameters,
 )
@@ -99,9 +99,9 @@ def test_a_file_replaced_meanwhile_gives_no_answer(people: Path, monkeypatch: py
 
 
 def test_what_is_no_file_never_changes(tmp_path: Path) -> None:
-    assert OpenedFile.of({"age": [1]}) is None
-    assert OpenedFile.of("postgresql://base?table=people") is None
-    assert OpenedFile.of("spark:people") is None
+    assert OpenedFile.list({"age": [1]}) == ()
+    assert OpenedFile.list("postgresql://base?table=people") == ()
+    assert OpenedFile.list("spark:people") == ()
     with TrustedParty.open({"age": [30, 40, 50] * 20}, name="people", columns=COLUMNS, budget=5) as party:
         party.query(SQL, 1)
 

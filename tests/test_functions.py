@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
+import warnings
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from importlib.metadata import version
 
 import numpy as np
 import pandas as pd
@@ -16,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import idios
-from idios import IdiosError
+from idios import IdiosError, errors
 from idios.errors import InvalidInput, Unanswerable
 
-PLAIN = ["count", "iqr", "maximum", "mean", "median", "minimum", "total", "variance"]
+PLAIN = ["count", "iqr", "maximum", "mean", "median", "minimum", "stddev", "total", "variance"]
 WITH_PARAMETER = [("quantile", 0.25), ("kth_largest", 2), ("kth_smallest", 3), ("trimmed_mean", 0.1)]
 WITH_PARAMETER += [("winsorized_mean", 0.1)]
 KEYWORDS = ["epsilon", "step", "bounds", "centre", "neighbours", "protection", "group", "floor", "nullable"]
@@ -27,7 +31,13 @@ KEYWORDS = ["epsilon", "step", "bounds", "centre", "neighbours", "protection", "
 
 def test_the_public_names_are_these() -> None:
     functions = {*PLAIN, *(name for name, _ in WITH_PARAMETER), "mode", "histogram"}
-    assert set(idios.__all__) == {*functions, "IdiosError", "TrustedParty", "connect"}
+    raised = {name for name, found in vars(errors).items() if isinstance(found, type)} - {"Fraction"}
+    others = {"NoAnswer", "PackageMissing", "ServerError", "TrustedParty", "__version__", "connect"}
+    assert set(idios.__all__) == {*functions, *raised, *others}
+    assert list(idios.__all__) == sorted(idios.__all__)
+    assert all(issubclass(getattr(idios, name), idios.IdiosError) for name in raised)
+    assert idios.__version__ == version("idios")
+    assert not hasattr(idios, "average")
     for name in functions:
         shown = list(inspect.signature(getattr(idios, name)).parameters)
         assert shown[-len(KEYWORDS) :] == KEYWORDS
@@ -47,6 +57,7 @@ def test_answers_are_near_the_truth_at_a_generous_epsilon(neighbours: str, prote
         "minimum": 0,
         "total": 1_000_500,
         "variance": 83_417.5,
+        "stddev": 288.8,
         "quantile": 250,
         "kth_largest": 999.5,
         "kth_smallest": 1,
@@ -81,6 +92,7 @@ def test_without_bounds_what_peers_cannot_answer() -> None:
     assert private == pytest.approx(np.median(values), rel=0.1)
 
 
+@pytest.mark.filterwarnings("ignore::idios.NoAnswer")
 def test_selections_too_small_are_none() -> None:
     assert idios.median([], epsilon=1) is None
     assert idios.median([1, 2], epsilon=1) is None
@@ -100,11 +112,35 @@ def test_a_bad_epsilon(epsilon: object) -> None:
         idios.mode(["a"], ["a"], epsilon=epsilon)
 
 
-def test_epsilon_is_asked_for() -> None:
-    with pytest.raises(TypeError, match="epsilon"):
-        idios.median([1, 2, 3])
-    with pytest.raises(TypeError, match="epsilon"):
-        idios.histogram(["a"], ["a"])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: idios.median([1]), "idios.median() missing a required argument: 'epsilon'; it is called as idios.m"),
+        (lambda: idios.histogram(["a"], ["a"]), "idios.histogram() missing a required argument: 'epsilon'"),
+        (lambda: idios.quantile([1], epsilon=1), "called as idios.quantile(values, q, epsilon=…)"),
+        (lambda: idios.mode(["a"], ["a"], epsilon=1, eps=2), "idios.mode() got an unexpected keyword argument 'eps'"),
+        (lambda: idios.stddev([1], 2, epsilon=1), "idios.stddev() too many positional arguments"),
+    ],
+)
+def test_a_wrong_call_names_the_public_function(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(message)):
+        call()
+
+
+def test_none_says_why_once_and_tells_nothing_else() -> None:
+    said = set()
+    for values in ([1, math.nan, 3], [1.0, 2.0], [], [math.nan] * 3, pa.array([None, None], pa.int64())):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            for _ in range(3):
+                assert idios.median(values, epsilon=1) is None
+        (only,) = caught
+        assert only.category is idios.NoAnswer
+        assert only.filename == __file__
+        said.add(str(only.message))
+    (told,) = said  # the same words whatever the values
+    assert "idios.median is None: too few values" in told
+    assert "NaN" in told
 
 
 @pytest.mark.parametrize(
@@ -170,6 +206,7 @@ def test_bad_parameters() -> None:
             call()
 
 
+@pytest.mark.filterwarnings("ignore::idios.NoAnswer")
 @settings(max_examples=50)
 @given(st.lists(st.one_of(st.integers(10**6, 10**7), st.just("x"), st.none()), max_size=5), st.data())
 def test_no_message_contains_a_value(values: list[object], data: st.DataObject) -> None:
@@ -268,6 +305,7 @@ FAR = [Decimal("1E+500"), -(10**400), Fraction(10**900, 7), Decimal("-1E-500"), 
 PROTECTIONS = [{}, {"protection": "group", "group": 2}, {"protection": "differential"}]
 
 
+@pytest.mark.filterwarnings("ignore::idios.NoAnswer")
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(

@@ -15,12 +15,13 @@ from idios.backends.base import Backend
 from idios.core.calibration import Added, Level, Mechanism, Method, Protection, Silent, expected_error
 from idios.core.distributions import DiscreteGaussian, DiscreteLaplace, InverseSensitivity
 from idios.core.domain import Categories, Kind
-from idios.core.exact import Extended, Number, round_root_up, text
+from idios.core.exact import Extended, Number, round_root_up
 from idios.core.multiples import SINGLE, Multiples, describe_multiples, linear_multiples
 from idios.core.sampling import SeededSource
 from idios.core.statistics import Median, Statistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
+from idios.model.inspection import Cost, Costs, InspectedCell, Inspection
 from idios.query.plan import Aggregate, Measure, Plan, Question, Split
 from idios.query.planner import make_plan
 from idios.query.schema import Dataset
@@ -72,69 +73,6 @@ _SHAPED = frozenset({Method.INVERSE, Method.ABOVE_THRESHOLD, Method.MOMENTS, Met
 
 
 # The truth behind a question.
-
-
-@dataclass(frozen=True)
-class InspectedCell:
-    """The truth about one cell, exact and in the column's units: for the controller alone.
-
-    Envelopes are those of one, two, … changes: of records, or of people with all the records that they have.
-    ``expected_error`` is the mean distance between the true value and an answer (a float, for people to read).
-    """
-
-    group: Mapping[str, Any]
-    statistic: str
-    value: Extended | str | None
-    lows: tuple[Extended, ...]
-    highs: tuple[Extended, ...]
-    local_sensitivity: Extended | None
-    noise: Mapping[str, Any]
-    level: str
-    expected_error: float | None = None
-    note: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The cell for JSON; exact numbers are text."""
-        return {
-            "group": {key: str(value) for key, value in self.group.items()},
-            "statistic": self.statistic,
-            "value": self.value if isinstance(self.value, str) else text(self.value),
-            "lows": [text(low) for low in self.lows],
-            "highs": [text(high) for high in self.highs],
-            "local_sensitivity": text(self.local_sensitivity),
-            "noise": {
-                key: value if isinstance(value, str) or value is None else text(value)
-                for key, value in self.noise.items()
-            },
-            "level": self.level,
-            "expected_error": self.expected_error,
-            "note": self.note,
-        }
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """What lies behind a question; with one cell its fields can be read off the inspection itself.
-
-    ``rows`` is what the question would compute from the true values, exact; empty if it computes nothing.
-    """
-
-    cells: tuple[InspectedCell, ...]
-    rows: tuple[Mapping[str, str | None], ...] = ()
-
-    def __getattr__(self, name: str) -> Any:
-        if name in InspectedCell.__dataclass_fields__:
-            if len(self.cells) != 1:
-                raise AttributeError(
-                    f"{name} is for inspections of one cell; this one has {len(self.cells)}, see cells"
-                )
-            return getattr(self.cells[0], name)
-        raise AttributeError(name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The inspection for JSON."""
-        rows = {"rows": [dict(row) for row in self.rows]} if self.rows else {}
-        return {"cells": [cell.to_dict() for cell in self.cells], **rows}
 
 
 def inspect_plan(plan: Plan, backend: Backend, strongest: Plan | None = None) -> Inspection:
@@ -286,41 +224,6 @@ def list_levels(protection: Protection, group: Multiples = GROUP) -> dict[str, P
         f"group of {describe_multiples(group)}": replace(level, level=Level.GROUP, multiples=group),
         "differential": replace(level, level=Level.DIFFERENTIAL),
     }
-
-
-@dataclass(frozen=True)
-class Cost:
-    """One statistic of one cell at one level: E|answer − truth| of an answer, in the column's units.
-
-    None where there is no such number, and ``note`` says why.
-    """
-
-    statistic: str
-    group: Mapping[str, Any]
-    level: str
-    expected_error: float | None
-    note: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The row for JSON."""
-        return {
-            "statistic": self.statistic,
-            "group": {key: str(value) for key, value in self.group.items()},
-            "level": self.level,
-            "expected_error": self.expected_error,
-            "note": self.note,
-        }
-
-
-@dataclass(frozen=True)
-class Costs:
-    """What protection costs one question: a row for every cell, statistic and level, in this order."""
-
-    rows: tuple[Cost, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The costs for JSON."""
-        return {"rows": [row.to_dict() for row in self.rows]}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from idios.backends.base import Backend, Progress, Source, describe_change, open_source
-from idios.backends.csv import CsvFormat
+from idios.backends.csv import CsvFormat, read_format
+from idios.backends.files import OpenedFile, describe_files, may_be_csv
 from idios.backends.resources import divide_memory, remove_abandoned
 from idios.code_lists import read_code_lists
 from idios.core.calibration import Level, Protection
@@ -83,7 +84,7 @@ class DatasetConfig:
 
     dataset: Dataset
     source: Any = field(repr=False)  # an address may hold a password
-    csv_format: CsvFormat = field(default_factory=CsvFormat)
+    csv_format: CsvFormat | None = None
     session_settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold a secret
     """Of the Spark session that is started for its address."""
     analysts_trusted: bool = False
@@ -215,15 +216,15 @@ def _read_flag(value: Any, key: str) -> bool:
     return value
 
 
-def read_csv_format(given: Any, source: Any) -> CsvFormat:
-    """Check the declared format of a csv file; RFC 4180 where nothing is declared."""
+def read_csv_format(given: Any, source: Any) -> CsvFormat | None:
+    """Check the declared format of a csv file; None where nothing is declared."""
     if given is None:
-        return CsvFormat()
+        return None
     if not isinstance(given, Mapping):
         raise InvalidInput(f'csv must be a table such as {{ delimiter = ";", decimal = "," }}, got {given!r}')
-    if not str(source).lower().endswith(".csv"):
-        raise InvalidInput("csv declares the format of a .csv file, and the source is none")
-    return CsvFormat.declare(given)
+    if not may_be_csv(source):
+        raise InvalidInput("csv declares how a csv file is written, and the source is none")
+    return read_format(Path(source), given)
 
 
 def read_columns(given: Mapping[str, Any]) -> dict[str, Column]:
@@ -270,33 +271,6 @@ def read_parameters(given: Any, level: Level) -> Parameters:
 
 
 @dataclass(frozen=True)
-class OpenedFile:
-    """A file as it was when it was opened: its path, which file it is, its size and its time."""
-
-    path: Path
-    facts: tuple[int, ...]
-
-    @classmethod
-    def of(cls, source: Any) -> OpenedFile | None:
-        """The file behind a source; None if it is no file."""
-        path = Path(str(source).partition("::")[0]).absolute() if isinstance(source, str | Path) else None
-        return None if path is None or not path.is_file() else cls(path, _read_file_facts(path))
-
-    @property
-    def changed(self) -> bool:
-        """Whether it was replaced, written to or removed since."""
-        try:
-            return _read_file_facts(self.path) != self.facts
-        except OSError:
-            return True
-
-
-def _read_file_facts(path: Path) -> tuple[int, ...]:
-    status = path.stat()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-@dataclass(frozen=True)
 class OpenDataset:
     """A data set that the party holds: its public description, and the engine that reads its data."""
 
@@ -328,7 +302,7 @@ def open_datasets(
     try:
         live = [config for config in configs if retired or not ledger.retired(config.dataset.name)]
         for config in live:
-            opened_files = {name: OpenedFile.of(each.source) for name, each in {"": config, **config.linked}.items()}
+            opened_files = {name: OpenedFile.list(each.source) for name, each in {"": config, **config.linked}.items()}
             versions = {
                 name: each.version or _make_version(opened_files[name], ledger)
                 for name, each in {"": config.dataset, **config.dataset.tables}.items()
@@ -341,7 +315,7 @@ def open_datasets(
                 backend = open_source(config.source, dataset, progress, config.csv_format, linked, settings)
             if backend.state and not config.dataset.version:
                 dataset = replace(dataset, version=_sign_version(backend.state, ledger))
-            files = tuple(file for file in opened_files.values() if file is not None)
+            files = tuple(file for each in opened_files.values() for file in each)
             opened = datasets[dataset.name] = OpenDataset(dataset, backend, files)
             if dataset.neighbours is Neighbours.REPLACE and dataset.covers_everyone:
                 datasets[dataset.name] = replace(opened, dataset=replace(dataset, size=backend.count_units()))
@@ -386,15 +360,12 @@ def describe_unit(dataset: Dataset) -> str:
     return ", ".join([f"{unit} with {links[0]}", *links[1:]]) if links else unit
 
 
-def _make_version(file: OpenedFile | None, ledger: Ledger) -> str:
-    """A version that changes with a file's size or time, never its content; a table in memory has none of its own.
+def _make_version(files: Sequence[OpenedFile], ledger: Ledger) -> str:
+    """A version that changes with the size or time of a file, never its content; a table in memory has none of its own.
 
     Analysts see versions, and a size tells about the records: it is hashed under the ledger's key.
     """
-    if file is None:
-        return "as opened"
-    _, _, size, time = file.facts
-    return _sign_version(f"{size} bytes, {time} ns", ledger)
+    return _sign_version(describe_files(files), ledger) if files else "as opened"
 
 
 def _sign_version(facts: str, ledger: Ledger) -> str:

@@ -1,4 +1,4 @@
-"""Values for people: plain text for terminals, HTML for notebooks, data frames of pandas and polars.
+"""Values for people: plain text for terminals, HTML for notebooks, data frames of pandas and polars, Arrow tables.
 
 The HTML uses no colours and no style sheet: a notebook's own, light or dark, applies. Everything in it is escaped.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from html import escape
 from typing import Any, Generic, TypeVar
@@ -69,6 +70,21 @@ def format_short(value: Extended | None) -> str:
         return "no limit"
     written = str(text(value))
     return written if len(written) <= 12 else f"{float(value):.6g}"
+
+
+MOST_LISTED = 12
+"""How many names are listed in a line."""
+
+
+def shorten_list(names: Iterable[str]) -> str:
+    """Names in a line, of which the first few are told.
+
+    >>> shorten_list(["age", "income"]), shorten_list(f"q{i}" for i in range(100))[-15:]
+    ('age, income', 'q11 and 88 more')
+    """
+    listed = [format_value(name) for name in names]
+    more = f" and {len(listed) - MOST_LISTED:,} more" if len(listed) > MOST_LISTED else ""
+    return ", ".join(listed[:MOST_LISTED]) + more
 
 
 RHO_MEANING = (
@@ -232,13 +248,17 @@ class Listing(tuple[T, ...], Generic[T]):
         listing._head, listing._cells = head, cells
         return listing
 
+    def table(self) -> tuple[Sequence[str], list[Sequence[Any]]]:
+        """The head and the rows of its table."""
+        return self._head, [self._cells(item) for item in self]
+
     def __str__(self) -> str:
-        return table_text(self._head, [self._cells(item) for item in self])
+        return table_text(*self.table())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return table_html(self._head, [self._cells(item) for item in self])
+        return table_html(*self.table())
 
 
 def to_pandas(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -284,6 +304,33 @@ def to_polars(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[M
         dtype = dtypes.get(kind, whole if kind == "integer" else pl.Null)
         frame.append(pl.Series(column, values, dtype))
     return pl.DataFrame(frame)
+
+
+def to_arrow(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
+    """An Arrow table; whole numbers beyond 64 bits are decimals, and beyond those text."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise PackageMissing("to_arrow needs the package pyarrow: pip install pyarrow") from None
+    held: dict[str, Any] = {
+        "number": pa.float64(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us"),
+        "category": pa.string(),
+        "boolean": pa.bool_(),
+    }
+    arrays = []
+    for column in columns:
+        values, kind = [row[column] for row in rows], types.get(column, "")
+        if kind == "number":
+            values = [None if value is None else float(value) for value in values]
+        if kind == "integer" and not _fits(values):
+            short = all(value is None or abs(value) < 10**76 for value in values)
+            values = [None if value is None else Decimal(value) if short else str(value) for value in values]
+            arrays.append(pa.array(values, pa.decimal256(76, 0) if short else pa.string()))
+        else:
+            arrays.append(pa.array(values, pa.int64() if kind == "integer" else held.get(kind, pa.null())))
+    return pa.table(arrays, names=list(columns))
 
 
 def _fits(values: list[int | None]) -> bool:

@@ -26,11 +26,17 @@ Rules:
 
 from __future__ import annotations
 
+import linecache
 from fractions import Fraction
+from types import TracebackType
 
 
 class IdiosError(Exception):
     """Any failure that Idios foresees; catch this one to catch them all."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and Jupyter show instead of a traceback: the message, and the caller's own line."""
+        return [f"{type(self).__name__}: {self}", *_find_caller(self.__traceback__)]
 
 
 class InvalidInput(IdiosError, ValueError):
@@ -151,6 +157,20 @@ class WrongLedgerKey(LedgerError):
 
 class LedgerTampered(LedgerError):
     """What the ledger's database holds is not what was signed."""
+
+
+def _find_caller(trace: TracebackType | None) -> list[str]:
+    """The last line of the caller's own code on the way to an error: before this package, or a magic, is entered."""
+    found: list[str] = []
+    while trace is not None:
+        module = trace.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+        if module == "idios":
+            break
+        line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno).strip()
+        if module != "IPython":
+            found = [f"in line {trace.tb_lineno}: {line}"] if line and not line.startswith("get_ipython()") else []
+        trace = trace.tb_next
+    return found
 
 
 _EXCERPT = 100

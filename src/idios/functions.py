@@ -1,36 +1,23 @@
 """Private statistics of an array, one function each: ``idios.median(values, epsilon=0.5)``.
 
-Every function reads a list or a numpy, pandas, polars or Arrow column, spends ``epsilon`` and returns a plain number
-(or None where the selection is too small for an answer). Nothing is remembered between calls: a caller
-who calls twice has spent twice. The trusted party keeps the account.
+Every function reads a column, spends ``epsilon`` and returns a plain number, or None where the selection is too small
+for an answer. Nothing is remembered between calls: a caller who calls twice has spent twice. The trusted party keeps
+the account. ``help(idios)`` lists the keywords, which are those of ``_answer``.
 
-All of them take, beside their own parameter:
-
-    epsilon      what the answer may cost, exactly as written: 0.1 is one tenth
-    step         the grid of the column; by default that of its type: 1 for integers, 10⁻⁶ for floats, the scale of
-                 decimals, a day for dates, a microsecond for timestamps (which count from 1970). A list has the type of
-                 its elements, which must be one; an empty one reads as floats
-    bounds       (lower, upper) as publicly known, either may be None; values outside read as the nearer bound, and
-                 without a bound values end at ±10⁴⁰⁰
-    centre       a public guess of where the values lie, 0 by default; it affects accuracy and nothing else
-    neighbours   "replace" (one record changes; the number of records is public) or "add-remove"
-    protection   "individual", "group" (with group) or "differential"
-    group        how many records are protected together, with ε, 2ε, …; or the multiples of ε, such as [1, 1.5, 2]; or
-                 {"size": 5, "growth": "flat"}, five records like one
-    floor        the least sensitivity, 1 by default; 0 is the paper to the letter
-    nullable     whether values can be missing; by default whether the column's type can hold missing values
-
-Missing are None, NaN, ±∞, NaT, NA and what is masked. Values and categories must be of one type (bool, number, text,
-date or timestamp), in which a value that is not declared reads as missing.
+None comes with the warning ``NoAnswer``, which says what None means. It tells no more than None does: it is given
+whenever None is returned, and its words follow from the name of the function alone; never from how many values there
+are, or how many of them are missing, which no answer tells.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Any, Required, TypedDict, TypeVar, Unpack
+from typing import Any, Required, TypedDict, TypeVar, Unpack, cast
 
 from idios.backends.arrays import read_bins, read_categories, read_numbers
 from idios.backends.labels import Family, read_declared, to_list
@@ -101,15 +88,49 @@ def _answer(
         return math.inf if answer > 0 else -math.inf
 
 
+class NoAnswer(UserWarning):
+    """A function of an array returned None: too few values for an answer. Python shows it once for each line."""
+
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def _with_options(function: Decorated) -> Decorated:
-    """Show the keywords in the function's signature, for ``help`` and editors."""
+    """Give the function its keywords, in its signature (for ``help`` and editors) and its errors; and warn of None."""
     own = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     common = [p for p in signature(_answer).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
-    function.__signature__ = Signature([*own, *common])  # type: ignore[attr-defined]
-    return function
+    shown, name = Signature([*own, *common]), f"idios.{function.__name__}"
+
+    @wraps(function)
+    def checked(*values: Any, **options: Any) -> Any:
+        try:
+            shown.bind(*values, **options)
+        except TypeError as error:
+            raise TypeError(f"{name}() {error}; it is called as {name}{_write_call(shown)}") from None
+        answer = function(*values, **options)
+        if answer is None:
+            warnings.warn(f"{name} is None: {TOO_FEW}", NoAnswer, stacklevel=2)
+        return answer
+
+    checked.__signature__ = shown  # type: ignore[attr-defined]
+    checked.__doc__ = f"{function.__doc__ or ''}\n    help(idios) lists the keywords.\n    "
+    return cast(Decorated, checked)
+
+
+TOO_FEW = (
+    "too few values for an answer with this epsilon and protection. Missing values (None, NaN, ±∞, NaT) do not count. "
+    "Ask of more values or with a greater epsilon; where bounds are publicly known, declare them."
+)
+
+
+def _write_call(shown: Signature) -> str:
+    """The parameters that must be given, for a message.
+
+    >>> _write_call(signature(quantile))
+    '(values, q, epsilon=…)'
+    """
+    needed = [p for p in shown.parameters.values() if p.default is Parameter.empty]
+    return f"({', '.join(f'{p.name}=…' if p.kind is Parameter.KEYWORD_ONLY else p.name for p in needed)})"
 
 
 @_with_options
@@ -124,13 +145,23 @@ def count(values: Any, **options: Unpack[Options]) -> Plain:
 
 @_with_options
 def total(values: Any, **options: Unpack[Options]) -> Plain:
-    """Add up a column; without bounds, of values clipped to limits that are drawn first."""
+    """Add up a column; without bounds, of values clipped to limits that are drawn first.
+
+    >>> ages = [20 + i % 60 for i in range(3000)]
+    >>> 145_000 < total(ages, epsilon=1, bounds=(0, 120)) < 152_000  # it is 148,500
+    True
+    """
     return _answer("total", values, **options)
 
 
 @_with_options
 def mean(values: Any, **options: Unpack[Options]) -> Plain:
-    """Average a column; without bounds, values clipped to limits that are drawn first."""
+    """Average a column; without bounds, values clipped to limits that are drawn first.
+
+    >>> ages = [20 + i % 60 for i in range(3000)]
+    >>> 48 < mean(ages, epsilon=1, bounds=(0, 120)) < 51  # it is 49.5
+    True
+    """
     return _answer("mean", values, **options)
 
 
@@ -147,56 +178,112 @@ def median(values: Any, **options: Unpack[Options]) -> Plain:
 
 @_with_options
 def quantile(values: Any, q: Number, **options: Unpack[Options]) -> Plain:
-    """Find the value below which a share q lies, interpolated between ranks."""
+    """Find the value below which a share q lies, interpolated between ranks.
+
+    >>> incomes = [21_000 + 10 * i for i in range(2001)]
+    >>> 35_000 < quantile(incomes, 0.9, epsilon=0.5) < 41_000  # it is 39,000
+    True
+    """
     return _answer("quantile", values, q, **options)
 
 
 @_with_options
 def minimum(values: Any, **options: Unpack[Options]) -> Plain:
-    """Find the least value; without a lower bound ask for ``kth_smallest`` with k ≥ 2."""
+    """Find the least value; without a lower bound ask for ``kth_smallest`` with k ≥ 2.
+
+    >>> ages = [20 + i % 60 for i in range(3000)]
+    >>> 0 <= minimum(ages, epsilon=1, bounds=(0, 120)) <= 120  # at least a bound that is public
+    True
+    """
     return _answer("minimum", values, **options)
 
 
 @_with_options
 def maximum(values: Any, **options: Unpack[Options]) -> Plain:
-    """Find the greatest value; without an upper bound ask for ``kth_largest`` with k ≥ 2."""
+    """Find the greatest value; without an upper bound ask for ``kth_largest`` with k ≥ 2.
+
+    >>> maximum([1, 2, 3], epsilon=1)
+    Traceback (most recent call last):
+    idios.errors.Unanswerable: maximum needs an upper bound, ...
+    """
     return _answer("maximum", values, **options)
 
 
 @_with_options
 def kth_smallest(values: Any, k: int, **options: Unpack[Options]) -> Plain:
-    """Find the k-th smallest value."""
+    """Find the k-th smallest value.
+
+    >>> incomes = [21_000 + 10 * i for i in range(2001)]
+    >>> 20_000 < kth_smallest(incomes, 10, epsilon=1) < 22_000  # it is 21,090
+    True
+    """
     return _answer("kth_smallest", values, k, **options)
 
 
 @_with_options
 def kth_largest(values: Any, k: int, **options: Unpack[Options]) -> Plain:
-    """Find the k-th largest value; k = 2 is the paper's maximum of data without known bounds."""
+    """Find the k-th largest value; k = 2 is the paper's maximum of data without known bounds.
+
+    >>> incomes = [21_000 + 10 * i for i in range(2001)]
+    >>> 40_000 < kth_largest(incomes, 2, epsilon=1) < 42_000  # it is 40,990
+    True
+    """
     return _answer("kth_largest", values, k, **options)
 
 
 @_with_options
 def iqr(values: Any, **options: Unpack[Options]) -> Plain:
-    """Find the interquartile range: the difference of the discrete quartiles."""
+    """Find the interquartile range: the difference of the discrete quartiles.
+
+    >>> incomes = [21_000 + 10 * i for i in range(2001)]
+    >>> 9_000 < iqr(incomes, epsilon=0.5) < 11_000  # it is 10,000
+    True
+    """
     return _answer("iqr", values, **options)
 
 
 @_with_options
 def trimmed_mean(values: Any, p: Number, **options: Unpack[Options]) -> Plain:
-    """Average what is left after cutting ⌊p·n⌋ values off each end."""
+    """Average what is left after cutting ⌊p·n⌋ values off each end.
+
+    >>> incomes = [21_000 + 10 * i for i in range(2001)]
+    >>> 30_500 < trimmed_mean(incomes, 0.05, epsilon=0.5) < 31_500  # it is 31,000
+    True
+    """
     return _answer("trimmed_mean", values, p, **options)
 
 
 @_with_options
 def winsorized_mean(values: Any, p: Number, **options: Unpack[Options]) -> Plain:
-    """Average after setting the ⌊p·n⌋ values at each end to the nearest one that is kept."""
+    """Average after setting the ⌊p·n⌋ values at each end to the nearest one that is kept.
+
+    >>> incomes = [21_000 + 10 * i for i in range(2001)]
+    >>> 30_500 < winsorized_mean(incomes, 0.05, epsilon=0.5) < 31_500  # it is 31,000
+    True
+    """
     return _answer("winsorized_mean", values, p, **options)
 
 
 @_with_options
 def variance(values: Any, **options: Unpack[Options]) -> Plain:
-    """Find the variance (dividing by n), in squared units; without bounds, of values clipped to drawn limits."""
+    """Find the variance (dividing by n), in squared units; without bounds, of values clipped to drawn limits.
+
+    >>> ages = [20 + i % 60 for i in range(3000)]
+    >>> 250 < variance(ages, epsilon=1, bounds=(0, 120)) < 350  # it is 299.9
+    True
+    """
     return _answer("variance", values, **options)
+
+
+@_with_options
+def stddev(values: Any, **options: Unpack[Options]) -> Plain:
+    """Find the standard deviation, the root of ``variance``, in the column's units.
+
+    >>> ages = [20 + i % 60 for i in range(3000)]
+    >>> 15 < stddev(ages, epsilon=1, bounds=(0, 120)) < 20  # it is 17.3
+    True
+    """
+    return _answer("stddev", values, **options)
 
 
 @_with_options
@@ -253,14 +340,9 @@ def histogram(
 
 def _category_options(options: Options, *, grid: bool = False) -> tuple[Fraction, Neighbours, Protection]:
     """Check the options of a statistic of categories, which has no floor, and a grid only if there are bins."""
-    unknown = set(options) - set(Options.__annotations__)
-    if unknown:
-        raise TypeError(f"got an unexpected keyword argument {min(unknown)!r}")
     for name in ("step", "bounds", "centre"):
         if options.get(name) is not None and not grid:
             raise InvalidInput(f"{name} belongs to columns of numbers; categories are declared by their values")
     protection = Protection.declare(options.get("protection", "individual"), group=options.get("group"))
-    if "epsilon" not in options:
-        raise TypeError("missing a required keyword argument: 'epsilon'")
     epsilon, notion = positive(options["epsilon"], "epsilon"), Neighbours.named(options.get("neighbours", "replace"))
     return epsilon, notion, protection

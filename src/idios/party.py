@@ -1,89 +1,64 @@
 """The trusted party: a question goes in as SQL and comes out as a private answer.
 
-    SQL text ─ read ─▶ Question ─ plan ─▶ Plan ─ charge ─▶ summarise ─▶ calibrate ─▶ draw ─▶ Answer
-
-1. read and plan look at public facts only; what they refuse was never charged (``quote`` stops here).
-2. charge: the ledger records the cost durably before any data is read. The same question again gets the stored answer.
-3. summarise: the backend computes a handful of integers where the data lives.
-4. calibrate and draw: the core turns them into noise and one exact draw.
-5. the answer is stored before it is given.
-
-After the charge an analyst sees an answer, NULL, or one constant message; why, is in the ledger, for the controller.
+``TrustedParty`` is what a controller opens, asks and looks at; the way of a question, step by step, is ``pipeline``.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from idios.answers import make_answer, make_quote
-from idios.audit import Costs, Inspection, compute_costs, inspect_plan, plan_levels
-from idios.backends.base import CancellationToken, Cancelled, Progress
+from idios import display
+from idios.answers import make_answer
+from idios.audit import compute_costs, inspect_plan, plan_levels
+from idios.backends.base import CancellationToken, Progress
+from idios.backends.files import read_stem
 from idios.config import read_configuration, warn_of_shared_sources
 from idios.core.exact import Number
 from idios.core.sampling import Source
 from idios.core.statistics import Parameters
 from idios.datasets import OpenDataset, declare, open_datasets
-from idios.errors import AnswerFailed, InvalidInput, NotPermitted
-from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
+from idios.display import Listing, shorten_list
+from idios.errors import InvalidInput, LedgerError
+from idios.ledger import Ledger
 from idios.linked_datasets import link_datasets
-from idios.model import Account, Answer, Balance, Quote, ReleasedTable
-from idios.query.plan import Plan, Question, Split
-from idios.query.planner import make_plan, plan_check
-from idios.query.reader import read
+from idios.model import Answer, Balance, BalanceList, Quote
+from idios.model.inspection import Costs, Inspection
+from idios.pipeline import Pipeline, make_request
+from idios.query.plan import Split
+from idios.query.reader import RecentQuestions
 from idios.query.shares import shares_rho
-from idios.release import check_table, draw_table
+from idios.release import draw_table
 from idios.reports.least_epsilon import find_epsilon
 from idios.reports.report import Asker, ReportPlan, plan_report, plan_within
 from idios.reports.totals import Payer
 from idios.sandbox import ROWS, TWIN_PEOPLE, Twins
 
-log = logging.getLogger("idios.controller")
 
+class TrustedParty(Pipeline):
+    """Holds sensitive tables, answers questions about them, and keeps the account.
 
-@dataclass(frozen=True)
-class Charged:
-    """A question that is paid for: its answer may be computed now, or is stored."""
+    The party of the examples below:
 
-    plan: Plan
-    analyst: str | None
-    outcome: Reservation | StoredAnswer
-
-    @property
-    def key(self) -> str:
-        """The digest that identifies the question."""
-        return self.outcome.key
-
-    @property
-    def id(self) -> str:
-        """The id of the answer."""
-        return self.key[:16]
-
-    @property
-    def dataset(self) -> str:
-        """What the question is about."""
-        return self.plan.dataset.name
-
-    @property
-    def stored(self) -> bool:
-        """Whether the answer is there already."""
-        return isinstance(self.outcome, StoredAnswer)
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """The result of computing a charged question, not released yet: an answer, or why there is none."""
-
-    table: ReleasedTable | None = None
-    error: Exception | None = None
-
-
-class TrustedParty:
-    """Holds sensitive tables, answers questions about them, and keeps the account."""
+    >>> import idios
+    >>> people = {
+    ...     "age": [20 + i % 60 for i in range(3000)],
+    ...     "income": [21_000 + 10 * i for i in range(3000)],
+    ...     "region": [["north", "south"][i % 2] for i in range(3000)],
+    ... }
+    >>> columns = {
+    ...     "age": {"type": "integer", "bounds": [0, 120]},
+    ...     "income": {"type": "integer"},
+    ...     "region": {"type": "category", "values": ["north", "south"]},
+    ... }
+    >>> party = idios.TrustedParty.open(people, name="people", columns=columns, budget=4)
+    >>> party
+    <TrustedParty people: age, income, region (individual)>
+    >>> party.close()  # with it open:
+    """
 
     def __init__(
         self,
@@ -91,11 +66,10 @@ class TrustedParty:
         ledger: Ledger,
         source: Source | None = None,
         twins: Twins | None = None,
+        recent: RecentQuestions | None = None,
     ) -> None:
-        self.datasets = dict(datasets)
-        self.ledger = ledger
+        super().__init__(datasets, ledger, source, recent)
         self.twins = twins or Twins()
-        self.source = source
 
     @classmethod
     def open(
@@ -139,6 +113,13 @@ class TrustedParty:
 
         ``ledger`` is a database address, the path of an SQLite file, or None for one that is forgotten at the end.
         ``progress`` is called with the name of each step of a slow question and the share of the work that is done.
+
+        A polars LazyFrame is collected, and a stream of Arrow batches read to its end, once: when it is opened.
+
+        >>> columns = {"income": {"type": "number"}}
+        >>> with idios.TrustedParty.open({"income": [1.5] * 99}, name="people", columns=columns, budget=4) as party:
+        ...     print(party.quote("SELECT MEDIAN(income) FROM people", epsilon=1).after)
+        ε = 3: about 3 more like this one
         """
         table = {
             "source": source,
@@ -165,7 +146,7 @@ class TrustedParty:
             "release_seconds": release_seconds,
             "columns": columns,
         }
-        stem = Path(str(source).partition("::")[0]).stem if isinstance(source, str | Path) else "data"
+        stem = read_stem(str(source).partition("::")[0]) if isinstance(source, str | Path) else "data"
         config = declare(name or stem, {key: value for key, value in table.items() if value is not None})
         others = {other: declare(other, keys) for other, keys in (linked or {}).items()}
         configs = link_datasets({config.dataset.name: config} | others)
@@ -181,6 +162,10 @@ class TrustedParty:
         """Hold every data set of a configuration file.
 
         A retired data set is an error, unless ``retired`` is False: then it is left out, and its data is not read.
+
+        >>> idios.TrustedParty.from_config("nowhere.toml")
+        Traceback (most recent call last):
+        idios.errors.ConfigurationError: there is no configuration file nowhere.toml; `idios init` writes one
         """
         configuration = read_configuration(path)
         ledger = Ledger.open(configuration.ledger_url, configuration.key_file)
@@ -194,7 +179,10 @@ class TrustedParty:
         return party
 
     def close(self) -> None:
-        """Close the data and the ledger."""
+        """Close the data and the ledger; ``with`` does so at its end.
+
+        >>> party.close()
+        """
         for dataset in self.datasets.values():
             dataset.backend.close()
         self.twins.close()
@@ -206,10 +194,45 @@ class TrustedParty:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        held = [
+            f"{name}: {shorten_list(each.dataset.columns)} ({each.dataset.protection.level})"
+            for name, each in self.datasets.items()
+        ]
+        return f"<TrustedParty {'; '.join(held)}>"
+
+    def _repr_html_(self) -> str:
+        """The data sets, what is declared of them, and what is left of their budgets."""
+        try:
+            left = {balance.dataset: balance.left_in_words for balance in self.budget()}
+        except LedgerError:  # closed, or away
+            left = {}
+        rows = [
+            (
+                name,
+                shorten_list(f"{column.name} ({column.kind})" for column in opened.dataset.columns.values()),
+                opened.dataset.protection.level,
+                "secret" if opened.dataset.size is None else f"{opened.dataset.size:,}",
+                left.get(name, ""),
+            )
+            for name, opened in self.datasets.items()
+        ]
+        return display.table_html(("data set", "columns", "level", "records", "remaining"), rows)
+
+    def budget(self, analyst: str | None = None) -> Listing[Balance]:
+        """What may be spent, is spent and is left: of each data set, or of what was granted to an analyst.
+
+        >>> party.budget()
+        data set  analyst  budget ε  spent ε  remaining ε  remaining δ
+        people             4         0        4            0
+        """
+        held = self.ledger.grants(analyst) if analyst is not None else map(self.ledger.balance, self.datasets)
+        return BalanceList(tuple(balance for balance in held if balance.dataset in self.datasets)).listing()
+
     def limited_to(self, names: Collection[str]) -> TrustedParty:
         """A view of the party with only these data sets; close the party, not the view."""
         kept = {name: dataset for name, dataset in self.datasets.items() if name in names}
-        return TrustedParty(kept, self.ledger, self.source, self.twins)
+        return TrustedParty(kept, self.ledger, self.source, self.twins, self._recent)
 
     # The way of a question.
 
@@ -231,6 +254,17 @@ class TrustedParty:
         ``idempotency_key`` is the caller's own: sent again with the same question it is the same request, with another
         it is refused. ``cancellation`` reports the steps and may cancel them; the charge stays, and the same question
         asked again completes it.
+
+        >>> answer = party.query("SELECT region, COUNT(*) FROM people GROUP BY region", epsilon=1)
+        >>> [row["region"] for row in answer.rows]
+        ['north', 'south']
+        >>> print(answer.cost, "|", answer.left)
+        ε = 1 | ε = 3
+        >>> party.query("SELECT MEDIAN(incme) FROM people", epsilon=1)
+        Traceback (most recent call last):
+        idios.errors.QuestionRefused: ... Did you mean income? (line 1, column 15)
+          SELECT MEDIAN(incme) FROM people
+                        ^
         """
         plan = self.make_plan(sql, epsilon, split, check)
         return self.complete(self.reserve(plan, analyst=analyst, idempotency_key=idempotency_key), cancellation)
@@ -245,70 +279,16 @@ class TrustedParty:
         analyst: str | None = None,
         cancellation: CancellationToken | None = None,
     ) -> Answer:
-        """Tell, for ``with_epsilon`` more, how many records off the stored answer to a question without a check is."""
+        """Tell, for ``with_epsilon`` more, how many records off the stored answer to a question without a check is.
+
+        >>> median = "SELECT MEDIAN(income) FROM people"
+        >>> answer = party.query(median, epsilon=1)
+        >>> checked = party.check(median, epsilon=1, with_epsilon=1)
+        >>> checked.value == answer.value, list(checked.check_rows[0])
+        (True, ['MEDIAN(income)'])
+        """
         plan = self.make_check_plan(sql, epsilon, with_epsilon, split, analyst=analyst)
         return self.complete(self.reserve(plan, analyst=analyst), cancellation)
-
-    def make_check_plan(
-        self, sql: str, epsilon: Number, with_epsilon: Number, split: Split = None, *, analyst: str | None = None
-    ) -> Plan:
-        """Plan a check of an answer that the caller has."""
-        answered = self.make_plan(sql, epsilon, split, 0)
-        stored = self.ledger.find_settled(_request(answered, analyst))
-        if stored is None:
-            raise InvalidInput("there is no stored answer to this question, without a check and with this ε, to check")
-        return plan_check(answered, stored.table.cells, with_epsilon)
-
-    def reserve(self, plan: Plan, *, analyst: str | None = None, idempotency_key: str | None = None) -> Charged:
-        """Charge what was planned, unless the data is no longer what was opened."""
-        self.datasets[plan.dataset.name].check_unchanged()
-        return Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst), idempotency_key=idempotency_key))
-
-    def recall(self, plan: Plan, *, analyst: str | None = None) -> Answer:
-        """The answer to a question that was paid for before, whatever has become of the data since."""
-        return self.complete(Charged(plan, analyst, self.ledger.reserve(_request(plan, analyst))))
-
-    def complete(self, charged: Charged, cancellation: CancellationToken | None = None) -> Answer:
-        """What follows ``reserve``: compute, store and give the answer; or say that it failed, and nothing else."""
-        if isinstance(charged.outcome, StoredAnswer):
-            return self._answer(charged, charged.outcome)
-        return self.release(charged, self.compute(charged, cancellation), cancellation)
-
-    def compute(self, charged: Charged, cancellation: CancellationToken | None = None) -> Drawn:
-        """The first half of ``complete``: read the data and draw. It has no visible effect."""
-        plan = charged.plan
-        opened = self.datasets[plan.dataset.name]
-        try:
-            draw = draw_table if plan.checked is None else check_table
-            table = draw(plan, opened.backend, cancellation, self.source)
-            opened.check_unchanged()  # what was read in several steps may be of two files
-            return Drawn(table)
-        except Exception as error:
-            return Drawn(error=error)
-
-    def release(self, charged: Charged, drawn: Drawn, cancellation: CancellationToken | None = None) -> Answer:
-        """The second half of ``complete``: record and return what was drawn; or say that it failed.
-
-        A question that was stopped by now fails, whether it was computed in time or not: that would tell how long it
-        took.
-        """
-        outcome = charged.outcome
-        if isinstance(outcome, StoredAnswer):
-            return self._answer(charged, outcome)
-        try:
-            if drawn.table is None:
-                raise drawn.error or AssertionError("nothing was drawn")
-            if cancellation is not None:
-                cancellation.check()
-            released = self.ledger.release(outcome, drawn.table)
-        except Exception as error:
-            self._failed(outcome, error)
-            raise AnswerFailed from None
-        return self._answer(charged, released)
-
-    def key(self, plan: Plan) -> str:
-        """The digest that identifies the question, as the data set is declared now; touches no data."""
-        return _request(plan, None).key
 
     def quote(
         self,
@@ -320,17 +300,17 @@ class TrustedParty:
         then_check: Number | None = None,
         analyst: str | None = None,
     ) -> Quote:
-        """Say what a question, or ``check`` of its answer for ``then_check``, would cost; touches no data."""
+        """Say what a question, or ``check`` of its answer for ``then_check``, would cost; touches no data.
+
+        >>> print(party.quote("SELECT COUNT(*) FROM people WHERE age > 60", epsilon=0.5))
+        cost: ε = 0.5
+        with concentrated accounting: ρ = 0.125
+        released cells: 1
+        ...
+        """
         if then_check is None:
             return self.price(self.make_plan(sql, epsilon, split, check), analyst=analyst)
         return self.price(self.make_check_plan(sql, epsilon, then_check, split, analyst=analyst), analyst=analyst)
-
-    def price(self, plan: Plan, *, analyst: str | None = None) -> Quote:
-        """Say what it would cost and promise to answer what was planned."""
-        price = self.ledger.price(_request(plan, analyst))
-        balance = self.ledger.balance(plan.dataset.name, analyst)
-        charged = price.charges_dataset if analyst is None else price.charges_analyst
-        return make_quote(plan, price, balance, charged=charged)
 
     def plan(
         self,
@@ -345,6 +325,13 @@ class TrustedParty:
 
         ``epsilon`` is the total for each data set, divided evenly or in the proportions of ``split``. Or ``within``
         is given, and each question has the least ε that keeps its margins so small (``find_epsilon``).
+
+        >>> adults, old = ("SELECT COUNT(*) FROM people WHERE age >= " + age for age in ("18", "65"))
+        >>> plan = party.plan({"adults": adults, "old": old}, epsilon=1)
+        >>> [str(question.epsilon) for question in plan.questions], plan.affordable
+        (['1/2', '1/2'], True)
+        >>> plan.ask().complete
+        True
         """
         own = Payer(
             lambda dataset: self.ledger.balance(dataset, analyst),
@@ -363,7 +350,11 @@ class TrustedParty:
         return plan_within(asker, questions, lambda sql: self.find_epsilon(sql, within))
 
     def find_epsilon(self, sql: str, within: Number) -> Fraction:
-        """The least ε for which the 95 % margin of each statistic of a question is ``within``, such as 50 or "2%"."""
+        """The least ε for which the 95 % margin of each statistic of a question is ``within``, such as 50 or "2%".
+
+        >>> float(party.find_epsilon("SELECT COUNT(*) FROM people WHERE age > 60", within=10))
+        0.285
+        """
         return find_epsilon(lambda epsilon: self.make_plan(sql, epsilon), within)
 
     def sandbox(
@@ -378,6 +369,9 @@ class TrustedParty:
         """Answer a question about made-up data, as it would be answered about the real data; free.
 
         No data, no ledger and nothing stored is touched. ``cancellation`` may cancel it, which raises ``Cancelled``.
+
+        >>> party.sandbox("SELECT MEDIAN(income) FROM people", epsilon=1).cost
+        'free, invented data'
         """
         plan = self.make_plan(sql, epsilon, split, check)
         table = draw_table(plan, self.twins.of(self.datasets[plan.dataset.name].dataset), cancellation)
@@ -386,60 +380,31 @@ class TrustedParty:
         return replace(make_answer(made_up, table, id="sandbox"), sandbox=True)
 
     def inspect(self, sql: str, epsilon: Number, *, split: Split = None) -> Inspection:
-        """Show the controller what lies behind a question; charges nothing and is recorded."""
+        """Show the controller what lies behind a question; charges nothing and is recorded.
+
+        >>> party.inspect("SELECT MEDIAN(income) FROM people", epsilon=1)
+        For the controller's eyes: true values and noise.
+        statistic       true value  within one change  noise                              expected error
+        MEDIAN(income)  35995       35985 … 36005      discrete Laplace, scale 10, ε = 1  9.99583
+        """
         plan = self.make_plan(sql, epsilon, split)
         opened = self.datasets[plan.dataset.name]
         strongest = plan_levels(self._read(sql), opened.dataset, epsilon, split, limit=None).strongest
         opened.check_unchanged()
-        self.ledger.record_inspection(_request(plan, None))
+        self.ledger.record_inspection(make_request(plan, None))
         return inspect_plan(plan, opened.backend, strongest)
 
     def costs(self, sql: str, epsilon: Number, *, split: Split = None) -> Costs:
         """Show the controller how far off the answers would be at each level of protection; is recorded.
 
         For the controller alone: expected errors follow from the data. Charges nothing.
+
+        >>> [row.level for row in party.costs("SELECT MEDIAN(income) FROM people", epsilon=1).rows]
+        ['individual', 'group of 5', 'differential']
         """
         question = self._read(sql)
         opened = self.datasets[question.dataset]
         plans = plan_levels(question, opened.dataset, epsilon, split)
         opened.check_unchanged()
-        self.ledger.record_inspection(_request(plans.first, None))
+        self.ledger.record_inspection(make_request(plans.first, None))
         return compute_costs(plans, opened.backend)
-
-    def make_plan(self, sql: str, epsilon: Number, split: Split = None, check: Number | None = None) -> Plan:
-        """Read and plan a question: public facts only."""
-        question = self._read(sql)
-        return make_plan(question, self.datasets[question.dataset].dataset, epsilon, split, check)
-
-    def _read(self, sql: str) -> Question:
-        return read(sql, {name: opened.dataset for name, opened in self.datasets.items()})
-
-    def _answer(self, charged: Charged, released: StoredAnswer) -> Answer:
-        try:
-            balance = released.balance or self.ledger.balance(charged.dataset, charged.analyst)
-        except NotPermitted:
-            # the grant was withdrawn meanwhile; the answer is paid for
-            nothing = Account(Fraction(0), Fraction(0))
-            balance = Balance(charged.dataset, charged.analyst, nothing, nothing)
-        return make_answer(
-            charged.plan, released.table, id=charged.id, balance=balance, stored=charged.stored, released=released
-        )
-
-    def _failed(self, reservation: Reservation, error: Exception) -> None:
-        """Keep the reason where the controller alone finds it; the charge stays.
-
-        Logs travel further than the ledger does, and an engine's words may quote data: they name the error's kind only.
-        """
-        stopped, kind = isinstance(error, Cancelled), type(error).__name__
-        urgency = logging.INFO if stopped else logging.ERROR
-        log.log(urgency, "question %s was charged and not answered: %s", reservation.key[:16], kind)
-        try:
-            self.ledger.fail(reservation, "stopped" if stopped else f"{kind}: {error}")
-        except Exception as second:
-            log.error("and the ledger could not record it: %s", type(second).__name__)
-
-
-def _request(plan: Plan, analyst: str | None) -> ChargeRequest:
-    dataset = plan.dataset
-    question = plan.normal_form
-    return ChargeRequest(dataset.name, dataset.version, analyst, question, plan.epsilon, rho=plan.rho, pure=plan.pure)

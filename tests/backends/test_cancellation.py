@@ -159,7 +159,7 @@ def test_no_place_is_lost_by_stops() -> None:
 class _FakeConnection(Connection):
     def __init__(self) -> None:
         self.closed = False
-        super().__init__(None)
+        super().__init__()
 
     def run(self, statement: Any) -> Any: ...
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import idios.backends.csv as reader
 from idios.backends.base import CsvFormat, describe_source, open_source
-from idios.backends.csv import propose_format, read_names, read_records
+from idios.backends.csv import CsvFile
+from idios.backends.csv_proposal import propose_format
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Mode
 from idios.errors import InvalidInput, SourceError
@@ -31,8 +32,9 @@ def written(records: list[list[str]], ending: str = "\r\n") -> str:
 
 def read(path: Path, format: CsvFormat | None = None, wanted: list[str] | None = None) -> list[tuple[str | None, ...]]:
     format = format or CsvFormat()
-    names = read_names(path, format)
-    pieces = list(read_records(path, format, names, wanted or names))
+    file = CsvFile(path, format)
+    names = file.read_names()
+    pieces = list(file.read_records(names, wanted or names))
     return [tuple(record.values()) for piece in pieces for record in piece.to_pylist()]
 
 

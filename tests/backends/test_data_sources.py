@@ -172,12 +172,13 @@ def test_an_only_table_need_not_be_named(tmp_path: Path) -> None:
 
 REFUSED = {
     "no file": ("absent.parquet", "there is no file 'absent.parquet'"),
-    "no such kind of file": ("people.xlsx", "must be a .csv or .parquet file"),
+    "no such kind of file": ("{other}", "must be a .csv, .parquet, .+ got '.+/people.docx'"),
+    "a typo": ("{csv}x", 'there is no file .+csvx"; did you mean "it\'s a file.csv"'),
     "a table in a CSV file": ("{csv}::t", "only a .duckdb file has tables"),
     "no such table": ("{duckdb}::absent", "has no table 'absent'; it has"),
     "which table": ("{duckdb}", "write the table after the file"),
     "a broken name": ('{duckdb}::a"b', "a table is written as"),
-    "not a Parquet file": ("{broken}", "cannot be read as a .parquet file"),
+    "not a Parquet file": ("{broken}", "'broken.parquet' cannot be read as a Parquet file"),
     "a number": (5, "got int"),
     "columns of different lengths": ({"n": [1], "x": [1.0, 2.0], "c": ["a"]}, "equally long"),
     "mixed types": ({"n": [1, "secret"], "x": [1.0], "c": ["a"]}, "mixes the types int and str"),
@@ -186,7 +187,10 @@ REFUSED = {
         {"n": ["1"], "x": [1.0], "c": ["a"]},
         "'n' is declared as integer, and the source holds string",
     ),
-    "floats for a category": ({"n": [1], "x": [1.0], "c": [1.5]}, "'c' is declared as category"),
+    "a date for a category": (
+        {"n": [1], "x": [1.0], "c": [datetime.date(2020, 1, 1)]},
+        "'c' is declared as category",
+    ),
     "a date for a number": ({"n": [datetime.date(2020, 1, 1)], "x": [1.0], "c": ["a"]}, "'n' is declared as integer"),
     "lists for a number": ({"n": [[1]], "x": [1.0], "c": ["a"]}, "'n' is declared as integer"),
 }
@@ -199,7 +203,9 @@ def test_what_cannot_be_read_is_said_at_once(case: str, tmp_path: Path) -> None:
         broken = tmp_path / "broken.parquet"
         broken.write_text("secret")
         base = str(duckdb_file(tmp_path)).partition("::")[0]
-        source = source.format(csv=csv_file(tmp_path), duckdb=base, broken=broken)
+        other = tmp_path / "people.docx"
+        other.write_text("secret")
+        source = source.format(csv=csv_file(tmp_path), duckdb=base, broken=broken, other=other)
     with pytest.raises(SourceError, match=message) as raised:
         open_source(source, DATA)
     assert "secret" not in str(raised.value)
@@ -258,7 +264,10 @@ def test_csv_fields_are_read_as_declared_or_not_at_all(tmp_path: Path) -> None:
             datetime.datetime(1970, 1, 1, microsecond=1),
             None,
             datetime.datetime(1970, 1, 1, 0, 59, 59, 500000),
-            *(None,) * 4,
+            None,
+            datetime.datetime(1970, 1, 1),
+            None,
+            None,
         ],
         "c": [None, "a", None, "b", None, None, None, "a", None, "b"],
     }
@@ -282,7 +291,7 @@ def test_csv_fields_are_read_as_declared_or_not_at_all(tmp_path: Path) -> None:
         "x": (0, 5, 1),
         "d": (1, 3, 1),
         "t": (1, 6, 0),
-        "m": (1, 4, 0),
+        "m": (1, 3, 0),
         "c": (1, 0, 5),
     }
 

@@ -24,7 +24,7 @@ from idios.party import TrustedParty
 from tests.conftest import unavailable
 from tests.services.postgresql import free_port
 from tests.services.serving import Serving
-from tests.services.spark import NotInstalled
+from tests.services.spark import SHORT_LIVED, NotInstalled
 from tests.services.spark_cluster import ConnectServer, StandaloneCluster
 from tests.waiting import until
 
@@ -82,6 +82,8 @@ wait_seconds = 240
 "spark.driver.bindAddress" = "127.0.0.1"
 "spark.driver.memory" = "512m"
 "spark.executor.memory" = "512m"
+"spark.driver.extraJavaOptions" = "{java}"
+"spark.executor.extraJavaOptions" = "{java}"
 "spark.ui.enabled" = true
 "spark.ui.port" = {port}
 "spark.sql.files.maxPartitionBytes" = 100000
@@ -96,20 +98,30 @@ release_seconds = 0
 [datasets.people.columns]
 age = {{ type = "integer", bounds = [0, 120] }}
 year = {{ type = "integer", bounds = [2000, 2100] }}
+
+[datasets.everyone]
+source = '{url}?table=parquet."{folder}/people"'
+protection = "differential"
+budget = 100
+release_seconds = 0
+
+[datasets.everyone.columns]
+age = {{ type = "integer", bounds = [0, 120] }}
 """
 
 
 def test_a_server_answers_from_a_cluster_and_outlives_a_worker(cluster: StandaloneCluster, tmp_path: Path) -> None:
     write_people(tmp_path)
     config, port = tmp_path / "idios.toml", free_port()
-    config.write_text(TOML.format(url=cluster.url, folder=tmp_path, port=port))
+    config.write_text(TOML.format(url=cluster.url, folder=tmp_path, port=port, java=SHORT_LIVED))
     local = {"SPARK_LOCAL_IP": "127.0.0.1"}
     with Serving(config, environment=local) as serving:
         serving.wait(PATIENCE)
         configuration = read_configuration(config)
         with Ledger.open(configuration.ledger_url, configuration.key_file) as ledger:
             ledger.add_analyst("ada")
-            ledger.grant("ada", "people", epsilon=None)
+            for name in ("people", "everyone"):
+                ledger.grant("ada", name, epsilon=None)
             headers = {"Authorization": f"Bearer {ledger.issue_token('ada').secret}"}
 
         def ask(sql: str) -> Any:
@@ -119,6 +131,9 @@ def test_a_server_answers_from_a_cluster_and_outlives_a_worker(cluster: Standalo
         first = ask("SELECT MEDIAN(age) FROM people WHERE year = 2024")
         assert first.status_code == 200, first.text
         assert 45 <= float(first.json()["rows"][0]["MEDIAN(age)"]) <= 55
+        table = ask("SELECT MEDIAN(age) FROM everyone")
+        assert table.status_code == 200, table.text
+        assert 45 <= float(table.json()["rows"][0]["MEDIAN(age)"]) <= 55
 
         for bound in range(80, 85):  # until a question is caught in its midst
             answers: list[Any] = []

@@ -70,3 +70,9 @@ def test_a_grant_is_withdrawn(declared: Path) -> None:
         run_text("query", MEDIAN_AGE, "--epsilon", "0.5", "--analyst", "ada")
     run_text("analyst", "grant", "ada", "people", "--epsilon", "1")
     assert run_json("analyst", "list")["grants"][0]["spent"] == "0.5"
+
+
+def test_a_cap_above_the_budget_is_warned_of(declared: Path) -> None:
+    run_text("analyst", "add", "ada")
+    assert "above the budget" not in run("analyst", "grant", "ada", "people", "--epsilon", "1").stderr
+    assert "above the budget of people" in run("analyst", "grant", "ada", "people", "--epsilon", "1000").stderr

@@ -106,3 +106,14 @@ def test_check_follows_links(folder: Path) -> None:
     assert found["links"][1] == {
         "link": "orders.product = products.code", "missing": 23, "dangling": 23, "repeated": 0
     }  # fmt: skip
+
+
+def test_check_counts_sentinels_and_tells_of_columns_that_are_missing_everywhere(folder: Path) -> None:
+    (folder / "lines.jsonl").write_text('{"age": 41}\n{"age": 99}\n{"age": 7}\n' * 20)
+    run("init", "lines.jsonl", "--yes")
+    path = folder / "idios.toml"
+    written = path.read_text().replace('age = { type = "integer" }', 'age = { type = "integer", missing = [99] }')
+    path.write_text(written + 'wage = { type = "integer" }\n')
+    report = run_json("check")["datasets"]["lines"]
+    assert [column["missing"] for column in report["columns"]] == [20, 60]
+    assert "every value is missing" in " ".join(run("check").stdout.replace("│", " ").split())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 from fractions import Fraction
 from pathlib import Path
 
+import pandas as pd
+import pyreadstat
 import pytest
 
+from idios.backends.statistics_files import read_value_labels
 from idios.config import read_configuration
 from idios.errors import (
     ConfigurationError,
@@ -20,7 +24,7 @@ from tests.cli.runner import run, run_json
 def test_a_file_without_a_header(folder: Path) -> None:
     """No record becomes a name, neither in the configuration nor on the way there."""
     (folder / "bare.csv").write_text("Ada,41,north\nBo,35,south\n" * 50)
-    shown = run("init", "bare.csv", "--yes")
+    shown = run("init", "bare.csv", "--yes", "--no-sample")
     written = (folder / "idios.toml").read_text()
     assert "header = false" in written
     assert 'column2 = { type = "integer" }' in written
@@ -91,3 +95,70 @@ def test_init_says_what_each_level_means_and_every_choice_can_be_taken(folder: P
         declared = read_configuration(folder / "chosen.toml").datasets["people"]
         assert declared.dataset.protection.level == level
         assert declared.analysts_trusted == (level == "group")
+
+
+def test_init_proposes_how_a_file_is_written(folder: Path) -> None:
+    """A survey as R writes it for a German Excel: from the file to an answer, nothing declared by hand."""
+    lines = ["alter;lohn;größe", *(f"{20 + i % 50};{i},5;{'NA' if i % 9 == 0 else 170 + i % 20}" for i in range(300))]
+    with gzip.open(folder / "umfrage.csv.gz", "wb") as file:
+        file.write("\n".join(lines).encode("latin-1"))
+    run("init", "umfrage.csv.gz", "--yes")
+    written = (folder / "idios.toml").read_text()
+    assert 'csv = { delimiter = ";", header = true, decimal = ",", encoding = "latin-1", nulls = ["NA"] }' in written
+    assert '"größe" = { type = "integer" }' in written
+    run("check")
+    assert run_json("query", 'SELECT MEDIAN("größe") FROM umfrage', "-e", "1")["rows"]
+
+
+def test_init_proposes_the_labelled_codes_of_a_statistics_file(folder: Path) -> None:
+    frame = pd.DataFrame({"sex": [1.0, 2.0] * 100, "job": [1.0, -2.0] * 100, "income": [*map(float, range(200))]})
+    labels = {"sex": {1: "male", 2: 'fem"ale\nx'}, "job": {1: "other", -2: "other"}}
+    pyreadstat.write_sav(frame, folder / "survey.sav", variable_value_labels=labels)
+    run("init", "survey.sav")  # no record was read, so that nothing has to be confirmed
+    written = (folder / "idios.toml").read_text()
+    assert r'sex = { values = { 1 = "male", 2 = "fem\"ale\nx" } }' in written
+    assert 'job = { values = { 1 = "1 other", -2 = "-2 other" } }' in written  # two labels are alike
+    answer = run_json("query", "SELECT sex, COUNT(*) FROM survey WHERE sex = 'male' GROUP BY sex", "-e", "1")
+    assert answer["rows"][0]["sex"] == "male"
+    assert read_value_labels(folder / "survey.sav")["sex"] == {"1": "male", "2": 'fem"ale\nx'}
+    assert read_value_labels(folder / "people.csv") == {}
+
+
+def test_init_asks_about_every_file_of_which_it_read_records(folder: Path) -> None:
+    pd.DataFrame({"age": range(100)}).to_excel(folder / "ages.xlsx", sheet_name="Ages 2026", index=False)
+    pd.DataFrame({"age": range(100)}).to_json(folder / "ages.jsonl", orient="records", lines=True)
+    for source, name in (("ages.xlsx::Ages 2026", '"Ages 2026"'), ("ages.jsonl", "ages")):
+        with pytest.raises(ConfigurationError, match="add --yes"):
+            run("init", source, "--out", f"{name}.toml")
+        run("init", source, "--out", f"{name}.toml", "--yes")
+        answer = run_json("query", f"SELECT MEDIAN(age) FROM {name}", "-e", "1", "--config", f"{name}.toml")
+        assert answer["rows"]
+    with pytest.raises(SourceError, match="has no sheet 'Ages'; it has 'Ages 2026'"):
+        run("init", "ages.xlsx::Ages", "--out", "none.toml", "--yes")
+
+
+def test_bounds_on_one_side(folder: Path) -> None:
+    run("init", "people.csv", "--yes", "--bounds", "age=0..120", "--bounds", "income=0..")
+    assert 'income = { type = "number", bounds = "0.." }' in (folder / "idios.toml").read_text()
+    column = read_configuration(folder / "idios.toml").datasets["people"].dataset.columns["income"]
+    assert (column.grid.lower, column.grid.upper) == (0, None)
+    with pytest.raises(InvalidInput, match=r"0\.\. where only one is known"):
+        run("init", "people.csv", "--yes", "--out", "b.toml", "--bounds", "income=..")
+
+
+def test_many_columns_are_summarised(folder: Path) -> None:
+    answers = {f"q{i}": [1, 2, 3, 9] * 50 for i in range(100)}
+    pd.DataFrame({"age": range(200), **answers}).to_csv(folder / "survey.csv", index=False)
+    shown = " ".join(run("init", "survey.csv", "--yes").stderr.split())
+    assert "100 × category: q0, q1, q2, q3, q4, q5, q6, q7, … (92 more)" in shown
+    assert "1 × integer: age" in shown
+    assert "with values that mean missing: q0" in shown
+    assert "101 columns are as declared; at most 50 values are missing, of q0" in run("check").stdout
+
+
+def test_nothing_is_sampled_that_nobody_confirms(folder: Path) -> None:
+    pd.DataFrame({"region": ["north", "south"] * 100}).to_parquet(folder / "regions.parquet")
+    run("init", "regions.parquet")
+    assert "north" not in (folder / "idios.toml").read_text()
+    run("init", "regions.parquet", "--out", "sampled.toml", "--yes")
+    assert 'region = { values = ["north", "south"] }' in (folder / "sampled.toml").read_text()

@@ -56,7 +56,7 @@ def test_ledger_commands(folder: Path) -> None:
 
 def test_an_export_has_what_was_clipped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = (Fraction(-1200), Fraction(1, 3))
-    monkeypatch.setattr("idios.party.draw_table", lambda *given: replace(draw_table(*given), clipped=((limits,),)))
+    monkeypatch.setattr("idios.pipeline.draw_table", lambda *given: replace(draw_table(*given), clipped=((limits,),)))
     run("query", "people.csv", "--yes", MEDIAN, "-e", "1", "--budget", "2")
     monkeypatch.undo()
     monkeypatch.chdir(folder)

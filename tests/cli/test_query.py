@@ -6,12 +6,13 @@ from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
 from idios.cli import output
 from idios.config import read_configuration
 from idios.core.calibration import Level
-from idios.errors import ConfigurationError, InvalidInput
+from idios.errors import ConfigurationError, InvalidInput, SourceError
 from idios.query.schema import Budget
 from tests.cli.runner import MEDIAN, run, run_json
 
@@ -32,7 +33,7 @@ def test_a_proposal_that_reads_records_is_confirmed_first(folder: Path, monkeypa
     assert not (folder / "idios.toml").exists()
     monkeypatch.setattr("idios.cli.init.Confirm.ask", lambda *args, **options: True)
     shown = run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10").stderr
-    assert "reading the first records" in " ".join(shown.split())
+    assert "It was made by reading" in " ".join(shown.split())
     assert "delimiter" in (folder / "idios.toml").read_text()
 
 
@@ -46,7 +47,7 @@ def test_a_file_without_configuration(folder: Path) -> None:
     assert isinstance(first["rows"][0]["MEDIAN(income)"], str)
     written = (folder / "idios.toml").read_text()
     assert 'income = { type = "number" }' in written
-    assert "# region" in written
+    assert 'region = { values = ["north", "south"] }' in written
     assert "bounds = [" not in written.replace("# bounds = [lower", "")
     again = run_json("query", "people.csv", "--yes", MEDIAN, "--epsilon", "0.5")  # the budget is kept between runs
     assert again["stored"]
@@ -142,3 +143,45 @@ def test_checks_of_several_rows_are_a_column(folder: Path, monkeypatch: pytest.M
     shown = run("query", asked, "-e", "4", "--check", "0.5").stdout
     assert "MEDIAN(age) is off by" in shown
     assert "(95 %)" in shown
+
+
+def test_a_typo_is_an_error_and_never_another_file(folder: Path) -> None:
+    run("query", "people.csv", "--yes", MEDIAN, "-e", "0.5", "--budget", "10")
+    with pytest.raises(SourceError, match=r"there is no file 'people\.cvs'; did you mean 'people\.csv'\?"):
+        run("query", "people.cvs", MEDIAN, "-e", "0.5")
+    (folder / "people.txt").write_text((folder / "people.csv").read_text())
+    with pytest.raises(ConfigurationError, match=r"its source is not 'people\.txt': ask about 'people\.csv'"):
+        run("query", "people.txt", MEDIAN, "-e", "0.5")
+    assert run_json("query", "./people.csv", MEDIAN, "-e", "0.5")["stored"]
+    assert run_json("ledger", "balance")[0]["epsilon"]["spent"] == "0.5"
+
+
+def test_a_budget_is_declared_once(folder: Path) -> None:
+    run("query", "people.csv", "--yes", MEDIAN, "-e", "0.5", "--budget", "10")
+    run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10.0")
+    with pytest.raises(ConfigurationError, match="declares the budget of 'people' already"):
+        run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "20")
+
+
+def test_a_folder_and_a_pattern_are_declared_where_they_are(folder: Path) -> None:
+    for year in (2024, 2025):
+        (folder / "data" / f"year={year}").mkdir(parents=True)
+        pl.DataFrame({"income": range(300)}).write_parquet(folder / "data" / f"year={year}" / "a.parquet")
+    asked = "SELECT MEDIAN(income) FROM data"
+    for source, config in (("data", "idios.toml"), ("data/*/*.parquet", "data/idios.toml")):
+        with pytest.raises(ConfigurationError, match="--budget 10"):
+            run("query", source, asked, "-e", "1")
+        first = run_json("query", source, asked, "-e", "1", "--budget", "5")
+        assert run_json("query", asked, "-e", "1", "--config", config)["rows"] == first["rows"]
+    run(
+        "query",
+        "data/year=2024/a.parquet",
+        "SELECT MEDIAN(income) FROM a",
+        "-e",
+        "1",
+        "--budget",
+        "5",
+        "--config",
+        "b.toml",
+    )
+    assert 'source = "data/year=2024/a.parquet"' in (folder / "b.toml").read_text()

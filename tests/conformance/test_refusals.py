@@ -29,7 +29,6 @@ REFUSED: dict[str, list[Column]] = {
     "'t' is declared as integer": [whole("t")],
     "'t' is declared as number": [number("t")],
     "'t' is declared as date": [of_kind(Kind.DATE, "t")],
-    "'x' is declared as category": [category("x", "1.5")],
     "'d' is declared as category": [category("d", "2020-01-01")],
     "'d' is declared as integer": [whole("d")],
     "'n' is declared as date": [of_kind(Kind.DATE, "n")],

@@ -194,7 +194,7 @@ def test_history_tells_what_was_clipped(own_office: Office, monkeypatch: pytest.
         table = draw_table(*given)
         return replace(table, clipped=((limits, *(None,) * (len(table.statistics) - 1)),) * len(table.cells))
 
-    monkeypatch.setattr("idios.party.draw_table", clipped)
+    monkeypatch.setattr("idios.pipeline.draw_table", clipped)
     party, ada = own_office.service.party, sign_in(own_office, own_office.tokens.ada)
     party.query("SELECT COUNT(*) FROM people WHERE age > 20", "0.05", analyst="ada")
     told = ada.get("/console/history").text

@@ -10,6 +10,7 @@ from fractions import Fraction
 from html.parser import HTMLParser
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -265,19 +266,33 @@ def test_polars() -> None:
     assert frame.rows() == [tuple(row.values()) for row in some_answer().rows]
 
 
+def test_arrow() -> None:
+    table = some_answer().to_arrow()
+    types = [pa.string(), pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us")]
+    assert table.schema == pa.schema(list(zip(some_answer().columns, types, strict=True)))
+    assert table.to_pylist() == list(some_answer().rows)
+
+
 def test_frames_keep_what_does_not_fit_and_what_is_empty() -> None:
     huge = some_answer(columns=("n",), rows=({"n": 2**70},), exact_rows=({"n": str(2**70)},), margins={"n": None})
     assert huge.to_pandas()["n"][0] == 2**70
     assert huge.to_polars()["n"][0] == 2**70
+    assert huge.to_arrow()["n"].to_pylist() == [2**70]
+    far = some_answer(columns=("n",), rows=({"n": 10**90},), exact_rows=({"n": str(10**90)},), margins={"n": None})
+    assert far.to_arrow()["n"].to_pylist() == [str(10**90)]
     none = some_answer(columns=("n",), rows=({"n": None},), exact_rows=({"n": None},), types={})
     assert none.to_pandas()["n"][0] is None
     assert none.to_polars()["n"][0] is None
+    assert none.to_arrow()["n"].to_pylist() == [None]
     bins = some_answer(columns=("b",), rows=({"b": 1.5}, {"b": 3}), exact_rows=({"b": "1.5"}, {"b": "3"}), types={})
     assert bins.to_pandas()["b"].tolist() == bins.to_polars()["b"].to_list() == [1.5, 3.0]
+    assert bins.to_arrow()["b"].to_pylist() == [1.5, 3.0]
 
 
-@pytest.mark.parametrize("package", ["pandas", "polars"])
-def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("package", "method"), [("pandas", "to_pandas"), ("polars", "to_polars"), ("pyarrow", "to_arrow")]
+)
+def test_a_missing_package_is_named(package: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:
@@ -287,7 +302,7 @@ def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=f"needs the package {package}: pip install {package}") as caught:
-        getattr(some_answer(), f"to_{package}")()
+        getattr(some_answer(), method)()
     assert isinstance(caught.value, IdiosError)
 
 

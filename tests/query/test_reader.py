@@ -1,5 +1,6 @@
 """What a question may say, and what is said to one that may not."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -28,7 +29,7 @@ from idios.errors import InvalidInput, QuestionRefused
 from idios.query.expressions import Reference
 from idios.query.plan import Key, Question
 from idios.query.predicates import ALWAYS, NEVER, Among, And, Or
-from idios.query.reader import read
+from idios.query.reader import KEPT, LONGEST_KEPT, RecentQuestions, read
 from idios.query.schema import Column, Dataset
 from tests.query.declared import PEOPLE, dataset
 
@@ -221,6 +222,7 @@ REFUSED = [
     ("SELECT age FROM people", "age is no category", (1, 8)),
     ("SELECT region FROM people", "only if it is a key of GROUP BY", (1, 8)),
     ("SELECT region FROM people GROUP BY region", "SELECT lists no statistic", (1, 1)),
+    ("SELECT MEDAN(age) FROM people", "MEDAN is not offered. Did you mean MEDIAN?", (1, 8)),
     ("SELECT getenv('HOME') FROM people", "getenv is not offered. Statistics: COUNT, SUM", (1, 8)),
     ("SELECT ABS(age) FROM people", "a column is shown beside statistics only if it is a key", (1, 12)),
     ("SELECT VAR_SAMP(age) FROM people", "VARIANCE(column), which divides by n", (1, 8)),
@@ -396,3 +398,27 @@ def test_labels_that_differ_in_case_only_need_quotes():
         question(asked.format("n + 1"))
     first, second = (question(asked.format(name)).shown[0].order[0].expression for name in ('"N"', '"n"'))
     assert (first, second) == (Reference(0), Reference(1))
+
+
+def test_a_question_is_read_once_of_the_same_data_sets() -> None:
+    recent, sql = RecentQuestions(), "SELECT MEDIAN(income) FROM people"
+    first = recent.read(sql, {"people": PEOPLE})
+    assert first == question(sql)
+    assert recent.read(sql, {"people": PEOPLE}) is first
+    # neither of another declaration of that name, nor where the caller may ask about less
+    assert recent.read(sql, {"people": replace(PEOPLE)}) is not first
+    with pytest.raises(QuestionRefused):
+        recent.read(sql, {})
+    with pytest.raises(QuestionRefused):
+        recent.read(sql.replace("income", "nothing"), {"people": PEOPLE})
+
+
+def test_few_questions_are_kept_and_none_that_is_long() -> None:
+    recent = RecentQuestions()
+    for k in range(1, KEPT + 10):
+        recent.read(f"SELECT KTH_LARGEST(income, {k}) FROM people", {"people": PEOPLE})
+    assert len(recent._kept) == KEPT
+    last = f"SELECT KTH_LARGEST(income, {KEPT + 9}) FROM people"
+    assert recent.read(last, {"people": PEOPLE}) is recent.read(last, {"people": PEOPLE})
+    recent.read(f"SELECT MEDIAN(income) FROM people {' ' * LONGEST_KEPT}", {"people": PEOPLE})
+    assert len(recent._kept) == KEPT

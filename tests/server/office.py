@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 from fastapi.testclient import TestClient
 
+from idios.client import RemoteParty
+from idios.client.transport import Transport, open_http
 from idios.config import Configuration, read_configuration
 from idios.errors import LedgerUnavailable
 from idios.ledger import IssuedToken, Ledger, Role
@@ -143,6 +148,23 @@ def open_office(config: Path, **settings: Any) -> Office:
 def open_another(office: Office, config: Path, **settings: Any) -> Office:
     """The same application as a second process would run it: on the same ledger, for the same people."""
     return _served(config, TrustedParty.from_config(config), office.tokens, settings)
+
+
+@contextmanager
+def connect_office(folder: Path, who: str = "ada") -> Iterator[RemoteParty]:
+    """A client of a small office, in this process and without a network."""
+    office = open_office(write_office(folder))
+
+    def send(request: httpx2.Request) -> httpx2.Response:
+        headers = {name: value for name, value in request.headers.items() if name != "host"}
+        path = request.url.raw_path.decode()
+        reply = office.client.request(request.method, path, content=request.read(), headers=headers)
+        return httpx2.Response(reply.status_code, content=reply.content, headers=dict(reply.headers))
+
+    token = getattr(office.tokens, who)
+    http = open_http("http://127.0.0.1:8000", token, transport=httpx2.MockTransport(send))
+    with office.client, RemoteParty(Transport(http, token, 900)) as party:
+        yield party
 
 
 def break_after_issuing(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,17 @@ class Serving:
             total += sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("VmRSS")) * 1024
         return total
 
+    def processor_seconds(self) -> float:
+        """Seconds that its processes have computed, on all cores together."""
+        ticks = 0
+        for pid in self.pids():
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def __enter__(self) -> Serving:
         return self
 

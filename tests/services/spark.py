@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of Java for what runs some minutes: compiling more thoroughly takes longer than it saves."""
+
+
 class NotInstalled(Exception):
     """Spark, or the Java that it runs on, is not on this machine."""
 
@@ -30,6 +34,7 @@ def session() -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", SHORT_LIVED)
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.log.level", "ERROR")
         .config("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION")  # the default of Spark 3

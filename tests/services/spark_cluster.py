@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.services.postgresql import free_port
-from tests.services.spark import NotInstalled
+from tests.services.spark import SHORT_LIVED, NotInstalled
 
 HOST = "127.0.0.1"
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
@@ -33,7 +33,7 @@ class SparkProcess:
 
     def __init__(self, folder: Path, name: str, main: str, *arguments: str, settings: dict[str, str] | None = None):
         self.log = folder / f"{name}.log"
-        options = ["-Xmx512m", *(f"--add-opens={package}=ALL-UNNAMED" for package in OPENED)]
+        options = ["-Xmx512m", *SHORT_LIVED.split(), *(f"--add-opens={package}=ALL-UNNAMED" for package in OPENED)]
         options += [f"-D{key}={value}" for key, value in (settings or {}).items()]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

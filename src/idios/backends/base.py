@@ -2,14 +2,16 @@
 
 A source is one of
 
-    people.csv                                   a csv file, read as the declared format and types
-    people.parquet                               a Parquet file
+    people.csv                                   a csv file, read as the declared format and types; also .tsv, .txt,
+                                                 .jsonl and these with .gz, people.xlsx::sheet, .dta, .sav, .xpt
+    people.parquet                               a Parquet file, a pattern of such names or a folder of such files,
+                                                 of Delta or of Iceberg; also .arrow and .feather
     people.duckdb::table                         a table of a DuckDB file (schema.table where it is not in main)
     postgresql://user@host/base?table=people     a table or view of PostgreSQL (schema.people likewise)
     spark://master:7077?table=people             a table of a Spark cluster, or files: ?path=/data/people; also
                                                  spark:local[2]?… and sc://host:15002?… (spark_address.py)
     spark:table                                  a table or view of the running Spark session; also (session, "table")
-    an Arrow table, a pandas or polars frame, a dict of lists or arrays
+    an Arrow table or stream, a pandas or polars frame, a dict of lists or arrays
 
 A name with a dot or quotes in it is written as in SQL: ``main."odd.name"``. Names are taken as they are written,
 capitals included.
@@ -36,6 +38,7 @@ from idios.backends.dialect import Dialect
 from idios.backends.expression_sql import ExpressionSql
 from idios.backends.grid_sql import GridColumn, make_grid_column
 from idios.backends.join_sql import HeldKey, Rows
+from idios.backends.missing_sql import hide_sentinels
 from idios.backends.spark_address import is_spark
 from idios.core.domain import Kind
 from idios.core.summary import Summary
@@ -139,10 +142,10 @@ class Backend(ABC):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a table is; a csv file is read as ``csv_format`` says, or RFC 4180."""
+    """Where a table is; a csv file is read as ``csv_format`` says, or as its name and RFC 4180 do."""
 
     place: Any = field(repr=False)  # an address may hold a password
-    csv_format: CsvFormat = field(default_factory=CsvFormat)
+    csv_format: CsvFormat | None = None
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold a secret
     """Of a Spark session that is started for it."""
 
@@ -155,7 +158,7 @@ class EngineModule(Protocol):
     ) -> Backend:
         """Open a declared data set, and the tables that are linked to it, by their names."""
 
-    def describe(self, source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
+    def describe(self, source: object, csv_format: CsvFormat | None) -> list[tuple[str, Kind, int]]:
         """The names and types of a source."""
 
 
@@ -183,7 +186,7 @@ def open_source(
             raise SourceError(
                 f"{name!r} is linked to {dataset.name!r}: keep both in one engine, so that they can be joined"
             )
-    return engine.connect(Source(source, csv_format or CsvFormat(), settings or {}), dataset, progress, linked or {})
+    return engine.connect(Source(source, csv_format, settings or {}), dataset, progress, linked or {})
 
 
 def describe_source(source: object, csv_format: CsvFormat | None = None) -> list[tuple[str, Kind, int]]:
@@ -192,7 +195,7 @@ def describe_source(source: object, csv_format: CsvFormat | None = None) -> list
     Nothing but names and types is read, except that the kinds of a csv file are what its first records look like.
     Columns that no kind can read are left out.
     """
-    return _engine(source).describe(source, csv_format or CsvFormat())
+    return _engine(source).describe(source, csv_format)
 
 
 def _engine(source: object) -> EngineModule:
@@ -277,7 +280,14 @@ def hold_rows(dataset: Dataset, name: str, table: str, held: Mapping[str, dt.Dat
     refuse_absent(own, held, keys)
     columns = make_grid_columns(own, held, dialect)
     read = {key: HeldKey(dialect.identifier(key), held[key]) for key in keys}
-    return Rows(table, columns, [read[column].column for column in own.unit], read)
+    source = hide_sentinels(own.columns, list_read(dataset, name), table, held, dialect)
+    return Rows(source, columns, [read[column].column for column in own.unit], read)
+
+
+def list_read(dataset: Dataset, name: str) -> list[str]:
+    """The names of the columns that questions read of a table: those that are declared, and keys."""
+    declared = [name for name, column in find_table(dataset, name).columns.items() if column.expression is None]
+    return list(dict.fromkeys([*declared, *list_keys(dataset, name)]))
 
 
 def refuse_absent(dataset: Dataset, held: Iterable[str], keys: Sequence[str] = ()) -> None:

@@ -81,6 +81,12 @@ class Sketch:
         tied_low, tied_high = not open_low and self._tied(i), not open_high and self._tied(j)
         return Bracket(least, most, tied_low or least == most, tied_high or least == most)
 
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """About where ranks first..last should lie, however small the sample is."""
+        i = bisect_right(self.shares, self._place(first - 1, -1)) - 1
+        j = bisect_left(self.shares, self._place(last, +1))
+        return self.values[max(i, 0)], self.values[min(j, len(self.values) - 1)]
+
     def _place(self, rank: int, side: int) -> float:
         share = min(max(rank / self.population, 0.0), 1.0)
         margin = DEVIATIONS * sqrt(share * (1 - share) / self.size) + DEVIATIONS**2 / self.size

@@ -27,8 +27,9 @@ class ColumnReport:
 
     name: str
     nullable: bool
+    category: bool
     missing: int
-    """NULL in the source."""
+    """NULL in the source, or a value that is declared to mean that."""
     unreadable: int
     """Not of the declared type (text that does not parse, NaN, ±∞)."""
     outside: int
@@ -49,7 +50,8 @@ class ColumnReport:
         if self.unreadable:
             problems.append(f"{self.unreadable} values do not have the declared type")
         if self.outside:
-            problems.append(f"{self.outside} values are out of bounds or not declared")
+            read = "not declared, and read as missing" if self.category else "out of bounds, and read as the nearer one"
+            problems.append(f"{self.outside} values are {read}")
         if self.too_far:
             problems.append(f"{self.too_far} values lie beyond the grid and read as its end: declare a larger step")
         if self.breaks_nullable:
@@ -179,12 +181,12 @@ def _check_links(dataset: Dataset, rows: Rows, connection: Connection) -> Iterat
     for declaring, link in list_links(dataset):
         one, other = rows.linked.get(declaring, rows), rows.linked.get(link.table, rows)
         given = " AND ".join(f"a.{one.keys[column].column} IS NOT NULL" for column in link.columns)
-        found = f"EXISTS (SELECT 1 FROM {other.table} AS b WHERE {compare_keys(one, other, link, dialect)})"
+        found = f"EXISTS (SELECT 1 FROM {other.call('b')} WHERE {compare_keys(one, other, link, dialect)})"
         values = repeated.get((link.table, link.keys))
         yield LinkReport(
             " and ".join(f"{name_column(declaring, c)} = {name_column(link.table, key)}" for c, key in link.pairs),
-            missing=connection.count(f"{one.table} AS a WHERE NOT ({given})"),
-            dangling=connection.count(f"{one.table} AS a WHERE {given} AND NOT {found}"),
+            missing=connection.count(f"{one.call('a')} WHERE NOT ({given})"),
+            dangling=connection.count(f"{one.call('a')} WHERE {given} AND NOT {found}"),
             repeated=0 if values is None else connection.count(values),
         )
 
@@ -200,7 +202,9 @@ def _report_derived(dataset: Dataset, declared: Column, rows: Rows, connection: 
     points = f"({nest_layers(list_layers(columns, dialect), rows.table, dialect)}) AS points"
     counted = _count_each(connection, conditions, points)
     nulls = counted["records"] - counted["known"]
-    return ColumnReport(declared.name, declared.nullable, nulls, 0, counted["outside"], 0, nulls)
+    return ColumnReport(
+        declared.name, declared.nullable, declared.kind is Kind.CATEGORY, nulls, 0, counted["outside"], 0, nulls
+    )
 
 
 def _count_each(connection: Connection, conditions: Mapping[str, str], source: str) -> dict[str, int]:
@@ -239,6 +243,7 @@ def _make_reports(counted: Mapping[str, int], grid_columns: Sequence[GridColumn]
         reports[column.declared.name] = ColumnReport(
             column.declared.name,
             column.declared.nullable,
+            category,
             missing=rows - given,
             unreadable=0 if category else given - read,
             outside=given - read if category else outside,

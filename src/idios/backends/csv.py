@@ -3,43 +3,30 @@
 Rules:
 
 1. The format is declared, or that of RFC 4180: commas, double quotes that are doubled inside quotes, a header, UTF-8.
-   Nothing about it follows from the records (``propose_format`` looks at them, for a controller to confirm).
+   A file called .tsv has tabs instead of commas, and one called .gz is compressed. Nothing about it follows from the
+   records (``csv_proposal`` looks at them, for a controller to confirm).
 2. The whole file is parsed when it is opened. A file that does not have the format is refused then, as a whole: a
    record with too many or too few fields, a quote that is never closed, bytes that are no text.
 3. Nothing is skipped: an empty line is a record of empty fields.
-4. Every field is text first. It is read as its column's kind if, blanks around it aside, it is written as follows;
-   otherwise it cannot be read, and ``check`` counts it. An empty field, quoted or not, is NULL, and so is a declared
-   null string.
-
-    integer     digits with a sign, or true and false
-    number      digits, the decimal mark, an exponent
-    decimal     up to 20 digits before and 18 after the decimal mark
-    date        2024-12-31
-    timestamp   2024-12-31 23:59, 2024-12-31T23:59:59.999999+01:00; UTC where no offset is written
-    category    any text, blanks included
-
-A proposal reads records. So it is never used by itself: it is shown, confirmed, and written into a configuration, from
-where on it is declared. A first line that is a record must not become names: it counts as a header only where the
-lines below look different.
+4. Every field is text first, and read as its column's kind (``text_fields``). An empty field, quoted or not, is NULL,
+   and so is a declared null string.
 """
 
 from __future__ import annotations
 
 import codecs
-import csv
-import io
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from idios.backends.cancellation import Progress, silent
+from idios.backends.files import ContentReader
 from idios.core.domain import Kind
 from idios.errors import InvalidInput, SourceError
 
@@ -98,72 +85,64 @@ MARKS = "\t" + "".join(mark for mark in map(chr, range(32, 127)) if not mark.isa
 """What may stand between and around fields."""
 CSV_KEYS = tuple(CsvFormat.__dataclass_fields__)
 
-_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-FORMS: dict[Kind, tuple[str, str, dt.DataType]] = {
-    Kind.INTEGER: (r"[+-]?0*[0-9]{1,38}", "HUGEINT", dt.Decimal(38, 0)),
-    Kind.NUMBER: (r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", "DOUBLE", dt.float64),
-    Kind.DECIMAL: (r"[+-]?([0-9]{1,20}(\.[0-9]{0,18})?|\.[0-9]{1,18})", "DECIMAL(38, 18)", dt.Decimal(38, 18)),
-    Kind.DATE: (_DATE, "DATE", dt.date),
-    Kind.TIMESTAMP: (
-        _DATE + r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?",
-        "TIMESTAMPTZ",
-        dt.Timestamp(timezone="UTC", scale=6),
-    ),
-}
-"""By kind: how a field is written, as what it is cast, and what that gives."""
-_MARKED = (Kind.NUMBER, Kind.DECIMAL)
-"""The kinds that are written with a decimal mark."""
 
+def read_format(path: Path, given: Mapping[str, Any] | None) -> CsvFormat:
+    """The declared format of a csv file, which has tabs for commas if it is called .tsv and nothing else is declared.
 
-def parse_field(kind: Kind, field: str, format: CsvFormat) -> tuple[str, dt.DataType]:
-    """The SQL that reads one text field as a kind, and the type it gives."""
-    if kind is Kind.CATEGORY:
-        return field, dt.string
-    form, type_name, held = FORMS[kind]
-    text = f"trim({field})"
-    if kind in _MARKED and format.decimal != ".":
-        # a point is no decimal mark then, and must not become one
-        text = f"translate({text}, '{format.decimal}.', '.{format.decimal}')"
-    value = f"WHEN regexp_full_match({text}, '{form}') THEN TRY_CAST({text} AS {type_name})"
-    if kind is Kind.INTEGER:
-        # what is too long for the type lies beyond every grid, and reads as its end
-        value += f" WHEN regexp_full_match({text}, '[+]?[0-9]+') THEN CAST('{10**38}' AS HUGEINT)"
-        value += f" WHEN regexp_full_match({text}, '-[0-9]+') THEN CAST('{-(10**38)}' AS HUGEINT)"
-        value += f" WHEN lower({text}) = 'true' THEN 1 WHEN lower({text}) = 'false' THEN 0"
-    return f"CASE {value} END", held
-
-
-def read_names(path: Path, format: CsvFormat) -> list[str]:
-    """The names of a file's columns: its header, or column1, column2, … where it has none."""
-    with path.open("rb") as file:
-        names = list(_open(_Text(file, format), format).schema.names)
-    return names if format.header else [f"column{i}" for i in range(1, len(names) + 1)]
-
-
-def read_records(
-    path: Path, format: CsvFormat, names: Sequence[str], wanted: Sequence[str], progress: Progress = silent
-) -> Iterator[pa.Table]:
-    """The text of some columns as field0, field1, …, in pieces; the file is well-formed if the last piece is reached.
-
-    A sentinel record is appended to the file. If it is read as it was written, no quote was left open.
+    >>> read_format(Path("people.tsv.gz"), {"decimal": ","}).delimiter
+    '\\t'
     """
-    mark = secrets.token_hex(16)
-    size = max(1, path.stat().st_size)
-    held: pa.Table | None = None
-    with path.open("rb") as file:
-        text = _Text(file, format, ending=format.delimiter.join([mark] * len(names)))
-        reader = _open(text, format, names, wanted)
-        while (piece := _next(reader)) is not None:
-            progress("reading the file", min(1.0, file.tell() / size))
-            if not piece.num_rows:
-                continue  # a block in which no record ends
-            if held is not None:
-                yield held
-            # by number: DuckDB does not tell names apart that differ in their capitals
-            held = pa.Table.from_batches([piece]).rename_columns([f"field{i}" for i in range(len(wanted))])
-    if held is None or set(held.slice(held.num_rows - 1).to_pylist()[0].values()) != {mark}:
-        raise SourceError("a quote of the csv file is never closed: mend the file, or declare its quote and escape")
-    yield held.slice(0, held.num_rows - 1)
+    usual = {"delimiter": "\t"} if ".tsv" in [suffix.lower() for suffix in path.suffixes[-2:]] else {}
+    return CsvFormat.declare({**usual, **(given or {})})
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A csv file and its format."""
+
+    path: Path
+    format: CsvFormat
+
+    @property
+    def decimal(self) -> str:
+        """The decimal mark of its numbers."""
+        return self.format.decimal
+
+    def read_names(self) -> list[str]:
+        """The names of its columns: its header, or column1, column2, … where it has none."""
+        with ContentReader(self.path) as content:
+            names = list(_open(_Text(content, self.format), self.format).schema.names)
+        return names if self.format.header else [f"column{i}" for i in range(1, len(names) + 1)]
+
+    def read_records(
+        self, names: Sequence[str], wanted: Sequence[str], progress: Progress = silent
+    ) -> Iterator[pa.Table]:
+        """The text of some columns as field0, field1, …, in pieces; it is well-formed if the last piece is reached.
+
+        A sentinel record is appended to the file. If it is read as it was written, no quote was left open.
+        """
+        mark = secrets.token_hex(16)
+        held: pa.Table | None = None
+        with ContentReader(self.path) as content:
+            text = _Text(content, self.format, ending=self.format.delimiter.join([mark] * len(names)))
+            reader = _open(text, self.format, names, wanted)
+            while (piece := _next(reader)) is not None:
+                progress("reading the file", content.share)
+                if not piece.num_rows:
+                    continue  # a block in which no record ends
+                if held is not None:
+                    yield held
+                # by number: DuckDB does not tell names apart that differ in their capitals
+                held = pa.Table.from_batches([piece]).rename_columns([f"field{i}" for i in range(len(wanted))])
+        if held is None or set(held.slice(held.num_rows - 1).to_pylist()[0].values()) != {mark}:
+            raise SourceError("a quote of the csv file is never closed: mend the file, or declare its quote and escape")
+        yield held.slice(0, held.num_rows - 1)
+
+    def propose_columns(self) -> list[tuple[str, Kind, int]]:
+        """The names of its columns, and the kinds that the fields at its beginning can be read as."""
+        from idios.backends.csv_proposal import propose_columns  # which reads csv files
+
+        return propose_columns(self.path, self.format)
 
 
 class _Text:
@@ -171,8 +150,8 @@ class _Text:
 
     closed = False
 
-    def __init__(self, file: BinaryIO, format: CsvFormat, ending: str | None = None) -> None:
-        self._file = file
+    def __init__(self, content: ContentReader, format: CsvFormat, ending: str | None = None) -> None:
+        self._content = content
         self._decoder = codecs.getincrementaldecoder(format.encoding)(errors="strict")
         self._encoding = format.encoding
         self._ending = ending
@@ -188,7 +167,7 @@ class _Text:
         """
         wanted = BLOCK if size < 0 else size
         while not self._ended and len(self._buffer) <= wanted:
-            self._buffer += self._decoded(self._file.read(BLOCK))
+            self._buffer += self._decoded(self._content.read(BLOCK))
         end = wanted - 1 if wanted > 1 and self._buffer[wanted - 1 : wanted] == b"\r" else wanted
         content, self._buffer = self._buffer[:end], self._buffer[end:]
         return content
@@ -204,8 +183,12 @@ class _Text:
             self._last = text[-1:] or self._last
             return text.encode()
         except UnicodeError:
+            likely = guess_encoding(raw[:LOOKED_AT])
+            if codecs.lookup(likely) == codecs.lookup(self._encoding):
+                likely = "cp1252"
             raise SourceError(
-                f'the csv file is not {self._encoding}: declare its encoding, such as csv = {{ encoding = "latin-1" }}'
+                f"the csv file is not {self._encoding}: declare its encoding, which seems to be {likely}, as in "
+                f'csv = {{ encoding = "{likely}" }}'
             ) from None
 
     def _final(self, text: str) -> str:
@@ -275,106 +258,30 @@ def _malformed(error: pa.ArrowInvalid) -> SourceError:
     )
 
 
-DELIMITERS = ",;\t|"
-_NUMBER_WITH_COMMA = re.compile(r"[+-]?[0-9]+(,[0-9]+)?([eE][+-]?[0-9]+)?")
-_ORDER = (Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.TIMESTAMP)
 LOOKED_AT = 2**18
-"""How many bytes at the beginning of a file a proposal reads."""
+"""How many bytes a guess looks at."""
 
 
-def propose_format(path: Path, header: bool | None = None) -> CsvFormat:
-    """The format that the beginning of a file seems to have; ``header`` says whether it begins with names."""
-    with path.open("rb") as file:
-        raw = file.read(LOOKED_AT)
-    encoding = _encoding(raw)
-    format, records = _divided(raw, encoding)
-    if header is None:
-        header = _has_header(records, format)
-    if header is None:
-        raise SourceError(
-            f"whether the first line of {path.name!r} is a header or a record cannot be told from the file: say "
-            "--header or --no-header"
-        )
-    rest = records[1:] if header else records
-    commas = [column for column in _columns(rest) if column and all(map(_NUMBER_WITH_COMMA.fullmatch, column))]
-    if format.delimiter != "," and any("," in field for column in commas for field in column):
-        format = replace(format, decimal=",")
-    return replace(format, header=header)
+def guess_encoding(raw: bytes) -> str:
+    """The encoding that some bytes of text seem to have; the last character may be cut off.
 
+    Text in UTF-16 without a byte order mark has many zeros, all at even or all at odd places. What is no UTF-8 is
+    Latin-1, in which every byte is a character, or its extension cp1252 where there are bytes for which Latin-1 has
+    control characters only.
 
-def propose_columns(path: Path, format: CsvFormat) -> list[tuple[str, Kind, int]]:
-    """The names of a file's columns, and the kinds that the fields at its beginning can be read as."""
-    names = read_names(path, format)
-    with path.open("rb") as file:
-        records = _records(file.read(LOOKED_AT), format)
-    columns = _columns(records[1:] if format.header else records)
-    columns += [[] for _ in range(len(names) - len(columns))]
-    return [(name, _kind(column, format), 0) for name, column in zip(names, columns, strict=False)]
-
-
-def _encoding(raw: bytes) -> str:
+    >>> guess_encoding("Höhe".encode("latin-1")), guess_encoding("5 €".encode("cp1252"))
+    ('latin-1', 'cp1252')
+    """
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(raw)
-        return "utf-8"
-    except UnicodeDecodeError:
-        return "latin-1"
-
-
-def _divided(raw: bytes, encoding: str) -> tuple[CsvFormat, list[list[str]]]:
-    """The delimiter that divides every record into the same number of fields, most of them."""
-    candidates = []
-    for delimiter in DELIMITERS:
-        format = CsvFormat(delimiter=delimiter, encoding=encoding)
-        records = _records(raw, format)
-        widths = {len(record) for record in records}
-        candidates.append((len(widths) == 1, max(widths, default=0), format, records))
-    even, width, format, records = max(candidates, key=lambda candidate: candidate[:2])
-    if not even or (width == 1 and any(mark in record[0] for record in records for mark in DELIMITERS)):
-        raise SourceError(
-            "the lines of the csv file have different numbers of fields, whatever divides them: mend it, or declare "
-            "its csv format in idios.toml"
-        )
-    return format, records
-
-
-def _records(raw: bytes, format: CsvFormat) -> list[list[str]]:
-    """The records at the beginning of a file; the last one may be cut off, and is left out then."""
-    text = codecs.getincrementaldecoder(format.encoding)(errors="replace").decode(raw).removeprefix("\ufeff")
-    options = {"quotechar": format.quote} if format.quote else {"quoting": csv.QUOTE_NONE}
-    lines = io.StringIO(text, newline="")
-    try:
-        read = csv.reader(lines, delimiter=format.delimiter, escapechar=format.escape, **options)
-        records = [record for record in read if record]
-    except csv.Error:
-        return []
-    return records[:-1] if len(raw) == LOOKED_AT else records
-
-
-def _columns(records: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The fields of each column that are not empty."""
-    width = max(map(len, records), default=0)
-    return [[r[i].strip(" ") for r in records if i < len(r) and r[i].strip(" ")] for i in range(width)]
-
-
-def _kind(fields: Sequence[str], format: CsvFormat) -> Kind:
-    fields = [field for field in fields if field not in format.nulls]
-    if fields and all(field.lower() in ("true", "false") for field in fields):
-        return Kind.INTEGER
-    for kind in _ORDER:
-        marked = [field.replace(",", ".") for field in fields] if format.decimal == "," else fields
-        if fields and all(re.fullmatch(FORMS[kind][0], field) for field in marked):
-            return kind
-    return Kind.CATEGORY
-
-
-def _has_header(records: Sequence[Sequence[str]], format: CsvFormat) -> bool | None:
-    """Whether the first record is one of names; None if it cannot be told."""
-    if not records:
-        return None
-    first = [field.strip(" ") for field in records[0]]
-    both = replace(format, decimal="," if format.delimiter != "," else ".")
-    if not all(first) or len(set(first)) < len(first) or any(_kind([f], both) is not Kind.CATEGORY for f in first):
-        return False
-    return True if any(_kind(column, both) is not Kind.CATEGORY for column in _columns(records[1:])) else None
+    zeros = [raw[place::2].count(0) for place in (0, 1)]
+    if 10 * sum(zeros) > 2 * len(raw) and min(zeros) * 10 <= max(zeros):
+        return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            codecs.getincrementaldecoder(encoding)().decode(raw)
+        except UnicodeDecodeError:
+            continue
+        if encoding == "utf-8" or any(0x80 <= byte < 0xA0 for byte in raw):
+            return encoding
+    return "latin-1"

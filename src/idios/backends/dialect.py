@@ -72,6 +72,8 @@ class Dialect:
     None: decimals stay as they are."""
     exact_quantiles: bool = False
     """Whether ``quantiles`` are exact, and quicker than sorting; and lists can be unnested beside their places."""
+    quick_counts: bool = False
+    """Whether counting by groups is far quicker than sorting, or collecting lists."""
     ends: bool = False
     """Whether MIN(x, k) and MAX(x, k) are lists of the k outermost values."""
     dictionaries: bool = False

@@ -5,26 +5,28 @@ The connection is the data set's own (``duckdb_sources``), and every question ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import duckdb
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 
-from idios.backends.base import Source, add_derived_columns, describe_types, hold_rows
+from idios.backends.base import Source, add_derived_columns, describe_types, hold_rows, list_read
 from idios.backends.cancellation import Progress, silent
 from idios.backends.connection_pool import Connection, ConnectionPool
-from idios.backends.csv import CsvFormat, parse_field, propose_columns, read_names, read_records
+from idios.backends.csv import CsvFormat
 from idios.backends.duckdb_dialect import DIALECT
 from idios.backends.duckdb_sources import NUMBER, Attached, Place, attach
 from idios.backends.grid_sql import GridColumn, make_grid_column
 from idios.backends.join_sql import HeldKey, Rows
+from idios.backends.missing_sql import is_sentinel, select_known
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
 from idios.backends.summarise import Sample
+from idios.backends.text_fields import parse_field
+from idios.backends.text_files import TextFile
 from idios.core.domain import Categories, Kind
 from idios.errors import SourceError
 from idios.query.joins import find_table, list_keys
@@ -34,6 +36,8 @@ STRETCHES = 8
 """How many stretches of records make a quick sample of a Parquet file; each costs a row group to be decoded."""
 HELD = "held"
 """The table that holds what a question reads several times."""
+BATCH = 2**20
+"""How many rows of a result come at once."""
 KEPT = 2**20
 """Up to this many values, records times columns, a table is read once and kept: decoding it costs each question more
 than answering does. It takes some 8 MiB without text, and what does not fit the memory is spilled like any other."""
@@ -45,37 +49,37 @@ FEW_LABELS = 32
 def connect(source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]) -> DuckDbBackend:
     """Open a declared data set in a file or a frame."""
     sources = {dataset.name: source, **linked}
-    attached = attach({name: each.place for name, each in sources.items()})
+    attached = attach(sources, {name: list_read(dataset, name) for name in sources})
     try:
-        rows = {
-            name: _hold(attached, name, dataset, each.csv_format, progress or silent) for name, each in sources.items()
-        }
+        rows = {name: _hold(attached, name, dataset, progress or silent) for name in sources}
         return DuckDbBackend(attached, rows, dataset, progress)
     except BaseException:
         attached.close()
         raise
 
 
-def describe(source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
-    """The names and types of a file or a frame; of a csv file, what its beginning looks like."""
-    attached = attach({"": source})
+def describe(source: object, csv_format: CsvFormat | None) -> list[tuple[str, Kind, int]]:
+    """The names and types of a file or a frame; of a file without types, what its beginning looks like."""
+    attached = attach({"": Source(source, csv_format)})
     try:
         if (file := attached.places[""].text) is not None:
-            return propose_columns(file, csv_format)
+            return file.propose_columns()
         return describe_types(attached.held(""))
     finally:
         attached.close()
 
 
-def _hold(attached: Attached, name: str, dataset: Dataset, csv_format: CsvFormat, progress: Progress) -> Rows:
+def _hold(attached: Attached, name: str, dataset: Dataset, progress: Progress) -> Rows:
     """How a table of a data set is read."""
     place = attached.places[name]
     if place.text is not None:
-        return _load_csv(attached, name, place.text, dataset, csv_format, progress)
+        return _load_text(attached, name, place.text, dataset, progress)
     held = attached.held(name)
     rows = _keep_labels(attached, name, hold_rows(dataset, name, place.table, held, DIALECT))
     if place.parquet is not None:
-        _open_parquet(attached, place, place.parquet, rows, held)
+        listed = select_known(find_table(dataset, name).columns, list_read(dataset, name), held, DIALECT)
+        rows = replace(rows, table=place.table)  # the view of the file has no sentinels
+        _open_parquet(attached, place, place.parquet, rows, held, listed)
     elif not place.registered:
         return rows
     return _keep(attached, name, rows)
@@ -88,12 +92,12 @@ def _keep(attached: Attached, name: str, rows: Rows) -> Rows:
     """
     place, connection = attached.places[name], attached.cursors[0]
     columns = _list_held(rows)
-    counted = connection.execute(f"SELECT COUNT(*) FROM {place.table}").fetchone()
+    counted = connection.execute(f"SELECT COUNT(*) FROM {rows.table}").fetchone()
     if counted is None or counted[0] * len(columns) > KEPT:
         return rows
     table = f"kept_{place.table}"
     try:
-        connection.execute(f"CREATE TABLE {table} AS SELECT {', '.join(columns)} FROM {place.table}")
+        connection.execute(f"CREATE TABLE {table} AS SELECT {', '.join(columns)} FROM {rows.table}")
     except duckdb.Error as error:
         raise SourceError("DuckDB cannot read every value of the declared columns") from error
     attached.places[name] = Place(table)
@@ -135,7 +139,8 @@ class DuckDbConnection(Connection):
 
     def run(self, statement: Statement) -> pa.Table:
         """Run a statement."""
-        table = self.cursor.execute(statement.text).to_arrow_table()
+        # to_arrow_table() would take a small result half as long again as the statement did
+        table = self.cursor.execute(statement.text).to_arrow_reader(BATCH).read_all()
         return table if table.schema == statement.schema else table.cast(statement.schema)
 
     @contextmanager
@@ -181,11 +186,13 @@ class DuckDbBackend(SqlBackend):
         return self._units
 
     def samplings(self, share: float, rows: int) -> list[Sample]:
-        """Whole blocks; of a Parquet file, which has to be decoded to be sampled, a few long stretches."""
-        if not self._attached.places[self.dataset.name].numbered:
+        """Whole blocks; of Parquet files, which have to be decoded to be sampled, a few long stretches of each."""
+        place = self._attached.places[self.dataset.name]
+        each = rows / place.files
+        length = round(share * each / STRETCHES)
+        if not place.numbered or not length:
             return [Sample(f"{self.table} TABLESAMPLE SYSTEM ({100 * share} PERCENT)", share)]
-        length = round(share * rows / STRETCHES)
-        starts = [round((i + 0.5) * rows / STRETCHES - length / 2) for i in range(STRETCHES)]
+        starts = [round((i + 0.5) * each / STRETCHES - length / 2) for i in range(STRETCHES)]
         parts = (
             f"SELECT * FROM {self.table} WHERE {NUMBER} BETWEEN {start} AND {start + length - 1}" for start in starts
         )
@@ -197,38 +204,37 @@ class DuckDbBackend(SqlBackend):
         self._attached.close()
 
 
-def _load_csv(attached: Attached, name: str, path: Path, whole: Dataset, format: CsvFormat, progress: Progress) -> Rows:
-    """Parse a csv file into a table of grid points, beside whether a field holds anything and whether it was cut."""
-    names, dataset, keys = read_names(path, format), find_table(whole, name), list_keys(whole, name)
+def _load_text(attached: Attached, name: str, file: TextFile, whole: Dataset, progress: Progress) -> Rows:
+    """Parse a file without types into a table of points, beside whether a field is given and whether it was cut."""
+    dataset, keys, wanted = find_table(whole, name), list_keys(whole, name), list_read(whole, name)
     table = attached.places[name].table
     declared = {name: column for name, column in dataset.columns.items() if column.expression is None}
-    wanted = list(dict.fromkeys([*declared, *keys]))
-    absent = [name for name in wanted if name not in names]
-    if absent:
-        # what the file has is not listed: without a header, its first line would be a record
-        raise SourceError(
-            f"the source of {dataset.name!r} has no column {', '.join(map(repr, absent))} among its {len(names)}; if "
-            "the file has no header, declare csv = { header = false } and name its columns column1, column2, …"
-        )
-    twice = [name for name in wanted if names.count(name) > 1]
-    if twice:
-        raise SourceError(f"the csv file has {names.count(twice[0])} columns {twice[0]!r}: rename all but one")
-    fields, points, columns = [], [], {}
+    names = file.read_names()
+    if names is not None:
+        _refuse_unnamed(dataset.name, names, wanted)
+    fields, known, points, columns = [], [], [], {}
     for i, name in enumerate(keys):  # as text: two spellings of a number are two people
         fields.append(f"field{wanted.index(name)} AS key{i}")
         points.append(f"key{i}")
     for i, (name, column) in enumerate(declared.items()):
         field, value, given, beyond = f"field{i}", f"x{i}", f"given{i}", f"beyond{i}"
-        text, held = parse_field(column.kind, field, format)
+        text, held = parse_field(column.kind, field, file.decimal)
         grid_column = make_grid_column(column, value, held, DIALECT)
         fields.append(f"{text} AS {value}, {field} IS NOT NULL AS {given}")
+        if column.missing:
+            condition = is_sentinel(column, value, held, DIALECT)
+            hidden = [value, *(f"key{j}" for j, key in enumerate(keys) if key == name)]
+            known += [f"CASE WHEN {condition} THEN NULL ELSE {each} END AS {each}" for each in hidden]
+            known.append(f"CASE WHEN {condition} THEN FALSE ELSE {given} END AS {given}")
         points.append(f"{grid_column.point} AS {value}, {given}, COALESCE({grid_column.beyond}, FALSE) AS {beyond}")
         place = f"({value} + 1)" if grid_column.place else None
         columns[name] = GridColumn(column, value, given, value, f"{value} IS NOT NULL", beyond, place)
-    select = f"SELECT {', '.join(points)} FROM (SELECT {', '.join(fields)} FROM piece) AS fields"
+    text = f"(SELECT {', '.join(fields)} FROM piece) AS fields"
+    text = f"(SELECT * REPLACE ({', '.join(known)}) FROM {text}) AS known" if known else text
+    select = f"SELECT {', '.join(points)} FROM {text}"
     connection = attached.cursors[0]
     created = False
-    for piece in read_records(path, format, names, wanted, progress):
+    for piece in file.read_records(names or wanted, wanted, progress):
         connection.register("piece", piece)
         target = f"INSERT INTO {table}" if created else f"CREATE TABLE {table} AS"
         connection.execute(f"{target} {select}")
@@ -240,7 +246,26 @@ def _load_csv(attached: Attached, name: str, path: Path, whole: Dataset, format:
     return Rows(table, add_derived_columns(dataset, columns, DIALECT), unit, read)
 
 
-def _open_parquet(attached: Attached, place: Place, file: str, rows: Rows, held: Mapping[str, dt.DataType]) -> None:
+def _refuse_unnamed(dataset: str, names: Sequence[str], wanted: Sequence[str]) -> None:
+    """Say which columns a file lacks, or has twice.
+
+    What it has is not listed: without a header, its first line would be a record.
+    """
+    absent = [name for name in wanted if name not in names]
+    if absent:
+        raise SourceError(
+            f"the source of {dataset!r} has no column {', '.join(map(repr, absent))} among its {len(names)}. Of a csv "
+            "file, declare its delimiter; if the file has no header, declare csv = { header = false } and name its "
+            "columns column1, column2, …"
+        )
+    twice = [name for name in wanted if names.count(name) > 1]
+    if twice:
+        raise SourceError(f"the file has {names.count(twice[0])} columns {twice[0]!r}: rename all but one")
+
+
+def _open_parquet(
+    attached: Attached, place: Place, file: str, rows: Rows, held: Mapping[str, dt.DataType], select: Sequence[str]
+) -> None:
     """Make a view of the declared columns, and read once what DuckDB may fail to decode, so that no question does.
 
     That is text which is no UTF-8, a timestamp too far away, a decimal with more digits than its type. In a view of all
@@ -248,7 +273,7 @@ def _open_parquet(attached: Attached, place: Place, file: str, rows: Rows, held:
     """
     connection, keys = attached.cursors[0], [key.column for key in rows.keys.values()]
     read = {name: grid_column for name, grid_column in rows.columns.items() if grid_column.derive is None}
-    listed = [*_list_held(rows), *[NUMBER] * place.numbered]
+    listed = [*select, *[NUMBER] * place.numbered]
     points = [
         f"SUM(STRLEN({grid_column.held}))" if held[name].is_string() else f"COUNT({grid_column.point})"
         for name, grid_column in read.items()

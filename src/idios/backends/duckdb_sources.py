@@ -9,22 +9,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import duckdb
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType  # type: ignore[import-untyped]
 
-from idios.backends.base import split_table_name
+from idios.backends.base import Source, split_table_name
 from idios.backends.connection_pool import AT_ONCE
 from idios.backends.duckdb_dialect import DIALECT
+from idios.backends.files import (
+    FILES,
+    UNKNOWN_TO_DUCKDB,
+    UNTYPED,
+    FileKind,
+    FileSource,
+    find_files,
+    refuse_mislabelled,
+)
 from idios.backends.resources import TemporaryFolder, limit_memory
+from idios.backends.text_files import TextFile, open_text_file
+from idios.backends.typed_files import read_typed_file
 from idios.errors import SourceError
 
 NUMBER = "file_row_number"
-
-
-FILES = "a .csv or .parquet file, or file.duckdb::table"
 
 
 @dataclass(frozen=True)
@@ -35,9 +44,11 @@ class Place:
     parquet: str | None = None
     """For a Parquet file, what stands after FROM to read all of it."""
     numbered: bool = False
-    """Whether the records of a Parquet file carry their number, which makes stretches of them cheap to find."""
-    text: Path | None = None
-    """For a csv file, where it is: its text is parsed here, and DuckDB sees its grid points only."""
+    """Whether the records of Parquet files carry their number, which makes stretches of them cheap to find."""
+    files: int = 1
+    """How many Parquet files there are, in each of which numbers begin anew."""
+    text: TextFile | None = None
+    """For a file without types, what reads it: its text is parsed here, and DuckDB sees its grid points only."""
     registered: bool = False
     """Whether it is a frame, in the memory of Python."""
 
@@ -66,8 +77,8 @@ class Attached:
         self.directory.cleanup()
 
 
-def attach(sources: Mapping[str, object]) -> Attached:
-    """A connection to some sources, by name, and to nothing else."""
+def attach(sources: Mapping[str, Source], wanted: Mapping[str, Sequence[str]] | None = None) -> Attached:
+    """A connection to some sources, by name, and to nothing else; ``wanted`` are the columns that are read of each."""
     directory = TemporaryFolder()
     connection = duckdb.connect(":memory:", config={"temp_directory": directory.name})
     try:
@@ -77,7 +88,8 @@ def attach(sources: Mapping[str, object]) -> Attached:
         connection.execute("SET GLOBAL python_enable_replacements = false")
         cursors = (connection, *(connection.cursor() for _ in range(AT_ONCE - 1)))
         finder = _Finder(cursors, directory.name)
-        attached = Attached(cursors, directory, {name: finder.find(each) for name, each in sources.items()})
+        places = {name: finder.find(each, (wanted or {}).get(name)) for name, each in sources.items()}
+        attached = Attached(cursors, directory, places)
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
     except BaseException:
@@ -96,29 +108,22 @@ class _Finder:
     paths: list[Path] = field(default_factory=list)
     found: int = 0
 
-    def find(self, source: object) -> Place:
-        """Make a source known: its table, and what is special about it."""
+    def find(self, given: Source, wanted: Sequence[str] | None) -> Place:
+        """Make a source known: its table, and what is special about it.
+
+        What is read into memory is read of the ``wanted`` columns only."""
         number = str(self.found) if self.found else ""
         self.found += 1
+        source = given.place
         if not isinstance(source, str | Path):
             return self._register(source, f"frame{number}")
-        written, _, table = str(source).partition("::")
-        path = Path(written).absolute()
-        suffix = path.suffix.lower()
-        if suffix not in (".csv", ".parquet", ".duckdb"):
-            raise SourceError(f"a source file must be {FILES}, got {str(source)!r}")
-        if not path.is_file():
-            raise SourceError(f"there is no file {written!r}")
-        if table and suffix != ".duckdb":
-            raise SourceError(f"only a .duckdb file has tables to choose from: write {written!r} alone")
-        if suffix == ".csv":
-            return Place(f"points{number}", text=path)
-        if set(str(path)) & set("*?["):
-            # DuckDB reads such a name as a glob pattern, so it is given another name
-            link = Path(self.directory) / f"source{number}{suffix}"
-            link.symlink_to(path)
-            path = link
-        return self._open(path, written, table, number)
+        found = find_files(source, is_csv=given.csv_format is not None)
+        refuse_mislabelled(found)
+        if found.kind in UNTYPED:
+            return Place(f"points{number}", text=open_text_file(found, given.csv_format))
+        if found.kind in UNKNOWN_TO_DUCKDB:
+            return self._register(read_typed_file(found, wanted), f"frame{number}")
+        return self._open(found, number)
 
     def _register(self, source: object, name: str) -> Place:
         frame = _arrow(source)
@@ -129,34 +134,67 @@ class _Finder:
             raise SourceError("DuckDB cannot read a column of the frame: its type is not known there") from error
         return Place(name, registered=True)
 
-    def _open(self, path: Path, written: str, table: str, number: str) -> Place:
-        attached = path in self.paths  # DuckDB attaches a file once
-        if not attached:
-            self.paths.append(path)
-        literal = DIALECT.string(str(path))
-        self.cursors[0].execute(f"SET allowed_paths = [{', '.join(DIALECT.string(str(each)) for each in self.paths)}]")
+    def _open(self, found: FileSource, number: str) -> Place:
+        """Let DuckDB reach files and nothing else; whatever their names are, none of them is a pattern."""
+        paths = [self._name_plainly(path, f"source{number}_{i}") for i, path in enumerate(found.files)]
+        attached = paths[0] in self.paths  # DuckDB attaches a file once
+        self.paths += [path for path in paths if path not in self.paths]
+        connection, listed = self.cursors[0], [DIALECT.string(str(path)) for path in paths]
+        connection.execute(f"SET allowed_paths = [{', '.join(DIALECT.string(str(each)) for each in self.paths)}]")
         try:
-            if path.suffix.lower() == ".parquet":
-                return _parquet(self.cursors[0], literal, f"file{number}")
-            base = "base" if self.paths.index(path) == 0 else f"base{self.paths.index(path)}"
+            if found.kind is FileKind.PARQUET:
+                return _parquet(connection, listed, f"file{number}", found)
+            base = f"base{self.paths.index(paths[0]) or ''}"
             if not attached:
-                self.cursors[0].execute(f"ATTACH {literal} AS {base} (READ_ONLY)")
+                connection.execute(f"ATTACH {listed[0]} AS {base} (READ_ONLY)")
         except duckdb.Error as error:
-            raise SourceError(f"{written!r} cannot be read as a {path.suffix.lower()} file") from error
-        return Place(_chosen(self.cursors[0], base, written, table))
+            raise SourceError(f"{found.path.name!r} cannot be read as {found.kind.in_words}") from error
+        return Place(_chosen(connection, base, found))
+
+    def _name_plainly(self, path: Path, name: str) -> Path:
+        """The path, or where DuckDB would read it as a pattern, a link to it."""
+        if not set(str(path)) & set("*?["):
+            return path
+        link = Path(self.directory) / f"{name}{path.suffix.lower()}"
+        link.symlink_to(path)
+        return link
 
 
-def _parquet(connection: duckdb.DuckDBPyConnection, literal: str, view: str) -> Place:
-    columns = connection.execute(f"DESCRIBE SELECT * FROM read_parquet({literal})").fetchall()
-    numbered = NUMBER not in {name.lower() for name, *_ in columns}
-    option = f", {NUMBER} = true" if numbered else ""
-    file = f"read_parquet({literal}{option})"
+def _parquet(connection: duckdb.DuckDBPyConnection, listed: Sequence[str], view: str, found: FileSource) -> Place:
+    """A view of Parquet files, all of which must have the same columns; names of folders such as year=2024 are text."""
+    held = [_describe_parquet(connection, literal, path) for literal, path in zip(listed, found.files, strict=True)]
+    for path, columns in zip(found.files, held, strict=True):
+        if columns != held[0] or _list_keys(path, found) != _list_keys(found.files[0], found):
+            raise SourceError(
+                f"{path.name!r} has other columns, or columns of other types, than {found.files[0].name!r}: the files "
+                "of one source must be alike"
+            )
+    keyed = bool(_list_keys(found.files[0], found))
+    options = f", hive_partitioning = {str(keyed).lower()}" + (", hive_types_autocast = false" if keyed else "")
+    numbered = NUMBER not in {name.lower() for name, *_ in held[0]}
+    options += f", {NUMBER} = true" if numbered else ""
+    file = f"read_parquet([{', '.join(listed)}]{options})"
     connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {file}")
-    return Place(view, parquet=file, numbered=numbered)
+    return Place(view, parquet=file, numbered=numbered, files=len(listed))
 
 
-def _chosen(connection: duckdb.DuckDBPyConnection, base: str, written: str, table: str) -> str:
+def _describe_parquet(connection: duckdb.DuckDBPyConnection, literal: str, path: Path) -> list[tuple[str, ...]]:
+    try:
+        text = f"DESCRIBE SELECT * FROM read_parquet({literal}, hive_partitioning = false)"
+        return connection.execute(text).fetchall()
+    except duckdb.Error as error:
+        raise SourceError(f"{path.name!r} cannot be read as {FileKind.PARQUET.in_words}") from error
+
+
+def _list_keys(path: Path, found: FileSource) -> list[str]:
+    """What the names of the folders between a source and its file tell: year, of year=2024."""
+    folders = () if found.base is None else path.relative_to(found.base).parts[:-1]
+    return [name for name, mark, _ in (folder.partition("=") for folder in folders) if mark]
+
+
+def _chosen(connection: duckdb.DuckDBPyConnection, base: str, found: FileSource) -> str:
     """The table of a DuckDB file that was named, or its only one."""
+    written, table = found.path.name, found.table
     tables = connection.execute(
         f"SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = '{base}'"
     ).fetchall()
@@ -173,11 +211,16 @@ def _chosen(connection: duckdb.DuckDBPyConnection, base: str, written: str, tabl
 
 
 def _arrow(source: object) -> pa.Table:
-    """A frame, or a dict of columns, as an Arrow table."""
+    """A frame, or a dict of columns, as an Arrow table; what is lazy, or a stream, is read to its end here."""
+    if type(source).__name__ == "LazyFrame" and type(source).__module__.startswith("polars"):
+        try:
+            source = cast(Any, source).collect()
+        except Exception as error:  # polars' words may quote a value
+            raise SourceError("the LazyFrame cannot be collected; collect it yourself to see why") from error
     if not (isinstance(source, Mapping) or hasattr(source, "__arrow_c_stream__")):
         raise SourceError(
-            f"a source must be {FILES}, a database, an Arrow table, a pandas or polars frame or a dict of lists, "
-            f"got {type(source).__name__}"
+            f"a source must be {FILES}, a database, an Arrow table or stream, a pandas or polars frame or a dict of "
+            f"lists, got {type(source).__name__}"
         )
     if isinstance(source, Mapping):
         for name, values in source.items():

@@ -112,7 +112,7 @@ def make_grid_column(column: Column, x: str, held: dt.DataType, dialect: Dialect
     """Write the map for the column ``x`` of type ``held``, or say why there is none."""
     given = f"{x} IS NOT NULL"
     if isinstance(column.domain, Categories):
-        label, array = _write_label(column, x, held, dialect), dialect.strings(column.domain.values)
+        label, array = write_label(column, x, held, dialect), dialect.strings(column.domain.values)
         place = dialect.position.format(array=array, x=label)
         index, readable = f"CAST({place} - 1 AS BIGINT)", f"{place} IS NOT NULL"
         if dialect.listed is None:
@@ -142,7 +142,7 @@ def make_grid_column(column: Column, x: str, held: dt.DataType, dialect: Dialect
     )
 
 
-def _write_label(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> str:
+def write_label(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> str:
     """The text that is compared with declared values; a whole number has one, whatever type holds it."""
     if held.is_string() or held.is_integer() or held.is_boolean():
         return dialect.text.format(x=x)

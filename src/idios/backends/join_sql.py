@@ -51,6 +51,10 @@ class Rows:
     keys: Mapping[str, HeldKey] = field(default_factory=dict)
     linked: Mapping[str, Rows] = field(default_factory=dict)
 
+    def call(self, alias: str) -> str:
+        """What stands after FROM to read it under another name."""
+        return f"(SELECT * FROM {self.table}) AS {alias}"
+
     @property
     def owned(self) -> str:
         """Whether a row belongs to anybody."""
@@ -145,7 +149,7 @@ def list_comparisons(dataset: Dataset, rows: Rows, dialect: Dialect) -> Iterator
     """For each link, what stands after FROM to compare its keys."""
     for declaring, link in list_links(dataset):
         one, other = rows.linked.get(declaring, rows), rows.linked.get(link.table, rows)
-        yield f"{one.table} AS a INNER JOIN {other.table} AS b ON {compare_keys(one, other, link, dialect)}"
+        yield f"{one.call('a')} INNER JOIN {other.call('b')} ON {compare_keys(one, other, link, dialect)}"
 
 
 def compare_keys(one: Rows, other: Rows, link: Link, dialect: Dialect) -> str:

@@ -16,12 +16,13 @@ import psycopg
 import pyarrow as pa
 from ibis.backends.sql.datatypes import PostgresType  # type: ignore[import-untyped]
 
-from idios.backends.base import Source, describe_types, hold_rows, split_table_name
+from idios.backends.base import Source, describe_types, hold_rows, list_read, split_table_name
 from idios.backends.cancellation import Progress
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
 from idios.backends.indexed import IndexedColumn, cut_to_ends, walk_index
+from idios.backends.missing_sql import hide_sentinels
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
 from idios.backends.summarise import RankSearch, Sample
@@ -87,7 +88,7 @@ def connect(
         raise
 
 
-def describe(source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
+def describe(source: object, csv_format: CsvFormat | None) -> list[tuple[str, Kind, int]]:
     """The names and types of a table."""
     address = _address(source)
     with address.connect() as connection:
@@ -152,19 +153,23 @@ class PostgresqlBackend(SqlBackend):
                 for name, relation in relations.items()
             }
         )
-        own = relations[dataset.name]
+        own = self._own = relations[dataset.name]
         self._blocks = own.kind in SAMPLED_KINDS
         self._indexed = {
             name: indexed
             for name, column in self.columns.items()
-            if name in own.indexed and column.derive is None and column.place is None
+            if name in own.indexed and column.derive is None and column.place is None and not column.declared.missing
             if (indexed := IndexedColumn.of_type(column.held, own.held[name])) is not None
         }
         self.try_reading()
 
     def samplings(self, share: float, rows: int) -> list[Sample]:
         """Whole pages, of what is stored in pages."""
-        return [Sample(f"{self.table} TABLESAMPLE SYSTEM ({100 * share})", share)] if self._blocks else []
+        if not self._blocks:
+            return []
+        pages = f"{DIALECT.identifier(*self._own.name)} TABLESAMPLE SYSTEM ({100 * share})"
+        names = list_read(self.dataset, self.dataset.name)
+        return [Sample(hide_sentinels(self.dataset.columns, names, pages, self._own.held, DIALECT), share)]
 
     def cut(self, plan: Plan) -> str | None:
         """The rows at one end of an index, where that is all that is asked about."""

@@ -33,6 +33,8 @@ CellColumn: TypeAlias = tuple[int, str]
 """A cell and a column of the relation."""
 Run: TypeAlias = tuple[int, int]
 """Consecutive ranks, or points: the first and the last."""
+CHANGED = "the source changed while it was being read: ask again"
+
 HALF = 31
 """Squares are summed in halves of this many bits: for |v| ≤ 2⁶² no product of two halves leaves 64 bits."""
 

@@ -16,6 +16,15 @@ from numpy.typing import NDArray
 from idios.backends.arrays import exact_sum
 from idios.backends.brackets import Bracket, Known, Piece
 from idios.backends.dialect import Dialect
+from idios.backends.group_counts import (
+    BUCKET,
+    Buckets,
+    Spans,
+    aggregate_buckets,
+    count_spans,
+    number_buckets,
+    write_spans,
+)
 from idios.backends.queries import (
     WIDE,
     CellColumn,
@@ -82,8 +91,30 @@ def count_cells(queries: Queries, names: Sequence[str], *, listed: bool = False)
     return CellCounts(cells, records, sizes, unread, lists)
 
 
+def scan(
+    queries: Queries, needs: Mapping[str, Need], brackets: Mapping[CellColumn, Sequence[Bracket]]
+) -> tuple[dict[int, int], dict[CellColumn, Known]]:
+    """How many records each cell has, and of each column what it needs and what its brackets hold."""
+    constants = {name: _bracket_ends(name, brackets) for name in needs}
+    scans = _list_scans(queries, needs, constants)
+    numbers = {end: numbers for ends in constants.values() for end, numbers in ends.items()}
+    return _read_cells(queries.fetch(_count_and_add, scans, constants=numbers), scans, brackets)
+
+
+def scan_in_buckets(
+    queries: Queries, needs: Mapping[str, Need], name: str, spans: Spans
+) -> tuple[dict[int, int], dict[CellColumn, Known], Buckets]:
+    """The same without brackets, and in the same pass the buckets of one column, divided inside one span a cell."""
+    scans = _list_scans(queries, needs, {})
+    table = queries.fetch(_count_in_buckets, scans, name, count_spans(spans), constants=write_spans(spans))
+    added = [column for column in table.column_names if not column.startswith(BUCKET) and column != CELL]
+    cells = table.group_by(CELL).aggregate([(column, "sum") for column in added])
+    cells = cells.select([CELL, *(f"{column}_sum" for column in added)]).rename_columns([CELL, *added])
+    return *_read_cells(cells, scans, {}), Buckets.read(table)
+
+
 def _list_scans(
-    queries: Queries, needs: Mapping[str, Need], constants: Mapping[str, Mapping[str, Mapping[int, int]]]
+    queries: Queries, needs: Mapping[str, Need], constants: Mapping[str, Mapping[str, object]]
 ) -> tuple[_ColumnScan, ...]:
     columns = {name: queries.selection.grid_column(name) for name in needs}
     return tuple(
@@ -100,14 +131,9 @@ def _list_scans(
     )
 
 
-def scan(
-    queries: Queries, needs: Mapping[str, Need], brackets: Mapping[CellColumn, Sequence[Bracket]]
+def _read_cells(
+    table: pa.Table, scans: Sequence[_ColumnScan], brackets: Mapping[CellColumn, Sequence[Bracket]]
 ) -> tuple[dict[int, int], dict[CellColumn, Known]]:
-    """How many records each cell has, and of each column what it needs and what its brackets hold."""
-    constants = {name: _bracket_ends(name, brackets) for name in needs}
-    scans = _list_scans(queries, needs, constants)
-    numbers = {end: numbers for ends in constants.values() for end, numbers in ends.items()}
-    table = queries.fetch(_count_and_add, scans, constants=numbers)
     records: dict[int, int] = {}
     known: dict[CellColumn, Known] = {}
     # lists may be long, and stay as they are
@@ -191,6 +217,18 @@ def _count_and_list(relation: ir.Table, dialect: Dialect, scans: tuple[_ColumnSc
         listed = relation[column.name].collect(include_null=column.default is not None)  # there are none then
         aggregates |= _totals(relation, dialect, column) | {f"{column.name}_listed": listed}
     return aggregate_by_cell(relation, aggregates)
+
+
+def _count_in_buckets(
+    relation: ir.Table, dialect: Dialect, scans: tuple[_ColumnScan, ...], name: str, spans: int
+) -> ir.Table:
+    sums = any(column.need.total for column in scans if column.name == name)
+    relation = relation.mutate(**{BUCKET: number_buckets(relation, name, spans)})
+    aggregates: dict[str, ir.Value] = {"records": relation.count()}
+    for column in scans:
+        aggregates |= _totals(relation, dialect, column)
+    aggregates |= aggregate_buckets(relation, dialect, name, sums)
+    return relation.group_by([CELL, BUCKET]).aggregate(**aggregates).drop(BUCKET)
 
 
 def _totals(relation: ir.Table, dialect: Dialect, column: _ColumnScan) -> dict[str, ir.Value]:

@@ -71,6 +71,7 @@ DIALECT = Dialect(
     timestamps={6: "unix_micros(CAST({x} AS TIMESTAMP))"},
     quantiles="percentile_approx({x}, {shares}, 10000)",
     even_sample="rand() < {share}",
+    quick_counts=True,  # compiled, where for lists of many groups all records are sorted
     unscaled=_unscaled,
     greatest_scale=18,
     sum_as="decimal(28, 0)",
@@ -98,7 +99,7 @@ def connect(source: Source, dataset: Dataset, progress: Progress | None, linked:
         raise
 
 
-def describe(source: object, csv_format: CsvFormat) -> list[tuple[str, Kind, int]]:
+def describe(source: object, csv_format: CsvFormat | None) -> list[tuple[str, Kind, int]]:
     """The names and types of a table."""
     place, table = _find(Source(source))
     try:
@@ -250,7 +251,7 @@ class SparkBackend(SqlBackend):
         No sample is ever trusted, so one that all questions share can cost time and nothing else.
         """
         kept = min(0.5, KEPT / rows)
-        if not self._is_pinned or share > kept:
+        if not self._is_pinned or share > SPARSE * kept:
             return []
         with self._lock:
             if self._sample is None:
@@ -281,6 +282,9 @@ class SparkBackend(SqlBackend):
                 with suppress(Exception):  # a session that is gone has no views
                     self._place.drop_view(table.view)
 
+
+SPARSE = 4
+"""A sample that is this much smaller than wished is better than reading all for one."""
 
 KEPT = 2**18
 """How many records a sample has that all questions share: four times what one alone would take, as WHERE selects."""

@@ -28,11 +28,11 @@ from idios.backends.join_sql import (
     write_everyone,
 )
 from idios.backends.point_layers import list_layers, nest_layers, with_sources
-from idios.backends.queries import Queries
+from idios.backends.queries import CHANGED, Queries
 from idios.backends.reduction_sql import ReducedTable, reduce_rows
 from idios.backends.requirements import Requirements
 from idios.backends.selection import Selection, Statement, columns_of
-from idios.backends.summarise import CHANGED, SMALL, RankSearch, Sample, summarise
+from idios.backends.summarise import SMALL, RankSearch, Sample, summarise
 from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
@@ -44,6 +44,8 @@ SAMPLED = 2**16
 """How many records a sample should have."""
 SAMPLED_A_CELL = 2**12
 """And how many in each cell, on average."""
+COUNTED_A_CELL = 2**7
+"""The same where ranks are found by counting, and the sample says only where to begin."""
 
 
 @dataclass(frozen=True)
@@ -261,6 +263,7 @@ class SqlBackend(Backend):
         size = connection.count(source) if reduced else rows
         if size <= SMALL:
             return []
-        share = min(0.5, max(SAMPLED, SAMPLED_A_CELL * cells) / size)
+        in_each = COUNTED_A_CELL if self.dialect.quick_counts else SAMPLED_A_CELL
+        share = min(0.5, max(SAMPLED, in_each * cells) / size)
         even = Sample(f"(SELECT * FROM {source} WHERE {self.dialect.even_sample.format(share=share)}) AS even", share)
         return [even] if reduced else [*self.samplings(share, rows), even]

@@ -9,6 +9,7 @@ Order statistics are found:
 3. Elsewhere: a sample is sketched, brackets are guessed from it, and the scan that counts anyway fetches what lies
    inside. Ranks that were missed are looked for again with an even sample, and then by sorting.
 4. Where PostgreSQL has an index: ``indexed.py``.
+5. In groups: ``group_ranks.py``, or in Spark ``group_counts.py``.
 
 Each is one query for all cells, whatever their number.
 """
@@ -24,11 +25,12 @@ from math import ceil, floor
 from idios.backends.brackets import Bracket, Known, outermost, shares_near
 from idios.backends.cancellation import CancellationToken, Progress
 from idios.backends.fetched_columns import FetchedColumns, fetch_columns
+from idios.backends.group_counts import LARGE, Buckets, cut_span, divide_all, search_by_counting
 from idios.backends.group_ranks import Wanted, read_brackets, read_by_shares, read_lists
 from idios.backends.group_windows import GroupReader
-from idios.backends.queries import CellColumn, Queries, Run
+from idios.backends.queries import CHANGED, CellColumn, Queries, Run
 from idios.backends.requirements import ENDS, NOMINAL, Requirements
-from idios.backends.scan import Need, scan
+from idios.backends.scan import Need, scan, scan_in_buckets
 from idios.backends.selection import ONLY
 from idios.core.calibration import Method
 from idios.core.cell_windows import SummaryTable
@@ -45,7 +47,8 @@ SMALL = 50_000
 FEW = 5_000
 """Up to this many values at either end are fetched with ORDER BY and LIMIT."""
 
-CHANGED = "the source changed while it was being read: ask again"
+COARSE = [i / 32 for i in range(33)]
+"""The shares of a sketch that says only where to begin to count."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,10 @@ class RankSearch:
     windows: dict[tuple[int, str, Run], Window] = field(default_factory=dict)
     labels: dict[str, dict[int, int]] = field(default_factory=dict)
     """How often each category occurs, of a column that is all that is asked about."""
+    spans: dict[str, dict[int, list[Run]]] = field(default_factory=dict)
+    """By column where ranks are looked for by counting."""
+    buckets: dict[str, Buckets] = field(default_factory=dict)
+    """Those of the first of these columns, from the scan."""
     fetched: FetchedColumns | None = None
     """All columns, if that is less work than asking about them."""
 
@@ -85,8 +92,16 @@ class RankSearch:
         brackets: dict[CellColumn, tuple[Bracket, ...]] = {}
         if self.samples and self._inner and not self._in_groups:
             self.progress("sampling", 0.0)
-            brackets = self._guess(self.samples[0])
+            if self._counts_groups:
+                self.spans = self._guess_spans(self.samples[0])
+            else:
+                brackets = self._guess(self.samples[0])
         self.progress("scanning", 0.2)
+        if self.spans:
+            name = next(iter(self.spans))
+            found = scan_in_buckets(self.queries, self.needs, name, self.spans[name])
+            self.records, self.known, self.buckets[name] = found
+            return
         self.records, self.known = scan(self.queries, self.needs, brackets)
 
     @property
@@ -110,9 +125,18 @@ class RankSearch:
         """Whether the order statistics of all cells are found together."""
         return bool(self.requirements.plan.groups) and self.queries.connection.dialect.exact_quantiles
 
+    @property
+    def _counts_groups(self) -> bool:
+        """Whether the order statistics of large cells are found by counting."""
+        plan, dialect = self.requirements.plan, self.queries.connection.dialect
+        return bool(plan.groups) and dialect.quick_counts and self.requirements.rows >= LARGE * len(plan.cells)
+
     def complete(self) -> None:
         """Find the order statistics that are not known yet."""
         self._take_ends()
+        for name, runs in self._missing().items():
+            if name in self.spans:
+                self._count_groups(Wanted(name, runs, {cell: self.known[cell, name].size for cell in runs}))
         if self._in_groups:
             for name, runs in self._missing().items():
                 self._rank_groups(Wanted(name, runs, {cell: self.known[cell, name].size for cell in runs}))
@@ -125,6 +149,14 @@ class RankSearch:
             sorted_windows = self.queries.sorted_windows(name, runs, sums=self.needs[name].total)
             for cell, windows in sorted_windows.items():
                 self.windows |= {(cell, name, run): cut for run, cut in zip(runs[cell], windows, strict=True)}
+
+    def _count_groups(self, wanted: Wanted) -> None:
+        """Find order statistics of large cells by counting; those of the first column were divided by the scan."""
+        self.progress("counting", 0.4)
+        name, sums = wanted.name, self.needs[wanted.name].total
+        buckets = self.buckets.get(name) or divide_all(self.queries, name, self.spans[name], sums=sums)
+        windows = search_by_counting(self.queries, wanted, buckets, sums=sums)
+        self.windows |= {(cell, name, run): window for (cell, run), window in windows.items()}
 
     def _rank_groups(self, wanted: Wanted) -> None:
         """Find order statistics of many cells: by shares, in lists, or in brackets."""
@@ -205,6 +237,22 @@ class RankSearch:
             ]
             guesses[key] = outermost(bracket for bracket in brackets if bracket is not None)
         return {key: outer for key, outer in guesses.items() if outer}
+
+    def _guess_spans(self, sample: Sample) -> dict[str, dict[int, list[Run]]]:
+        """About where the wanted ranks of each column lie in each cell; one that was not sampled is like the others."""
+        sampled = replace(self.queries, source=sample.source)
+        guesses: dict[str, dict[int, Run]] = {}
+        for (cell, name), sketch in sampled.sketches(sorted(self._inner), COARSE, sample.share).items():
+            ranked = (aggregate for aggregate in self.requirements.ranked if self.requirements.alias(aggregate) == name)
+            runs = [run for aggregate in ranked for run in self.requirements.runs(aggregate, sketch.population)]
+            if runs:
+                span = sketch.span(min(first for first, _ in runs), max(last for _, last in runs))
+                guesses.setdefault(name, {})[cell] = span
+        spans: dict[str, dict[int, list[Run]]] = {}
+        for name, of in guesses.items():
+            every = min(first for first, _ in of.values()), max(last for _, last in of.values())
+            spans[name] = {cell: cut_span(*of.get(cell, every)) for cell in self.requirements.cells}
+        return spans
 
     def _take_ends(self) -> None:
         for name, runs in self.requirements.nominal.items():

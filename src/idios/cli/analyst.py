@@ -61,6 +61,9 @@ def grant(
             epsilon=None if epsilon is None else exact(epsilon, "epsilon"),
             delta=None if delta is None else exact(delta, "delta"),
         )
+        total = next((each.epsilon for each in ledger.datasets() if each.dataset == dataset), None)
+    if epsilon is not None and total is not None and exact(epsilon, "epsilon") > total:
+        output.stderr.print(f"their cap is above the budget of {dataset}, ε = {text(total)}, which ends earlier")
     output.console.print(f"{name} may ask about {dataset}; remaining: {balance.left_in_words}", highlight=False)
 
 

@@ -16,12 +16,19 @@ from idios.cli.output import console, print_json, show_progress
 from idios.core.neighbours import to_plural
 from idios.party import TrustedParty
 
+LINES = 20
+"""Of more columns than this, those that are as declared are told in one line."""
+
 
 def check(
     config: Annotated[Path, typer.Option(help="The configuration file.")] = Path("idios.toml"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare the data with its declaration, and the ledger with its signatures; for the controller."""
+    """Compare the data with its declaration, and the ledger with its signatures; for the controller.
+
+    The exit status is 1 where a value contradicts what is declared, or the ledger its signatures. Values out of bounds
+    or not declared contradict nothing, and are counted: they read as the nearer bound, or as missing.
+    """
     with show_progress() as progress, TrustedParty.from_config(config, progress=progress) as party:
         reports = {name: dataset.backend.check() for name, dataset in party.datasets.items()}
         worse = {name: find_worse_columns(held.dataset, held.backend) for name, held in party.datasets.items()}
@@ -57,9 +64,23 @@ def _print_report(name: str, report: Report, worse: Sequence[str]) -> None:
         table = Table(title=f"{title}: {each.rows:,} rows")
         for head in ("column", "missing", "finding"):
             table.add_column(head)
+        sound = []
         for column in each.columns:
-            table.add_row(column.name, f"{column.missing:,}", "; ".join(column.problems()) or "as declared")
-        console.print(table)
+            problems = column.problems()
+            if each.rows and column.missing == each.rows:  # JSON lines have no list of columns that it could lack
+                problems.append("every value is missing: the source may call it otherwise")
+            if not problems:
+                sound.append(column)
+            if problems or len(each.columns) <= LINES:
+                table.add_row(column.name, f"{column.missing:,}", "; ".join(problems) or "as declared")
+        if table.row_count:
+            console.print(table)
+        else:
+            console.print(f"{title}: {each.rows:,} rows", highlight=False, markup=False)
+        if len(each.columns) > LINES:
+            most = max(sound, key=lambda column: column.missing, default=None)
+            missing = f"; at most {most.missing:,} values are missing, of {most.name}" if most and most.missing else ""
+            console.print(f"{len(sound)} columns are as declared{missing}", highlight=False, markup=False)
     for title, each in several.items():
         if each.people:
             console.print(f"{title}: {each.people}", highlight=False, markup=False)

@@ -13,7 +13,8 @@ import typer
 from rich.table import Table
 
 from idios.cli import output
-from idios.errors import ConfigurationError, InvalidInput, SourceError
+from idios.errors import ConfigurationError, SourceError
+from idios.query.declared_columns import parse_bounds
 
 if TYPE_CHECKING:
     from idios.evaluation.comparison import Comparison
@@ -68,7 +69,7 @@ def compare(
     source: Annotated[str, typer.Argument(help="A data file: csv, parquet, file.duckdb::table.")],
     column: Annotated[str, typer.Option("--column", "-c", help="The numeric column.")],
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="What each answer would cost.")] = "1",
-    bounds: Annotated[str | None, typer.Option(help="Publicly known bounds of the column, LOW..HIGH.")] = None,
+    bounds: Annotated[str | None, typer.Option(help="Publicly known bounds of the column, 0..120 or 0..")] = None,
     statistics: Annotated[
         str | None, typer.Option(help='Comma-separated, such as "median, kth_largest 2, trimmed_mean 0.05, iqr".')
     ] = None,
@@ -85,7 +86,7 @@ def compare(
     from idios.evaluation.comparison import DEFAULT, compare_column, read_column
 
     names = [name.strip() for name in statistics.split(",")] if statistics else DEFAULT
-    values = read_column(source, column, step=step, bounds=_parse_bounds(bounds))
+    values = read_column(source, column, step=step, bounds=None if bounds is None else parse_bounds(bounds))
     comparison = compare_column(values, names, epsilon, group.split(",") if "," in group else group)
     if html is not None:
         _write_comparison(comparison, column, html)
@@ -162,12 +163,3 @@ def _make_folder(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SourceError(f"the folder {str(out)!r} cannot be made: {error.strerror}") from error
-
-
-def _parse_bounds(given: str | None) -> tuple[str, str] | None:
-    if given is None:
-        return None
-    low, dots, high = given.partition("..")
-    if not (dots and low.strip() and high.strip()):
-        raise InvalidInput(f"bounds are LOW..HIGH, such as 0..100000, got {given!r}")
-    return low.strip(), high.strip()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps
+from typing import Any
 
 from idios.backends.base import CsvFormat
 from idios.core.calibration import Level
 from idios.core.domain import Kind
 from idios.core.exact import text
+from idios.proposals import Schema
 from idios.query.schema import Budget
 
 LEDGER = """\
@@ -43,11 +45,13 @@ ACCOUNTING = (
 
 @dataclass(frozen=True)
 class Proposal:
-    """A source, its columns, and of a csv file the format, as they would be declared."""
+    """A source, its columns and of a csv file the format, as they would be declared; perhaps records were read."""
 
     source: str
     columns: Sequence[tuple[str, Kind, int]]
+    schema: Schema
     csv_format: CsvFormat | None = None
+    reads_records: bool = False
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -88,7 +92,7 @@ def format_dataset(
     source: str,
     proposal: Proposal,
     budget: Budget,
-    bounds: Mapping[str, tuple[str, str]] | None = None,
+    bounds: Mapping[str, tuple[str | None, str | None]] | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
     level: Level = Level.INDIVIDUAL,
     belonging: Belonging | None = None,
@@ -125,7 +129,7 @@ def format_dataset(
         "# centre = 30000 says about where values lie. State what is publicly known, never what the data shows.",
         "# Columns may miss values unless nullable = false is declared.",
     ]
-    for column, kind, decimals in proposal.columns:
+    for column, kind, _ in proposal.columns:
         key = quote_key(column)
         known = (bounds or {}).get(column)
         listed = (values or {}).get(column)
@@ -134,18 +138,36 @@ def format_dataset(
         elif listed is not None:
             values_text = ", ".join(quote_text(value) for value in listed)
             lines.append(f'{key} = {{ type = "category", values = [{values_text}] }}')
+        elif column in proposal.schema:
+            table = dict(proposal.schema[column]) | ({} if known is None else {"bounds": known})
+            lines.append(f"{key} = {write_table(table)}")
         elif kind is Kind.CATEGORY:
             lines.append(
                 f'# {key} = {{ type = "category", values = ["…"] }}  # text: declare its values to ask about it'
             )
         else:
-            parts = [f'type = "{kind}"']
-            if kind is Kind.DECIMAL:
-                parts.append(f"decimals = {decimals}")
-            if known is not None:
-                parts.append(f"bounds = [{known[0]}, {known[1]}]")
-            lines.append(f"{key} = {{ {', '.join(parts)} }}")
+            lines.append(f'# {key} = {{ type = "{kind}" }}  # a key, left out')
     return "\n".join(lines) + "\n"
+
+
+def write_table(table: Mapping[str, Any]) -> str:
+    """What is declared of a column, as an inline table of TOML.
+
+    >>> write_table({"values": {"1": "male", "2": "female"}}), write_table({"type": "integer", "missing": [99]})
+    ('{ values = { 1 = "male", 2 = "female" } }', '{ type = "integer", missing = [99] }')
+    """
+    return f"{{ {', '.join(f'{key} = {_write_value(key, value)}' for key, value in table.items())} }}"
+
+
+def _write_value(key: str, value: Any) -> str:
+    if key == "bounds":  # as they were typed
+        low, high = value
+        return quote_text(f"{low or ''}..{high or ''}") if None in value else f"[{low}, {high}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{quote_key(code)} = {quote_text(label)}' for code, label in value.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_write_value('', each) for each in value)}]"
+    return str(value) if isinstance(value, int) else quote_text(value)
 
 
 def format_csv(format: CsvFormat) -> str:
@@ -153,6 +175,7 @@ def format_csv(format: CsvFormat) -> str:
     parts = [f"delimiter = {quote_text(format.delimiter)}", f"header = {str(format.header).lower()}"]
     parts += [f"decimal = {quote_text(format.decimal)}"] if format.decimal != "." else []
     parts += [f"encoding = {quote_text(format.encoding)}"] if format.encoding != "utf-8" else []
+    parts += [f"nulls = [{', '.join(map(quote_text, format.nulls))}]"] if format.nulls else []
     return f"{{ {', '.join(parts)} }}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Sequence
+from glob import has_magic
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import parse_qsl, urlsplit
@@ -17,32 +18,43 @@ import typer
 from rich.prompt import Confirm, Prompt
 
 from idios.backends.base import describe_source, split_table_name
-from idios.backends.csv import propose_format
+from idios.backends.csv_proposal import propose_format
+from idios.backends.files import FileKind, describe_absent, find_files, read_stem, refuse_mislabelled
+from idios.backends.samples import ROWS
+from idios.backends.statistics_files import read_value_labels
 from idios.cli.configuration_text import LEDGER, Proposal, format_csv, format_dataset
 from idios.cli.output import console, stderr
 from idios.cli.people import propose_belonging, read_belonging
-from idios.config import read_configuration
+from idios.config import find_shared_sources, read_configuration
 from idios.core.calibration import Level, Protection
 from idios.core.domain import Kind
 from idios.datasets import DatasetConfig, declare, read_budget
 from idios.errors import ConfigurationError, InvalidInput, SourceError
 from idios.linked_datasets import link_datasets
+from idios.proposals import describe_column, propose_columns
+from idios.query.declared_columns import parse_bounds
 
 Header = Annotated[
     bool | None,
     typer.Option("--header/--no-header", help="Whether a csv file begins with names; found out where that is clear."),
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Confirm what is proposed for a csv file that is not declared yet.")
+    bool,
+    typer.Option("--yes", "-y", help="Confirm what is proposed for a file without types that is not declared yet."),
 ]
 
+LINES = 20
+"""So many columns are described in a line each."""
+SHOWN = 8
+"""So many names stand for many."""
 BUDGET = "10"
 """The total ε that is proposed."""
 
 
 def init(
     sources: Annotated[
-        list[str], typer.Argument(help="The data: csv, parquet, file.duckdb::table, postgresql://…; one or several.")
+        list[str],
+        typer.Argument(help="The data: csv, parquet, xlsx, … (docs/files.md), postgresql://…; one or several."),
     ],
     out: Annotated[Path, typer.Option(help="Where to write the configuration.")] = Path("idios.toml"),
     name: Annotated[str | None, typer.Option(help="What analysts call the data set, if it is one.")] = None,
@@ -65,20 +77,31 @@ def init(
     ] = None,
     public: Annotated[list[str] | None, typer.Option(help="A data set in which nobody is described.")] = None,
     bounds: Annotated[
-        list[str] | None, typer.Option(help="Publicly known bounds, such as --bounds age=0..120; repeatable.")
+        list[str] | None,
+        typer.Option(help="Publicly known bounds, such as --bounds age=0..120 or age=0..; repeatable."),
     ] = None,
     values: Annotated[
         list[str] | None, typer.Option(help="The values of a text column, such as --values region=north,south.")
     ] = None,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            help="Propose categories, labels and missing values from a sample of records, once you confirm it or say "
+            "--yes; --no-sample looks at names and types alone."
+        ),
+    ] = True,
     ask: Annotated[bool, typer.Option(help="Ask for the bounds of every numeric column.")] = True,
     header: Header = None,
     yes: Yes = False,
 ) -> None:
     """Write a commented idios.toml from the names and types of the columns of one or several sources.
 
-    Of a csv file, which has no types, the first records are read: its delimiter, header and types are proposed from
-    them, for you to confirm. Unless --unit, --link or --public say whose rows there are, the values of columns that are
-    called like keys are counted too: what may tell people apart, or lead to another source, is proposed as a comment.
+    Records are read for it: categories and their labels, and values that mean "missing", are proposed from a sample;
+    of a file without types (csv, JSON lines, Excel) delimiter, header and types too. Values that occur fewer than ten
+    times are never proposed. It is for you to confirm: what is declared is public.
+
+    Unless --unit, --link or --public say whose rows there are, the values of columns that are called like keys are
+    counted too: what may tell people apart, or lead to another source, is proposed as a comment.
     """
     if out.exists():
         raise ConfigurationError(f"{out} exists already; it is never overwritten: edit it, or name another with --out")
@@ -86,7 +109,8 @@ def init(
         raise InvalidInput("--name is for one source; several are called by their files or tables")
     total = read_budget({"epsilon": budget, **({} if delta is None else {"delta": delta})}, accounting)
     level = Protection.declare(protection).level
-    proposals = {name or read_dataset_name(source): propose(source, header) for source in sources}
+    sampled = sample and (yes or sys.stdin.isatty())
+    proposals = {name or read_dataset_name(source): propose(source, header, sample=sampled) for source in sources}
     if len(proposals) < len(sources):
         raise InvalidInput("two of the sources have one name: rename a file, or declare one of them by hand")
     for chosen, proposal in proposals.items():
@@ -137,24 +161,29 @@ def declare_file(
     """
     level = Protection.declare(protection or Level.INDIVIDUAL).level
     path = Path(source.partition("::")[0])
-    file = Path(config) if config else path.parent / "idios.toml"
+    beside = next(folder for folder in path.parents if not has_magic(str(folder)) or folder.exists())
+    file = Path(config) if config else beside / "idios.toml"
     name = read_dataset_name(source)
     if file.exists() and (known := _find_declared(file, name)):
+        _refuse_other_source(source, known, name, file)
         declared = known.dataset.protection.level
         if protection is not None and declared is not level:
             raise ConfigurationError(
                 f'{file} declares {name!r} with protection = "{declared}", not "{level}": change it there, or ask '
                 "without --protection"
             )
+        if budget is not None and read_budget(budget, "pure") != known.dataset.budget:
+            raise ConfigurationError(
+                f"{file} declares the budget of {name!r} already: ask without --budget, or have the controller allow "
+                "more with `idios ledger raise`"
+            )
         return file
-    proposal = propose(source, header)
+    confirmed = yes or protection is not None
+    proposal = propose(source, header, sample=confirmed or sys.stdin.isatty())
     total = budget or (BUDGET if protection else _ask_budget(name))
     spendable = read_budget(total, "pure")
-    relative = (
-        source if path.is_absolute() and file.parent.resolve() != path.parent.resolve() else _relative_to_folder(source)
-    )
-    table = format_dataset(name, relative, proposal, spendable, level=level)
-    confirm(proposal, name, file, yes=yes or protection is not None)
+    table = format_dataset(name, _write_path(source, file), proposal, spendable, level=level)
+    confirm(proposal, name, file, yes=confirmed)
     head = "" if file.exists() else LEDGER
     with file.open("a", encoding="utf-8") as target:
         target.write(head + table)
@@ -168,33 +197,52 @@ def declare_file(
     return file
 
 
+def _refuse_other_source(source: str, known: DatasetConfig, name: str, file: Path) -> None:
+    """A question about one file is never answered from another that is called alike."""
+    declared = known.linked.get(name, known).source
+    if find_shared_sources({"declared": declared, "given": source}):
+        return
+    if not Path(source.partition("::")[0]).exists() and not has_magic(source):
+        raise SourceError(describe_absent(source.partition("::")[0]))
+    raise ConfigurationError(
+        f"{file} declares {name!r}, and its source is not {source!r}: ask about {Path(declared).name!r}, or declare "
+        f"{source!r} under another name"
+        if "://" not in declared  # an address may hold a password
+        else f"{file} declares {name!r}, and its source is not {source!r}: declare that under another name"
+    )
+
+
 def _find_declared(file: Path, name: str) -> DatasetConfig | None:
     """The data set of a name, or the one whose people have rows in it."""
     datasets = read_configuration(file).datasets
     return datasets.get(name) or next((each for each in datasets.values() if name in each.linked), None)
 
 
-def propose(source: str, header: bool | None = None) -> Proposal:
-    """Look at a source: at its names and types, or at the first records of a csv file, which has no types."""
-    if not source.lower().endswith(".csv"):
-        return Proposal(source, describe_source(source))
-    if not Path(source).is_file():
-        raise SourceError(f"there is no file {source!r}")
-    format = propose_format(Path(source), header)
-    return Proposal(source, describe_source(source, format), format)
+def propose(source: str, header: bool | None = None, *, sample: bool = False) -> Proposal:
+    """Look at a source: at its names and types, and at records where there are no types, or with ``sample``."""
+    if "://" in source or source.startswith("spark:"):
+        described = describe_source(source)
+        return Proposal(source, described, propose_columns(source, described, None, {}, rows=0))
+    found = find_files(source)
+    refuse_mislabelled(found)
+    format = propose_format(found.path, header) if found.kind is FileKind.CSV else None
+    described = describe_source(source, format)
+    proposed = propose_columns(source, described, format, read_value_labels(found), rows=ROWS if sample else 0)
+    untyped = found.kind in (FileKind.CSV, FileKind.JSON_LINES, FileKind.EXCEL)
+    return Proposal(source, described, proposed, format, reads_records=sample or untyped)
 
 
 def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
     """Show what would be declared; what was read from records counts only once the controller confirms it."""
     stderr.print(f"Proposed for the data set {name!r}:", highlight=False)
-    for column, kind, _ in proposal.columns:
-        kind_text = "text, left out until its values are declared" if kind is Kind.CATEGORY else str(kind)
-        stderr.print(f"  {column}: {kind_text}", highlight=False)
-    if proposal.csv_format is None:
+    for line in _describe(proposal):
+        stderr.print(f"  {line}", highlight=False, markup=False)
+    if not proposal.reads_records:
         return
-    stderr.print(f"  csv: {format_csv(proposal.csv_format)}", highlight=False)
+    if proposal.csv_format is not None:
+        stderr.print(f"  csv: {format_csv(proposal.csv_format)}", highlight=False)
     stderr.print(
-        "It was made by reading the first records of the file. "
+        f"It was made by reading {_name_records(proposal)}. "
         f"{'It is' if yes else 'What you confirm is'} declared as public knowledge of the file, and kept from now on.",
         highlight=False,
     )
@@ -208,22 +256,49 @@ def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
         )
 
 
+def _name_records(proposal: Proposal) -> str:
+    read = proposal.schema.records
+    return f"{read:,} records" if read else "the first records of the file"
+
+
+def _describe(proposal: Proposal) -> list[str]:
+    """The columns that would be declared: a line each, or for many of them a line for each kind."""
+    proposed, notes = proposal.schema, proposal.schema.notes
+    described = {
+        column: describe_column(proposed[column]) if column in proposed else "" for column, _, _ in proposal.columns
+    }
+    if len(described) <= LINES:
+        return [
+            f"{column}: {'; '.join(part for part in (text, notes.get(column)) if part)}"
+            for column, text in described.items()
+        ]
+    kinds: dict[str, list[str]] = {}
+    for column, text in described.items():
+        kinds.setdefault(text.partition(":")[0].partition(",")[0] or "left out", []).append(column)
+    lines = [f"{len(names)} × {kind}: {_shorten(names)}" for kind, names in kinds.items()]
+    with_missing = [column for column, text in described.items() if "missing:" in text]
+    return [*lines, *([f"with values that mean missing: {_shorten(with_missing)}"] if with_missing else [])]
+
+
+def _shorten(names: Sequence[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (f", … ({len(names) - SHOWN} more)" if len(names) > SHOWN else "")
+
+
 def read_dataset_name(source: str) -> str:
     """The name of a source's data set: its table, or the stem of its file.
 
     >>> read_dataset_name("shop/orders.csv"), read_dataset_name("postgresql://me@host/shop?table=public.orders")
+    ('orders', 'orders')
+    >>> read_dataset_name("orders.csv.gz"), read_dataset_name("shop/orders/*.parquet")
     ('orders', 'orders')
     """
     path, _, table = source.partition("::")
     if path.startswith("spark:"):
         return split_table_name(path.removeprefix("spark:"))[-1]
     named = dict(parse_qsl(urlsplit(path).query)).get("table") if "://" in path else None
-    return split_table_name(named)[-1] if named else table or Path(path).stem
-
-
-def _relative_to_folder(source: str) -> str:
-    path, mark, table = source.partition("::")
-    return f"{Path(path).name}{mark}{table}"
+    if named or table:
+        return split_table_name(named)[-1] if named else table
+    return read_stem(path)
 
 
 def _ask_budget(name: str) -> str:
@@ -232,9 +307,9 @@ def _ask_budget(name: str) -> str:
     return Prompt.ask(f"Total ε that may ever be spent on {name!r}", default="10", console=stderr)
 
 
-def _ask_bounds(column: str, known: dict[str, tuple[str, str]]) -> None:
+def _ask_bounds(column: str, known: dict[str, tuple[str | None, str | None]]) -> None:
     while answer := Prompt.ask(
-        f"Publicly known bounds of {column} as LOW..HIGH (empty: none)", default="", show_default=False
+        f"Publicly known bounds of {column} as LOW..HIGH, or LOW.. (empty: none)", default="", show_default=False
     ):
         try:
             known[column] = _parse_bounds(f"{column}={answer}")[1]
@@ -254,12 +329,11 @@ def _check_datasets(text: str, names: Sequence[str]) -> None:
         link_datasets(complete)
 
 
-def _parse_bounds(given: str) -> tuple[str, tuple[str, str]]:
+def _parse_bounds(given: str) -> tuple[str, tuple[str | None, str | None]]:
     name, mark, pair = given.partition("=")
-    low, dots, high = pair.partition("..")
-    if not (mark and dots):
+    if not mark:
         raise InvalidInput(f"bounds are NAME=LOW..HIGH, got {given!r}")
-    return name, (low.strip(), high.strip())
+    return name, parse_bounds(pair)
 
 
 def _parse_values(given: str) -> tuple[str, list[str]]:

@@ -26,6 +26,7 @@ COMMANDS = {
     "query": Place("query", "query", "Ask a question, spend ε, get a private answer."),
     "quote": Place("query", "quote", "Show what a question would cost and promise."),
     "inspect": Place("query", "inspect", "Show the controller the truth and the noise."),
+    "shell": Place("shell", "shell", "Ask questions at a prompt."),
     "plan": Place("plan", "plan", "Plan several questions as one report."),
     "init": Place("init", "init", "Write a commented idios.toml for one or several sources."),
     "check": Place("check", "check", "Compare the data with its declaration."),

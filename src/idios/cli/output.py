@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from threading import Timer
 from typing import Any
 
@@ -14,9 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from idios.audit import Inspection
-from idios.display import NO_ROWS, RHO_MEANING, format_limits, format_short, format_value, to_float
+from idios.display import NO_ROWS, RHO_MEANING, format_limits, format_short, format_value
 from idios.model import Answer, BalanceList, Quote
+from idios.model.inspection import COMPUTED, EYES, Inspection, format_exact
 
 # What is printed is text: brackets and colons in names, values and messages are no markup.
 console = Console(markup=False, emoji=False)
@@ -158,38 +156,27 @@ def print_balances(table: Table, balances: BalanceList) -> None:
 
 def print_inspection(result: Inspection) -> None:
     """Print the truth behind a question, for the controller."""
-    console.print("For the controller's eyes: true values and noise.", style="bold")
+    console.print(EYES, style="bold")
     for cell in result.cells:
         table = Table(show_header=False)
         if cell.group:
             table.add_row("group", ", ".join(f"{key} = {value}" for key, value in cell.group.items()))
         table.add_row("statistic", cell.statistic)
-        true_value = (
-            cell.value if isinstance(cell.value, str) else "NULL" if cell.value is None else format_short(cell.value)
-        )
-        table.add_row("true value", true_value)
+        table.add_row("true value", cell.true_value)
         for i, (low, high) in enumerate(zip(cell.lows, cell.highs, strict=True)):
             if i:
                 table.add_row(f"within {i} change{'s' if i > 1 else ''}", f"{format_short(low)} … {format_short(high)}")
         if cell.local_sensitivity is not None:
             table.add_row("local sensitivity", format_short(cell.local_sensitivity))
-        scale = cell.noise["scale"]
-        scale_text = f", scale {format_short(scale)}" if isinstance(scale, Fraction) else ""
-        table.add_row("noise", f"{cell.noise['distribution']}{scale_text}, ε = {format_short(cell.noise['epsilon'])}")
+        table.add_row("noise", cell.noise_in_words)
         if cell.expected_error is not None:
             table.add_row("expected error", f"{cell.expected_error:.6g}")
         if cell.note:
             table.add_row("note", cell.note)
         console.print(table)
     if result.rows:
-        console.print("What the question computes from the true values:", style="bold")
+        console.print(COMPUTED, style="bold")
         table = Table(*map(format_value, result.rows[0]))
         for row in result.rows:
-            table.add_row(*map(_format_exact, row.values()))
+            table.add_row(*map(format_exact, row.values()))
         console.print(table)
-
-
-def _format_exact(value: str | None) -> str:
-    """A value that is written exactly, for people."""
-    fraction = value is not None and re.fullmatch(r"-?[0-9]+/[0-9]+", value)
-    return format_cell(to_float(Fraction(value))) if value and fraction else format_value(value)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from idios.backends.base import CsvFormat, Report, Source, open_source
+from idios.backends.base import Report, Source, open_source
 from idios.cli.configuration_text import Belonging, Proposal, quote_key, quote_text
 from idios.core.domain import Categories, Domain, Kind
 from idios.errors import InvalidInput, SourceError
@@ -181,7 +181,7 @@ def _try_opening(tables: Mapping[str, Proposal], name: str, unit: str, link: Lin
     own = Dataset(
         name, _read_nothing(tables[name]), unit=(unit,), unit_word="value", links=(link,) if link else (), tables=others
     )
-    linked = {other: Source(tables[other].source, tables[other].csv_format or CsvFormat()) for other in others}
+    linked = {other: Source(tables[other].source, tables[other].csv_format) for other in others}
     try:
         with open_source(tables[name].source, own, None, tables[name].csv_format, linked) as backend:
             return backend.check()

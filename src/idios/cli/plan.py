@@ -17,7 +17,7 @@ from idios.party import TrustedParty
 from idios.reports.report import Report, ReportPlan
 
 # A string or a quoted name may contain what looks like a comment or an end.
-_PIECES = re.compile(
+PIECES = re.compile(
     r"""(?P<string>'[^']*'|"[^"]*")
     |--(?P<comment>[^\n]*)
     |(?P<block>/\*.*?\*/)
@@ -142,7 +142,7 @@ def read_statements(source: str) -> list[Statement]:
     statements: list[Statement] = []
     text = list(source)  # with blanks for comments, so that every place stays where it is
     begin, named = 0, None
-    for piece in _PIECES.finditer(source):
+    for piece in PIECES.finditer(source):
         kind, at = piece.lastgroup, piece.start()
         if kind == "open":
             what = {"'": "a string", '"': "a quoted name"}.get(piece[0], "a comment")

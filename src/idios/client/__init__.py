@@ -36,6 +36,10 @@ def connect(url: str, token: str | None = None, *, timeout: float = 900, insecur
 
     ``timeout`` is the most seconds one call may take in all, retries and waiting included. Over ``http://`` the token
     travels in the clear, so that is refused beyond this machine unless ``insecure`` is true.
+
+    >>> idios.connect("http://idios.example.org", "secret")
+    Traceback (most recent call last):
+    idios.errors.InvalidInput: http://idios.example.org would carry the token in the clear; use https://, ...
     """
     secret = os.environ.get(TOKEN_VARIABLE) if token is None else token
     if not secret:

@@ -17,7 +17,7 @@ from urllib.parse import quote as quoted
 from idios.client.error_mapping import NOT_IDIOS, ServerError
 from idios.codec import from_json, shorten
 from idios.core.exact import Number, exact, positive, text
-from idios.display import Listing
+from idios.display import Listing, pairs_html
 from idios.errors import AnswerFailed, InvalidInput
 from idios.model import (
     Answer,
@@ -50,7 +50,11 @@ T = TypeVar("T")
 
 
 class RemoteParty:
-    """A connection to an Idios server; ``idios.connect`` makes it."""
+    """A connection to an Idios server; ``idios.connect`` makes it.
+
+    >>> party
+    <RemoteParty http://127.0.0.1:8000 as ada (analyst)>
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -59,6 +63,11 @@ class RemoteParty:
     def __repr__(self) -> str:
         return f"<RemoteParty {self._transport.address} as {self.me.name} ({self.me.role})>"
 
+    def _repr_html_(self) -> str:
+        """The same for a notebook; nothing is asked of the server."""
+        pairs = [("server", self._transport.address), ("you are", f"{self.me.name} ({self.me.role})")]
+        return pairs_html([*pairs, ("to see", "party.datasets(), party.budget()")])
+
     def __enter__(self) -> RemoteParty:
         return self
 
@@ -66,15 +75,30 @@ class RemoteParty:
         self.close()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; ``with`` does so at its end.
+
+        >>> party.close()
+        """
         self._transport.close()
 
     def datasets(self) -> Listing[DatasetFacts]:
-        """The data sets that may be asked about, with everything that is public of them."""
+        """The data sets that may be asked about, with everything that is public of them.
+
+        >>> print(party.datasets())
+        data set  version  level         least ε  columns
+        people    1        differential  0.05     age, income, region
+        >>> print(party.datasets()[0].columns[0].domain)
+        0 to 120
+        """
         return self._read(DatasetList, self._get("/v1/datasets")).listing()
 
     def budget(self) -> Listing[Balance]:
-        """What may be spent, is spent and is left, for each data set."""
+        """What may be spent, is spent and is left, for each data set.
+
+        >>> print(party.budget())
+        data set  analyst  budget ε  spent ε  remaining ε  remaining δ
+        people    ada      4         0        4            0
+        """
         return self._read(BalanceList, self._get("/v1/budget")).listing()
 
     def quote(
@@ -86,7 +110,11 @@ class RemoteParty:
         check: Number | None = None,
         then_check: Number | None = None,
     ) -> Quote:
-        """Say what a question, or ``check`` of its answer for ``then_check``, would cost and promise; free."""
+        """Say what a question, or ``check`` of its answer for ``then_check``, would cost and promise; free.
+
+        >>> print(party.quote("SELECT MEDIAN(income) FROM people", epsilon=0.5).after)
+        ε = 3.5: about 7 more like this one
+        """
         call = self._call("/v1/quote", sql, epsilon, split, check=check, then_check=then_check)
         return self._read(Quote, self._transport.send(call).content)
 
@@ -104,6 +132,10 @@ class RemoteParty:
 
         ``wait`` is how many seconds, up to 60, the server holds the request before the client polls instead. ``check``
         is the share of ε that tells how many records off an answer is, 0 for none; as declared unless given.
+
+        >>> answer = party.query("SELECT region, COUNT(*) FROM people GROUP BY region", epsilon=0.5)
+        >>> [row["region"] for row in answer.rows], answer.left
+        (['north', 'south'], 'ε = 3.5')
         """
         call = self._call("/v1/query", sql, epsilon, split, wait, check=check)
         return self._ask(replace(call, key=secrets.token_hex(16)), progress)
@@ -118,7 +150,13 @@ class RemoteParty:
         wait: Number | None = None,
         progress: Progress | None = None,
     ) -> Answer:
-        """Tell, for ``with_epsilon`` more, how many records off the stored answer to a question without a check is."""
+        """Tell, for ``with_epsilon`` more, how many records off the stored answer to a question without a check is.
+
+        >>> answer = party.query("SELECT MEDIAN(income) FROM people", epsilon=2, check=0)
+        >>> checked = party.check("SELECT MEDIAN(income) FROM people", epsilon=2, with_epsilon=0.5)
+        >>> checked.value == answer.value
+        True
+        """
         call = self._call("/v1/query", sql, epsilon, split, wait, then_check=with_epsilon)
         return self._ask(replace(call, key=secrets.token_hex(16)), progress)
 
@@ -126,18 +164,31 @@ class RemoteParty:
         """Plan questions by name as one report for ``epsilon`` of each data set, and quote it; nothing is charged.
 
         ``split`` gives proportions by the names of the questions. ``ask`` of the result spends, question by question.
+
+        >>> plan = party.plan({"all": "SELECT COUNT(*) FROM people WHERE age > 40"}, epsilon=0.5)
+        >>> plan.ask().complete
+        True
         """
         own = Payer(lambda dataset: next(b for b in self.budget() if b.dataset == dataset), self.quote)
         asker = Asker(self.query, identify=lambda sql, share: (sql.strip(), share), payers=(own,))
         return plan_report(asker, questions, epsilon, split)
 
     def sandbox(self, sql: str, epsilon: Number, split: Split = None, *, check: Number | None = None) -> Answer:
-        """Answer a question about invented data of the same form; free, to try things out."""
+        """Answer a question about invented data of the same form; free, to try things out.
+
+        >>> party.sandbox("SELECT MEDIAN(income) FROM people", epsilon=0.5).cost
+        'free, invented data'
+        """
         answer = self._ask(self._call("/v1/sandbox", sql, epsilon, split, check=check), None)
         return replace(answer, sandbox=True)
 
     def answers(self, dataset: str | None = None) -> Iterator[ReleasedAnswer]:
-        """The answers released to you so far, newest first; pages are fetched as they are needed."""
+        """The answers released to you so far, newest first; pages are fetched as they are needed.
+
+        >>> _ = party.query("SELECT COUNT(*) FROM people WHERE age > 40", epsilon=0.5)
+        >>> [str(answer.epsilon) for answer in party.answers("people")]
+        ['1/2']
+        """
         params = {"limit": str(PAGE)} if dataset is None else {"limit": str(PAGE), "dataset": dataset}
         before: int | None = None
         while True:

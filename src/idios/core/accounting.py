@@ -57,6 +57,8 @@ def compose_sequential(guarantees: Iterable[Guarantee]) -> Guarantee:
     '1.5-iDP'
     """
     parts = list(guarantees)
+    if len(parts) == 1 and not parts[0].delta:
+        return parts[0]
     return _combine(
         parts,
         lambda protect, size: sum((protect(part, size) for part in parts), Fraction(0)),

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import gt, lt, ne
+from operator import eq, ge, le
 
 from idios.core.exact import INFINITY, minus
 
@@ -40,10 +40,11 @@ class Envelope:
     def __post_init__(self) -> None:
         if len(self.lows) != len(self.highs) or not self.lows:
             raise ValueError("an envelope has as many lows as highs, and at least one")
-        if any(map(ne, self.lows, self.lows)) or any(map(ne, self.highs, self.highs)):
-            raise ValueError("an envelope is made of numbers")
-        if any(map(lt, self.lows, self.lows[1:])) or any(map(gt, self.highs, self.highs[1:])):
-            raise ValueError("an envelope never narrows with distance")
+        # what is no number is neither above nor below another, nor itself
+        wider = all(map(ge, self.lows, self.lows[1:])) and all(map(le, self.highs, self.highs[1:]))
+        if not wider or self.lows[0] != self.lows[0] or self.highs[0] != self.highs[0]:
+            numbers = all(map(eq, self.lows, self.lows)) and all(map(eq, self.highs, self.highs))
+            raise ValueError("an envelope never narrows with distance" if numbers else "an envelope is made of numbers")
 
     @property
     def distance(self) -> int:

@@ -103,6 +103,8 @@ def _shortened(written: str | Decimal) -> Fraction:
 
 def _ratio(value: object) -> Fraction | None:
     """A whole number or a fraction; numpy's timedelta64 is neither, though it is a kind of its integers."""
+    if type(value) is Fraction:  # which is almost always so; the checks below take longer than all else
+        return value
     if not isinstance(value, Rational) or isinstance(value, bool) or _numpy_kind(value) == "m":
         return None
     return Fraction(int(value.numerator), int(value.denominator))
@@ -160,7 +162,7 @@ def text(value: Extended | None) -> str | None:
         return None
     if isinstance(value, float):
         return "inf" if value > 0 else "-inf"
-    number = Fraction(value)
+    number = value if type(value) is Fraction else Fraction(value)
     rest, twos, fives = number.denominator, 0, 0
     while rest % 2 == 0:
         rest, twos = rest // 2, twos + 1

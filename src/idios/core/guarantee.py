@@ -154,6 +154,8 @@ answer by a factor of at most e^0.5 ≈ 1.65.
     def __str__(self) -> str:
         return self.sentence
 
+    __repr__ = __str__
+
     @property
     def _counted(self) -> tuple[str, str]:
         """What one change is about, and several of it."""

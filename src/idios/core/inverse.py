@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import cast
 
 from idios.core.base_measure import BaseMeasure
 from idios.core.domain import LIMIT, Domain
@@ -84,7 +85,7 @@ def find_balls(statistic: Statistic, summary: Summary, distance: int, fineness: 
     envelope = statistic.envelope(replace(summary, domain=Domain(summary.domain.step)), distance, fineness)
     # what is infinite once stays so
     finite = min(bisect_left(ends, True, key=_is_infinite) for ends in (envelope.lows, envelope.highs))
-    return tuple(zip(map(int, envelope.lows[:finite]), map(int, envelope.highs[:finite]), strict=True))
+    return cast(tuple[tuple[int, int], ...], tuple(zip(envelope.lows[:finite], envelope.highs[:finite], strict=True)))
 
 
 def _is_infinite(end: int | float) -> bool:
@@ -153,6 +154,7 @@ def find_needed_size(
     return _find_first(size, lambda n: count_survived(statistic, n, neighbours) >= enough)
 
 
+@lru_cache(maxsize=256)
 def count_survived(statistic: Statistic, size: int, neighbours: Neighbours = Neighbours.REPLACE) -> int:
     """How many changes ``size`` records survive before the statistic without bounds could be anything."""
 

@@ -348,10 +348,17 @@ def draw_index(
     >>> draw_index(lambda places: [(1 << places, 1 << places), exp_minus(Fraction(1), places)], 64, SeededSource(1))
     0
     """
+    return _draw_located(lambda uniform, known, places: _locate(uniform, known, enclose(places)), places, source, begun)
+
+
+def _draw_located(
+    locate: Callable[[int, int, int], int | None], places: int, source: Source | None, begun: int | None
+) -> int:
+    """Draw bits and compute to more places until they locate an index."""
     source = source or SYSTEM
     uniform, known = _random_bits(source, _MORE) if begun is None else begun, _MORE
     while True:
-        index = _locate(uniform, known, enclose(places))
+        index = locate(uniform, known, places)
         if index is not None:
             return index
         uniform = uniform << _MORE | _random_bits(source, _MORE)
@@ -388,15 +395,18 @@ def weighted_index(
     # enclosures, at most 128·levels·counts wide in all, are 2^(−_MORE) of it from the first round on.
     least = min(compress(exponents, counts))
     levels = {exponent - least for exponent in exponents if exponent >= least}
+    width = 128 * len(levels)
 
-    def enclose(places: int) -> list[Enclosure]:
+    def locate(uniform: int, known: int, places: int) -> int | None:
         powers = exp_minus_levels(rate, levels, places)
-        pairs = [powers.get(exponent - least, (0, 0)) for exponent in exponents]  # below the least no count is positive
-        return [(count * lo, count * hi) for count, (lo, hi) in zip(counts, pairs, strict=True)]
+        # below the least no count is positive
+        lows = [powers.get(exponent - least, (0, 0))[0] for exponent in exponents]
+        sums = [0, *accumulate(map(operator.mul, counts, lows))]
+        return _find_index(uniform, known, sums, lambda j: width * sum(counts[:j]))
 
     # Rounded up, so that the powers of one question's ε are there for the next.
     places = _MORE * (2 + (sum(counts).bit_length() + len(levels).bit_length() + 7) // _MORE)
-    return draw_index(enclose, places, source, begun)
+    return _draw_located(locate, places, source, begun)
 
 
 def _check_weights(numbers: Sequence[int]) -> Sequence[int]:
@@ -410,13 +420,18 @@ def _check_weights(numbers: Sequence[int]) -> Sequence[int]:
 
 def _locate(uniform: int, known: int, enclosures: list[Enclosure]) -> int | None:
     """Find j with C_(j−1)/C ≤ U < C_j/C for every U of [uniform, uniform+1)/2^known, if that is certain."""
-    lows = [0, *accumulate(lo for lo, _ in enclosures)]
-    highs = [0, *accumulate(hi for _, hi in enclosures)]
-    if not lows[-1]:  # too few places to tell anything
+    lows, highs = ([0, *accumulate(ends)] for ends in zip(*enclosures, strict=True))
+    return _find_index(uniform, known, lows, lambda j: highs[j] - lows[j])
+
+
+def _find_index(uniform: int, known: int, lows: list[int], more: Callable[[int], int]) -> int | None:
+    """Do the same by the least weight of the first 0, 1, … of all; `more(j)` is what the first j may weigh above it."""
+    total = lows[-1]
+    if not total:  # too few places to tell anything
         return None
-    j = bisect_right(lows, uniform * lows[-1] >> known) - 1  # a guess; what counts is the check
+    j = bisect_right(lows, uniform * total >> known) - 1  # a guess; what counts is the check
     # C_j/C = A/(A+B), A the weight up to j, B the rest: greatest for the greatest A and the least B.
-    most = highs[j], highs[j] + lows[-1] - lows[j]
-    least = lows[j + 1], lows[j + 1] + highs[-1] - highs[j + 1]
+    most = lows[j] + more(j), total + more(j)
+    least = lows[j + 1], total + more(len(lows) - 1) - more(j + 1)
     certain = uniform * most[1] >= most[0] << known and (uniform + 1) * least[1] <= least[0] << known
     return j if certain else None

@@ -18,7 +18,8 @@ import numpy as np
 from idios.audit import CLIPPINGS, GROUP, WORSE, Expectation, average_expectations, expect_answer, list_levels
 from idios.backends.arrays import NumberColumn, read_numbers, to_grid
 from idios.backends.base import describe_source, open_source
-from idios.backends.csv import propose_format
+from idios.backends.csv_proposal import propose_format
+from idios.backends.files import is_csv_file
 from idios.backends.sql_backend import SqlBackend
 from idios.core import statistics as registry
 from idios.core.calibration import Protection, calibrate, choose
@@ -365,7 +366,7 @@ def read_column(
 
     Unless declared, a column can miss values if some are missing: a fact of the data, good enough for its owner.
     """
-    csv_format = propose_format(Path(source)) if source.lower().endswith(".csv") and Path(source).is_file() else None
+    csv_format = propose_format(Path(source)) if is_csv_file(source) and Path(source).is_file() else None
     kinds = {column: (kind, decimals) for column, kind, decimals in describe_source(source, csv_format)}
     if name not in kinds:
         listed = ", ".join(repr(column) for column in kinds)

@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +28,7 @@ from idios.ledger.opening import OpenedLedger, open_existing, open_ledger
 from idios.ledger.operational import EndedSessions, RunningQuestions, check_idempotency_key, remember_key, was_used
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
 from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, SomeRow, TokenRow
-from idios.ledger.store import Transactions, Writer
+from idios.ledger.store import Transactions, Writer, add_grants
 from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate, create_token, identify_token, locate
 from idios.ledger.values import Clock, check_name, check_optional_amount, check_text, system_clock
 from idios.ledger.verification import LedgerHealth, Verification, rebuild, verify
@@ -203,7 +204,8 @@ class Ledger:
         idempotency key in the last 30 days for another question.
         """
         check_idempotency_key(idempotency_key)
-        if (settled := self.find_settled(request, idempotency_key)) is not None:
+        expected = rules.expects_charge(self._transactions.remembered, request)
+        if not expected and (settled := self.find_settled(request, idempotency_key)) is not None:
             return settled
 
         def charge(writer: Writer) -> Reservation | StoredAnswer:
@@ -229,7 +231,8 @@ class Ledger:
             question = store.get(QuestionRow, request.key)
             if question is None or question.released is None:
                 return None
-            return read_answers(store.connection, self._key, [question])[0]
+            stored = read_answers(store.connection, self._key, [question])[0]
+            return replace(stored, balance=rules.find_balance(store, request))
 
     def release(self, reservation: Reservation, table: ReleasedTable) -> StoredAnswer:
         """Store the table, durably, and give what may be sent: the first one released for the charge."""
@@ -242,7 +245,7 @@ class Ledger:
             if entry is not None and request.key == reservation.key:
                 # The key is a digest of the request: this is what was charged.
                 cost, balance = rules.get_cost(writer.store, request), rules.find_balance(writer.store, request)
-                return StoredAnswer.of(reservation, cost, text, entry, balance, table)
+                return StoredAnswer.of(reservation, cost, table, text, entry, balance)
             return self._read_answer(writer, rules.get_question(writer.store, reservation.key))
 
         return self._transactions.write(record, *rules.find_places(request))
@@ -256,12 +259,12 @@ class Ledger:
     def authenticate(self, secret: str) -> Identity:
         """Say who holds the token; every token that is not valid is refused with the same message."""
         with self._transactions.reading(locate(secret)) as store:
-            return authenticate(store, secret, self._clock())
+            return add_grants(store, authenticate(store, secret, self._clock()))
 
     def identify(self, token: str) -> Identity:
         """Say who holds the token of this public name, for a caller who has shown the token itself before."""
         with self._transactions.reading((TokenRow, (token,))) as store:
-            return identify_token(store, token, self._clock())
+            return add_grants(store, identify_token(store, token, self._clock()))
 
     # What was recorded.
 

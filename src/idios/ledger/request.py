@@ -110,21 +110,23 @@ class StoredAnswer:
     sequence: int
     time: str
     balance: Balance | None = field(default=None, compare=False)
-    """What was left for the caller when it was released, if it was released just now."""
+    """What was left for the caller when it was released or found, if that was just now."""
+    written: ReleasedTable | None = field(default=None, repr=False, compare=False)
+    """The table that ``text`` was written from, if that was just now."""
 
     @classmethod
     def of(
         cls,
         reservation: Reservation,
         cost: Cost,
+        table: ReleasedTable,
         text: str,
         entry: Entry,
         balance: Balance | None,
-        table: ReleasedTable | None = None,
     ) -> StoredAnswer:
-        """Make the answer to what was reserved at this cost and released by this entry; ``table`` is what it says."""
+        """Make the answer to what was reserved at this cost and released by this entry."""
         request = reservation.request
-        made = cls(
+        return cls(
             key=reservation.key,
             dataset=request.dataset,
             version=request.version,
@@ -134,10 +136,8 @@ class StoredAnswer:
             sequence=entry.sequence,
             time=entry.time,
             balance=balance,
+            written=table,
         )
-        if table is not None:
-            vars(made)["table"] = table
-        return made
 
     @property
     def epsilon(self) -> Fraction:
@@ -167,7 +167,7 @@ class StoredAnswer:
     @cached_property
     def table(self) -> ReleasedTable:
         """What was released, read when it is needed: a long table takes time to read."""
-        return ReleasedTable.from_text(self.text)
+        return self.written or ReleasedTable.from_text(self.text)
 
     @property
     def released(self) -> ReleasedAnswer:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from idios.display import format_amount
-from idios.errors import BudgetExceeded, InvalidInput, LedgerError, NotPermitted
+from idios.errors import BudgetExceeded, IdiosError, InvalidInput, LedgerError, NotPermitted
 from idios.ledger.facts import (
     AnalystAdded,
     ControllerTokenIssued,
@@ -306,6 +306,17 @@ def reserve(store: RowStore, request: ChargeRequest) -> Reserved | Shared | None
         amounts = (request.epsilon, request.delta, omit_rho(cost), cost.pure)
         return Shared(request.key, request.dataset, request.analyst, *amounts)
     return None
+
+
+def expects_charge(remembered: RowStore, request: ChargeRequest) -> bool:
+    """Guess whether a request will be charged, by what a process remembers; whether it is, is decided anew.
+
+    Where it will, it is not worth while to look for its answer before the writers' lock is taken.
+    """
+    try:
+        return reserve(remembered, request) is not None
+    except IdiosError:
+        return False
 
 
 def get_cost(store: RowStore, request: ChargeRequest) -> Cost:

@@ -20,11 +20,16 @@ _NAME = 16
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The holder of a valid token; `token` is its public name."""
+    """The holder of a valid token; `token` is its public name.
+
+    `granted` are the data sets that an analyst had a grant on when the token was looked up: what they may see. Whether
+    a question of theirs is charged is decided by what the ledger says then.
+    """
 
     name: str
     role: Role
     token: str
+    granted: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,8 @@ class Answer:
             note += [f"{format_value(column)}: {distance}" for column, distance in self.check_rows[0].items()]
         return "\n".join([values, *note, f"{self.guarantee.notation}; cost: {self.cost}; remaining: {self.left}"])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         """The same for a notebook, with the guarantee in words."""
         margins = [f"{column} ± {text(margin)}" for column, margin in self.margins.items() if margin is not None]
@@ -286,6 +288,10 @@ class Answer:
     def to_polars(self) -> Any:
         """The same as a polars data frame."""
         return display.to_polars(*self._frame())
+
+    def to_arrow(self) -> Any:
+        """The same as an Arrow table."""
+        return display.to_arrow(*self._frame())
 
     def _frame(self) -> tuple[list[str], dict[str, str], list[dict[str, Any]]]:
         columns = list_columns(self)

@@ -78,8 +78,13 @@ class Account:
 
     def __post_init__(self) -> None:
         if self.budget is not None:
+            left = self.budget - self.spent if self.spent else self.budget
             # A cap may have been set below what was spent already.
-            object.__setattr__(self, "remaining", max(self.budget - self.spent, Fraction(0)))
+            object.__setattr__(self, "remaining", left if left.numerator > 0 else ZERO)
+
+    def __repr__(self) -> str:
+        written = (format_amount(amount) for amount in (self.budget, self.spent, self.remaining))
+        return "<Account budget {}, spent {}, remaining {}>".format(*written)
 
     def allows(self, requested: Fraction) -> bool:
         """Whether the requested amount fits into the account's own budget, compared exactly.
@@ -132,6 +137,16 @@ class Balance:
     delta: Account
     rho: Account | None = json_field(optional=True, default=None)
     pure: bool = json_field(optional=True, default=True)
+
+    def __str__(self) -> str:
+        """The accounts as a table of one line."""
+        return str(BalanceList((self,)).listing())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return BalanceList((self,)).listing()._repr_html_()
 
     @classmethod
     def of_dataset(

@@ -61,6 +61,9 @@ class ColumnFacts:
             bounds = f"up to {upper}" if lower is None else f"{lower} to {upper}"
         return bounds if self.centre is None else f"{bounds}, around {self.centre}"
 
+    def __repr__(self) -> str:
+        return f"<column {self.name}: {self.type}, {self.domain}>"
+
 
 COLUMN_HEAD = ("column", "type", "values", "NULL", "GROUP BY", "functions")
 
@@ -153,6 +156,8 @@ class DatasetFacts:
 
     def __str__(self) -> str:
         return f"{display.pairs_text(self._pairs())}\n{display.table_text(COLUMN_HEAD, self._column_rows())}"
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return display.pairs_html(self._pairs()) + display.table_html(COLUMN_HEAD, self._column_rows())

@@ -73,6 +73,8 @@ class Quote:
         """What it would cost and promise, in plain text."""
         return f"{display.pairs_text(self._pairs())}\n{self.guarantee}"
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         """The same for a notebook."""
         return display.pairs_html(self._pairs()) + display.paragraph_html(str(self.guarantee))

@@ -25,6 +25,9 @@ Limits: TypeAlias = tuple[Fraction, Fraction]
 Interval: TypeAlias = tuple[str, str]
 """Where a value lies with 95 %, both ends written as the value is."""
 
+# Made once: json.dumps would make one for every table.
+_STORED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
 
 def _write_margins(margins: tuple[Fraction | None, ...]) -> list[str | None]:
     # Always as a fraction, never as a decimal: tables that are signed have it so.
@@ -82,7 +85,7 @@ class ReleasedTable:
 
     def to_text(self) -> str:
         """The table as it is stored; this layout never changes."""
-        return json.dumps(to_json(self), ensure_ascii=False, separators=(",", ":"))
+        return _STORED.encode(to_json(self))
 
     @classmethod
     def from_text(cls, stored: str) -> ReleasedTable:
@@ -115,6 +118,8 @@ class ReleasedTable:
 
     def __str__(self) -> str:
         return "\n".join([self._caption(), display.table_text(*self._table()), *self._sentences()])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         sentences = "".join(map(display.paragraph_html, self._sentences()))
@@ -175,6 +180,8 @@ class ReleasedAnswer(ReleasedTable):
     epsilon: Fraction
     delta: Fraction
     rho: Fraction | None = json_field(optional=True, default=None)
+
+    __repr__ = ReleasedTable.__str__
 
     def _caption(self) -> str:
         return f"{self.dataset}, {self.time[:19]}, ε = {text(self.epsilon)}"

@@ -10,12 +10,14 @@ from fractions import Fraction
 from typing import Any
 
 from idios.core.domain import Categories, Domain, Kind, default_step
-from idios.core.exact import whole
+from idios.core.exact import exact, whole
 from idios.errors import InvalidInput
 from idios.query.calendar import since_1970
 from idios.query.schema import Column
 
-COLUMN_KEYS = ("type", "step", "bounds", "centre", "nullable", "values", "decimals")
+COLUMN_KEYS = ("type", "step", "bounds", "centre", "nullable", "values", "decimals", "missing")
+
+MOST_MISSING = 100
 
 
 def read_column(name: str, given: Any) -> Column:
@@ -48,9 +50,10 @@ def read_column(name: str, given: Any) -> Column:
         raise InvalidInput(f"column {name!r}: nullable must be true or false, got {nullable!r}")
     try:
         domain = read_domain(kind, declared)
+        missing = read_missing(kind, declared.get("missing", []), domain)
     except InvalidInput as error:
         raise InvalidInput(f"column {name!r}: {error}") from None
-    return Column(name, kind, domain, nullable)
+    return Column(name, kind, domain, nullable, missing=missing)
 
 
 def read_domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
@@ -67,6 +70,8 @@ def read_domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
         raise InvalidInput("a decimal column declares its step, such as step = 0.01, or its decimals")
     step = given.get("step", default_step(kind, decimals or 0))
     bounds, centre = given.get("bounds"), given.get("centre")
+    if isinstance(bounds, str):
+        bounds = parse_bounds(bounds)
     if kind in (Kind.DATE, Kind.TIMESTAMP):
         if bounds is not None:
             if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
@@ -98,6 +103,40 @@ def _write(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def read_missing(kind: Kind, given: Any, domain: Domain | Categories) -> tuple[Fraction | str, ...]:
+    """Check the values that mean "missing".
+
+    >>> read_missing(Kind.INTEGER, [9, 99], Domain())
+    (Fraction(9, 1), Fraction(99, 1))
+    """
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_MISSING:
+        raise InvalidInput(f"missing must be a list of at most {MOST_MISSING} values such as [9, 99], got {given!r}")
+    if isinstance(domain, Categories):
+        texts = tuple(_write(value) for value in given)
+        both = [value for value in texts if value in domain.values]
+        if both:
+            raise InvalidInput(f"{both[0]!r} is declared as a value and as missing")
+        return texts
+    if kind in (Kind.DATE, Kind.TIMESTAMP):
+        return tuple(_read_moment(value, kind, "a missing value") for value in given)
+    numbers = tuple(exact(value, "a missing value") for value in given)
+    if any(abs(number) >= 10**18 or (number * 10**18).denominator != 1 for number in numbers):
+        raise InvalidInput("missing values must have at most 18 digits before and 18 after the point")
+    return numbers
+
+
+def parse_bounds(written: str) -> tuple[str | None, str | None]:
+    """Bounds as text, of which one may be left out.
+
+    >>> parse_bounds("0..120"), parse_bounds("0..")
+    (('0', '120'), ('0', None))
+    """
+    low, dots, high = written.partition("..")
+    if not dots or not (low.strip() or high.strip()):
+        raise InvalidInput(f"bounds are LOW..HIGH, such as 0..100000, or 0.. where only one is known, got {written!r}")
+    return low.strip() or None, high.strip() or None
 
 
 def _read_moment(moment: Any, kind: Kind, what: str) -> Fraction:

@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from idios.codec import canonical
 from idios.core.domain import Categories
 from idios.core.exact import text
 from idios.core.multiples import Multiples, linear_multiples
@@ -33,7 +34,7 @@ def statistic_key(statistic: Statistic, column: str | None, selection: Diagram) 
 
     The order of these pairs is the order in which statistics are released, so it must never change.
     """
-    return _to_json(_statistic_form(statistic, column)), selection.quoted_text
+    return canonical(_statistic_form(statistic, column)), selection.quoted_text
 
 
 def normal_form(
@@ -63,7 +64,7 @@ def normal_form(
         for name in list_references(derived)
     }
     protection = dataset.protection
-    return _to_json(
+    return canonical(
         _reduction_form(dataset, columns)
         | {
             "form": FORM,
@@ -137,7 +138,7 @@ def _join_form(dataset: Dataset, join: Join, read: Iterable[str]) -> dict[str, o
 def check_form(form: str, epsilon: Fraction, aggregates: Iterable[Aggregate]) -> str:
     """The normal form of a check of the answer that has this form and this ε."""
     checks = [text(aggregate.check.epsilon) if aggregate.check else None for aggregate in aggregates]
-    return _to_json(json.loads(form) | {"answered with": text(epsilon), "checks": checks})
+    return canonical(json.loads(form) | {"answered with": text(epsilon), "checks": checks})
 
 
 def _group_form(multiples: Multiples) -> object:
@@ -152,11 +153,13 @@ def _statistic_form(statistic: Statistic, column: str | None) -> list[object]:
 
 
 def _column_form(column: Column) -> list[object]:
-    derived = [] if column.expression is None else [_expression_form(column.expression)]
+    more = [] if column.expression is None else [_expression_form(column.expression)]
+    if column.missing:
+        more.append(["missing", *sorted(value if isinstance(value, str) else str(value) for value in column.missing)])
     if isinstance(column.domain, Categories):
-        return [column.kind, column.domain.values, column.nullable, *derived]
+        return [column.kind, column.domain.values, column.nullable, *more]
     domain = column.domain
-    return [column.kind, text(domain.step), domain.lower, domain.upper, domain.centre, column.nullable, *derived]
+    return [column.kind, text(domain.step), domain.lower, domain.upper, domain.centre, column.nullable, *more]
 
 
 def _expression_form(expression: Expression) -> list[object]:
@@ -175,7 +178,3 @@ def _cells_form(groups: Sequence[Group], cells: Sequence[Cell], kept: Sequence[i
     for group in groups:
         every *= len(group.values)
     return "all" if len(cells) == every else [[cell[i] for i in kept] for cell in cells]
-
-
-def _to_json(form: object) -> str:
-    return json.dumps(form, sort_keys=True, separators=(",", ":"))

@@ -9,8 +9,11 @@ the analyst's own labels. Every aggregate that stands anywhere in the innermost 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import is_
+from threading import Lock
 
 from sqlglot import exp
 
@@ -29,6 +32,43 @@ from idios.query.rows_reader import RowsReader
 from idios.query.schema import Dataset
 
 MAX_SELECTS = 10
+KEPT = 256
+"""How many questions are kept as they were read."""
+LONGEST_KEPT = 4096
+"""How many characters a question may have that is kept."""
+
+
+class RecentQuestions:
+    """The questions that were read last: one is quoted, asked, and asked again with another ε, in the same words.
+
+    >>> from idios.core.domain import Domain, Kind
+    >>> from idios.query.schema import Column
+    >>> people = {"people": Dataset("people", {"age": Column("age", Kind.INTEGER, Domain())})}
+    >>> recent, sql = RecentQuestions(), "SELECT MEDIAN(age) FROM people"
+    >>> recent.read(sql, people) is recent.read(sql, people), recent.read(sql, people) == read(sql, people)
+    (True, True)
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, ...], tuple[list[Dataset], Question]] = OrderedDict()
+        self._lock = Lock()
+
+    def read(self, sql: str, datasets: Mapping[str, Dataset]) -> Question:
+        """Read one question about one of some data sets, unless it was read of the very same ones before."""
+        if not isinstance(sql, str) or len(sql) > LONGEST_KEPT:
+            return read(sql, datasets)
+        key, declared = (sql, *datasets), list(datasets.values())
+        with self._lock:
+            known = self._kept.get(key)
+            if known is not None and all(map(is_, known[0], declared)):
+                self._kept.move_to_end(key)
+                return known[1]
+        question = read(sql, datasets)
+        with self._lock:
+            self._kept[key] = declared, question
+            if len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return question
 
 
 def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:

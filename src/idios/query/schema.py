@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 class Column:
     """One declared column: a grid or categories, and whether a value may be missing.
 
+    ``missing`` are values that mean that there is none: texts of a category, otherwise numbers (days or microseconds
+    since 1970 of dates and timestamps).
+
     A derived column has an ``expression`` of columns that the source holds, and the ``formula`` that its controller
     wrote for it.
     """
@@ -38,6 +41,7 @@ class Column:
     nullable: bool = True
     expression: Expression | None = None
     formula: str = field(default="", compare=False)
+    missing: tuple[Fraction | str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.kind is Kind.CATEGORY) != isinstance(self.domain, Categories):

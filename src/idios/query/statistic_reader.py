@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +18,9 @@ from idios.query.lexer import QuestionText
 from idios.query.parser import allow_only, column_identifier, offset_of, resolve_name, to_upper
 from idios.query.schema import Column
 from idios.query.sql_functions import Function, find_advice, find_function, function_names
+
+ALIKE = 0.8
+"""How alike two names of functions are of which one may be a typo: MEDAN and MEDIAN, not LENGTH and LEAST."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,8 @@ def _instead(name: str) -> str:
         return advice
     if name == "BIN":
         return "BIN(column, width) is a key of GROUP BY"
+    if close := difflib.get_close_matches(name, [*function_names(), *list_value_functions()], n=1, cutoff=ALIKE):
+        return f"Did you mean {close[0]}?"
     return (
         f"Statistics: {', '.join(function_names())}; functions of released values: {', '.join(list_value_functions())}"
     )

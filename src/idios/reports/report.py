@@ -170,6 +170,8 @@ class ReportPlan:
         totals = (f"{total.dataset}: {total}" for total in self.totals)
         return "\n".join([display.table_text(*self.table()), *totals])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         totals = [(total.dataset, str(total)) for total in self.totals]
         return display.table_html(*self.table()) + display.pairs_html(totals)
@@ -222,6 +224,8 @@ class Report:
     def __str__(self) -> str:
         parts = [f"{name}\n{self.answers.get(name) or 'not answered: ' + self.failures[name]}" for name in self.names]
         return "\n\n".join([*parts, display.pairs_text(self.accounts())])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         parts = []

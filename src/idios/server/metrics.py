@@ -14,7 +14,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from idios.ledger import Ledger
-from idios.party import Charged
+from idios.pipeline import Charged
 
 FILES = "PROMETHEUS_MULTIPROC_DIR"
 

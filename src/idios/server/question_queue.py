@@ -36,7 +36,8 @@ from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError
 from idios.ledger import Identity, RunningQuestion
 from idios.ledger.operational import LIVE
 from idios.model import Answer, QuestionProgress, QuestionRequest, QuestionState, Quote
-from idios.party import Charged, Drawn, TrustedParty
+from idios.party import TrustedParty
+from idios.pipeline import Charged, Drawn
 from idios.query.plan import Plan
 from idios.server.auth import caller_name, charged_analyst
 from idios.server.http_errors import CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused

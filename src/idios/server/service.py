@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, TypeVar
 
-from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
-from idios.audit import Costs
 from idios.backends.cancellation import CancellationToken
 from idios.config import Settings
 from idios.datasets import DatasetConfig
 from idios.errors import ConfigurationError, InvalidInput
 from idios.ledger import Anchor, Balance, Identity, IssuedToken, Ledger, Role, StoredAnswer, Verification
 from idios.model import Answer, DatasetFacts, QuestionProgress, QuestionRequest, Quote
+from idios.model.inspection import Costs
 from idios.party import TrustedParty
 from idios.server.auth import Authenticator, Limiter, caller_name, charged_analyst
 from idios.server.catalogue import check_levels, describe_dataset
@@ -74,31 +73,30 @@ class Service:
         """The party as one caller may see it: data sets that were not granted do not exist for an analyst."""
         if identity.role is Role.CONTROLLER:
             return self.party
-        granted = {balance.dataset for balance in self.ledger.grants(identity.name)}
-        return self.party.limited_to(granted)
+        return self.party.limited_to(identity.granted)
 
     # Questions.
 
     async def quote(self, identity: Identity, question: QuestionRequest) -> Quote:
         """Say what a question would cost; nothing is charged and no data is touched."""
-        party = await run_sync(self.party_for, identity)
+        party = self.party_for(identity)
         return await self.questions.quote(party, question, identity)
 
     async def ask(
         self, identity: Identity, question: QuestionRequest, idempotency_key: str | None, wait: float
     ) -> Answer | QuestionProgress:
         """Charge and answer a question; one that takes longer than ``wait`` seconds is answered later."""
-        party = await run_sync(self.party_for, identity)
+        party = self.party_for(identity)
         return await self.questions.ask(party, question, identity, idempotency_key, wait)
 
     async def find_question(self, identity: Identity, id: str) -> QuestionProgress:
         """Find a question that outlasted its request, with its answer once there is one."""
-        party = await run_sync(self.party_for, identity)
+        party = self.party_for(identity)
         return await self.questions.find(party, id, identity)
 
     async def cancel_question(self, identity: Identity, id: str) -> QuestionProgress:
         """Stop a question; it stays charged."""
-        party = await run_sync(self.party_for, identity)
+        party = self.party_for(identity)
         return await self.questions.cancel(party, id, identity)
 
     def log_fields(self, question: QuestionRequest) -> dict[str, str]:

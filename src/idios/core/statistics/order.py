@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import repeat
@@ -59,6 +60,20 @@ def _interpolate(between: Sequence[tuple[int | float, int | float, int]], parts:
         return [(parts - rest) * below + (rest and rest * above) for below, above, rest in between]
     except OverflowError:  # a number greater than any float, beside an infinite end
         return [_interpolate_one(*pair, parts) for pair in between]
+
+
+def _interpolate_run(run: Sequence[int | float], rest: int, parts: int) -> list[int | float]:
+    """The same between each of a run and the next; where ``rest`` is 0, at each of the run itself.
+
+    >>> _interpolate_run([4, 6, 9], 1, 2), _interpolate_run([4, 6, 9], 0, 2), _interpolate_run([4, 6, 9], 1, 4)
+    ([10, 15], [8, 12, 18], [18, 27])
+    """
+    if not rest:
+        return [parts * value for value in run]
+    if parts == 2:
+        with suppress(OverflowError):  # a number greater than any float, beside an infinite end
+            return list(map(add, run, run[1:]))
+    return _interpolate(list(zip(run, run[1:], repeat(rest))), parts)
 
 
 def _interpolate_one(below: int | float, above: int | float, rest: int, parts: int) -> int | float:
@@ -106,8 +121,7 @@ class OrderStatistic(MonotoneStatistic):
         numerator, parts = self.position(moves.size)
         rank, rest = divmod(numerator, parts)
         run = summary.run(rank - reach, rank + reach + (rest > 0))
-        above = run[1:] if rest else run
-        placed = _interpolate(list(zip(run, above, repeat(rest))), parts)
+        placed = _interpolate_run(run, rest, parts)
         low, high = (self.place(end, fineness) for end in self.range(summary.domain))
         lows, highs = placed[reach::-1], placed[reach:]
         lows += lows[-1:] * (defined - reach) + [low] * (distance - defined)

@@ -195,7 +195,7 @@ class StandardDeviation(Variance):
 
     name: ClassVar[str] = "standard_deviation"
     spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("STDDEV"), Spelling("STDDEV_POP", synonym=True))
-    function: ClassVar[str | None] = None
+    function: ClassVar[str | None] = "stddev"
     advice: ClassVar[Mapping[str, str]] = {"STDDEV_SAMP": "STDDEV(column), which divides by n, is offered"}
     degree: ClassVar[int] = 1
 

@@ -15,12 +15,12 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
-from idios.audit import Cost, Costs
 from idios.core.exact import exact, whole
 from idios.errors import IdiosError, InvalidInput
 from idios.ledger import Entry, Role
 from idios.ledger.facts import KINDS
 from idios.model import QuestionRequest
+from idios.model.inspection import Cost, Costs
 from idios.server.catalogue import list_dataset_risks
 from idios.server.console.access import ControllerForm, ControllerPage, Visit
 from idios.server.console.analyst_pages import EPSILON, list_words

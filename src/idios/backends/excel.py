@@ -1,0 +1,84 @@
+"""Excel: a sheet whose first row names its columns, read by python-calamine.
+
+A cell is text first, as with csv, so that a column is what is declared and not what its cells happen to be: whole
+numbers without a point, other numbers with all their digits, 2024-12-31 or 2024-12-31 23:59:59 for dates, true and
+false. Empty cells and errors such as #N/A are NULL. The area that is used counts: empty rows above the names are
+skipped, one between records is a record of empty fields.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from idios.backends.cancellation import Progress, silent
+from idios.backends.files import import_reader
+from idios.backends.text_fields import hold_fields, propose_kinds
+from idios.core.domain import Kind
+from idios.errors import SourceError
+
+LOOKED_AT = 1000
+"""How many rows a proposal reads."""
+
+
+@dataclass(frozen=True)
+class ExcelSheet:
+    """A sheet of a workbook, by its name, or its only one."""
+
+    path: Path
+    sheet: str = ""
+    decimal: str = "."
+
+    def read_names(self) -> list[str]:
+        """The cells of the first row."""
+        return [_write(cell) or "" for cell in self._read_rows(1)[0]]
+
+    def read_records(
+        self, names: Sequence[str], wanted: Sequence[str], progress: Progress = silent
+    ) -> Iterator[pa.Table]:
+        """The text of some columns as field0, field1, …."""
+        rows, places = self._read_rows()[1:], [list(names).index(name) for name in wanted]
+        progress("reading the file", 0.5)
+        yield hold_fields([[_write(row[place]) for row in rows] for place in places])
+
+    def propose_columns(self) -> list[tuple[str, Kind, int]]:
+        """The names of its columns, and the kinds that the first cells can be read as."""
+        rows = self._read_rows(LOOKED_AT)[1:]
+        return propose_kinds({name: [_write(row[i]) for row in rows] for i, name in enumerate(self.read_names())})
+
+    def _read_rows(self, most: int | None = None) -> list[list[Any]]:
+        calamine = import_reader("python_calamine")
+        try:
+            workbook = calamine.CalamineWorkbook.from_path(str(self.path))
+            sheets = list(workbook.sheet_names)
+            if self.sheet not in sheets and (self.sheet or len(sheets) != 1):
+                listed = ", ".join(map(repr, sheets)) or "none"
+                raise SourceError(
+                    f"{self.path.name!r} has no sheet {self.sheet!r}; it has {listed}"
+                    if self.sheet
+                    else f"write the sheet after the file, as in {self.path.name}::sheet; it has {listed}"
+                )
+            rows: list[list[Any]] = workbook.get_sheet_by_name(self.sheet or sheets[0]).to_python(nrows=most)
+        except calamine.CalamineError as error:
+            raise SourceError(f"{self.path.name!r} cannot be read as an Excel file: it is damaged, or none") from error
+        if not rows:
+            raise SourceError(f"the sheet of {self.path.name!r} is empty: not even names of columns are there")
+        return rows
+
+
+def _write(cell: Any) -> str | None:
+    """A cell as text."""
+    if isinstance(cell, str):
+        return cell or None
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() else repr(cell)
+    if isinstance(cell, datetime.datetime):
+        return cell.isoformat(sep=" ")
+    return str(cell)
