@@ -164,9 +164,9 @@ class Codec:
         if isinstance(value, Fraction):
             return self.write_number(value)
         if isinstance(value, tuple | list):
-            return [self.to_json(item) for item in value]
+            return [item if type(item) in _PLAIN else self.to_json(item) for item in value]
         if isinstance(value, Mapping):
-            return {key: self.to_json(item) for key, item in value.items()}
+            return {key: item if type(item) in _PLAIN else self.to_json(item) for key, item in value.items()}
         return self._write_record(value)
 
     def _write_record(self, record: Any) -> dict[str, Any]:

@@ -31,15 +31,13 @@ from idios.core.many_scales import draw_discrete_laplaces
 from idios.core.sampling import Source
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
+from idios.many_cells import MANY, draw_many
 from idios.margins import draw_with_interval, find_margin, find_public_range
 from idios.model import ReleasedTable
 from idios.query.calendar import since_1970, to_datetime
 from idios.query.plan import Aggregate, Plan
 from idios.query.question_words import name_statistics
 from idios.query.schema import find_kind
-
-MANY = 64
-"""From this many cells on noise is drawn for all of them together."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +71,10 @@ def draw_table(
     check = None if cancellation is None else cancellation.check
     with backend.open_snapshot(plan, cancellation) as snapshot:
         limits, summaries = clip_values(plan, snapshot, source, check)
+    if check is not None:
+        check()
+    if (drawn_cells := draw_many(plan, summaries, source)) is not None:
+        return _make_table(plan, [(written,) for written in drawn_cells], margins, ())
     calibrated = _draw_together(calibrate_plan(plan, summaries, check), source)
     for mechanisms, cell in zip(calibrated, summaries, strict=True):
         if check is not None:
@@ -142,7 +144,7 @@ def _make_table(
 
 def clip_values(
     plan: Plan, snapshot: Snapshot, source: Source | None = None, check: Callable[[], None] | None = None
-) -> tuple[dict[int, list[Limits]], list[list[Summary]]]:
+) -> tuple[dict[int, list[Limits]], Sequence[Sequence[Summary]]]:
     """Draw limits where the plan says so, by aggregate and cell, and read what is clipped to them: the second round.
 
     The other summaries are those of the first round. ``check`` is called for every cell, and may raise to stop.
@@ -156,7 +158,9 @@ def clip_values(
             if check is not None:
                 check()
             limits[i].append(clipping.draw_limits(cell[i], source))
-    clipped = snapshot.sum_clipped(limits) if limits else {}
+    if not limits:
+        return {}, snapshot.summaries
+    clipped = snapshot.sum_clipped(limits)
     return limits, [
         [clipped[i][number] if i in clipped else summary for i, summary in enumerate(cell)]
         for number, cell in enumerate(snapshot.summaries)

@@ -23,7 +23,7 @@ from idios.model.released import Interval
 from idios.query.calendar import since_1970
 from idios.query.expressions import Expression, Reference, Type, Value, list_references
 from idios.query.plan import Aggregate, Group, Plan
-from idios.query.postprocessing import Item, Row, Trace, Values, apply_selects, list_origins, trace_selects
+from idios.query.postprocessing import Item, Row, Select, Trace, Values, apply_selects, list_origins, trace_selects
 from idios.release import kind_of, write_value
 
 KINDS = {
@@ -177,6 +177,8 @@ class Shown:
 
     def list_intervals(self, table: ReleasedTable) -> tuple[dict[str, Interval], ...]:
         """By row and column, the intervals of released and of computed values."""
+        if not table.intervals and not any(self.intervals):
+            return ()
         cells = [{i: pair for i, pair in enumerate(row) if pair is not None} for row in table.intervals]
         plain = self.pick_rows(cells, computed=False) or ({},) * len(self.rows)
         rows = tuple(released | computed for released, computed in zip(plain, self.intervals, strict=True))
@@ -220,9 +222,38 @@ def _show_rows(
     return rows, exact_rows
 
 
+def _is_plain(plan: Plan, columns: Sequence[ShownColumn]) -> bool:
+    """Whether all rows are shown in the order of their keys, and nothing is computed from them."""
+    (first, *around), known = plan.shown, all(c.group is not None or c.measure is not None for c in columns)
+    return known and not around and first == Select(first.items)
+
+
+def _show_plainly(
+    plan: Plan, columns: Sequence[ShownColumn], order: Sequence[int], cells: Cells
+) -> dict[str, list[str | None]]:
+    """By column, what each row shows: keys and released values as they are."""
+    shown: dict[str, list[str | None]] = {}
+    for column in columns:
+        if column.group is not None:
+            group = column.group
+            keys = [key if isinstance(key, str) else text(key) for key in plan.groups[group].values]
+            shown[column.label] = [keys[plan.cells[number][group]] for number in order]
+        elif column.measure is not None:
+            place = plan.measures[column.measure][1]
+            shown[column.label] = [cells[number][place] for number in order]
+    return shown
+
+
 def show_table(plan: Plan, table: ReleasedTable) -> Shown:
     """Apply what comes after the release."""
     columns, order = list_columns(plan), _order_cells(plan)
+    if _is_plain(plan, columns):
+        plain = _show_plainly(plan, columns, order, table.cells)
+        python = [[python_value(value, column.kind) for value in plain[column.label]] for column in columns]
+        labels, exact = [column.label for column in columns], [plain[column.label] for column in columns]
+        shown = [dict(zip(labels, row, strict=True)) for row in zip(*python, strict=True)]
+        exactly = [dict(zip(labels, row, strict=True)) for row in zip(*exact, strict=True)]
+        return Shown(plan, columns, shown, exactly, [(number,) for number in order], [{}] * len(order), {})
     rows, exact_rows = _show_rows(plan, columns, order, table.cells)
     computed = ComputedIntervals(plan, table, order)
     wanted = [(i, column) for i, column in enumerate(columns) if column.of_statistics and column.measure is None]

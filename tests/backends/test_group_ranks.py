@@ -12,7 +12,7 @@ import pytest
 
 from idios.backends import group_ranks
 from idios.backends.base import open_source
-from idios.backends.group_ranks import MOST_SHARES, Wanted, _hit, choose_shares
+from idios.backends.group_ranks import MOST_SHARES, Wanted, choose_shares, find_hit
 from idios.backends.queries import Queries
 from idios.core.statistics import Count, DiscreteQuantile, Maximum, Mean, Median, TrimmedMean
 from idios.errors import SourceError
@@ -32,14 +32,14 @@ def test_shares_hit_every_span_of_sizes_that_differ_little() -> None:
         shares = choose_shares(spans)
         assert len(shares) <= 12
         for _, rank, n, _ in spans:
-            assert rank in {_hit(share, n) for share in shares}
+            assert rank in {find_hit(share, n) for share in shares}
 
 
 def test_there_are_never_more_shares_than_allowed_and_they_serve_the_most_cells() -> None:
     spans = [(10 * k - 1, 10 * k, 1000, 1) for k in range(1, 60)]
     shares = choose_shares([*spans, (900, 901, 1000, 10**6)])
     assert len(shares) == MOST_SHARES
-    assert 901 in {_hit(share, 1000) for share in shares}
+    assert 901 in {find_hit(share, 1000) for share in shares}
 
 
 def test_duckdb_gives_the_rank_that_a_share_hits() -> None:
@@ -50,7 +50,7 @@ def test_duckdb_gives_the_rank_that_a_share_hits() -> None:
             listed = ", ".join(f"{float(share):.15f}" for share in [*shares, *middles])
             text = f"SELECT quantile_disc(x, [{listed}]) FROM range(1, {n + 1}) AS t(x)"
             (found,) = connection.execute(text).fetchone() or ([],)
-            assert found == [_hit(share, n) for share in [*shares, *middles]]
+            assert found == [find_hit(share, n) for share in [*shares, *middles]]
 
 
 LABELS = [f"label '{i}' ${{x}}" for i in range(70)]
@@ -103,10 +103,10 @@ def test_all_ways_find_the_same_values(way: str, hostile: bool, monkeypatch: pyt
 
 def test_a_share_that_hits_another_rank_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted error: ranks counted from above."""
-    monkeypatch.setattr(group_ranks, "_hit", lambda share, size: size + 1 - _hit(share, size))
+    monkeypatch.setattr(group_ranks, "find_hit", lambda share, size: size + 1 - find_hit(share, size))
     table, data = make_table(hostile=False), dataset(X, N, PART, FEW)
     with open_source(pa.table(table), data) as backend, pytest.raises(SourceError):
-        same(backend, plan(data, (Median(), "x"), groups=[by(PART)]), table)
+        same(backend, plan(data, (Median(), "x"), (Count(), None), groups=[by(PART)]), table)
 
 
 def test_labels_that_are_not_declared_stay_in_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,17 +33,21 @@ def test_all_numbers_that_begin_with_the_places_drawn_have_the_floor_that_is_tol
         first = Fraction(places, 1 << PLACES)
         last = Fraction((places + 1 << 40) - 1, 1 << PLACES + 40)
         if math.floor(scale * first) == math.floor(scale * last):
-            assert _multiply_down(scale, places, Silent()) == math.floor(scale * first)
+            assert _multiply_down(scale.numerator, scale.denominator << PLACES, places, Silent()) == math.floor(
+                scale * first
+            )
 
 
 def test_more_places_are_drawn_where_those_so_far_do_not_settle_it() -> None:
     scale = Fraction(3 << PLACES, 2)
     places = (1 << PLACES) // 3
     for seed in range(50):
-        found = _multiply_down(scale, places, SeededSource(seed))
+        found = _multiply_down(scale.numerator, scale.denominator << PLACES, places, SeededSource(seed))
         least, most = math.floor(scale * Fraction(places, 1 << PLACES)), scale * Fraction(places + 1, 1 << PLACES)
         assert least <= found < most
-    assert {_multiply_down(scale, places, SeededSource(seed)) for seed in range(50)} == {least, least + 1}
+    assert {
+        _multiply_down(scale.numerator, scale.denominator << PLACES, places, SeededSource(seed)) for seed in range(50)
+    } == {least, least + 1}
 
 
 @pytest.mark.statistical

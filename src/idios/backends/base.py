@@ -66,7 +66,7 @@ __all__ = [
 class Snapshot(ABC):
     """One state of the data, which a plan reads in rounds: between them something is drawn from what was read."""
 
-    summaries: list[list[Summary]]
+    summaries: Sequence[Sequence[Summary]]
     """For every cell of the plan, what each aggregate reads first: every cell, whether or not the data has it."""
 
     @abstractmethod
@@ -105,7 +105,7 @@ class Backend(ABC):
         ``cancellation`` reports the steps; when it is cancelled, reading ends with ``Cancelled``.
         """
 
-    def summarise(self, plan: Plan, cancellation: CancellationToken | None = None) -> list[list[Summary]]:
+    def summarise(self, plan: Plan, cancellation: CancellationToken | None = None) -> Sequence[Sequence[Summary]]:
         """For every cell of the plan, what each of its aggregates reads in the first round."""
         with self.open_snapshot(plan, cancellation) as snapshot:
             return snapshot.summaries

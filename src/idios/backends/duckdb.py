@@ -27,7 +27,7 @@ from idios.backends.sql_backend import SqlBackend
 from idios.backends.summarise import Sample
 from idios.backends.text_fields import parse_field
 from idios.backends.text_files import TextFile
-from idios.core.domain import Kind
+from idios.core.domain import Categories, Kind
 from idios.errors import SourceError
 from idios.query.joins import find_table, list_keys
 from idios.query.schema import Dataset
@@ -41,6 +41,9 @@ BATCH = 2**20
 KEPT = 2**20
 """Up to this many values, records times columns, a table is read once and kept: decoding it costs each question more
 than answering does. It takes some 8 MiB without text, and what does not fit the memory is spilled like any other."""
+
+FEW_LABELS = 32
+"""Up to this many declared labels are written out in a statement."""
 
 
 def connect(source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]) -> DuckDbBackend:
@@ -72,7 +75,7 @@ def _hold(attached: Attached, name: str, dataset: Dataset, progress: Progress) -
     if place.text is not None:
         return _load_text(attached, name, place.text, dataset, progress)
     held = attached.held(name)
-    rows = hold_rows(dataset, name, place.table, held, DIALECT)
+    rows = _keep_labels(attached, name, hold_rows(dataset, name, place.table, held, DIALECT))
     if place.parquet is not None:
         listed = select_known(find_table(dataset, name).columns, list_read(dataset, name), held, DIALECT)
         rows = replace(rows, table=place.table)  # the view of the file has no sentinels
@@ -99,6 +102,22 @@ def _keep(attached: Attached, name: str, rows: Rows) -> Rows:
         raise SourceError("DuckDB cannot read every value of the declared columns") from error
     attached.places[name] = Place(table)
     return replace(rows, table=table)
+
+
+def _keep_labels(attached: Attached, name: str, rows: Rows) -> Rows:
+    """Put many declared labels in a table: an engine takes longer to read them in every statement than to join them."""
+    columns, connection = dict(rows.columns), attached.cursors[0]
+    for i, (key, column) in enumerate(rows.columns.items()):
+        declared = column.declared.domain
+        if not column.listed or not isinstance(declared, Categories) or len(declared.values) <= FEW_LABELS:
+            continue
+        table = f"labels_{list(attached.places).index(name)}_{i}"
+        places = pa.array(range(1, len(declared.values) + 1), pa.int64())
+        connection.register("labels", pa.table({"label": pa.array(declared.values, pa.string()), "place": places}))
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM labels")
+        connection.unregister("labels")
+        columns[key] = replace(column, listed=table)
+    return replace(rows, columns=columns)
 
 
 def _list_held(rows: Rows) -> list[str]:
@@ -156,6 +175,7 @@ class DuckDbBackend(SqlBackend):
         )
         self._attached = attached
         self._units: int | None = None
+        self.counted = {}  # frames do not change, and of a file that changed no more is asked
         self.hold(rows)
         self.try_reading()
 

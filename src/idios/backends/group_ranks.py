@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import inf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from idios.backends.brackets import Bracket, Piece
 from idios.backends.queries import CellColumn, Queries, Run
@@ -70,7 +71,7 @@ def read_by_shares(queries: Queries, wanted: Wanted) -> dict[tuple[int, Run], Wi
     ]
     shares = choose_shares(spans)
     found = _Quantiles.read(queries, wanted, shares)
-    hits = {size: {_hit(share, size): i for i, share in enumerate(shares)} for size in set(wanted.sizes.values())}
+    hits = {size: {find_hit(share, size): i for i, share in enumerate(shares)} for size in set(wanted.sizes.values())}
     windows: dict[tuple[int, Run], Window] = {}
     for cell, runs in wanted.runs.items():
         points, hit = found.points.get(cell), hits[wanted.sizes[cell]]
@@ -97,7 +98,7 @@ def read_brackets(queries: Queries, wanted: Wanted) -> dict[CellColumn, tuple[Br
         if points is None or len(listed) != 1:
             continue
         first, last = listed[0]
-        ranks = [_hit(share, size) for share in shares]
+        ranks = [find_hit(share, size) for share in shares]
         low = max((points[i] for i, rank in enumerate(ranks) if rank <= first), default=-LIMIT)
         high = min((points[i] for i, rank in enumerate(ranks) if rank >= last), default=LIMIT)
         brackets[cell, wanted.name] = (Bracket(low, high, low > -LIMIT, high < LIMIT),)
@@ -137,9 +138,28 @@ def choose_shares(spans: Iterable[tuple[int, int, int, int]]) -> list[Fraction]:
     return sorted(middles)
 
 
-def _hit(share: Fraction, size: int) -> int:
+def find_hit(share: Fraction, size: int) -> int:
     """The rank of the quantile of a share."""
     return max(1, -(-share.numerator * size // share.denominator))
+
+
+@dataclass(frozen=True)
+class CellPoints:
+    """Some cells, how many values each holds, and its points at some shares."""
+
+    cells: NDArray[np.int64]
+    held: NDArray[np.int64]
+    points: NDArray[np.int64]
+
+
+def read_points(queries: Queries, name: str, shares: Sequence[Fraction], *, filtered: bool = True) -> CellPoints:
+    """The points of a column at some shares in every cell; ``filtered`` leaves out what is not declared first."""
+    written = [f"{float(share):.{DIGITS}f}" for share in shares]
+    table = queries.fetch_quantiles(name, written, filtered=filtered)
+    cells, places, points, held = (table[name].to_numpy() for name in (CELL, "place", "point", "held"))
+    order = np.argsort(cells * len(shares) + places)
+    each = slice(None, None, len(shares))
+    return CellPoints(cells[order][each], held[order][each], points[order].reshape(-1, len(shares)))
 
 
 @dataclass(frozen=True)
@@ -152,11 +172,6 @@ class _Quantiles:
     def read(cls, queries: Queries, wanted: Wanted, shares: Sequence[Fraction]) -> _Quantiles:
         if not shares:
             return cls({})
-        table = queries.fetch_quantiles(wanted.name, [f"{float(share):.{DIGITS}f}" for share in shares])
-        cells, places, points, held = (table[name].to_numpy() for name in (CELL, "place", "point", "held"))
-        order = np.lexsort((places, cells))
-        rows = points[order].reshape(-1, len(shares)).tolist()
-        each = slice(None, None, len(shares))
-        numbers, counts = cells[order][each].tolist(), held[order][each].tolist()
-        whole = zip(numbers, counts, rows, strict=True)
+        found = read_points(queries, wanted.name, shares)
+        whole = zip(found.cells.tolist(), found.held.tolist(), found.points.tolist(), strict=True)
         return cls({cell: row for cell, count, row in whole if count == wanted.sizes.get(cell)})

@@ -46,6 +46,8 @@ class Queries:
     connection: Connection
     selection: Selection
     source: str
+    counted: dict[Hashable, Any] | None = None
+    """What was counted before in this source, which does not change; None if it may."""
 
     def fetch(self, inquiry: Inquiry, *arguments: Hashable, constants: Constants | None = None) -> pa.Table:
         """The result of an inquiry about the selected records, to which ``constants`` are added as columns."""
@@ -85,17 +87,20 @@ class Queries:
             if row[f"{name}_size"]
         }
 
-    def fetch_quantiles(self, name: str, shares: Sequence[str]) -> pa.Table:
+    def fetch_quantiles(self, name: str, shares: Sequence[str], *, filtered: bool = True) -> pa.Table:
         """The points of a column at some shares in every cell, each in a row, beside how many values the cell holds.
 
         The source's own values are sorted, as in ``_end``; what cannot be read is counted and has a place among them.
-        Labels that are not declared are left out before: a list of their values may be as long as there are records.
+        Labels that are not declared are left out before, where that is asked for: a list of their values may be as long
+        as there are records.
         """
         selection, dialect, column = self.selection, self.connection.dialect, self.selection.grid_column(name)
         keys = ", ".join(dialect.identifier(key.name) for key in selection.keys)
         quantiles = dialect.quantiles.format(x=HELD, shares=dialect.array.format(items=", ".join(shares)))
         relation = selection.relation(self.source, keyed=True, held=name)
-        listed = [(dialect.identifier(key.name), key.listed) for key in selection.keys if key.listed is not None]
+        listed = [
+            (dialect.identifier(key.name), key.listed) for key in selection.keys if key.listed is not None and filtered
+        ]
         declared = " AND ".join(f"{key} IN (SELECT label FROM {labels} AS declared)" for key, labels in listed)
         text = f"SELECT {keys}, COUNT({HELD}) AS held, {quantiles} AS at_shares FROM ({relation.text}) AS selected"
         text += f" WHERE {declared}" if declared else ""

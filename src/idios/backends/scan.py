@@ -50,6 +50,47 @@ class Need:
     """How many of the greatest."""
 
 
+@dataclass(frozen=True)
+class CellLists:
+    """Values of some cells, one cell after the other, and how many each has."""
+
+    values: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, lists: pa.ChunkedArray) -> CellLists:
+        """The values of lists, as an array of our own."""
+        chunks = lists.chunks
+        values = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in chunks]
+        lengths = [chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False) for chunk in chunks]
+        nothing = np.empty(0, np.int64)
+        return cls(np.concatenate([nothing, *values]), np.concatenate([nothing, *lengths]))
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """The cells that have records, how many, and by column how many values count and how many were not read."""
+
+    cells: NDArray[np.int64]
+    records: NDArray[np.int64]
+    sizes: Mapping[str, NDArray[np.int64]]
+    unread: Mapping[str, int]
+    lists: Mapping[str, CellLists]
+    """All values of each cell, in any order, if they were asked for."""
+
+
+def count_cells(queries: Queries, names: Sequence[str], *, listed: bool = False) -> CellCounts:
+    """What ``scan`` finds where nothing but counts is needed, as arrays; and the values, where they are ``listed``."""
+    scans = _list_scans(queries, dict.fromkeys(names, Need()), {})
+    table = queries.fetch(_count_and_list if listed else _count_and_add, scans)
+    cells, records = (table[name].to_numpy() for name in (CELL, "records"))
+    read = {column.name: table[f"{column.name}_read"].to_numpy() for column in scans}
+    sizes = {column.name: read[column.name] if column.default is None else records for column in scans}
+    unread = {name: int(sizes[name].sum() - read[name].sum()) for name in sizes}
+    lists = {name: CellLists.of(table[f"{name}_listed"]) for name in sizes} if listed else {}
+    return CellCounts(cells, records, sizes, unread, lists)
+
+
 def scan(
     queries: Queries, needs: Mapping[str, Need], brackets: Mapping[CellColumn, Sequence[Bracket]]
 ) -> tuple[dict[int, int], dict[CellColumn, Known]]:
@@ -167,6 +208,14 @@ def _count_and_add(relation: ir.Table, dialect: Dialect, scans: tuple[_ColumnSca
     aggregates: dict[str, ir.Value] = {"records": relation.count()}
     for column in scans:
         aggregates |= _totals(relation, dialect, column) | _inside(relation, dialect, column)
+    return aggregate_by_cell(relation, aggregates)
+
+
+def _count_and_list(relation: ir.Table, dialect: Dialect, scans: tuple[_ColumnScan, ...]) -> ir.Table:
+    aggregates: dict[str, ir.Value] = {"records": relation.count()}
+    for column in scans:
+        listed = relation[column.name].collect(include_null=column.default is not None)  # there are none then
+        aggregates |= _totals(relation, dialect, column) | {f"{column.name}_listed": listed}
     return aggregate_by_cell(relation, aggregates)
 
 

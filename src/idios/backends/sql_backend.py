@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -51,7 +52,7 @@ COUNTED_A_CELL = 2**7
 class SqlSnapshot(Snapshot):
     """A plan over one connection, in one transaction where the engine has them."""
 
-    summaries: list[list[Summary]]
+    summaries: Sequence[Sequence[Summary]]
     requirements: Requirements
     queries: Queries
     translate_errors: Callable[[], AbstractContextManager[None]]
@@ -80,6 +81,8 @@ class SqlBackend(Backend):
     columns: Mapping[str, GridColumn]
     keys: Mapping[str, HeldKey]
     linked: Mapping[str, Rows]
+    counted: dict[Hashable, Any] | None = None
+    """What questions have counted, where the source does not change while it is open."""
 
     def __init__(self, dataset: Dataset, connections: ConnectionPool, progress: Progress | None = None) -> None:
         self.dataset = dataset
@@ -170,7 +173,7 @@ class SqlBackend(Backend):
         samples = [] if read.cut else self._list_samples(plan, connection, read.source, rows, selection.span)
         requirements, queries = (
             Requirements(plan, selection, rows * plan.dataset.records),
-            Queries(connection, selection, read.source),
+            Queries(connection, selection, read.source, None if plan.dataset.reduction else self.counted),
         )
         summaries = summarise(requirements, queries, samples, connection.cancellation, self.find_ordered)
         for name, number in summaries.unread.items():

@@ -27,11 +27,13 @@ from idios.backends.cancellation import CancellationToken, Progress
 from idios.backends.fetched_columns import FetchedColumns, fetch_columns
 from idios.backends.group_counts import LARGE, Buckets, cut_span, divide_all, search_by_counting
 from idios.backends.group_ranks import Wanted, read_brackets, read_by_shares, read_lists
+from idios.backends.group_windows import GroupReader
 from idios.backends.queries import CHANGED, CellColumn, Queries, Run
 from idios.backends.requirements import ENDS, NOMINAL, Requirements
 from idios.backends.scan import Need, scan, scan_in_buckets
 from idios.backends.selection import ONLY
 from idios.core.calibration import Method
+from idios.core.cell_windows import SummaryTable
 from idios.core.domain import Domain
 from idios.core.neighbours import Moves
 from idios.core.statistics import Reading
@@ -296,7 +298,7 @@ class RankSearch:
 class Summaries:
     """What every aggregate of a plan needs of every cell."""
 
-    cells: list[list[Summary]]
+    cells: Sequence[Sequence[Summary]]
     unread: Mapping[str, int]
     """By column that is declared not nullable: how many selected values were missing or could not be read."""
 
@@ -309,6 +311,8 @@ def summarise(
     find_ordered: Callable[[RankSearch], bool],
 ) -> Summaries:
     """For every cell of a plan, what each of its aggregates needs; ``find_ordered`` tells if it found it all."""
+    if (arrays := _summarise_groups(requirements, queries, cancellation)) is not None:
+        return arrays
     search = RankSearch(requirements, queries, requirements.needs(), samples, cancellation.step)
     if not find_ordered(search):
         search.scan()
@@ -322,6 +326,20 @@ def summarise(
         column = requirements.selection.column_name(name)
         unread[column] = unread.get(column, 0) + known.unread
     return Summaries([list(cell) for cell in zip(*columns, strict=True)], unread)
+
+
+def _summarise_groups(
+    requirements: Requirements, queries: Queries, cancellation: CancellationToken
+) -> Summaries | None:
+    """The same over arrays, where there are many cells and that serves."""
+    reader = GroupReader(requirements, queries, cancellation.step)
+    found = reader.read() if reader.applies else None
+    if found is None:
+        return None
+    if found.records > requirements.rows:
+        raise SourceError(CHANGED)
+    unread = {requirements.selection.column_name(name): number for name, number in found.unread.items()}
+    return Summaries(SummaryTable(found.columns), unread)
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,16 @@ def compose_sequential(guarantees: Iterable[Guarantee]) -> Guarantee:
     )
 
 
+def _count_equal(guarantees: Iterable[Guarantee]) -> Counter[Guarantee]:
+    """How often each occurs: the cells of a question are many, and promise the same; mostly it is one object."""
+    listed = list(guarantees)
+    objects = {id(guarantee): guarantee for guarantee in listed}
+    counted: Counter[Guarantee] = Counter()
+    for number, times in Counter(map(id, listed)).items():
+        counted[objects[number]] += times
+    return counted
+
+
 def compose_parallel(guarantees: Iterable[Guarantee], *, fixed_parts: bool = False) -> Guarantee:
     """What answers about disjoint parts promise together.
 
@@ -78,7 +88,7 @@ def compose_parallel(guarantees: Iterable[Guarantee], *, fixed_parts: bool = Fal
     >>> [compose_parallel([flat] * parts).notation for parts in (10, 2)]
     ['(1, 2, 3)-gDP', '(1, 2, 2)-gDP']
     """
-    counted = Counter(guarantees)  # the cells of a question are many, and promise the same
+    counted = _count_equal(guarantees)
     touched = 1
     if not fixed_parts and any(part.neighbours is Neighbours.REPLACE for part in counted):
         touched = 2

@@ -53,8 +53,9 @@ W·ε·(m_i²/i)·(τ·d_c + (1−τ)·e_c). And so does the pass that lowers ρ
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from heapq import nlargest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,8 @@ MOST_CELL_WORK = 2_000
 for groups, whose splits take longer; and in one cell, between two calls of ``check``."""
 
 Cost = dict[tuple[int, int], int]
+Losses = Mapping[tuple[int, int], Sequence[int]]
+"""By (d, e), what each cell loses."""
 
 
 def calibrate_cells(
@@ -107,7 +110,7 @@ def calibrate_cells(
     check_multiples(multiples)
     power = 2 if gaussian else 1
     multiples = [multiple**power for multiple in multiples]
-    simple = _is_too_much(len(multiples), [len(components) for components in cells])
+    simple = is_too_much(len(multiples), [len(components) for components in cells])
     parts = []
     for components in cells:
         if check is not None:
@@ -125,7 +128,7 @@ def calibrate_cells(
     return [part.calibrate(epsilon) for part in parts]
 
 
-def _is_too_much(group: int, sizes: Sequence[int]) -> bool:
+def is_too_much(group: int, sizes: Sequence[int]) -> bool:
     """Whether all splits are too many to try; public facts alone."""
     splits = math.comb(group + 4, 4)
     most = MOST_WORK if group == 1 else MOST_GROUP_WORK
@@ -220,21 +223,29 @@ def _factors(
         if check is not None:
             check()
         costs.append(cell.costs())
-    if cells[0].neighbours is Neighbours.ADD_REMOVE:
-        return [Fraction(max(-(-loss // (d + e)) for (d, e), loss in cost.items()), FINEST) for cost in costs]
-    tau = _best_tau(costs, multiples)
-    prices = {(d, e): tau * d + (TAUS - tau) * e for d, e in costs[0]}
-    factors = [max(-(-TAUS * loss // prices[pair]) for pair, loss in cost.items()) for cost in costs]
-    if len(multiples) == 1:
-        _lower(factors, costs)
-    return [Fraction(factor, FINEST) for factor in factors]
+    losses = {pair: [cost[pair] for cost in costs] for pair in costs[0]}
+    return [Fraction(factor, FINEST) for factor in find_factors(losses, multiples, cells[0].neighbours)]
 
 
-def _best_tau(costs: Sequence[Cost], multiples: Sequence[Fraction]) -> int:
+def find_factors(losses: Losses, multiples: Sequence[Fraction], neighbours: Neighbours) -> list[int]:
+    """ρ_c of every cell in steps of 1/FINEST, from what each loses, by (d, e), in the same steps."""
+    if neighbours is Neighbours.ADD_REMOVE:
+        prices = {(d, e): d + e for d, e in losses}
+        times = 1
+    else:
+        tau, times = _best_tau(losses, multiples), TAUS
+        prices = {(d, e): tau * d + (TAUS - tau) * e for d, e in losses}
+    priced = [[-(-times * loss // prices[pair]) for loss in of_cells] for pair, of_cells in losses.items()]
+    factors = list(map(max, zip(*priced, strict=True)))
+    if neighbours is Neighbours.REPLACE and len(multiples) == 1:
+        _lower(factors, losses[1, 0], losses[0, 1], losses[1, 1])
+    return factors
+
+
+def _best_tau(losses: Losses, multiples: Sequence[Fraction]) -> int:
     """The τ, in parts of TAUS, with the least Σ_c ρ_c; floats will do, as every τ is safe."""
-    pairs = list(costs[0])
-    table = np.array([[cost[pair] / FINEST for pair in pairs] for cost in costs])
-    dropped, placed = np.array(pairs, dtype=float).T
+    table = np.array(list(losses.values()), dtype=float).T / FINEST
+    dropped, placed = np.array(list(losses), dtype=float).T
 
     def factors(tau: float) -> NDArray[np.float64]:
         worst: NDArray[np.float64] = (table / (tau * dropped + (1 - tau) * placed)).max(axis=1)
@@ -251,31 +262,28 @@ def _best_tau(costs: Sequence[Cost], multiples: Sequence[Fraction]) -> int:
     return best
 
 
-def _lower(factors: list[int], costs: Sequence[Cost]) -> None:
+def _lower(factors: list[int], leave: Sequence[int], enter: Sequence[int], change: Sequence[int]) -> None:
     """Lower each ρ_c, one after the other, as far as the other cells let it; g = 1, all in steps of 1/FINEST."""
-    leaving = _TopTwo(-(-cost[1, 0] * FINEST // factor) for cost, factor in zip(costs, factors, strict=True))
-    entering = _TopTwo(-(-cost[0, 1] * FINEST // factor) for cost, factor in zip(costs, factors, strict=True))
-    for c, cost in enumerate(costs):
-        if factors[c] <= cost[1, 1]:
+    leaving = _TopTwo(-(-loss * FINEST // factor) for loss, factor in zip(leave, factors, strict=True))
+    entering = _TopTwo(-(-loss * FINEST // factor) for loss, factor in zip(enter, factors, strict=True))
+    for c, needed in enumerate(change):
+        if factors[c] <= needed:
             continue
-        needed = cost[1, 1]
-        for loss, other in ((cost[1, 0], entering.beside(c)), (cost[0, 1], leaving.beside(c))):
+        for loss, other in ((leave[c], entering.beside(c)), (enter[c], leaving.beside(c))):
             if loss:
                 # rounding may have left nothing over, and then this cell stays as it is
                 needed = max(needed, -(-loss * FINEST // (FINEST - other)) if other < FINEST else factors[c])
         if needed < factors[c]:
             factors[c] = needed
-            leaving.raise_to(c, -(-cost[1, 0] * FINEST // needed))
-            entering.raise_to(c, -(-cost[0, 1] * FINEST // needed))
+            leaving.raise_to(c, -(-leave[c] * FINEST // needed))
+            entering.raise_to(c, -(-enter[c] * FINEST // needed))
 
 
 class _TopTwo:
     """The greatest of some numbers that only grow, leaving out any one of them."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
-        self._top: list[tuple[int, int]] = []
-        for i, number in enumerate(numbers):
-            self.raise_to(i, number)
+        self._top = nlargest(2, ((number, i) for i, number in enumerate(numbers)))
 
     def raise_to(self, index: int, number: int) -> None:
         if len(self._top) == 2 and number <= self._top[1][0]:

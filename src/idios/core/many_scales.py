@@ -31,19 +31,25 @@ def draw_discrete_laplaces(scales: Sequence[Fraction], source: Source | None = N
     >>> draw_discrete_laplaces([Fraction(0), Fraction(10, 3), Fraction(10**30)], SeededSource(1))
     [0, 5, -1313033853981699816263888194139]
     """
-    drawn = geometric(Fraction(1, 1 << PLACES), 2 * len(scales), source).tolist()
+    return draw_multiples([scale.numerator for scale in scales], [scale.denominator for scale in scales], source)
+
+
+def draw_multiples(numerators: Sequence[int], denominators: Sequence[int], source: Source | None = None) -> list[int]:
+    """The same for scales that are quotients, not necessarily in lowest terms."""
+    drawn = geometric(Fraction(1, 1 << PLACES), 2 * len(numerators), source).tolist()
     return [
-        _multiply_down(scale, first, source) - _multiply_down(scale, second, source)
-        for scale, first, second in zip(scales, drawn[::2], drawn[1::2], strict=True)
+        _multiply_down(numerator, denominator << PLACES, first, source)
+        - _multiply_down(numerator, denominator << PLACES, second, source)
+        for numerator, denominator, first, second in zip(numerators, denominators, drawn[::2], drawn[1::2], strict=True)
     ]
 
 
-def _multiply_down(scale: Fraction, exponential: int, source: Source | None) -> int:
-    """⌊scale·E⌋, where ``exponential`` are the first places of E."""
-    places, numerator, denominator = PLACES, scale.numerator, scale.denominator << PLACES
+def _multiply_down(numerator: int, denominator: int, exponential: int, source: Source | None) -> int:
+    """⌊s·E⌋ with s = 2^m·numerator/denominator, where ``exponential`` are the first m places of E."""
+    places = PLACES
     while True:
-        least = exponential * numerator // denominator
-        if numerator == 0 or (exponential + 1) * numerator <= (least + 1) * denominator:
+        least, rest = divmod(exponential * numerator, denominator)
+        if rest + numerator <= denominator or numerator == 0:
             return least
         places, denominator = places + PLACES, denominator << PLACES
         more = int(geometric(Fraction(1, 1 << places), source=source))

@@ -337,21 +337,26 @@ def _draw_in_chunks(
 # ----------------------------------------------------------------------------------------------------- index
 
 
-def draw_index(enclose: Callable[[int], list[Enclosure]], places: int, source: Source | None = None) -> int:
+def draw_index(
+    enclose: Callable[[int], list[Enclosure]], places: int, source: Source | None = None, begun: int | None = None
+) -> int:
     """Draw j with probability proportional to w_j, exactly, where `enclose(places)` encloses all w_j to so many places.
 
-    The enclosures must shrink to the weights, which have a positive sum; `places` is what to begin with.
+    The enclosures must shrink to the weights, which have a positive sum; `places` is what to begin with. `begun` are
+    the first 64 bits of U, where they are drawn already.
 
     >>> draw_index(lambda places: [(1 << places, 1 << places), exp_minus(Fraction(1), places)], 64, SeededSource(1))
     0
     """
-    return _draw_located(lambda uniform, known, places: _locate(uniform, known, enclose(places)), places, source)
+    return _draw_located(lambda uniform, known, places: _locate(uniform, known, enclose(places)), places, source, begun)
 
 
-def _draw_located(locate: Callable[[int, int, int], int | None], places: int, source: Source | None) -> int:
+def _draw_located(
+    locate: Callable[[int, int, int], int | None], places: int, source: Source | None, begun: int | None
+) -> int:
     """Draw bits and compute to more places until they locate an index."""
     source = source or SYSTEM
-    uniform, known = _random_bits(source, _MORE), _MORE
+    uniform, known = _random_bits(source, _MORE) if begun is None else begun, _MORE
     while True:
         index = locate(uniform, known, places)
         if index is not None:
@@ -362,11 +367,16 @@ def _draw_located(locate: Callable[[int, int, int], int | None], places: int, so
 
 
 def weighted_index(
-    counts: Sequence[int], exponents: Sequence[int], rate: Fraction, source: Source | None = None
+    counts: Sequence[int],
+    exponents: Sequence[int],
+    rate: Fraction,
+    source: Source | None = None,
+    begun: int | None = None,
 ) -> int:
     """Draw j with probability proportional to counts[j]·e^(−rate·exponents[j]), exactly.
 
-    Counts and exponents are whole numbers ≥ 0 of any size and in any order; at least one count is positive.
+    Counts and exponents are whole numbers ≥ 0 of any size and in any order; at least one count is positive. `begun` are
+    the first 64 bits of U, where they are drawn already.
 
     >>> weighted_index([1, 10**30, 5], [0, 100, 1], Fraction(1, 2), SeededSource(1))
     1
@@ -396,7 +406,7 @@ def weighted_index(
 
     # Rounded up, so that the powers of one question's ε are there for the next.
     places = _MORE * (2 + (sum(counts).bit_length() + len(levels).bit_length() + 7) // _MORE)
-    return _draw_located(locate, places, source)
+    return _draw_located(locate, places, source, begun)
 
 
 def _check_weights(numbers: Sequence[int]) -> Sequence[int]:

@@ -34,6 +34,14 @@ def _write_margins(margins: tuple[Fraction | None, ...]) -> list[str | None]:
     return [None if margin is None else str(margin) for margin in margins]
 
 
+def _write_groups(groups: tuple[Mapping[str, str], ...]) -> list[dict[str, str]]:
+    return list(map(dict, groups))  # of texts alone, and there may be many
+
+
+def _write_cells(cells: tuple[tuple[str | None, ...], ...]) -> list[list[str | None]]:
+    return list(map(list, cells))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReleasedTable:
     """What was drawn for a question, as it is stored and signed.
@@ -51,8 +59,8 @@ class ReleasedTable:
     version: str
     guarantee: str
     statistics: tuple[str, ...]
-    groups: tuple[Mapping[str, str], ...]
-    cells: tuple[tuple[str | None, ...], ...]
+    groups: tuple[Mapping[str, str], ...] = json_field(write=_write_groups)
+    cells: tuple[tuple[str | None, ...], ...] = json_field(write=_write_cells)
     margins: tuple[Fraction | None, ...] = json_field(write=_write_margins)
     clipped: tuple[tuple[Limits | None, ...], ...] = json_field(optional=True, default=())
     checks: tuple[tuple[int | None, ...], ...] = json_field(optional=True, default=())

@@ -88,6 +88,9 @@ def partition(intervals: Intervals, parts: Sequence[Interval]) -> tuple[Interval
     for part in parts:
         while at < len(intervals) and _last(intervals[at]) < _first(part):
             at += 1
+        if at < len(intervals) and _first(intervals[at]) <= _first(part) and _last(part) <= _last(intervals[at]):
+            pieces.append((part,))
+            continue
         reach = at
         while reach < len(intervals) and _first(intervals[reach]) <= _last(part):
             reach += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from idios.core import statistics
@@ -36,13 +37,19 @@ WORDS = {
 """How a statistic is said; otherwise by its name."""
 
 
+@lru_cache(maxsize=2)
+def _read_form(form: str) -> Any:
+    """A normal form, which is long where there are many groups; nobody changes what is read."""
+    return json.loads(form)
+
+
 def name_statistics(form: str) -> tuple[str, ...]:
     """Each statistic of a question as a call in SQL, in the order of release, whatever the analysts called them.
 
     >>> name_statistics('{"statistics": [["count", null, null, 0, "1"], ["kth_largest", "2", "age", 0, "1"]]}')
     ('COUNT(*)', 'KTH_LARGEST(age, 2)')
     """
-    question = json.loads(form)
+    question = _read_form(form)
     names = [_write_call(*statistic[:3]) for statistic in question["statistics"]]
     # counts of records that differ in what they select, such as COUNT(*) and COUNT(income)
     return tuple(
@@ -68,7 +75,7 @@ def describe_question(form: str) -> str:
     ... '[[["age", [[0, 29, false], [30, 40, true], [41, 120, false]], null]]]}')
     'median of income where age is from 30 to 40'
     """
-    question = json.loads(form)
+    question = _read_form(form)
     by_conditions: dict[str, dict[str, None]] = {}
     for number, statistic in enumerate(question["statistics"]):
         words = by_conditions.setdefault(_describe_conditions(question, [number]), {})
@@ -79,7 +86,7 @@ def describe_question(form: str) -> str:
 
 def describe_statistics(form: str) -> tuple[str, ...]:
     """The question that each statistic answers, in words, in the order of release."""
-    question = json.loads(form)
+    question = _read_form(form)
     return tuple(
         _add_keys(
             question,
@@ -162,7 +169,7 @@ def describe_selection(form: str) -> str:
     ... '[[["age", [[0, 29, false], [30, 40, true], [41, 120, false]], null]]]}')
     'where age is from 30 to 40'
     """
-    question = json.loads(form)
+    question = _read_form(form)
     rows = _describe_rows(question)
     parts = [_describe_conditions(question, None), f"of {rows}" if rows else ""]
     return ", ".join(part for part in parts if part)

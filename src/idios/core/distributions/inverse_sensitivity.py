@@ -109,13 +109,16 @@ class InverseSensitivity:
         upto = self.measure.sum_below([high + 1 for _, high in self.balls])
         return Rings([*below, 0], [*upto, self.measure.total])
 
-    def draw(self, source: Source | None = None) -> int | None:
-        """One exact draw; None is the refusal. First a ring, then one of its points by their weights."""
+    def draw(self, source: Source | None = None, begun: int | None = None) -> int | None:
+        """One exact draw; None is the refusal. First a ring, then one of its points by their weights.
+
+        ``begun`` are the first 64 bits of the number that chooses the ring, where they are drawn already.
+        """
         rings = self.rings
         # one more for each exponent: the refusal's is −1 where there is no ball
         counts = [*rings.masses, self.refusal * self.measure.denominator]
         exponents = [*range(1, len(counts)), len(self.balls)]
-        chosen = weighted_index(counts, exponents, self.epsilon / 2, source)
+        chosen = weighted_index(counts, exponents, self.epsilon / 2, source, begun)
         if chosen == len(self.balls) + 1:
             return None
         return self.measure.locate(rings.find(chosen, uniform_below(counts[chosen], source)))
