@@ -117,7 +117,7 @@ def test_everything_a_controller_writes(tmp_path: Path) -> None:
         ('type = "number"', 'type = "float"', "type must be one of integer, number"),
         ("step = 1", "step = 0", "step must be greater than 0"),
         ('values = ["north", "south"]', "step = 1", "step belongs to numeric columns"),
-        ('values = ["north", "south"]', 'values = "north"', "declares its values"),
+        ('values = ["north", "south"]', 'values = "north"', "there is no code list 'north'"),
         ("decimals = 2", "nullable = true", "declares its step"),
         ("nullable = false", 'nullable = "no"', "nullable must be true or false"),
         ("1900-01-01", '"once"', "a bound must be a date"),

@@ -109,7 +109,7 @@ def test_the_check_counts_what_is_missing_and_calls_nothing_broken() -> None:
     assert found["sum"] == (missing, missing, [])
     assert found["yearly"][0] == missing
     assert found["yearly"][2] == [f"{sum(w is not None and not 0 <= w <= 100 for w in data['wage'])} values are out of "
-                                  "bounds or not declared"]  # fmt: skip
+                                  "bounds, and read as the nearer one"]  # fmt: skip
     assert found["age_group"] == found["adult"] == found["place"] == (0, 0, [])
     assert report.sound
 
