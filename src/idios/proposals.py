@@ -87,7 +87,7 @@ def schema(source: Any, *, rows: int = ROWS) -> Schema:
     Up to ``rows`` records are read, so the proposal is for the eyes of whoever holds the data. Read it, change it (it
     is a dict), and declare it: that makes it public.
 
-    >>> survey = {"sex": [1, 2, 2, 1] * 50, "income": [1200.5, 900, 3100, 999] * 50}
+    >>> survey = {"sex": [1, 2, 2, 1] * 50, "income": [1200.5, 900.0, 3100.0, 999.0] * 50}
     >>> proposed = schema(survey)
     >>> proposed["sex"], proposed["income"]
     ({'values': [1, 2]}, {'type': 'number'})
