@@ -218,8 +218,8 @@ def _read_flag(value: Any, key: str) -> bool:
 
 def read_csv_format(given: Any, source: Any) -> CsvFormat | None:
     """Check the declared format of a csv file; None where nothing is declared."""
-    if given is None:
-        return None
+    if given is None or isinstance(given, CsvFormat):
+        return given
     if not isinstance(given, Mapping):
         raise InvalidInput(f'csv must be a table such as {{ delimiter = ";", decimal = "," }}, got {given!r}')
     if not may_be_csv(source):

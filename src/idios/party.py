@@ -123,7 +123,7 @@ class TrustedParty(Pipeline):
         """
         table = {
             "source": source,
-            "csv": csv,
+            "csv": getattr(columns, "csv_format", None) if csv is None else csv,
             "version": version,
             "unit": unit,
             "unit_word": unit_word,

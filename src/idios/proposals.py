@@ -44,12 +44,15 @@ MOST_LABELS = 200
 """So many codes with labels at most are proposed."""
 PILED = 20
 """A value at the end that occurs so many times as often as the next one stands for something else."""
+RARE_LEFT_OUT = "rare values are not proposed, and would read as missing"
+THOUSANDS = "three digits after every mark: if it divides thousands, values would read a thousand times too small"
 COVERED = Fraction(9, 10)
 """The values that are proposed make up at least this share of a column."""
 
 _NUMBER = re.compile(r"\s*[-+]?[0-9]{1,30}([.,][0-9]{1,30})?\s*")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
-_KEY = re.compile(r"(^|_)(id|key|nr|uuid)$|[a-z](Id|ID)$")
+_THREE = re.compile(r"\s*[-+]?[0-9]{1,3}[.,][0-9]{3}\s*")
+_KEY = re.compile(r"(^|_)(id|key|nr|no|uuid)$|^serial|[a-z](Id|ID)$")
 _WEIGHT = re.compile(r"weight|(^|_)(wgt|wt|pwt|hwt)(_|$|\d)|gewicht", re.IGNORECASE)
 _PERIOD = re.compile(r"(^|_)(year|month|quarter|wave|period|round)(_|$)", re.IGNORECASE)
 _COUNTED = re.compile(
@@ -69,10 +72,18 @@ _SENTINELS |= {-number for number in _SENTINELS} | {Fraction(-number) for number
 class Schema(dict[str, dict[str, Any]]):
     """Columns as they would be declared, by name; ``notes`` says what else there is to know, also of those left out."""
 
-    def __init__(self, columns: Mapping[str, dict[str, Any]], notes: Mapping[str, str], records: int) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, dict[str, Any]],
+        notes: Mapping[str, str],
+        records: int,
+        csv_format: CsvFormat | None = None,
+    ) -> None:
         super().__init__(columns)
         self.notes = dict(notes)
         self.records = records
+        self.csv_format = csv_format
+        """How a csv file is written, which ``TrustedParty.open`` reads it as."""
 
     def __repr__(self) -> str:
         lines = [f"{name}: {describe_column(table)}" for name, table in self.items()]
@@ -123,7 +134,7 @@ def propose_columns(
             columns[name] = proposed.table
         if proposed.note:
             notes[name] = proposed.note
-    return Schema(columns, notes, max((each.records for each in counted.values()), default=0))
+    return Schema(columns, notes, max((each.records for each in counted.values()), default=0), csv_format)
 
 
 def describe_column(table: Mapping[str, Any]) -> str:
@@ -163,15 +174,19 @@ class _Column:
         if self.labels:
             return self._propose_labelled(counts)
         numbers = _read_numbers(counts)
-        if self._is_key(numbers):
+        if self._is_key(numbers) or (numbers and self._are_padded() and len(counts) > MOST_LISTED):
             return _Proposed(None, "a key, left out: it may tell people apart who have several rows (unit)")
-        if self.kind is Kind.CATEGORY:
+        if self.kind is Kind.CATEGORY or (numbers and self._are_padded()):
             return self._propose_text(counts)
+        if set(counts) <= {"true", "false"} and counts:
+            return _Proposed({"type": "boolean"})
         note = ""
         if _WEIGHT.search(self.name):
             note = "looks like a weight; no statistic weighs by it"
         elif _PERIOD.search(self.name) or self.kind in (Kind.DATE, Kind.TIMESTAMP):
-            note = "a period, perhaps"
+            note = "a period: answers for one of them are of fewer records"
+        elif self._may_be_thousands():
+            note = THOUSANDS
         if not numbers or self.kind in (Kind.DATE, Kind.TIMESTAMP):
             return _Proposed(self._declare(self.kind), note)
         sentinels = [int(number) for number in sorted(_find_sentinels(numbers))]
@@ -179,8 +194,9 @@ class _Column:
         missing = {"missing": sentinels} if sentinels else {}
         if self._are_codes(answered):
             common = sorted(int(number) for number, times in answered.items() if times >= RARE)
-            return _Proposed({"values": common} | missing, note)
-        whole = self.kind is Kind.NUMBER and all(number.denominator == 1 for number in numbers)
+            rare = RARE_LEFT_OUT if len(common) < len(answered) else ""
+            return _Proposed({"values": common} | missing, "; ".join(part for part in (note, rare) if part))
+        whole = self.kind is Kind.NUMBER and self._are_whole(numbers)
         return _Proposed(self._declare(Kind.INTEGER if whole else self.kind) | missing, note)
 
     def _declare(self, kind: Kind) -> dict[str, Any]:
@@ -188,7 +204,7 @@ class _Column:
 
     def _is_key(self, numbers: Mapping[Fraction, int] | None) -> bool:
         """Whether a column is called like a key, and has many different whole numbers or texts."""
-        whole = numbers is not None and all(number.denominator == 1 for number in numbers)
+        whole = numbers is not None and self._are_whole(numbers)
         many = 2 * len(self.counted.values) > self.counted.given
         return bool(_KEY.search(self.name)) and many and (whole or self.kind is Kind.CATEGORY)
 
@@ -200,7 +216,7 @@ class _Column:
             return _Proposed(None, "text with many values, left out")
         if sum(counts[text] for text in common) < COVERED * self.counted.given:
             return _Proposed(None, "text with many rare values, left out")
-        rare = "rare values are not proposed, and would read as missing" if len(common) < len(counts) else ""
+        rare = RARE_LEFT_OUT if len(common) < len(counts) else ""
         return _Proposed({"values": common}, rare)
 
     def _propose_labelled(self, counts: Counter[str]) -> _Proposed:
@@ -214,12 +230,27 @@ class _Column:
         numbers = _read_numbers(counts)
         if numbers is None or not all(_WHOLE.fullmatch(code) for code in unanswered):
             return self._propose_text(counts)
-        whole = all(number.denominator == 1 for number in numbers)
+        whole = self._are_whole(numbers)
         kind = self.kind if self.kind not in (Kind.CATEGORY, Kind.NUMBER) else Kind.INTEGER if whole else Kind.NUMBER
         return _Proposed(self._declare(kind) | (missing if unanswered else {}))
 
+    def _are_whole(self, numbers: Mapping[Fraction, int]) -> bool:
+        """Whether all are whole numbers, and where they are text are written as such: 2.0 is none then."""
+        if self.counted.written:
+            return all(_WHOLE.fullmatch(text.strip()) for text in self.counted.values)
+        return all(number.denominator == 1 for number in numbers)
+
+    def _are_padded(self) -> bool:
+        """Whether some begin with a zero that no number has, such as 01: these are names, and compared as text."""
+        return self.counted.written and any(re.match(r"-?0[0-9]", text) for text in self.counted.values)
+
+    def _may_be_thousands(self) -> bool:
+        """Whether text has three digits after each point or comma, and no other number of them."""
+        marked = [text for text in self.counted.values if "." in text or "," in text]
+        return bool(marked) and self.counted.written and all(_THREE.fullmatch(text) for text in marked)
+
     def _are_codes(self, numbers: Mapping[Fraction, int]) -> bool:
-        if not numbers or self.kind is Kind.DECIMAL or any(number.denominator != 1 for number in numbers):
+        if not numbers or self.kind is Kind.DECIMAL or not self._are_whole(numbers):
             return False
         period = _PERIOD.search(self.name) is not None
         short = all(0 <= number < 100 or period for number in numbers)

@@ -162,3 +162,39 @@ def test_nothing_is_sampled_that_nobody_confirms(folder: Path) -> None:
     assert "north" not in (folder / "idios.toml").read_text()
     run("init", "regions.parquet", "--out", "sampled.toml", "--yes")
     assert 'region = { values = ["north", "south"] }' in (folder / "sampled.toml").read_text()
+
+
+def test_the_names_of_columns_are_names(folder: Path) -> None:
+    """Neither a record nor a title becomes one, and none is empty or there twice."""
+    (folder / "twice.csv").write_text("age,sex,age\n" + "41,1,3\n" * 50)
+    (folder / "index.csv").write_text(",age\n" + "".join(f"{i},41\n" for i in range(50)))
+    for name in ("twice", "index"):
+        for options in ((), ("--header",)):
+            with pytest.raises(SourceError, match="of which one is empty or there twice"):
+                run("init", f"{name}.csv", "--yes", *options)
+    (folder / "empty.csv").write_text("\n")
+    with pytest.raises(SourceError, match="is empty"):
+        run("init", "empty.csv", "--yes")
+    pd.DataFrame([["f", 4765], ["m", 5100]] * 50).to_excel(folder / "bare.xlsx", index=False, header=False)
+    with pytest.raises(SourceError, match="must be names") as raised:
+        run("init", "bare.xlsx", "--yes")
+    assert "4765" not in str(raised.value)
+
+
+def test_what_is_shown_is_what_is_confirmed(folder: Path) -> None:
+    with pytest.raises(ConfigurationError, match="add --yes"):
+        run("init", "people.csv")
+    with pytest.raises(InvalidInput, match="'region' is proposed as a category, which has no bounds"):
+        run("init", "people.csv", "--yes", "--bounds", "region=1..2")
+    assert "region: category: north, south" in run("init", "people.csv", "--yes").stderr
+
+
+def test_a_column_that_cannot_be_read_fails_the_check(folder: Path) -> None:
+    (folder / "commas.csv").write_text("x;y\n" + "1,5;2\n" * 50)
+    run("init", "commas.csv", "--yes")
+    assert run("check").exit_code == 0
+    config = folder / "idios.toml"
+    config.write_text(config.read_text().replace('decimal = ","', 'decimal = "."'))
+    checked = run("check")
+    assert "50 values do not have the declared type" in " ".join(checked.stdout.split())
+    assert checked.exit_code == 1

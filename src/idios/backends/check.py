@@ -48,7 +48,7 @@ class ColumnReport:
         """What a controller should know, in words."""
         problems = []
         if self.unreadable:
-            problems.append(f"{self.unreadable} values do not have the declared type")
+            problems.append(f"{self.unreadable} values do not have the declared type, and read as missing")
         if self.outside:
             read = "not declared, and read as missing" if self.category else "out of bounds, and read as the nearer one"
             problems.append(f"{self.outside} values are {read}")
@@ -123,6 +123,7 @@ class Report:
         """Whether the data is as declared: no value is made up or cut off without a bound, and keys are unique."""
         return (
             not any(column.breaks_nullable or column.too_far for column in self.columns)
+            and not any(column.unreadable and column.nulls == self.rows for column in self.columns)
             and not any(link.repeated for link in self.links)
             and all(table.sound for table in self.tables.values())
         )

@@ -30,6 +30,8 @@ NULLS = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", ".", "-", "?")
 def propose_format(path: Path, header: bool | None = None) -> CsvFormat:
     """The format that the beginning of a file seems to have; ``header`` says whether it begins with names."""
     raw = _read_beginning(path)
+    if not raw.strip():
+        raise SourceError(f"{path.name!r} is empty: not even names of columns are there")
     format, records = _divide(raw, guess_encoding(raw))
     if header is None:
         header = _has_header(records, format)
@@ -37,6 +39,12 @@ def propose_format(path: Path, header: bool | None = None) -> CsvFormat:
         raise SourceError(
             f"whether the first line of {path.name!r} is a header or a record cannot be told from the file: say "
             "--header or --no-header"
+        )
+    names = [field.strip(" ") for field in records[0]] if header and records else []
+    if not all(names) or len(set(names)) < len(names):
+        raise SourceError(
+            f"the first line of {path.name!r} has names, of which one is empty or there twice: name every column, or "
+            "say --no-header if it is a record"
         )
     rest = records[1:] if header else records
     known = [[field for field in column if field not in NULLS] for column in _columns(rest)]
@@ -112,9 +120,10 @@ def _has_header(records: Sequence[Sequence[str]], format: CsvFormat) -> bool | N
         return None
     first = [field.strip(" ") for field in records[0]]
     decimal = "," if format.delimiter != "," else "."
-    if not all(first) or len(set(first)) < len(first):
-        return False
-    if any(propose_kind([field], decimal) is not Kind.CATEGORY for field in first):
+    if any(propose_kind([field], decimal) is not Kind.CATEGORY for field in first if field):
         return False
     rest = [propose_kind(column, decimal, NULLS) for column in _columns(records[1:])]
+    if not all(first) or len(set(first)) < len(first):
+        # names, of which one is missing or repeated, stand above numbers that have one
+        return any(field and kind is not Kind.CATEGORY for field, kind in zip(first, rest, strict=False))
     return True if any(kind is not Kind.CATEGORY for kind in rest) else None

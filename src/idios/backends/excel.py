@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from idios.backends.cancellation import Progress, silent
 from idios.backends.files import import_reader
-from idios.backends.text_fields import hold_fields, propose_kinds
+from idios.backends.text_fields import hold_fields, propose_kind, propose_kinds
 from idios.core.domain import Kind
 from idios.errors import SourceError
 
@@ -48,8 +48,11 @@ class ExcelSheet:
 
     def propose_columns(self) -> list[tuple[str, Kind, int]]:
         """The names of its columns, and the kinds that the first cells can be read as."""
-        rows = self._read_rows(LOOKED_AT)[1:]
-        return propose_kinds({name: [_write(row[i]) for row in rows] for i, name in enumerate(self.read_names())})
+        rows, names = self._read_rows(LOOKED_AT)[1:], self.read_names()
+        if any(not name or propose_kind([name]) is not Kind.CATEGORY for name in names):
+            # a record in the place of names would be declared, and so be public
+            raise SourceError(f"the first row of {self.path.name!r} must be names, of which none is empty or a number")
+        return propose_kinds({name: [_write(row[i]) for row in rows] for i, name in enumerate(names)})
 
     def _read_rows(self, most: int | None = None) -> list[list[Any]]:
         calamine = import_reader("python_calamine")

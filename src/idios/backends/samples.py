@@ -28,6 +28,8 @@ class Counted:
 
     values: Counter[str] = field(default_factory=Counter)
     missing: int = 0
+    written: bool = False
+    """Whether the source holds this text, and not a number of its own."""
 
     def add(self, texts: Sequence[str | None]) -> None:
         """Count some more."""
@@ -65,6 +67,7 @@ def count_values(
         for piece in place.text.read_records(place.text.read_names() or list(names), list(names), silent):
             for number, name in enumerate(names):
                 counted[name].add([text or None for text in piece[f"field{number}"].slice(0, left).to_pylist()])
+                counted[name].written = True
             left -= piece.num_rows
             if left <= 0:
                 break

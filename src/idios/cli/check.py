@@ -26,8 +26,9 @@ def check(
 ) -> None:
     """Compare the data with its declaration, and the ledger with its signatures; for the controller.
 
-    The exit status is 1 where a value contradicts what is declared, or the ledger its signatures. Values out of bounds
-    or not declared contradict nothing, and are counted: they read as the nearer bound, or as missing.
+    The exit status is 1 where no value of a column can be read, where values are missing though they cannot be, or keys
+    repeat, and where the ledger contradicts its signatures. Values out of bounds, not declared, or not of the declared
+    type are counted, and contradict nothing: they read as the nearer bound, or as missing.
     """
     with show_progress() as progress, TrustedParty.from_config(config, progress=progress) as party:
         reports = {name: dataset.backend.check() for name, dataset in party.datasets.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from glob import has_magic
 from pathlib import Path
 from typing import Annotated
@@ -27,11 +27,10 @@ from idios.cli.output import console, stderr
 from idios.cli.people import propose_belonging, read_belonging
 from idios.config import find_shared_sources, read_configuration
 from idios.core.calibration import Level, Protection
-from idios.core.domain import Kind
 from idios.datasets import DatasetConfig, declare, read_budget
 from idios.errors import ConfigurationError, InvalidInput, SourceError
 from idios.linked_datasets import link_datasets
-from idios.proposals import describe_column, propose_columns
+from idios.proposals import THOUSANDS, describe_column, propose_columns
 from idios.query.declared_columns import parse_bounds
 
 Header = Annotated[
@@ -109,21 +108,27 @@ def init(
         raise InvalidInput("--name is for one source; several are called by their files or tables")
     total = read_budget({"epsilon": budget, **({} if delta is None else {"delta": delta})}, accounting)
     level = Protection.declare(protection).level
-    sampled = sample and (yes or sys.stdin.isatty())
-    proposals = {name or read_dataset_name(source): propose(source, header, sample=sampled) for source in sources}
+    asked = yes or sys.stdin.isatty()
+    proposals = {
+        name or read_dataset_name(source): propose(source, header, sample=sample, asked=asked) for source in sources
+    }
     if len(proposals) < len(sources):
         raise InvalidInput("two of the sources have one name: rename a file, or declare one of them by hand")
     for chosen, proposal in proposals.items():
         confirm(proposal, chosen, out, yes=yes)
     known = dict(_parse_bounds(option) for option in bounds or [])
     listed = dict(_parse_values(option) for option in values or [])
-    columns = {column: kind for proposal in proposals.values() for column, kind in proposal.kinds.items()}
-    for column, kind in columns.items():
-        if ask and sys.stdin.isatty() and kind is not Kind.CATEGORY and column not in known:
-            _ask_bounds(column, known)
+    columns = {column for proposal in proposals.values() for column in proposal.kinds}
     unknown = [column for column in (*known, *listed) if column not in columns]
     if unknown:
         raise InvalidInput(f"the source has no column {unknown[0]!r}")
+    tables = {column: table for proposal in proposals.values() for column, table in proposal.schema.items()}
+    categories = [column for column in known if "values" in tables.get(column, {})]
+    if categories:
+        raise InvalidInput(f"{categories[0]!r} is proposed as a category, which has no bounds; see --no-sample")
+    for column, table in tables.items():
+        if ask and sys.stdin.isatty() and "values" not in table and column not in (*known, *listed):
+            _ask_bounds(column, known)
     if unit or link or public:
         belonging, told = read_belonging(list(proposals), unit or [], link or [], public or []), list[str]()
     else:
@@ -138,7 +143,7 @@ def init(
         stderr.print(line, highlight=False, markup=False)
     if told:
         stderr.print("Nothing of this is declared: the file has it as comments, or use --unit, --link and --public.")
-    declared = " and ".join(f"{each!r} with {len(proposal.columns)} columns" for each, proposal in proposals.items())
+    declared = " and ".join(f"{each!r} with {_count_columns(proposal, listed)}" for each, proposal in proposals.items())
     console.print(f"{out} declares {declared}. Read it, then: idios check --config {out}")
 
 
@@ -179,7 +184,7 @@ def declare_file(
             )
         return file
     confirmed = yes or protection is not None
-    proposal = propose(source, header, sample=confirmed or sys.stdin.isatty())
+    proposal = propose(source, header, asked=confirmed or sys.stdin.isatty())
     total = budget or (BUDGET if protection else _ask_budget(name))
     spendable = read_budget(total, "pure")
     table = format_dataset(name, _write_path(source, file), proposal, spendable, level=level)
@@ -218,8 +223,11 @@ def _find_declared(file: Path, name: str) -> DatasetConfig | None:
     return datasets.get(name) or next((each for each in datasets.values() if name in each.linked), None)
 
 
-def propose(source: str, header: bool | None = None, *, sample: bool = False) -> Proposal:
-    """Look at a source: at its names and types, and at records where there are no types, or with ``sample``."""
+def propose(source: str, header: bool | None = None, *, sample: bool = True, asked: bool = True) -> Proposal:
+    """Look at a source: at its names and types, and at a sample of its records.
+
+    If nobody is ``asked`` to confirm it, no records are read where there are types.
+    """
     if "://" in source or source.startswith("spark:"):
         described = describe_source(source)
         return Proposal(source, described, propose_columns(source, described, None, {}, rows=0))
@@ -227,9 +235,10 @@ def propose(source: str, header: bool | None = None, *, sample: bool = False) ->
     refuse_mislabelled(found)
     format = propose_format(found.path, header) if found.kind is FileKind.CSV else None
     described = describe_source(source, format)
-    proposed = propose_columns(source, described, format, read_value_labels(found), rows=ROWS if sample else 0)
     untyped = found.kind in (FileKind.CSV, FileKind.JSON_LINES, FileKind.EXCEL)
-    return Proposal(source, described, proposed, format, reads_records=sample or untyped)
+    sampled = sample and (asked or untyped)
+    proposed = propose_columns(source, described, format, read_value_labels(found), rows=ROWS if sampled else 0)
+    return Proposal(source, described, proposed, format, reads_records=sampled or untyped)
 
 
 def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
@@ -256,6 +265,11 @@ def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
         )
 
 
+def _count_columns(proposal: Proposal, listed: Container[str]) -> str:
+    kept = sum(column in proposal.schema or column in listed for column in proposal.kinds)
+    return f"{kept} of {len(proposal.columns)} columns" if kept < len(proposal.columns) else f"{kept} columns"
+
+
 def _name_records(proposal: Proposal) -> str:
     read = proposal.schema.records
     return f"{read:,} records" if read else "the first records of the file"
@@ -277,7 +291,12 @@ def _describe(proposal: Proposal) -> list[str]:
         kinds.setdefault(text.partition(":")[0].partition(",")[0] or "left out", []).append(column)
     lines = [f"{len(names)} × {kind}: {_shorten(names)}" for kind, names in kinds.items()]
     with_missing = [column for column, text in described.items() if "missing:" in text]
-    return [*lines, *([f"with values that mean missing: {_shorten(with_missing)}"] if with_missing else [])]
+    doubtful = [column for column, note in notes.items() if note == THOUSANDS]
+    return [
+        *lines,
+        *([f"with values that mean missing: {_shorten(with_missing)}"] if with_missing else []),
+        *([f"{_shorten(doubtful)}: {THOUSANDS}"] if doubtful else []),
+    ]
 
 
 def _shorten(names: Sequence[str]) -> str:

@@ -110,7 +110,8 @@ def print_answer(result: Answer) -> None:
         console.print(f"95 % of the noise lies within: {', '.join(margins)}", highlight=False)
     own = {} if several else {c: pair for c, pair in result.intervals.items() if result.margins[c] is None}
     for column, pair in own.items():
-        console.print(f"With 95 %, {column} is from {format_interval(pair)}.", highlight=False)
+        of = " of the clipped values" if column in result.clipped_columns else ""
+        console.print(f"With 95 %, {column}{of} is from {format_interval(pair)}.", highlight=False)
     if result.no_margin_note:
         console.print(f"No margin: {result.no_margin_note}.", highlight=False)
     spent = "a stored answer, nothing was charged" if result.stored else result.price
