@@ -39,7 +39,7 @@ serve: $(BIN)/python  ## the server and its console, on generated people
 test: $(DEV)  ## all tests
 	@$(BIN)/python -m pytest -n auto --dist loadgroup -q
 
-quick: $(DEV)  ## what needs no service, in under two minutes: for the loop of daily work
+quick: $(DEV)  ## what needs no service, in a few minutes: for the loop of daily work
 	@$(BIN)/python -m pytest -n auto --dist loadgroup -q -m 'not service and not slow and not statistical'
 
 check: $(DEV)  ## format, lint, types, import layers, documentation

@@ -128,3 +128,13 @@ def test_a_code_list_lies_beside_the_configuration(tmp_path: Path) -> None:
     with TrustedParty.from_config(config) as party:
         rows = party.query("SELECT sex, COUNT(*) AS n FROM survey GROUP BY sex", epsilon=500).rows
     assert [(row["sex"], row["n"]) for row in rows] == [("male", 1), ("female", 2)]
+
+
+def test_equal_codes_with_other_labels_are_told_apart() -> None:
+    """Whatever is remembered of one data set, the labels of another are its own."""
+    for labels in (SEXES, {1: "männlich", 2: "weiblich"}):
+        columns = {"sex": {"values": labels}, "old": {"expression": "CASE WHEN sex = 1 THEN 'a' ELSE 'b' END"}}
+        with TrustedParty.open({"sex": [1, 2] * 50}, name="survey", columns=columns, budget=10**6) as party:
+            asked = "SELECT sex, old, COUNT(*) FROM survey GROUP BY sex, old"
+            assert {row["sex"] for row in party.query(asked, epsilon=1000).rows} == set(labels.values())
+            assert party.query("SELECT MODE(sex) AS m FROM survey", epsilon=1000).rows[0]["m"] in labels.values()

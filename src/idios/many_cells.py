@@ -12,7 +12,7 @@ from fractions import Fraction
 from idios.core.calibration import Method, find_floor
 from idios.core.cell_windows import CellWindows, SummaryTable
 from idios.core.domain import Categories, Kind
-from idios.core.exact import text
+from idios.core.exact import count_places, text
 from idios.core.inverse import make_measure
 from idios.core.inverse_cells import InverseCells
 from idios.core.joint_cells import calibrate_windows
@@ -98,14 +98,9 @@ def write_multiples(points: Iterable[int | None], step: Fraction) -> list[str | 
     >>> write_multiples([3, -20, None, 0], Fraction(1, 20))
     ['0.15', '-1', None, '0']
     """
-    rest, twos, fives = step.denominator, 0, 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    if rest != 1:
+    places = count_places(step.denominator)
+    if places is None:
         return [None if point is None else text(point * step) for point in points]
-    places = max(twos, fives)
     times = step.numerator * 10**places // step.denominator
     if not places:
         return [None if point is None else str(point * times) for point in points]

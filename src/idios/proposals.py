@@ -26,7 +26,7 @@ from idios.backends.base import describe_source
 from idios.backends.csv import CsvFormat
 from idios.backends.csv_proposal import propose_format
 from idios.backends.files import FileKind, find_files, refuse_mislabelled
-from idios.backends.samples import ROWS, Counted, count_values
+from idios.backends.samples import ROWS, ValueCounts, count_values
 from idios.backends.spark_address import is_spark
 from idios.backends.statistics_files import read_value_labels
 from idios.core.domain import Kind
@@ -125,7 +125,9 @@ def propose_columns(
 ) -> Schema:
     """Propose the columns of a source whose names and types are known; with ``rows`` 0 from these and labels alone."""
     names = [name for name, _, _ in described]
-    counted = count_values(source, names, csv_format, rows) if names and rows else {name: Counted() for name in names}
+    counted = (
+        count_values(source, names, csv_format, rows) if names and rows else {name: ValueCounts() for name in names}
+    )
     columns: dict[str, dict[str, Any]] = {}
     notes: dict[str, str] = {}
     for name, kind, decimals in described:
@@ -166,7 +168,7 @@ class _Column:
     name: str
     kind: Kind
     decimals: int
-    counted: Counted
+    counted: ValueCounts
     labels: Mapping[str, str]
 
     def propose(self) -> _Proposed:

@@ -23,7 +23,7 @@ ROWS = 20_000
 
 
 @dataclass
-class Counted:
+class ValueCounts:
     """How often each value of a column occurs, as text."""
 
     values: Counter[str] = field(default_factory=Counter)
@@ -49,9 +49,9 @@ class Counted:
 
 def count_values(
     source: object, names: Sequence[str], csv_format: CsvFormat | None = None, rows: int = ROWS
-) -> dict[str, Counted]:
+) -> dict[str, ValueCounts]:
     """Count the values of some columns of a file or a frame; an empty field counts as missing."""
-    counted = {name: Counted() for name in names}
+    counted = {name: ValueCounts() for name in names}
     attached = attach({"": Source(source, csv_format)})
     try:
         place = attached.places[""]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
@@ -172,7 +172,7 @@ class Categories:
     """
 
     values: tuple[str, ...]
-    labels: tuple[str, ...] = field(default=(), compare=False)
+    labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.values:

@@ -152,6 +152,20 @@ def whole(value: object, name: str, least: int = 1) -> int:
     return number.numerator
 
 
+def count_places(denominator: int) -> int | None:
+    """How many digits a fraction of this denominator has after the point; None if they never end.
+
+    >>> count_places(1), count_places(40), count_places(3)
+    (0, 3, None)
+    """
+    rest, twos, fives = denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    return max(twos, fives) if rest == 1 else None
+
+
 def text(value: Extended | None) -> str | None:
     """Write a number exactly: a decimal where it ends, otherwise a fraction.
 
@@ -163,14 +177,9 @@ def text(value: Extended | None) -> str | None:
     if isinstance(value, float):
         return "inf" if value > 0 else "-inf"
     number = value if type(value) is Fraction else Fraction(value)
-    rest, twos, fives = number.denominator, 0, 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    if rest != 1:
+    places = count_places(number.denominator)
+    if places is None:
         return f"{number.numerator}/{number.denominator}"
-    places = max(twos, fives)
     digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
     sign = "-" if number < 0 else ""
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)

@@ -25,7 +25,7 @@ from idios.core.cell_windows import CellWindows
 from idios.core.distributions.inverse_sensitivity import InverseSensitivity
 from idios.core.exact import exp_minus_levels
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.sampling import SYSTEM, Source, uniform_below
+from idios.core.sampling import Source, random_words, uniform_below
 from idios.core.statistics.order import OrderStatistic
 
 FAR = 2**61
@@ -84,7 +84,7 @@ class InverseCells:
 
     def _draw_some(self, places: tuple[Points, Points], cells: Points, source: Source | None) -> list[int | None]:
         balls = Balls(self._read(cells, places[0]), self._read(cells, places[1]))
-        words = np.frombuffer((source or SYSTEM).read(8 * len(cells)), "<u8")
+        words = random_words(len(cells), source)
         return [
             InverseSensitivity(balls.of(i), self.epsilon, self.measure, self.refusal).draw(source, word)
             if ring < 0

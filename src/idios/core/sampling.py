@@ -163,6 +163,15 @@ def _random_bits(source: Source, bits: int) -> int:
 # ------------------------------------------------------------------------------------------- uniform numbers
 
 
+def random_words(number: int, source: Source | None = None) -> NDArray[np.uint64]:
+    """Draw so many times 64 bits.
+
+    >>> random_words(2, SeededSource(1)).dtype
+    dtype('uint64')
+    """
+    return np.frombuffer((source or SYSTEM).read(8 * number), "<u8").astype(np.uint64, copy=False)
+
+
 def uniform_below(n: int, source: Source | None = None) -> int:
     """Draw one of 0, 1, …, n−1, each with probability 1/n, for n of any size.
 
