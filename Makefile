@@ -8,6 +8,8 @@ EXTRAS ?= dev,evaluation,postgres,server
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 comma  := ,
 DEV    := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
+# Python keeps what it compiles, whatever the environment says: tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo serve test quick check bench bench-quick wheel clean
 .DEFAULT_GOAL := help
@@ -47,7 +49,7 @@ check: $(DEV)  ## format, lint, types, import layers, documentation
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q --doctest-modules --doctest-ignore-import-errors src tests/test_docs.py
+	$(BIN)/python -m pytest -q --doctest-modules --doctest-ignore-import-errors -m 'not slow' src tests/test_docs.py
 
 bench: $(DEV)  ## ratios against plain tools and peers, written to docs/benchmarks.md
 	@$(PIP) -e '.[bench]'

@@ -1,5 +1,6 @@
 """The services that tests ask for."""
 
+import gc
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -15,11 +16,22 @@ settings.register_profile("idios", deadline=None, suppress_health_check=[HealthC
 settings.load_profile("idios")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: tests wait often, for a browser, a server, Java or a disk."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need a service; ``make quick`` leaves them out."""
     for test in items:
         if needs_service(test):
             test.add_marker("service")
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests out of every later search for garbage, which else looks at 700,000 objects again."""
+    gc.collect()
+    gc.freeze()
 
 
 def unavailable(reason: str) -> None:

@@ -19,7 +19,7 @@ from idios.core.centre import place_centre
 from idios.core.distributions import AboveThreshold, DiscreteGaussian, DiscreteLaplace, InverseSensitivity
 from idios.core.distributions.above_threshold import Reals
 from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
-from idios.core.exact import exp_minus
+from idios.core.enclosures import exp_minus
 from idios.core.outer_ranks import CentredSearch
 
 BITS = 400

@@ -48,12 +48,13 @@ class Space:
         self.starts = list(dict.fromkeys(starts))
         self.index: dict[Table, int] = {table: i for i, table in enumerate(self.starts)}
         self.edges: list[list[int]] = []
+        self._neighbours: dict[Table, set[Table]] = {}
         frontier = self.starts
         for _ in range(reach):
             following: list[Table] = []
             for table in frontier:
                 found = []
-                for other in self.neighbours(table):
+                for other in self._change_one(table):
                     if other not in self.index:
                         self.index[other] = len(self.index)
                         following.append(other)
@@ -64,7 +65,12 @@ class Space:
         self.reach = reach
 
     def neighbours(self, table: Table) -> set[Table]:
-        """Every table that differs from this one in one record."""
+        """Every table that differs from this one in one record; listed once, as pairs are compared many times."""
+        if table not in self._neighbours:
+            self._neighbours[table] = self._change_one(table)
+        return self._neighbours[table]
+
+    def _change_one(self, table: Table) -> set[Table]:
         values, outside = table
         found = set()
         if self.notion == "add-remove":
@@ -92,18 +98,23 @@ class Space:
         return flat, np.concatenate([[0], np.cumsum(lengths)[:-1]])
 
     def envelopes(
-        self, statistic: Callable[[Sequence[int]], Fraction | int | None], undefined: tuple[float, float]
+        self,
+        statistic: Callable[[Sequence[int]], Fraction | int | None],
+        undefined: tuple[float, float],
+        place: Callable[[Fraction | float], Fraction | float] = lambda value: value,
     ) -> dict[Table, list[tuple[Fraction | float, Fraction | float]]]:
-        """lo_i and hi_i of every starting table for i = 0..reach.
+        """lo_i and hi_i of every starting table for i = 0..reach, each put in its ``place``.
 
         A table on which the statistic is undefined stands for every value it could take.
         """
-        values = [statistic(table.values) for table in self.tables]
+        computed = {values: statistic(values) for values in {table.values for table in self.tables}}
         # ranks among all values that occur, so that exact numbers become small integers
-        levels = sorted({*undefined, *(v for v in values if v is not None)})
+        levels = sorted({*undefined, *(value for value in computed.values() if value is not None)})
         rank = {level: i for i, level in enumerate(levels)}
-        low = np.array([rank[undefined[0]] if v is None else rank[v] for v in values])
-        high = np.array([rank[undefined[1]] if v is None else rank[v] for v in values])
+        ends = [
+            {values: rank[end if value is None else value] for values, value in computed.items()} for end in undefined
+        ]
+        low, high = (np.array([end[table.values] for table in self.tables]) for end in ends)
         flat, starts = self._flat
         known = len(self.edges)
         steps = [(low, high)]
@@ -112,9 +123,10 @@ class Space:
             low[:known] = np.minimum.reduceat(steps[-1][0][flat], starts)
             high[:known] = np.maximum.reduceat(steps[-1][1][flat], starts)
             steps.append((low, high))
+        placed = [place(self._infinite(level)) for level in levels]
+        found = [(low[: len(self.starts)].tolist(), high[: len(self.starts)].tolist()) for low, high in steps]
         return {
-            table: [(self._infinite(levels[lo[i]]), self._infinite(levels[hi[i]])) for lo, hi in steps]
-            for table, i in zip(self.starts, range(len(self.starts)), strict=True)
+            table: [(placed[low[i]], placed[high[i]]) for low, high in found] for i, table in enumerate(self.starts)
         }
 
     def _infinite(self, value: Fraction | float) -> Fraction | float:

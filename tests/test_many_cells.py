@@ -6,13 +6,14 @@ import random
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from idios import many_cells, release
 from idios.backends import summarise
 from idios.core.exact import text
 from idios.core.sampling import SeededSource
-from idios.many_cells import write_multiples
+from idios.many_cells import DrawnPoints, make_whole, write_multiples
 from idios.party import TrustedParty
 
 draw = random.Random(13)
@@ -70,6 +71,9 @@ def test_differential_answers_are_points_of_the_grid_or_null() -> None:
 
 def test_multiples_of_a_step_are_written_as_every_number_is() -> None:
     for _ in range(300):
-        step = Fraction(draw.randrange(1, 50), draw.choice((1, 2, 3, 8, 10, 20, 500, 10**6)))
-        points = [draw.choice((None, 0, draw.randrange(-(10**9), 10**9), -(10**30))) for _ in range(5)]
-        assert write_multiples(points, step) == [None if point is None else text(point * step) for point in points]
+        step = Fraction(draw.randrange(1, 50), draw.choice((1, 2, 3, 8, 10, 20, 500, 10**6, 2 * 10**6, 10**12)))
+        large = draw.choice((10**4, 10**9, 10**17, 10**30))
+        points = [draw.choice((None, 0, draw.randrange(-large, large), 10**6, draw.randrange(30))) for _ in range(9)]
+        known = np.array([point is not None for point in points])
+        drawn = DrawnPoints(make_whole([point or 0 for point in points]), known)
+        assert write_multiples(drawn, step) == [None if point is None else text(point * step) for point in points]

@@ -6,8 +6,14 @@ here is answered there as well, only later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from idios.core.calibration import Method, find_floor
 from idios.core.cell_windows import CellWindows, SummaryTable
@@ -16,16 +22,24 @@ from idios.core.exact import count_places, text
 from idios.core.inverse import make_measure
 from idios.core.inverse_cells import InverseCells
 from idios.core.joint_cells import calibrate_windows
-from idios.core.many_scales import draw_multiples
+from idios.core.many_scales import draw_scaled
 from idios.core.multiples import SINGLE
 from idios.core.sampling import Source
 from idios.core.statistics.order import OrderStatistic
-from idios.core.summary import Summary
+from idios.core.summary import NARROW, Summary, Whole
 from idios.margins import find_public_range
 from idios.query.plan import Aggregate, Plan
 
 MANY = 64
 """From this many cells on noise is drawn for all of them together."""
+
+
+@dataclass(frozen=True)
+class DrawnPoints:
+    """By cell, what was drawn, on the answer's grid, and whether it is there: it may be NULL."""
+
+    numbers: Whole
+    known: NDArray[np.bool_]
 
 
 def draw_many(
@@ -38,14 +52,16 @@ def draw_many(
     if not isinstance(cells, CellWindows) or not _is_plain(plan, aggregate):
         return None
     if aggregate.fitted:
-        points = _draw_fitted(plan, aggregate, cells, source)
+        drawn = _draw_fitted(plan, aggregate, cells, source)
     elif aggregate.choice.method is Method.INVERSE:
-        points = _draw_inverse(plan, aggregate, cells, source)
+        drawn = _draw_inverse(plan, aggregate, cells, source)
     else:
         return None
-    if points is None:
+    if drawn is None:
         return None
-    return write_multiples(points, aggregate.statistic.answer_step(aggregate.grid, plan.dataset.protection.fineness))
+    statistic, fineness = aggregate.statistic, plan.dataset.protection.fineness
+    points = clamp(drawn, *find_public_range(statistic, aggregate.grid, fineness))
+    return write_multiples(points, statistic.answer_step(aggregate.grid, fineness))
 
 
 def _is_plain(plan: Plan, aggregate: Aggregate) -> bool:
@@ -55,9 +71,7 @@ def _is_plain(plan: Plan, aggregate: Aggregate) -> bool:
     return plan.dataset.columns[aggregate.column].kind not in (Kind.DATE, Kind.TIMESTAMP)
 
 
-def _draw_fitted(
-    plan: Plan, aggregate: Aggregate, cells: CellWindows, source: Source | None
-) -> list[int | None] | None:
+def _draw_fitted(plan: Plan, aggregate: Aggregate, cells: CellWindows, source: Source | None) -> DrawnPoints | None:
     """Values with Laplace noise that is fitted to the data."""
     statistic, protection = aggregate.statistic, plan.dataset.protection
     if not isinstance(statistic, OrderStatistic) or aggregate.choice.rho is not None or protection.multiples != SINGLE:
@@ -68,43 +82,78 @@ def _draw_fitted(
     noises = calibrate_windows(cells, statistic, aggregate.epsilon, floor, epsilon)
     if noises is None:
         return None
-    answered = noises.answered
-    numerators = noises.numerators[answered].tolist()
-    drawn = iter(draw_multiples(numerators, [noises.denominator] * len(numerators), source))
-    low, high = find_public_range(statistic, aggregate.grid, protection.fineness)
-    values, known = noises.values.tolist(), answered.tolist()
-    return [
-        int(min(max(value + next(drawn), low), high)) if is_known else None
-        for value, is_known in zip(values, known, strict=True)
-    ]
+    answered = np.flatnonzero(noises.answered)
+    noise = draw_scaled(noises.list_scales(answered), lambda i: noises.scale(int(answered[i])), source)
+    numbers = noises.values if noise.dtype != object else noises.values.astype(object)
+    numbers[answered] += noise
+    return DrawnPoints(numbers, noises.answered)
 
 
-def _draw_inverse(
-    plan: Plan, aggregate: Aggregate, cells: CellWindows, source: Source | None
-) -> list[int | None] | None:
+def _draw_inverse(plan: Plan, aggregate: Aggregate, cells: CellWindows, source: Source | None) -> DrawnPoints | None:
     """Points that are the likelier, the fewer records reach them."""
     statistic, choice, fineness = aggregate.statistic, aggregate.choice, plan.dataset.protection.fineness
     if not isinstance(statistic, OrderStatistic) or len(cells) < MANY:
         return None
     measure = make_measure(statistic, aggregate.grid, fineness)
     drawn = InverseCells(cells, statistic, choice.distance, choice.epsilon, measure, choice.refusal).draw(source)
-    low, high = find_public_range(statistic, aggregate.grid, fineness)
-    return drawn and [None if point is None else int(min(max(point, low), high)) for point in drawn]
+    if drawn is None:
+        return None
+    known = np.array([point is not None for point in drawn])
+    return DrawnPoints(make_whole([0 if point is None else point for point in drawn]), known)
 
 
-def write_multiples(points: Iterable[int | None], step: Fraction) -> list[str | None]:
+def make_whole(numbers: Sequence[int]) -> Whole:
+    """Whole numbers as an array, of 64 bits where that holds them."""
+    narrow = all(-NARROW < number < NARROW for number in numbers)
+    return np.array(numbers, np.int64 if narrow else object)
+
+
+def clamp(drawn: DrawnPoints, low: float, high: float) -> DrawnPoints:
+    """The nearest points within a public range, whose ends are whole numbers or infinite."""
+    numbers = drawn.numbers
+    for end, choose in ((low, np.maximum), (high, np.minimum)):
+        if isinstance(end, int) and not -NARROW < end < NARROW:
+            numbers = numbers.astype(object)
+        if isinstance(end, int):
+            numbers = choose(numbers, end)
+    return replace(drawn, numbers=numbers)
+
+
+def write_multiples(points: DrawnPoints, step: Fraction) -> list[str | None]:
     """Each multiple of a step as ``text`` writes it.
 
-    >>> write_multiples([3, -20, None, 0], Fraction(1, 20))
+    >>> write_multiples(DrawnPoints(np.array([3, -20, 7, 0]), np.array([True, True, False, True])), Fraction(1, 20))
     ['0.15', '-1', None, '0']
     """
-    places = count_places(step.denominator)
+    places, numbers = count_places(step.denominator), points.numbers[points.known]
     if places is None:
-        return [None if point is None else text(point * step) for point in points]
-    times = step.numerator * 10**places // step.denominator
+        written: list[str | None] = [text(number * step) for number in numbers.tolist()]
+    else:
+        times = step.numerator * 10**places // step.denominator
+        narrow = numbers.dtype != object and times * int(abs(numbers).max(initial=0)) < NARROW
+        written = [*_write_decimals((numbers if narrow else numbers.astype(object)) * times, places)]
+    if points.known.all():
+        return written
+    rest = iter(written)
+    return [next(rest) if is_known else None for is_known in points.known.tolist()]
+
+
+def _write_decimals(numbers: Whole, places: int) -> list[str]:
+    """numbers/10^places, without zeros at the end.
+
+    Arrow writes all digits of a decimal, with an exponent only where more than five zeros would follow the point.
+    """
     if not places:
-        return [None if point is None else str(point * times) for point in points]
-    return [None if point is None else _write_decimal(point * times, places) for point in points]
+        return list(map(str, numbers.tolist()))
+    if numbers.dtype == object or places > 18:
+        return [_write_decimal(number, places) for number in numbers.tolist()]
+    words = np.stack((numbers, numbers >> 63), axis=1)  # a decimal has 128 bits
+    decimals = pa.Array.from_buffers(pa.decimal128(38, places), len(numbers), [None, pa.py_buffer(words)])
+    written = pc.ascii_rtrim(pc.ascii_rtrim(decimals.cast(pa.string()), characters="0"), characters=".")
+    listed: list[str] = written.to_numpy(zero_copy_only=False).tolist()
+    for i in np.flatnonzero(abs(numbers) < 10 ** max(0, places - 6)).tolist():
+        listed[i] = _write_decimal(int(numbers[i]), places)
+    return listed
 
 
 def _write_decimal(number: int, places: int) -> str:

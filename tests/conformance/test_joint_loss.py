@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 from typing import Any
 
@@ -30,6 +30,8 @@ from tests.conformance.engines import Engine
 
 Record = tuple[int | None, int, str | None]
 Table = tuple[Record, ...]
+Numbers = tuple[int, ...]
+"""A table as the places of its records in ``World.records``, ascending: there are very many tables to tell apart."""
 HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
 FAR = 10**6
 FINENESS = 10**6
@@ -78,7 +80,7 @@ class World:
     floor: str = "1"
     statistics: dict[str, Callable[[Sequence[int]], Any]] = field(default_factory=lambda: STATISTICS)
 
-    @property
+    @cached_property
     def records(self) -> list[Record]:
         far = () if self.bounded else (-FAR, FAR)
         xs = (*self.points, *far, *((None,) if self.nullable else ()))
@@ -111,27 +113,24 @@ class World:
             rng.choice(near) for _ in range(rng.randint(1, 6 if self.group == 1 else 4 if self.bounded else 5))
         )
 
-    def neighbours(self, table: Table) -> Iterator[Table]:
+    def neighbours(self, table: Numbers) -> Iterator[Numbers]:
         rests = [table[:i] + table[i + 1 :] for i in range(len(table))]
+        everyone = range(len(self.records))
         if self.notion == "add-remove":
             yield from rests
-            yield from (_sorted((*table, record)) for record in self.records)
+            yield from (tuple(sorted((*table, record))) for record in everyone)
         else:
-            yield from (_sorted((*rest, record)) for rest in rests for record in self.records)
+            yield from (tuple(sorted((*rest, record))) for rest in set(rests) for record in everyone)
 
-    def levels(self, table: Table) -> list[set[Table]]:
+    def levels(self, table: Table) -> list[set[Numbers]]:
         """The tables at distance 1, 2, … up to the size of the group."""
-        known = frontier = {_sorted(table)}
+        known = frontier = {tuple(sorted(map(self.records.index, table)))}
         levels = []
         for _ in range(self.group):
             frontier = {other for near in frontier for other in self.neighbours(near)} - known
             known = known | frontier
             levels.append(frontier)
         return levels
-
-
-def _sorted(table: Table) -> Table:
-    return tuple(sorted(table, key=lambda r: (math.inf if r[0] is None else r[0], r[1], r[2] or "")))
 
 
 @dataclass(frozen=True)
@@ -156,42 +155,83 @@ class Asked:
         listed = ", ".join(f"{sql.format(column)} AS s{i}" for i, (sql, column) in enumerate(self.measures))
         return f"SELECT {listed} FROM t{self.where}" + (" GROUP BY g" if self.grouped else "")
 
+    def value(self, record: Record, column: str, group: str | None) -> int | None:
+        """What a record adds to the values of a group; None if nothing."""
+        kept = FILTERS[self.where](record) and (not self.grouped or record[2] == group)
+        return record["xy".index(column)] if kept else None  # type: ignore[return-value]
+
     def values(self, table: Table, column: str, group: str | None) -> tuple[int, ...]:
-        place = "xy".index(column)
-        kept = (r[place] for r in table if FILTERS[self.where](r) and (not self.grouped or r[2] == group))
-        return tuple(sorted(value for value in kept if isinstance(value, int)))
+        found = (self.value(record, column, group) for record in table)
+        return tuple(value for value in found if value is not None)
 
 
 @cache
-def _evaluate(sql: str, values: tuple[int, ...]) -> Fraction | None:
-    value = STATISTICS[sql](values)
-    return None if value is None else Fraction(math.floor(Fraction(value) * FINENESS + HALF), FINENESS)
+def _evaluate(sql: str, values: tuple[int, ...]) -> int | None:
+    """The statistic on its grid, of values in any order."""
+    value = STATISTICS[sql](sorted(values))
+    return None if value is None else math.floor(Fraction(value) * FINENESS + HALF)
 
 
-def worst_losses(world: World, asked: Asked, table: Table, cells: Sequence[Any]) -> list[Fraction | float]:
+@dataclass(frozen=True)
+class Released:
+    """One number of an answer: what it is of the table at hand, and how much noise it has."""
+
+    sql: str
+    value: int  # in steps of its grid, as all below
+    farthest: int | float  # a statistic that a neighbour does not have stands for every value in its range
+    scale: Fraction
+
+    def loss(self, values: tuple[int, ...]) -> Fraction | float:
+        now = _evaluate(self.sql, values)
+        change = self.farthest if now is None else abs(now - self.value)
+        if not change:
+            return Fraction(0)
+        return change / self.scale if self.scale else math.inf
+
+
+class Losses(dict[tuple[int, ...], int | float]):
+    """What the numbers of one column and one group lose together, by the values there; in units of 1/``parts``."""
+
+    def __init__(self, released: Sequence[Released], parts: int) -> None:
+        self.released, self.parts = released, parts
+
+    def __missing__(self, values: tuple[int, ...]) -> int | float:
+        loss = sum((number.loss(values) for number in self.released), Fraction(0)) * self.parts
+        assert loss == math.inf or Fraction(loss).denominator == 1
+        self[values] = loss if loss == math.inf else int(loss)
+        return self[values]
+
+
+def worst_losses(
+    world: World, asked: Asked, table: Table, levels: Sequence[set[Numbers]], cells: Sequence[Any]
+) -> list[Fraction | float]:
     """The greatest Σ|Δ|/b over the tables at distance 1, 2, …"""
-    released = []
+    released: dict[tuple[str, str | None], list[Released]] = {}
     for cell in cells:
-        scale = cell.noise["scale"]
-        if scale is not None:
+        if cell.noise["scale"] is not None:
             sql, column = asked.measures[int(cell.statistic[1:])]
             group = cell.group.get("g")
             value = _evaluate(sql, asked.values(table, column, group))
-            assert value == cell.value, (asked.sql, table, cell)
-            # a statistic that a neighbour does not have stands for every value in its range
-            farthest = max(abs(cell.highs[-1] - value), abs(value - cell.lows[-1]))
-            released.append((sql, column, group, Fraction(scale), value, farthest))
+            assert value is not None, (asked.sql, table, cell)
+            assert Fraction(value, FINENESS) == cell.value, (asked.sql, table, cell)
+            farthest = max(abs(end * FINENESS - value) for end in (cell.highs[-1], cell.lows[-1]))
+            number = Released(sql, value, farthest, Fraction(cell.noise["scale"]) * FINENESS)
+            released.setdefault((column, group), []).append(number)
+    # every change is a whole number, so every loss is one of these parts
+    parts = math.lcm(*(number.scale.numerator for numbers in released.values() for number in numbers if number.scale))
+    kept = [
+        ([asked.value(record, *place) for record in world.records], Losses(numbers, parts))
+        for place, numbers in released.items()
+    ]
     worst: list[Fraction | float] = []
-    for level in world.levels(table):
-        worst.append(Fraction(0))
+    for level in levels:
+        greatest: int | float = 0
         for other in level:
-            loss: Fraction | float = Fraction(0)
-            for sql, column, group, scale, value, farthest in released:
-                now = _evaluate(sql, asked.values(other, column, group))
-                change = farthest if now is None else abs(now - value)
-                if change:
-                    loss += Fraction(change) / scale if scale else math.inf
-            worst[-1] = max(worst[-1], loss)
+            loss: int | float = 0
+            for taken, losses in kept:
+                loss += losses[tuple([value for i in other if (value := taken[i]) is not None])]
+            greatest = max(greatest, loss)
+        worst.append(greatest if greatest == math.inf else Fraction(int(greatest), parts))
     return worst
 
 
@@ -211,12 +251,13 @@ def greatest_excess(
                 "g": pa.array([r[2] for r in table], pa.string()),
             }
         )
+        levels = world.levels(table)
         with TrustedParty.open(keep(arrow), name="t", **world.options) as party:
             for _ in range(questions):
                 asked = Asked.draw(rng, world)
                 epsilon = Fraction(rng.choice([1, 2, 3]), 2)
                 cells = party.inspect(asked.sql, epsilon).cells
-                losses = worst_losses(world, asked, table, cells)
+                losses = worst_losses(world, asked, table, levels, cells)
                 ratio = max(loss / (epsilon * m) for m, loss in zip(world.multiples, losses, strict=True))
                 attained += ratio == 1
                 excess = max(excess, ratio)

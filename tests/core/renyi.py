@@ -12,11 +12,12 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from idios.core.calibration import Added, ExponentialMechanism, Mechanism, Silent
 from idios.core.distributions import DiscreteGaussian, DiscreteLaplace, InverseSensitivity
 from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
-from idios.core.exact import exp_minus
+from idios.core.enclosures import exp_minus
 
 ORDERS = (1.5, 2.0, 4.0, 16.0, 64.0)
 TOLERANCE = 1e-9
@@ -40,12 +41,20 @@ def diverge(losses: Losses, order: float) -> float:
 
 def find_share(parts: Sequence[Losses], rho: float) -> float:
     """The greatest D_α/(α·ρ) of independent parts, over all orders and both ways round; above 1 it is a breach."""
-    shares = [0.0]
-    for way in (parts, [turn(losses) for losses in parts]):
-        for order in ORDERS:
-            divergence = math.fsum(diverge(losses, order) for losses in way)
-            shares.append(math.inf if rho == 0 and divergence > 1e-13 else divergence / (order * (rho or 1)))
-    return max(shares)
+    divergences = np.zeros((2, len(ORDERS)))
+    for losses in parts:
+        p, loss = np.array([(p, loss) for p, loss in losses if p]).T
+        logarithm = np.log(p)
+        divergences += _diverge_all(logarithm, loss), _diverge_all(logarithm - loss, -loss)
+    if rho == 0:
+        return math.inf if divergences.max() > 1e-13 else 0.0
+    return max(0.0, float((divergences / (np.array(ORDERS) * rho)).max()))
+
+
+def _diverge_all(logarithm: NDArray[np.float64], loss: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``diverge`` at all orders, from the logarithms of the probabilities."""
+    above = np.array(ORDERS)[:, None] - 1
+    return np.log(np.exp(logarithm + above * loss).sum(axis=1)) / above[:, 0]
 
 
 def lose(p: Sequence[Fraction], other: Sequence[Fraction]) -> Losses:
@@ -120,9 +129,10 @@ def lose_inverse(one: InverseSensitivity, two: InverseSensitivity) -> Losses:
     refusal = one.refusal * one.measure.denominator
     classes = [(refusal, len(one.balls), len(two.balls)), *((w, u + 1, v + 1) for (u, v), w in masses.items())]
     rate = one.epsilon / 2
-    total, other = (sum(w * _power(rate * c[place]) for w, *c in classes) for place in (0, 1))
+    powers = {u: _power(rate * u) for _, *both in classes for u in both}
+    total, other = (sum(w * powers[both[place]] for w, *both in classes) for place in (0, 1))
     shift = math.log(other / total)
-    return [(w * _power(rate * u) / total, shift + float(rate * (v - u))) for w, u, v in classes]
+    return [(w * powers[u] / total, shift + float(rate) * (v - u)) for w, u, v in classes]
 
 
 def _overlap(one: InverseSensitivity, two: InverseSensitivity) -> Iterator[tuple[int, int, int]]:

@@ -31,6 +31,8 @@ UNIT = Fraction(1, 24)
 POWER = Fraction(9, 10)
 """What stands for e^(−UNIT)."""
 FINENESS = 60
+Released = tuple[tuple[int, Fraction], ...]
+"""The numbers that noise is added to, each with the scale of its noise."""
 
 
 @cache
@@ -99,30 +101,65 @@ class Rounds:
         return [] if value is None else [(value, scale)]
 
 
+@dataclass(frozen=True)
+class Laws:
+    """The first two rounds of every table, and what is released after them."""
+
+    tables: dict[Table, dict[tuple[int, int], tuple[Fraction, float, int]]]
+    """By table and by what was drawn: its probability, the logarithm of that, and the place of what is released."""
+    released: list[Released]
+    """Each list once, as very many are equal."""
+
+    @classmethod
+    def enumerate(cls, rounds: Rounds, tables: Space) -> Laws:
+        places: dict[Released, int] = {}
+        laws = {}
+        for table in tables.tables:
+            moves = moves_of(table, tables)
+            laws[table] = {
+                drawn: (p, logarithm, places.setdefault(tuple(rounds.released(table, moves, limits)), len(places)))
+                for drawn, (p, logarithm, limits) in list_limits(replace(rounds, statistic=Sum()), table, moves).items()
+            }
+        return cls(laws, list(places))
+
+
+@cache
+def list_limits(
+    rounds: Rounds, table: Table, moves: Moves
+) -> dict[tuple[int, int], tuple[Fraction, float, tuple[int, int]]]:
+    """The law of the first two rounds, which is that of every statistic: its logarithm too, and the limits drawn."""
+    return {
+        (middle, radius): (p * r, math.log(p * r), rounds.plan.find_limits(middle, radius))
+        for middle, p in rounds.middles(table, moves).items()
+        for radius, r in rounds.radii(table, moves, middle).items()
+        if p * r
+    }
+
+
 def worst_share(rounds: Rounds, tables: Space) -> float:
     """The greatest share of ε that a pair of neighbours uses up; above 1 exactly if the promise is broken."""
     epsilon = rounds.plan.epsilon
-    laws = {}
-    for table in tables.tables:
-        moves = moves_of(table, tables)
-        laws[table] = {
-            (middle, radius): (p * r, rounds.released(table, moves, rounds.plan.find_limits(middle, radius)))
-            for middle, p in rounds.middles(table, moves).items()
-            for radius, r in rounds.radii(table, moves, middle).items()
-            if p * r
-        }
+    laws = Laws.enumerate(rounds, tables)
+
+    @cache
+    def lose(here: int, there: int) -> tuple[Fraction | float, float]:
+        loss = compare_noise(laws.released[here], laws.released[there])
+        return loss, float(loss)
+
+    unit, whole = float(UNIT) / -math.log(POWER), float(epsilon)
     worst = 0.0
     for table in tables.starts:
         for other in tables.neighbours(table):
-            for outcome, (p, here) in laws[table].items():
-                if outcome not in laws[other]:
+            beside = laws.tables[other]
+            for drawn, (p, logarithm, here) in laws.tables[table].items():
+                if drawn not in beside:
                     return math.inf
-                other_p, there = laws[other][outcome]
-                loss = compare_noise(here, there)
+                other_p, other_logarithm, there = beside[drawn]
+                loss, rounded = lose(here, there)
                 if isinstance(loss, float):
                     return loss
-                used = (math.log(p / other_p) / -math.log(POWER) * UNIT + loss) / epsilon
-                worst = max(worst, float(used))
+                used = ((logarithm - other_logarithm) * unit + rounded) / whole
+                worst = max(worst, used)
                 if used > 1 - 1e-9:  # decided in fractions: (p/p′)^d ≤ e^((ε − loss)·d)
                     left = (epsilon - loss) / UNIT
                     if (p / other_p) ** left.denominator > POWER**-left.numerator:

@@ -38,30 +38,28 @@ def natural(epsilon: Fraction) -> float:
 
 def share_of_rounds(rounds: test_clipping.Rounds, tables: Space, rho: float) -> float:
     """All three rounds: over the outcomes of the first two, of which each decides the noises of the third."""
-    known = {}
-    for table in tables.tables:
-        moves = test_clipping.moves_of(table, tables)
-        known[table] = {
-            (middle, radius): (p * r, rounds.released(table, moves, rounds.plan.find_limits(middle, radius)))
-            for middle, p in rounds.middles(table, moves).items()
-            for radius, r in rounds.radii(table, moves, middle).items()
-            if p * r
-        }
+    laws = test_clipping.Laws.enumerate(rounds, tables)
+
+    @cache
+    def lose_noise(here: int, there: int, order: float) -> float:
+        return noise(laws.released[here], laws.released[there], order)
+
     worst = 0.0
     for table in tables.starts:
         for other in tables.neighbours(table):
-            for one, two in ((known[table], known[other]), (known[other], known[table])):
+            pair = laws.tables[table], laws.tables[other]
+            for one, two in (pair, pair[::-1]):
+                compared = [(float(p), *rest, *two[drawn][1:]) for drawn, (p, *rest) in one.items()]
                 for order in ORDERS:
                     total = math.fsum(
-                        float(p)
-                        * math.exp((order - 1) * (math.log(p / two[outcome][0]) + noise(here, two[outcome][1], order)))
-                        for outcome, (p, here) in one.items()
+                        p * math.exp((order - 1) * (logarithm - other_logarithm + lose_noise(here, there, order)))
+                        for p, logarithm, here, other_logarithm, there in compared
                     )
                     worst = max(worst, math.log(total) / (order - 1) / (order * rho))
     return worst
 
 
-def noise(here: list[tuple[int, Fraction]], there: list[tuple[int, Fraction]], order: float) -> float:
+def noise(here: test_clipping.Released, there: test_clipping.Released, order: float) -> float:
     """The divergence of the last round; its scales are in units of UNIT for a loss of ln(1/POWER)."""
     total = 0.0
     for (one, scale), (two, same) in zip(here, there, strict=True):

@@ -11,12 +11,13 @@ import pytest
 from idios.core import inverse_cells
 from idios.core.distributions.inverse_sensitivity import InverseSensitivity
 from idios.core.domain import Domain
-from idios.core.exact import Enclosure, exp_minus_levels
+from idios.core.enclosures import Enclosure, exp_minus_levels
 from idios.core.inverse import find_balls, make_measure
 from idios.core.inverse_cells import Balls, InverseCells
 from idios.core.neighbours import Neighbours
-from idios.core.sampling import SeededSource, _locate
+from idios.core.sampling import SeededSource
 from idios.core.statistics.order import DiscreteQuantile, KthLargest, Median, Quantile
+from idios.core.weighted_index import _locate
 from tests.core.test_cell_windows import make_cells
 
 draw = random.Random(11)
@@ -83,7 +84,7 @@ def test_what_floats_cannot_tell_is_drawn_exactly_from_the_same_bits(monkeypatch
 
 def test_a_planted_error_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies below all balls is forgotten."""
-    monkeypatch.setattr(inverse_cells._Masses, "below", lambda self, end: np.zeros(len(end)))
+    monkeypatch.setattr(inverse_cells._Masses, "below", lambda self, end: np.zeros(len(end.points)))
     with pytest.raises(AssertionError):
         test_balls_and_rings_are_those_of_each_cell_by_itself()
 

@@ -41,7 +41,7 @@ def agree(cells: CellWindows, statistic: OrderStatistic, floor: int, epsilon: Fr
         if found.answered[i] != isinstance(part, Added):
             return False
         if isinstance(part, Added):
-            scale = Fraction(int(found.numerators[i]), found.denominator)
+            scale = Fraction(*found.scale(i))
             assert isinstance(part.noise, DiscreteLaplace)
             if (int(found.values[i]), scale) != (part.value, part.noise.scale):
                 return False

@@ -11,8 +11,8 @@ import pytest
 
 from idios.core import many_scales
 from idios.core.distributions import DiscreteLaplace
-from idios.core.many_scales import PLACES, _multiply_down, draw_discrete_laplaces
-from idios.core.sampling import SeededSource, Source
+from idios.core.many_scales import PLACES, _multiply_down, draw_discrete_laplaces, draw_scaled
+from idios.core.sampling import SeededSource, Source, geometric
 
 draw = random.Random(5)
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(10, 3), Fraction(10**6 + 1, 7), Fraction(2**70, 3)]
@@ -48,6 +48,26 @@ def test_more_places_are_drawn_where_those_so_far_do_not_settle_it() -> None:
     assert {
         _multiply_down(scale.numerator, scale.denominator << PLACES, places, SeededSource(seed)) for seed in range(50)
     } == {least, least + 1}
+
+
+def test_floats_draw_what_whole_numbers_draw_from_the_same_bytes() -> None:
+    for seed in range(12):
+        top = draw.choice((3, 10**6, 2**45, 2**60, 10**400))
+        scales = [Fraction(draw.randrange(top), draw.choice((1, 3, 2**40, 10**400))) for _ in range(20)]
+        source = SeededSource(seed)
+        places = geometric(Fraction(1, 1 << PLACES), 40, source).tolist()
+        floors = [
+            _multiply_down(scales[i // 2].numerator, scales[i // 2].denominator << PLACES, drawn, source)
+            for i, drawn in enumerate(places)
+        ]
+        exactly = [first - second for first, second in zip(floors[::2], floors[1::2], strict=True)]
+        assert draw_discrete_laplaces(scales, SeededSource(seed)) == exactly
+
+
+def test_few_draws_are_left_to_whole_numbers() -> None:
+    asked: list[int] = []
+    draw_scaled(np.full(5000, 1e9), lambda i: asked.append(i) or (10**9, 1), SeededSource(3))
+    assert len(asked) < 20
 
 
 @pytest.mark.statistical

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from idios.core import sampling
-from idios.core.sampling import SeededSource, Source, uniform_below, weighted_index
+from idios.core.sampling import SeededSource, Source, uniform_below
+from idios.core.weighted_index import _locate, weighted_index
 from idios.errors import InvalidInput
 from tests.randomness import FALSE_ALARM, Scripted, chi_square, more
 
@@ -83,8 +83,8 @@ def test_a_wrong_rate_is_noticed(name: str) -> None:
 
 def test_exact_weights_divide_the_unit_interval() -> None:
     enclosures = [(1, 1), (0, 0), (2, 2), (5, 5)]
-    assert [sampling._locate(u, 3, enclosures) for u in range(8)] == [0, 2, 2, 3, 3, 3, 3, 3]
-    assert sampling._locate(0, 0, enclosures) is None  # no bit is known yet
+    assert [_locate(u, 3, enclosures) for u in range(8)] == [0, 2, 2, 3, 3, 3, 3, 3]
+    assert _locate(0, 0, enclosures) is None  # no bit is known yet
 
 
 def test_an_index_is_located_only_if_every_weight_agrees() -> None:
@@ -95,11 +95,11 @@ def test_an_index_is_located_only_if_every_weight_agrees() -> None:
             for w in product((3, 4, 5), (4,), (3, 4, 5))
             for x in (Fraction(u), u + 1 - Fraction(1, 1000))
         }
-        located = sampling._locate(u, 8, wide)
+        located = _locate(u, 8, wide)
         assert located is None or certain == {located}
-    assert sampling._locate(10, 8, wide) == 0
-    assert sampling._locate(128, 8, wide) == 1
-    assert sampling._locate(85, 8, wide) is None
+    assert _locate(10, 8, wide) == 0
+    assert _locate(128, 8, wide) == 1
+    assert _locate(85, 8, wide) is None
 
 
 def test_a_draw_on_a_boundary_is_refined_until_it_is_certain() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
+from idios.server import auth
 from tests.server.office import Office, open_office, write_office
 
 
@@ -17,6 +18,18 @@ def office(tmp_path: Path) -> Iterator[Office]:
     opened = open_office(write_office(tmp_path))
     with opened.client:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def untouched_office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    """One office for all tests of a module that change nothing in it, however often they fail to get in."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(auth, "FAILURES", 10**6)
+        opened = open_office(write_office(tmp_path_factory.mktemp("office")))
+    with opened.client:
+        before = opened.ledger.head()
+        yield opened
+        assert opened.ledger.head() == before
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ Masses are whole numbers over a common denominator.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -59,20 +59,28 @@ class BaseMeasure:
     @cached_property
     def stretches(self) -> tuple[Stretch, ...]:
         """The points that have a mass, in ascending order, cut where the mass changes."""
-        width, even = self._width, self.shells + 1 << self.shells if self._width else 0
-        ends = [(1 << k >> 1, (1 << k) - 1, k) for k in range(self.shells + 1)]
-        left = [(self.centre - far, self.centre - near, k) for near, far, k in reversed(ends[1:])]
-        right = [(self.centre + near, self.centre + far, k) for near, far, k in ends]
-        right[0] = (self.centre, self.centre, 0)
-        whole = [Stretch(first, last, ((width or 1) << self.shells - k) + even) for first, last, k in left + right]
+        cut = []
+        for first, last, weight in self._list_whole():  # most shells lie outside of narrow bounds
+            first = first if self.low is None else max(first, self.low)
+            last = last if self.high is None else min(last, self.high)
+            if first <= last:
+                cut.append(Stretch(first, last, weight))
+        return tuple(cut)
+
+    def _list_whole(self) -> Iterator[tuple[int, int, int]]:
+        """The same before points outside of bounds are left out."""
+        centre, shells, width = self.centre, self.shells, self._width or 1
+        even = shells + 1 << shells if self._width else 0
+        outer = 1 << shells
         if even:
-            outer = 1 << self.shells
-            whole = [
-                Stretch(min(self.low or 0, self.centre - outer), self.centre - outer, even),
-                *whole,
-                Stretch(self.centre + outer, max(self.high or 0, self.centre + outer), even),
-            ]
-        return tuple(cut for stretch in whole if (cut := self._cut(stretch)).points > 0)
+            yield min(self.low or 0, centre - outer), centre - outer, even
+        for k in range(shells, 0, -1):
+            yield centre - (1 << k) + 1, centre - (1 << k >> 1), (width << shells - k) + even
+        yield centre, centre, (width << shells) + even
+        for k in range(1, shells + 1):
+            yield centre + (1 << k >> 1), centre + (1 << k) - 1, (width << shells - k) + even
+        if even:
+            yield centre + outer, max(self.high or 0, centre + outer), even
 
     @cached_property
     def _sums(self) -> list[int]:
@@ -119,8 +127,3 @@ class BaseMeasure:
     def least(self) -> Fraction:
         """The least mass of a point that has one."""
         return Fraction(min(stretch.weight for stretch in self.stretches), self.denominator)
-
-    def _cut(self, stretch: Stretch) -> Stretch:
-        first = stretch.first if self.low is None else max(stretch.first, self.low)
-        last = stretch.last if self.high is None else min(stretch.last, self.high)
-        return Stretch(first, last, stretch.weight)

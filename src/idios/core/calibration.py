@@ -56,13 +56,14 @@ from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_mul
 from idios.core.neighbours import RECORDS, Counted, Moves, Neighbours
 from idios.core.outer_ranks import CentredSearch, RankPlan, least_order, plan_rank
 from idios.core.refusals import explain_missing, refuse_too_few, refuse_too_long, refuse_undefined
-from idios.core.sampling import Source, weighted_index
+from idios.core.sampling import Source
 from idios.core.sensitivity import find_sensitivity, find_squared_sensitivity
 from idios.core.statistics.averages import Mean
 from idios.core.statistics.base import FINENESS, Reading, Statistic, Sums, SumsOfSquares
 from idios.core.statistics.order import OrderStatistic
 from idios.core.statistics.spread import Variance
 from idios.core.summary import Summary
+from idios.core.weighted_index import weighted_index
 from idios.errors import InvalidInput, Unanswerable
 
 LEAST_EPSILON = Fraction(1, 10**12)

@@ -72,9 +72,13 @@ class CellWindows(Sequence[Summary]):
             return self.domain.low
         if rank > size:
             return self.domain.high
-        places = rank - self.firsts[cells]
+        return self.pick(cells, rank)
+
+    def pick(self, cells: NDArray[np.int64], ranks: int | NDArray[np.int64]) -> Whole:
+        """The values of ranks that some cells, of any size, have."""
+        places = ranks - self.firsts[cells]
         if (places < 0).any() or (places >= self.counts[cells]).any():
-            raise LookupError(f"rank {rank} of {size} was not summarised")
+            raise LookupError("a rank was not summarised")
         found: Whole = self.values[self.starts[cells] + places]
         return found
 

@@ -51,7 +51,8 @@ from typing import NamedTuple
 
 from idios.core.calibration import Choice, Method
 from idios.core.clipping import ClippingPlan
-from idios.core.exact import exact, logarithm, positive, round_up_digits, whole
+from idios.core.enclosures import logarithm
+from idios.core.exact import exact, positive, round_up_digits, whole
 from idios.core.neighbours import Neighbours
 from idios.core.outer_ranks import RankPlan
 from idios.core.statistics.averages import Mean

@@ -46,6 +46,15 @@ class Kind(StrEnum):
     TIMESTAMP = "timestamp"
     CATEGORY = "category"
 
+    @property
+    def with_article(self) -> str:
+        """The type in a sentence.
+
+        >>> Kind.INTEGER.with_article, Kind.DATE.with_article
+        ('an integer', 'a date')
+        """
+        return f"an {self}" if self is Kind.INTEGER else f"a {self}"
+
 
 def default_step(kind: Kind, decimals: int = 0) -> Fraction:
     """The step of a column that declares none: a fact of its type, never of its values.

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from idios.core.base_measure import BaseMeasure
 from idios.core.cell_windows import CellWindows
 from idios.core.distributions.inverse_sensitivity import InverseSensitivity
-from idios.core.exact import exp_minus_levels
+from idios.core.enclosures import exp_minus_levels
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import Source, random_words, uniform_below
 from idios.core.statistics.order import OrderStatistic
@@ -103,8 +103,8 @@ class InverseCells:
             place = self.statistic.position(size)[0]
             lows, highs = place - steps, place + steps
         else:
-            more = np.array(self.statistic.positions(range(size, size + defined + 1)))
-            fewer = np.array(self.statistic.positions(range(size, size - defined - 1, -1)))
+            more = _list_positions(self.statistic, range(size, size + defined + 1))
+            fewer = _list_positions(self.statistic, range(size, size - defined - 1, -1))
             lows, highs = np.minimum(more - steps, fewer), np.maximum(more, fewer + steps)
         finite = int(((lows >= parts) & (highs <= size * parts)).sum())  # what is infinite once stays so
         return lows[:finite], highs[:finite]
@@ -137,10 +137,11 @@ class InverseCells:
         masses = self._masses
         rings = np.empty((len(words), number + 2))
         if number:
-            rings[:, 0] = masses.between(balls.lows[:, 0], balls.highs[:, 0] + 1)
-            rings[:, 1:number] = masses.between(balls.lows[:, 1:], balls.lows[:, :-1])
-            rings[:, 1:number] += masses.between(balls.highs[:, :-1] + 1, balls.highs[:, 1:] + 1)
-            rings[:, number] = masses.below(balls.lows[:, -1]) + masses.above(balls.highs[:, -1] + 1)
+            lows, highs = masses.locate(balls.lows), masses.locate(balls.highs + 1)
+            rings[:, 0] = masses.between(lows[:, 0], highs[:, 0])
+            rings[:, 1:number] = masses.between(lows[:, 1:], lows[:, :-1])
+            rings[:, 1:number] += masses.between(highs[:, :-1], highs[:, 1:])
+            rings[:, number] = masses.below(lows[:, -1]) + masses.above(highs[:, -1])
         else:
             rings[:, 0] = float(self.measure.total)
         rings[:, : number + 1] *= powers[1 : number + 2]
@@ -182,6 +183,22 @@ class InverseCells:
         return _Masses(self.measure)
 
 
+def _list_positions(statistic: OrderStatistic, sizes: range) -> Points:
+    found = statistic.positions(sizes)
+    return np.arange(found.start, found.stop, found.step) if isinstance(found, range) else np.array(found)
+
+
+@dataclass(frozen=True)
+class _Located:
+    """Points, and the stretch that each of them is in."""
+
+    points: Points
+    places: Points
+
+    def __getitem__(self, chosen: tuple[slice, int | slice]) -> _Located:
+        return _Located(self.points[chosen], self.places[chosen])
+
+
 class _Masses:
     """The mass of stretches of points in floats, from terms that are never negative."""
 
@@ -200,33 +217,29 @@ class _Masses:
         self.cuts = self.ends.near[:-1]
         self.low, self.high = self.firsts.near[0], self.ends.near[-1]
 
-    def between(self, start: Points, end: Points) -> Floats:
+    def locate(self, points: Points) -> _Located:
+        """The stretch that each point is in; of those beyond all stretches, that of the nearest."""
+        inside = np.clip(points, self.low, self.high)
+        return _Located(inside, np.searchsorted(self.cuts, inside, "right"))
+
+    def between(self, start: _Located, end: _Located) -> Floats:
         """The mass from each start on and before each end, which is no lesser."""
-        start, end = self._clip(start), self._clip(end)
-        first, last = self._find(start), self._find(end)
-        apart = self._measure_rest(start, first) + self.inner[first, last] + self._measure_begun(end, last)
-        found: Floats = np.where(first == last, (end - start).astype(np.float64) * self.weights[first], apart)
+        found: Floats = (end.points - start.points).astype(np.float64) * self.weights[start.places]
+        apart = start.places != end.places
+        if apart.any():  # of few
+            (first, last), (a, b) = (start.points[apart], end.points[apart]), (start.places[apart], end.places[apart])
+            found[apart] = self._measure_rest(first, a) + self.inner[a, b] + self._measure_begun(last, b)
         return found
 
-    def below(self, end: Points) -> Floats:
+    def below(self, end: _Located) -> Floats:
         """The mass before each end."""
-        end = self._clip(end)
-        last = self._find(end)
-        found: Floats = self.before[last] + self._measure_begun(end, last)
+        found: Floats = self.before[end.places] + self._measure_begun(end.points, end.places)
         return found
 
-    def above(self, start: Points) -> Floats:
+    def above(self, start: _Located) -> Floats:
         """The mass from each start on."""
-        start = self._clip(start)
-        first = self._find(start)
-        found: Floats = self._measure_rest(start, first) + self.after[first]
+        found: Floats = self._measure_rest(start.points, start.places) + self.after[start.places]
         return found
-
-    def _clip(self, points: Points) -> Points:
-        return np.clip(points, self.low, self.high)
-
-    def _find(self, points: Points) -> Points:
-        return np.searchsorted(self.cuts, points, "right")
 
     def _measure_begun(self, points: Points, place: Points) -> Floats:
         """The mass of what a stretch has before a point of it."""

@@ -58,7 +58,7 @@ from fractions import Fraction
 from heapq import nlargest
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from idios.core.calibration import Added, Silent
 from idios.core.distributions import DiscreteGaussian, DiscreteLaplace
@@ -233,7 +233,7 @@ def find_factors(losses: Losses, multiples: Sequence[Fraction], neighbours: Neig
         prices = {(d, e): d + e for d, e in losses}
         times = 1
     else:
-        tau, times = _best_tau(losses, multiples), TAUS
+        tau, times = find_best_tau(losses, multiples), TAUS
         prices = {(d, e): tau * d + (TAUS - tau) * e for d, e in losses}
     priced = [[-(-times * loss // prices[pair]) for loss in of_cells] for pair, of_cells in losses.items()]
     factors = list(map(max, zip(*priced, strict=True)))
@@ -242,21 +242,26 @@ def find_factors(losses: Losses, multiples: Sequence[Fraction], neighbours: Neig
     return factors
 
 
-def _best_tau(losses: Losses, multiples: Sequence[Fraction]) -> int:
+def find_best_tau(losses: Mapping[tuple[int, int], ArrayLike], multiples: Sequence[Fraction]) -> int:
     """The τ, in parts of TAUS, with the least Σ_c ρ_c; floats will do, as every τ is safe."""
-    table = np.array(list(losses.values()), dtype=float).T / FINEST
-    dropped, placed = np.array(list(losses), dtype=float).T
+    table = {pair: np.array(of_cells, dtype=float) / FINEST for pair, of_cells in losses.items()}
 
     def factors(tau: float) -> NDArray[np.float64]:
-        worst: NDArray[np.float64] = (table / (tau * dropped + (1 - tau) * placed)).max(axis=1)
+        priced = [of_cells / (tau * d + (1 - tau) * e) for (d, e), of_cells in table.items()]
+        worst: NDArray[np.float64] = np.maximum.reduce(priced)
         return worst
 
     half = factors(0.5)
     best, least = TAUS // 2, float(half.sum())
     # what dividing each ε_i equally among the 2i cells that i records may touch would give
-    allowed = np.maximum(half, 2 * max(float(i / m * multiples[0]) for i, m in enumerate(multiples, start=1)))
+    equally = 2 * max(float(i / m * multiples[0]) for i, m in enumerate(multiples, start=1))
+    allowed = np.maximum(half, equally)
+    most, worst = {pair: float(of_cells.max()) for pair, of_cells in table.items()}, max(equally, float(half.max()))
     for numerator in range(1, TAUS):
-        tried = factors(numerator / TAUS)
+        tau = numerator / TAUS
+        if max(most[d, e] / (tau * d + (1 - tau) * e) for d, e in most) > worst:
+            continue  # the worst cell alone is worse off
+        tried = factors(tau)
         if (tried <= allowed).all() and tried.sum() < least * (1 - 1e-9):
             best, least = numerator, float(tried.sum())
     return best

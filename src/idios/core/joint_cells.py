@@ -14,7 +14,7 @@ statistic may become undefined. All cells of one size read the same ranks: their
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isinf
@@ -22,23 +22,45 @@ from math import isinf
 import numpy as np
 from numpy.typing import NDArray
 
+from idios.core.cell_factors import divide_up, find_cell_factors
 from idios.core.cell_windows import CellWindows
 from idios.core.joint import FINEST, find_factors, is_too_much
+from idios.core.many_scales import GREAT
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics.order import OrderStatistic
 from idios.core.summary import NARROW, Whole
 
+SHORT = 2**52
+"""Below, long division takes few steps."""
+
+CHANGES = (-1, 0, 1)
+"""How many values a cell has more after one change."""
+
 Read = Whole | int | float
+Place = int | NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class CellNoises:
-    """By cell, whether it is answered, its value, and the scale of its noise as a multiple of 1/denominator."""
+    """By cell, whether it is answered, its value, and the scale of its noise: factor·sensitivity·``quotient``."""
 
     answered: NDArray[np.bool_]
     values: Whole
-    numerators: Whole
-    denominator: int
+    factors: Whole
+    sensitivities: Whole
+    quotient: Fraction
+
+    def scale(self, cell: int) -> tuple[int, int]:
+        """The scale of a cell's noise as numerator and denominator, which may have common factors."""
+        numerator = int(self.factors[cell]) * int(self.sensitivities[cell]) * self.quotient.numerator
+        return numerator, self.quotient.denominator
+
+    def list_scales(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The scales of some cells as floats, which are at most 5 roundings off."""
+        if self.factors.dtype == object or self.sensitivities.dtype == object:
+            return np.array([float(min(Fraction(*self.scale(cell)), GREAT)) for cell in cells.tolist()])
+        factors, sensitivities = (numbers[cells].astype(np.float64) for numbers in (self.factors, self.sensitivities))
+        return factors * sensitivities * float(self.quotient)
 
 
 def calibrate_windows(
@@ -54,17 +76,31 @@ def calibrate_windows(
     if len(active) < 2:
         return None
     neighbours = cells.make_moves(1).neighbours
-    factors: Whole = np.full(len(cells), FINEST, object)
+    factors: Whole = np.full(len(cells), FINEST, np.int64)
     if is_too_much(1, [1] * len(cells)):
         factors[active] = FINEST * (2 if neighbours is Neighbours.REPLACE else 1)
     else:
         losses = {pair: fitted.count_loss(pair, active) for pair in ((0, 1), (1, 0), (1, 1))}
         if neighbours is Neighbours.ADD_REMOVE:
             del losses[1, 1]
-        factors[active] = find_factors(losses, (Fraction(1),), neighbours)
-    each = weight * epsilon
-    numerators = factors * fitted.sensitivities.astype(object) * each.denominator
-    return CellNoises(fitted.answered, fitted.values, numerators, FINEST * each.numerator)
+        factors = _spread(_find_factors(losses, neighbours), active, len(cells))
+    return CellNoises(fitted.answered, fitted.values, factors, fitted.sensitivities, 1 / (weight * epsilon * FINEST))
+
+
+def _find_factors(losses: Mapping[tuple[int, int], Whole], neighbours: Neighbours) -> Whole:
+    if all(of_cells.dtype != object for of_cells in losses.values()):
+        found = find_cell_factors(losses, neighbours)
+        if found is not None:
+            return found
+    listed = {pair: of_cells.tolist() for pair, of_cells in losses.items()}
+    return np.array(find_factors(listed, (Fraction(1),), neighbours), object)
+
+
+def _spread(found: Whole, active: NDArray[np.int64], size: int) -> Whole:
+    """What is found of some cells, among all; of the others 1."""
+    factors: Whole = np.full(size, FINEST, found.dtype)
+    factors[active] = found
+    return factors
 
 
 class _FittedCells:
@@ -80,37 +116,64 @@ class _FittedCells:
         )
 
     def fit(self) -> None:
+        """Cells whose ranks are all there are read together, the others by size."""
+        inner: list[NDArray[np.int64]] = []
         for moves, cells in self.cells.by_size():
-            if moves.size >= self.statistic.least_size:
-                self._fit_size(moves, cells)
+            if moves.size < self.statistic.least_size:
+                continue
+            if self._is_inner(moves):
+                inner.append(cells)
+            else:
+                self._fit(moves, cells, {change: self._find_place(moves.size + change) for change in CHANGES})
+        if inner:
+            cells = np.concatenate(inner)
+            sizes = [int(self.cells.sizes[alike[0]]) for alike in inner]
+            times = [len(alike) for alike in inner]
+            places: dict[int, tuple[Place, Place]] = {}
+            for change in CHANGES:
+                found = np.array([self._find_place(size + change) for size in sizes], np.int64)
+                places[change] = np.repeat(found[:, 0], times), np.repeat(found[:, 1], times)
+            self._fit(self.cells.make_moves(sizes[0]), cells, places)
 
-    def _fit_size(self, moves: Moves, cells: NDArray[np.int64]) -> None:
-        size, kind = moves.size, self.values.dtype
+    def _find_place(self, size: int) -> tuple[int, int]:
+        """The rank that the statistic reads of so many values, and in parts how far it goes to the next."""
+        return divmod(self.statistic.position(size)[0], self.parts)
 
-        def read(other: int, offset: int) -> Read:
-            """The statistic of a list of another size whose rank r is rank r + offset here."""
-            rank, rest = divmod(self.statistic.position(other)[0], self.parts)
-            below = self._at(cells, size, rank + offset)
+    def _is_inner(self, moves: Moves) -> bool:
+        """Whether every reading of cells of one size is of ranks that they have."""
+        if moves.sizes(1)[0] < self.statistic.least_size or not moves.most_removed(1) or not moves.most_added(1):
+            return False
+        (fewer, _), (rank, _), (more, _) = (self._find_place(moves.size + change) for change in CHANGES)
+        return min(fewer, rank - 1, more - 1) >= 1 and max(fewer + 2, rank + 2, more + 1) <= moves.size
+
+    def _fit(self, moves: Moves, cells: NDArray[np.int64], places: Mapping[int, tuple[Place, Place]]) -> None:
+        """Fit cells of one size; or of any, where each reads ranks that it has, and ``places`` are those of each."""
+        kind = self.values.dtype
+
+        def read(change: int, offset: int) -> Read:
+            """The statistic of a list of that many more values whose rank r is rank r + offset here."""
+            rank, rest = places[change]
+            below = self._at(cells, moves.size, rank + offset)
             if isinstance(below, float):
                 return below
-            if not rest:
+            if isinstance(rest, int) and not rest:
                 return self.parts * below
-            above = self._at(cells, size, rank + offset + 1)
+            above = self._at(cells, moves.size, rank + offset + (rest > 0))
             return above if isinstance(above, float) else (self.parts - rest) * below + rest * above
 
-        value = read(size, 0)
+        value = read(0, 0)
         defined = moves.sizes(1)[0] >= self.statistic.least_size
         lower, upper = self._find_ends(moves, read, defined)
         if any(isinstance(end, float) and isinf(end) for end in (lower, upper)):
             return
         reach = _widen(value, lower, upper)
 
-        def find_step(other: int, low: int, high: int) -> Read:
-            return _widen(value, read(other, low), read(other, high)) if defined else reach
+        def find_step(change: int, low: int, high: int) -> Read:
+            return _widen(value, read(change, low), read(change, high)) if defined else reach
 
         nothing = np.zeros(len(cells), kind)
-        removal = find_step(size - 1, 0, 1) if moves.most_removed(1) else nothing
-        addition = find_step(size + 1, -1, 0) if moves.most_added(1) else nothing
+        removal = find_step(-1, 0, 1) if moves.most_removed(1) else nothing
+        addition = find_step(1, -1, 0) if moves.most_added(1) else nothing
         replacement = reach if moves.neighbours is Neighbours.REPLACE else nothing
         self.answered[cells] = True
         self.values[cells] = value
@@ -118,28 +181,29 @@ class _FittedCells:
         self.removals[cells], self.additions[cells] = removal, addition
         self.steps[cells] = np.maximum(np.maximum(removal, addition), replacement)
 
-    def _at(self, cells: NDArray[np.int64], size: int, rank: int) -> Read:
-        found = self.cells.at(cells, size, rank)
+    def _at(self, cells: NDArray[np.int64], size: int, rank: Place) -> Read:
+        found = self.cells.at(cells, size, rank) if isinstance(rank, int) else self.cells.pick(cells, rank)
         return found.astype(self.values.dtype) if isinstance(found, np.ndarray) else found
 
     def _find_ends(self, moves: Moves, read: Callable[[int, int], Read], defined: bool) -> tuple[Read, Read]:
         """lo_1 and hi_1, as ``OrderStatistic.envelope`` says."""
-        size, domain = moves.size, self.cells.domain
         if not defined:
-            low, high = (self.statistic.place(end) for end in self.statistic.range(domain))
+            low, high = (self.statistic.place(end) for end in self.statistic.range(self.cells.domain))
             return low, high
         if moves.neighbours is Neighbours.REPLACE:
-            return read(size, -1), read(size, 1)
+            return read(0, -1), read(0, 1)
         return (
-            _choose(np.minimum, read(size + 1, -1), read(size - 1, 0)),
-            _choose(np.maximum, read(size + 1, 0), read(size - 1, 1)),
+            _choose(np.minimum, read(1, -1), read(-1, 0)),
+            _choose(np.maximum, read(1, 0), read(-1, 1)),
         )
 
-    def count_loss(self, pair: tuple[int, int], active: NDArray[np.int64]) -> list[int]:
+    def count_loss(self, pair: tuple[int, int], active: NDArray[np.int64]) -> Whole:
         """What is lost to d drops and e places in some cells, in steps of 1/FINEST."""
         steps = {(1, 0): self.removals, (0, 1): self.additions, (1, 1): self.steps}[pair]
-        lost = np.maximum(steps[active], self.floor).astype(object) * FINEST
-        found: list[int] = (-(-lost // self.sensitivities[active])).tolist()
+        lost, sensitivities = np.maximum(steps[active], self.floor), self.sensitivities[active]
+        if lost.dtype != object and sensitivities.max() < SHORT and (lost <= 2 * sensitivities).all():
+            return divide_up(lost, sensitivities, FINEST.bit_length() - 1)
+        found: Whole = -(-lost.astype(object) * FINEST // sensitivities)
         return found
 
 

@@ -59,6 +59,15 @@ def to_plural(word: str) -> str:
     return f"{word}s"
 
 
+def write_count(number: int, word: str) -> str:
+    """So many of something.
+
+    >>> write_count(1, "record"), write_count(1200, "person"), write_count(0, "entry")
+    ('1 record', '1,200 people', '0 entries')
+    """
+    return f"{number:,} {word if number == 1 else to_plural(word)}"
+
+
 class Counted(NamedTuple):
     """What records are in words: ``each`` of them stand for one ``word``.
 
@@ -75,7 +84,7 @@ class Counted(NamedTuple):
 
     def write(self, records: int) -> str:
         """So many in words."""
-        return f"{self.count(records):,} {to_plural(self.word)}"
+        return write_count(self.count(records), self.word)
 
 
 RECORDS, VALUES = Counted(), Counted("value")

@@ -1,7 +1,7 @@
 """Exact samplers: the only home of randomness.
 
 Why they are exact. All of them compare a uniform U in [0, 1), drawn bit by bit from the source, with a number
-p known to any precision (`exact.exp_minus`). If the first w bits of U differ from the first w digits ⌊p·2^w⌋ of p,
+p known to any precision (`enclosures.exp_minus`). If the first w bits of U differ from the first w digits ⌊p·2^w⌋ of p,
 the comparison U < p is decided, whatever follows; if they are equal, more bits of U and more digits of p are
 compared. So Pr(U < p) is p, not a rounding of p, and nothing is ever rounded on the way.
 
@@ -18,12 +18,6 @@ compared. So Pr(U < p) is p, not a rounding of p, and nothing is ever rounded on
 
 *Geometric*, Pr(G = g) = (1−a)·a^g with a = e^(−rate), is the G of 3. and 4.
 
-*Index*, Pr(j) proportional to weights w_j that can be enclosed to any precision. With C_j = w_0 + … + w_j and
-C the sum of all, j is the index with C_(j−1) ≤ U·C < C_j. The w_j are enclosed between integers, and an index
-is returned only if the inequalities hold for every U that begins with the bits drawn so far and for all
-weights within their enclosures. Otherwise both are refined. U hits a boundary with probability 0. *Weighted index*
-has w_j = counts[j]·e^(−rate·exponents[j]).
-
 *Uniform below n*: whole numbers of as many bits as n−1 are equally likely; those from n on are thrown away.
 """
 
@@ -34,31 +28,17 @@ import operator
 import os
 import threading
 from abc import ABC, abstractmethod
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import accumulate, compress
-from numbers import Integral
 from typing import Any, ClassVar, overload
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-from idios.core.exact import (
-    Enclosure,
-    Number,
-    divide_odds,
-    exact,
-    exp_minus,
-    exp_minus_doublings,
-    exp_minus_levels,
-    floor_bits,
-    logistic,
-    positive,
-    whole,
-)
+from idios.core.enclosures import Enclosure, divide_odds, exp_minus, exp_minus_doublings, floor_bits, logistic
+from idios.core.exact import Number, exact, positive, whole
 from idios.errors import InvalidInput
 
 # --------------------------------------------------------------------------------------------------- sources
@@ -156,11 +136,15 @@ SYSTEM = SystemSource()
 """The source of every draw that names no other."""
 
 
-def _random_bits(source: Source, bits: int) -> int:
+def random_bits(source: Source, bits: int) -> int:
+    """Draw a whole number of so many bits."""
     return int.from_bytes(source.read(-(-bits // 8)), "little") >> (-bits % 8)
 
 
 # ------------------------------------------------------------------------------------------- uniform numbers
+
+MORE = 64
+"""Bits of U compared after a tie."""
 
 
 def random_words(number: int, source: Source | None = None) -> NDArray[np.uint64]:
@@ -182,7 +166,7 @@ def uniform_below(n: int, source: Source | None = None) -> int:
     bits = (n - 1).bit_length()
     source = source or SYSTEM
     while True:
-        number = _random_bits(source, bits)
+        number = random_bits(source, bits)
         if number < n:
             return number
 
@@ -191,9 +175,8 @@ def uniform_below(n: int, source: Source | None = None) -> int:
 
 _WORD = 16  # bits compared at once: 32 doubles what is drawn, 8 ties too often
 _TOP = (1 << _WORD) - 1
-_MORE = 64  # bits compared after a tie
 _GUARD = 32  # bits beyond the first two comparisons, which settle what these are
-_FIRST = _WORD + _MORE + _GUARD
+_FIRST = _WORD + MORE + _GUARD
 _CHUNK = 1 << 17  # words drawn at once: a quarter of a megabyte, which stays in the cache
 _RARE = 12  # the rest above the digits is not 0 with probability at most e^(−12)
 _NARROW = 56  # digits, at most, of an int64: a rest overflows it with probability below e^(−12·2^7)
@@ -206,19 +189,19 @@ class _Coin:
         """`first` encloses the probability to _FIRST places, which nearly always settles the digits wanted here."""
         self._probability = probability
         lo, hi = (end >> _GUARD for end in first)
-        self.head, self._next = divmod(lo if lo == hi else floor_bits(probability, _WORD + _MORE), 1 << _MORE)
+        self.head, self._next = divmod(lo if lo == hi else floor_bits(probability, _WORD + MORE), 1 << MORE)
 
     def settle(self, source: Source) -> bool:
         """Decide U < p for a U whose first word equals that of p."""
-        digits, known = self._next, _WORD + _MORE
-        while (word := _random_bits(source, _MORE)) == digits:
-            known += _MORE
-            digits = floor_bits(self._probability, known) % (1 << _MORE)
+        digits, known = self._next, _WORD + MORE
+        while (word := random_bits(source, MORE)) == digits:
+            known += MORE
+            digits = floor_bits(self._probability, known) % (1 << MORE)
         return word < digits
 
     def flip(self, source: Source) -> bool:
         """Decide U < p."""
-        word = _random_bits(source, _WORD)
+        word = random_bits(source, _WORD)
         return self.settle(source) if word == self.head else word < self.head
 
 
@@ -243,8 +226,8 @@ class _Digits:
         """A function of 2^j/scale: only a tie asks for it."""
         return function((1 << j) / self.scale, bits)
 
-    def magnitudes(self, count: int, source: Source) -> NDArray[Any]:
-        """Draw `count` values of G + 1."""
+    def _draw_bytes(self, count: int, source: Source) -> tuple[NDArray[np.uint8], dict[int, int]]:
+        """Draw the digits of `count` values of G, and what some of them have above, as a multiple of 2^J."""
         words = np.frombuffer(source.read(2 * count * self.width), dtype="<u2")
         heads = np.tile(self.heads, count)
         bits = words < heads
@@ -252,6 +235,25 @@ class _Digits:
             bits[i] = self.coins[i % self.width].settle(source)
 
         packed = np.packbits(bits, bitorder="little").reshape(count, self.width // 8)
+        # A flag stands at the place of digit J, so it counts as a rest of 1; coins say how much more it is.
+        flag, rests = self.coins[self.rest], dict.fromkeys(np.flatnonzero(bits[self.rest :: self.width]).tolist(), 0)
+        for place in rests:
+            while flag.flip(source):
+                rests[place] += 1
+        return packed, rests
+
+    def split(self, count: int, source: Source) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Draw `count` values of G as its last 64 digits, and those above, where there are few."""
+        packed, rests = self._draw_bytes(count, source)
+        last = np.ascontiguousarray(packed[:, :8]).view("<u8")[:, 0].astype(np.uint64, copy=False)
+        above = packed[:, 8].astype(np.int64)
+        for i, more in rests.items():
+            above[i] += more << (self.rest - 64)
+        return last, above
+
+    def magnitudes(self, count: int, source: Source) -> NDArray[Any]:
+        """Draw `count` values of G + 1."""
+        packed, rests = self._draw_bytes(count, source)
         if self.width <= _NARROW:
             padded = np.zeros((count, 8), dtype=np.uint8)
             padded[:, : self.width // 8] = packed
@@ -259,12 +261,7 @@ class _Digits:
         else:
             values = np.array([int.from_bytes(row.tobytes(), "little") for row in packed], dtype=object)
 
-        # A flag stands at the place of digit J, so it counts as a rest of 1; coins say how much more it is.
-        flag = self.coins[self.rest]
-        for i in np.flatnonzero(bits[self.rest :: self.width]):
-            more = 0
-            while flag.flip(source):
-                more += 1
+        for i, more in rests.items():
             if more >> (62 - self.rest) and values.dtype != object:  # could pass 2^63
                 values = values.astype(object)
             values[i] += more << self.rest
@@ -335,112 +332,25 @@ def geometric(rate: Number, size: int | None = None, source: Source | None = Non
     return int(values[0]) if size is None else values
 
 
+def draw_exponentials(count: int, source: Source | None = None) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Of `count` exponential variables the first 64 binary places, and the whole numbers before them.
+
+    >>> places, wholes = draw_exponentials(5, SeededSource(1))
+    >>> joined = [above << 64 | last for last, above in zip(places.tolist(), wholes.tolist(), strict=True)]
+    >>> wholes, joined == geometric(Fraction(1, 2**64), 5, SeededSource(1)).tolist()
+    (array([0, 2, 2, 1, 0]), True)
+    """
+    digits = _digits(Fraction(1 << 64))
+    parts = [digits.split(size, source or SYSTEM) for size in _list_chunks(digits, count)]
+    return np.concatenate([last for last, _ in parts]), np.concatenate([above for _, above in parts])
+
+
 def _draw_in_chunks(
     digits: _Digits, draw: Callable[[int, Source], NDArray[Any]], count: int, source: Source | None
 ) -> NDArray[Any]:
+    return np.concatenate([draw(size, source or SYSTEM) for size in _list_chunks(digits, count)])
+
+
+def _list_chunks(digits: _Digits, count: int) -> list[int]:
     chunk = max(1, _CHUNK // digits.width)
-    starts = range(0, max(count, 1), chunk)
-    return np.concatenate([draw(min(chunk, count - start), source or SYSTEM) for start in starts])
-
-
-# ----------------------------------------------------------------------------------------------------- index
-
-
-def draw_index(
-    enclose: Callable[[int], list[Enclosure]], places: int, source: Source | None = None, begun: int | None = None
-) -> int:
-    """Draw j with probability proportional to w_j, exactly, where `enclose(places)` encloses all w_j to so many places.
-
-    The enclosures must shrink to the weights, which have a positive sum; `places` is what to begin with. `begun` are
-    the first 64 bits of U, where they are drawn already.
-
-    >>> draw_index(lambda places: [(1 << places, 1 << places), exp_minus(Fraction(1), places)], 64, SeededSource(1))
-    0
-    """
-    return _draw_located(lambda uniform, known, places: _locate(uniform, known, enclose(places)), places, source, begun)
-
-
-def _draw_located(
-    locate: Callable[[int, int, int], int | None], places: int, source: Source | None, begun: int | None
-) -> int:
-    """Draw bits and compute to more places until they locate an index."""
-    source = source or SYSTEM
-    uniform, known = _random_bits(source, _MORE) if begun is None else begun, _MORE
-    while True:
-        index = locate(uniform, known, places)
-        if index is not None:
-            return index
-        uniform = uniform << _MORE | _random_bits(source, _MORE)
-        known += _MORE
-        places += _MORE
-
-
-def weighted_index(
-    counts: Sequence[int],
-    exponents: Sequence[int],
-    rate: Fraction,
-    source: Source | None = None,
-    begun: int | None = None,
-) -> int:
-    """Draw j with probability proportional to counts[j]·e^(−rate·exponents[j]), exactly.
-
-    Counts and exponents are whole numbers ≥ 0 of any size and in any order; at least one count is positive. `begun` are
-    the first 64 bits of U, where they are drawn already.
-
-    >>> weighted_index([1, 10**30, 5], [0, 100, 1], Fraction(1, 2), SeededSource(1))
-    1
-    """
-    # What is given here describes private data, so no message repeats it.
-    if len(counts) != len(exponents):
-        raise InvalidInput("counts and exponents must be of the same length")
-    counts, exponents = _check_weights(counts), _check_weights(exponents)
-    if not any(counts):
-        raise InvalidInput("at least one of the counts must be positive")
-    rate = exact(rate, "rate")
-    if rate < 0:
-        raise InvalidInput(f"rate must be at least 0, got {rate}")
-
-    # A common factor changes nothing: with the least exponent at 0 the total weight is at least 1, so the
-    # enclosures, at most 128·levels·counts wide in all, are 2^(−_MORE) of it from the first round on.
-    least = min(compress(exponents, counts))
-    levels = {exponent - least for exponent in exponents if exponent >= least}
-    width = 128 * len(levels)
-
-    def locate(uniform: int, known: int, places: int) -> int | None:
-        powers = exp_minus_levels(rate, levels, places)
-        # below the least no count is positive
-        lows = [powers.get(exponent - least, (0, 0))[0] for exponent in exponents]
-        sums = [0, *accumulate(map(operator.mul, counts, lows))]
-        return _find_index(uniform, known, sums, lambda j: width * sum(counts[:j]))
-
-    # Rounded up, so that the powers of one question's ε are there for the next.
-    places = _MORE * (2 + (sum(counts).bit_length() + len(levels).bit_length() + 7) // _MORE)
-    return _draw_located(locate, places, source, begun)
-
-
-def _check_weights(numbers: Sequence[int]) -> Sequence[int]:
-    """Refuse all but whole numbers of at least 0; those of numpy, which overflow, become Python's own."""
-    if not set(map(type, numbers)) <= {int}:
-        numbers = [int(number) if isinstance(number, Integral) else -1 for number in numbers]
-    if min(numbers, default=0) < 0:
-        raise InvalidInput("counts and exponents must be whole numbers of at least 0")
-    return numbers
-
-
-def _locate(uniform: int, known: int, enclosures: list[Enclosure]) -> int | None:
-    """Find j with C_(j−1)/C ≤ U < C_j/C for every U of [uniform, uniform+1)/2^known, if that is certain."""
-    lows, highs = ([0, *accumulate(ends)] for ends in zip(*enclosures, strict=True))
-    return _find_index(uniform, known, lows, lambda j: highs[j] - lows[j])
-
-
-def _find_index(uniform: int, known: int, lows: list[int], more: Callable[[int], int]) -> int | None:
-    """Do the same by the least weight of the first 0, 1, … of all; `more(j)` is what the first j may weigh above it."""
-    total = lows[-1]
-    if not total:  # too few places to tell anything
-        return None
-    j = bisect_right(lows, uniform * total >> known) - 1  # a guess; what counts is the check
-    # C_j/C = A/(A+B), A the weight up to j, B the rest: greatest for the greatest A and the least B.
-    most = lows[j] + more(j), total + more(j)
-    least = lows[j + 1], total + more(len(lows) - 1) - more(j + 1)
-    certain = uniform * most[1] >= most[0] << known and (uniform + 1) * least[1] <= least[0] << known
-    return j if certain else None
+    return [min(chunk, count - start) for start in range(0, max(count, 1), chunk)]

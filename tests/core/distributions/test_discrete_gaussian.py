@@ -18,7 +18,7 @@ from scipy import stats
 
 from idios.core.distributions import DiscreteGaussian, discrete_gaussian
 from idios.core.distributions.discrete_gaussian import _bound_places, _keep, _Strata
-from idios.core.exact import exp_minus
+from idios.core.enclosures import exp_minus
 from idios.core.sampling import SeededSource
 from idios.errors import InvalidInput
 from tests.randomness import FALSE_ALARM, Scripted, chi_square, more

@@ -47,8 +47,9 @@ from numpy.typing import NDArray
 
 from idios.core.distributions.nearest import average_nearest
 from idios.core.domain import LIMIT, Domain
-from idios.core.exact import Enclosure, exp_minus_levels
-from idios.core.sampling import Source, draw_index, geometric
+from idios.core.enclosures import Enclosure, exp_minus_levels
+from idios.core.sampling import Source, geometric
+from idios.core.weighted_index import draw_index
 from idios.errors import InvalidInput
 
 Reals = NDArray[np.float64]

@@ -12,8 +12,8 @@
    geometric with rate 2Mc, the whole tail has the weight W_M/(1 − e^(−2Mc)), a point of it is kept with e^(−c·g² − z).
 
 **So is every comparison.** A uniform U in [0, 1) is known by its first word v: it lies in [v, v+1)/2^bits. What holds
-for all such U is decided; certified bounds of the probabilities (``exact.exp_minus``) say so. Otherwise the outcome is
-drawn anew *given v*, by ``sampling.draw_index``:
+for all such U is decided; certified bounds of the probabilities (``enclosures.exp_minus``) say so. Otherwise the
+outcome is drawn anew *given v*, by ``weighted_index.draw_index``:
 
 4. Stratum: with C_j the weight up to j and C that of all, j has the length of [v, v+1)/2^32·C ∩ [C_(j−1), C_j).
 5. Kept: 1 − z ≤ e^(−z) ≤ 1 − z + z²/2, with z = c·s·(2i + s), s = l/w, between whole multiples of 2^(−32). Where that
@@ -39,8 +39,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idios.core.distributions.discrete_laplace import Reals, Wholes, number_or_array, probabilities
-from idios.core.exact import Enclosure, exact, exp_minus, exp_minus_multiples, positive, whole
-from idios.core.sampling import SYSTEM, Source, draw_index, geometric, uniform_below
+from idios.core.enclosures import Enclosure, exp_minus, exp_minus_multiples
+from idios.core.exact import exact, positive, whole
+from idios.core.sampling import SYSTEM, Source, geometric, uniform_below
+from idios.core.weighted_index import draw_index
 from idios.errors import InvalidInput
 
 _FINE = 16  # strata in one σ, at least: more take longer to prepare, fewer throw more away

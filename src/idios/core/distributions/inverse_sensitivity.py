@@ -27,7 +27,8 @@ from typing import NamedTuple
 
 from idios.core.base_measure import BaseMeasure
 from idios.core.distributions.nearest import average_nearest
-from idios.core.sampling import Source, uniform_below, weighted_index
+from idios.core.sampling import Source, uniform_below
+from idios.core.weighted_index import weighted_index
 from idios.errors import InvalidInput
 
 

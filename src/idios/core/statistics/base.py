@@ -308,7 +308,7 @@ class Statistic(Reading, ABC):
 
     def place(self, value: Extended, fineness: int = FINENESS) -> int | float:
         """The point of the answer's grid that stands for an exact value; monotone."""
-        return floor_half_up(value * self.resolution(fineness))
+        return floor_half_up(value, self.resolution(fineness))
 
     def placed_limits(self, summary: Summary, distance: int, fineness: int) -> tuple[int | float, int | float]:
         """``limits`` on the answer's grid."""

@@ -392,7 +392,9 @@ class Quantile(_AnyQuantile):
     def positions(self, sizes: range) -> Sequence[int]:
         """They are as far apart as the sizes, times q."""
         share, parts = self.q.numerator, self.q.denominator
-        return [parts + share * (size - 1) for size in sizes]
+        if not share:
+            return [parts] * len(sizes)
+        return range(parts + share * (sizes.start - 1), parts + share * (sizes.stop - 1), share * sizes.step)
 
 
 @dataclass(frozen=True)
