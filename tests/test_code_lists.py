@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ COLUMNS = {
     "sex": {"values": SEXES},
     "wave": {"values": [1, 2]},
     "age": "integer",
-    "by_number": {"expression": "CASE WHEN sex = 2 THEN 'w' WHEN sex = 7 THEN 'x' ELSE 'o' END"},
+    "by_number": {"expression": "CASE WHEN sex = 2 THEN 'w' ELSE 'o' END"},
     "by_label": {"expression": "CASE WHEN sex IN ('female') THEN 'w' ELSE 'o' END"},
 }
 
@@ -55,6 +56,61 @@ def test_derived_columns_name_codes_likewise() -> None:
             counted = party.query(f"SELECT {name}, COUNT(*) AS n FROM survey GROUP BY {name}", epsilon=1000)
             present = {row[name]: row["n"] for row in counted.rows if row["n"]}
             assert present == {"w": 80, "o": 120}
+
+
+ASKED = "SELECT sex, COUNT(*) AS n FROM survey GROUP BY sex"
+
+
+@pytest.mark.parametrize("named", ["2", "'2'", "'female'", "2.0"])
+def test_conditions_on_groups_name_codes_likewise(named: str) -> None:
+    with open_party() as party:
+        for asked in (
+            f"{ASKED} HAVING sex = {named}",
+            f"{ASKED} HAVING sex NOT IN (1) AND {named} = sex",
+            f"SELECT * FROM ({ASKED}) WHERE sex IN ({named})",
+            f"SELECT s AS sex, MAX(n) AS n FROM (SELECT sex AS s, n FROM ({ASKED})) GROUP BY s HAVING s = {named}",
+            f"SELECT MAX(sex) AS sex, MAX(n) AS n FROM ({ASKED} HAVING sex = 2) HAVING MAX(sex) = {named}",
+            f"SELECT sex, CASE sex WHEN {named} THEN n END AS n FROM ({ASKED}) WHERE sex <> 1",
+        ):
+            assert party.query(asked, epsilon=1000).rows == ({"sex": "female", "n": 80},), asked
+        most = party.query(f"SELECT MODE(sex) AS m FROM survey HAVING MODE(sex) = {named}", epsilon=1000)
+        assert most.rows == ({"m": "female"},)
+
+
+@pytest.mark.parametrize(
+    ("condition", "message", "place"),
+    [
+        ("WHERE sex = 'femal'", "'femal' is no declared value of sex. Did you mean 'female'?", "'femal'"),
+        ("WHERE sex <> 3", "3 is no declared value of sex. Declared: 1 male, 2 female", "3"),
+        ("WHERE sex NOT IN (1, '02')", "'02' is no declared value of sex. Declared: 1 male", "'02'"),
+        ("WHERE wave IN (1, 7)", "7 is no declared value of wave. Declared: '1', '2'", "7"),
+        ("WHERE answer = 9", "9 is declared to mean that answer is missing: write IS NULL", "9"),
+        ("GROUP BY sex HAVING sex = 'mal'", "Did you mean 'male'?", "'mal'"),
+        ("GROUP BY sex HAVING COUNT(*) > 3 OR 4 <> sex", "4 is no declared value of sex", "4"),
+        ("HAVING MODE(sex) <> 'Male '", "Did you mean 'male'?", "'Male '"),
+        ("GROUP BY sex) WHERE sex IN ('male', 'fmale')", "Did you mean 'female'?", "'fmale'"),
+        ("GROUP BY sex) WHERE sex = DATE '1970-01-03'", "sex is a category: compare it with a string", ""),
+    ],
+)
+def test_what_names_no_value_is_refused_unpaid(condition: str, message: str, place: str) -> None:
+    table, columns = {**TABLE, "answer": TABLE["sex"]}, {**COLUMNS, "answer": {"values": SEXES, "missing": [9]}}
+    sql = f"{'SELECT * FROM (' if ')' in condition[:14] else ''}SELECT COUNT(*) FROM survey {condition}"
+    with TrustedParty.open(table, name="survey", columns=columns, budget=9) as party:
+        with pytest.raises(QuestionRefused) as refused:
+            party.query(sql, epsilon=1)
+        assert message in str(refused.value)
+        assert sql[refused.value.offset :].startswith(place)
+        assert party.ledger.balance("survey").epsilon.spent == 0
+
+
+def test_a_derived_column_that_names_no_value_is_refused() -> None:
+    for formula, message in (
+        ("CASE WHEN sex = 7 THEN 'x' ELSE 'o' END", "7 is no declared value of sex"),
+        ("CASE WHEN by_label = 'W' THEN 1 ELSE 0 END", "Did you mean 'w'?"),
+    ):
+        columns = {**COLUMNS, "wrong": {"expression": formula}}
+        with pytest.raises(InvalidInput, match=re.escape(message)):
+            TrustedParty.open(TABLE, name="survey", columns=columns, budget=9)
 
 
 def test_what_is_no_code_is_told() -> None:

@@ -12,6 +12,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from idios.backends.duckdb import DuckDbBackend
@@ -80,6 +83,25 @@ def test_a_file_that_is_only_read_has_not_changed(people: Path) -> None:
         people.read_text()
         party.query(SQL, 1)  # does not raise
         party.inspect(SQL, 1)  # does not raise
+
+
+def test_a_file_that_is_read_otherwise_is_another_version(tmp_path: Path) -> None:
+    """Else an answer about what it was read as before would be shown again."""
+    path = tmp_path / "people.csv"
+    path.write_text("age\n" + "12\n" * 50 + "99\n" * 30)
+
+    def ask(**csv: Any) -> tuple[str, bool]:
+        ledger = tmp_path / "ledger.db"
+        with TrustedParty.open(path, name="people", columns=COLUMNS, budget=100, ledger=ledger, **csv) as party:
+            return party.datasets["people"].dataset.version, party.query(SQL, 1).stored
+
+    plain = ask()
+    assert not plain[1]
+    assert ask() == (plain[0], True)
+    without = ask(csv={"nulls": ["99"]})
+    assert without[0] != plain[0]
+    assert not without[1]
+    assert ask(csv={"nulls": ["99"]}) == (without[0], True)
 
 
 def test_a_file_replaced_meanwhile_gives_no_answer(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,6 +242,22 @@ def test_columns_and_parameters_from_python() -> None:
             read_column("x", bad)
     with pytest.raises(InvalidInput, match="must be a table"):
         read_parameters([1], Level.INDIVIDUAL)
+
+
+def test_values_from_arrays_and_columns() -> None:
+    listed = read_column("x", {"values": [1, 2], "missing": [9]})
+    for kind in (np.array, pd.Series, pd.Index, pl.Series):
+        assert read_column("x", {"values": kind([1, 2]), "missing": kind([9])}) == listed
+    assert read_column("x", {"values": np.array([1.0, 2.0]), "missing": [9]}) == listed
+    for bad, message in (
+        ({1, 2}, "a set has none: write a list"),
+        (np.array([1.0, np.nan]), "a declared value is text, a number or true or false, got nan"),
+        (np.array([[1, 2]]), r"got \[1, 2\]"),
+        ([None], "got None"),
+        (np.array(1), "a category column declares its values"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            read_column("x", {"values": bad})
 
 
 def test_parameters_are_public_sets_unless_answers_are_differentially_private() -> None:

@@ -15,6 +15,7 @@ import pytest
 from idios.backends import reduction_sql
 from idios.party import TrustedParty
 from idios.query import planner
+from idios.query.reader import RecentQuestions
 from tests import oracle
 from tests.people import REDUCED, Person, Row, Table, list_neighbours, make_data, reduce_table
 
@@ -175,3 +176,4 @@ def keep_everyone(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(made, size=dataset.size, reduction=replace(made.reduction, keeps_everyone=True))
 
     monkeypatch.setattr(planner, "reduce_to_people", reduce_all)
+    monkeypatch.setattr(RecentQuestions, "prepare", lambda _, *given: planner.prepare(*given))  # nothing from before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import pyreadstat
 import pytest
 
 import idios
+from idios.backends.text_proposals import RARE
 from idios.errors import InvalidInput
 from idios.party import TrustedParty
-from idios.proposals import RARE
 
 SIZE = 2000
 RANDOM = np.random.default_rng(19)
@@ -105,7 +106,7 @@ def test_every_value_reads_as_it_was_proposed(tmp_path: Path) -> None:
         "income": [f"{i}.0" for i in range(17000, 17000 + SIZE)],
         "county": draw("01", "02", "10"),
         "zip": [f"{i:05}" for i in range(SIZE)],
-        "thousands": draw("4.038", "17.250", "1.001"),
+        "three": draw("4.038", "17.250", "1.001"),  # as other columns show a decimal point
         "truth": draw("true", "false"),
     }
     pd.DataFrame(texts).to_csv(path, index=False)
@@ -114,16 +115,71 @@ def test_every_value_reads_as_it_was_proposed(tmp_path: Path) -> None:
         "marked": {"type": "number"},
         "income": {"type": "number"},
         "county": {"values": ["01", "02", "10"]},
-        "thousands": {"type": "number"},
+        "three": {"type": "number"},
         "truth": {"type": "boolean"},
     }
-    assert "divides thousands" in proposed.notes["thousands"]
     assert "key" in proposed.notes["zip"]
     with TrustedParty.open(path, name="texts", columns=proposed, budget=10**6) as party:
         counts = ", ".join(f"COUNT({name})" for name in proposed)
         (row,) = party.query(f"SELECT {counts} FROM texts", epsilon=10**5).rows
     assert set(row.values()) == {SIZE}
     assert idios.schema({"truth": [True, False] * 100})["truth"] == {"type": "boolean"}
+
+
+@pytest.mark.parametrize(
+    ("mark", "delimiter", "beside", "proposed"),
+    [
+        (".", ";", "x", None),
+        (",", ",", "x", None),
+        (".", ",", "x", None),
+        (",", ";", "x", None),
+        (".", ";", "4,5", {"type": "integer"}),
+        (",", ",", "4.5", {"type": "integer"}),
+        (".", ",", "4.5", {"type": "number"}),
+        (",", ";", "4,5", {"type": "number"}),
+    ],
+)
+def test_thousands_are_never_taken_for_decimals(
+    mark: str, delimiter: str, beside: str, proposed: dict[str, str] | None, tmp_path: Path
+) -> None:
+    """Where nothing decides, a column is left out, with the line for either; else all of it can be read."""
+    path = tmp_path / "amounts.csv"
+    amounts = [f"{10 + i}{mark}{i % 10}00" for i in range(200)]
+    columns = {"n": [*range(200)], "amount": [*amounts, "k.A."][-200:], "beside": [beside] * 200}
+    pd.DataFrame(columns).to_csv(path, index=False, sep=delimiter)
+    found = idios.schema(path)
+    assert found.get("amount") == proposed
+    assert found.csv_format is not None
+    other = "," if mark == "." else "."
+    if proposed is None:
+        either = (
+            f'type = "integer", and decimal = "{other}", thousands = "{mark}"',
+            f'"number", and decimal = "{mark}"',
+        )
+        assert all(line in found.notes["amount"] and line in found.advice["amount"] for line in either)
+        assert found.offers["amount"]["type"] == ("number" if found.csv_format.decimal == mark else "integer")
+    else:
+        assert found.csv_format.thousands == (mark if proposed["type"] == "integer" else "")
+        with TrustedParty.open(path, columns=found, budget=10**6) as party:
+            (report,) = [each for each in party.datasets["amounts"].backend.check().columns if each.name == "amount"]
+        assert (report.missing, report.unreadable) == (0, 1)
+
+
+def test_what_a_frame_holds_as_text() -> None:
+    days = pd.date_range("1990-01-01", periods=SIZE)
+    proposed = idios.schema(
+        {
+            "seen": [day.strftime("%d.%m.%Y") for day in days],
+            "paid": [f"{i // 10},{i % 10}00.50" for i in range(10, SIZE + 10)],
+            "zip_code": [f"{i:05}" for i in range(SIZE)],
+        }
+    )
+    assert dict(proposed) == {}
+    assert proposed.notes["seen"] == (
+        "dates written as text, left out: convert them, or open the csv file that they come from"
+    )
+    assert proposed.notes["paid"].startswith("numbers written as text, left out: convert them")
+    assert "written as text" not in proposed.notes["zip_code"]
 
 
 def test_labels(tmp_path: Path) -> None:
@@ -171,3 +227,119 @@ def test_what_has_no_records() -> None:
     for elsewhere in ("postgresql://host/base?table=t", "spark:people"):
         with pytest.raises(InvalidInput, match="of a frame or a file"):
             idios.schema(elsewhere)
+
+
+def test_a_notebook_shows_a_table() -> None:
+    proposed = idios.schema(FRAME | {"<b>": FRAME["sex"]})
+    shown = proposed._repr_html_()
+    assert shown.count("<tr>") == 1 + len(FRAME) + 1
+    assert '<td style="text-align: left">category: 1, 2, missing: 9</td>' in shown
+    assert ">left out</td>" in shown
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
+    assert f"<p>Proposed from {SIZE:,} records" in shown
+    proposed["age"], proposed["old"] = "integer", {"expression": "age > 65"}
+    assert "age: integer" in repr(proposed), "it may be changed as a declaration is written"
+    assert "derived: age &gt; 65" in proposed._repr_html_()
+
+
+def test_words_among_numbers_read_as_missing(tmp_path: Path) -> None:
+    """Rare ones are counted and never shown; the others are null strings of the file."""
+    path = tmp_path / "survey.csv"
+    ages = [*draw(*range(18, 90)), *["k.A."] * 40, *["x"] * RARE, *["Ada refused"] * (RARE - 1)]
+    size = len(ages)
+    pd.DataFrame({"age": ages, "region": ["north", "south"] * (size // 2) + ["north"] * (size % 2)}).to_csv(
+        path, index=False
+    )
+    proposed = idios.schema(path)
+    assert proposed["age"] == {"type": "integer"}
+    assert proposed.csv_format is not None
+    assert proposed.csv_format.nulls == ("k.A.", "x")
+    assert proposed.notes["age"] == f"{RARE - 1} values that are no numbers read as missing; idios check counts them"
+    assert not re.search("[0-9]", proposed.advice["age"])
+    assert "Ada" not in repr(proposed) + str(proposed.advice)
+    with TrustedParty.open(path, name="survey", columns=proposed, budget=10**6) as party:
+        (report,) = [each for each in party.datasets["survey"].backend.check().columns if each.name == "age"]
+    assert (report.missing, report.unreadable) == (40 + RARE, RARE - 1)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "xlsx"])
+def test_dates_are_proposed_with_their_format(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"visits.{ending}"
+    days = [pd.Timestamp("1990-01-01") + pd.Timedelta(days=int(day)) for day in RANDOM.integers(0, 9000, SIZE)]
+    frame = pd.DataFrame(
+        {
+            "born": [day.strftime("%d.%m.%Y") for day in days[:-1]] + ["unknown"],
+            "seen": [day.strftime("%m/%d/%Y %H:%M") for day in days],
+            "paid": draw("01/02/2024", "03/04/2024"),
+            "old": draw("1", "2"),
+        }
+    )
+    if ending == "csv":
+        frame.to_csv(path, index=False)
+    elif ending == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame["born"] = [day if i % 2 else text for i, (day, text) in enumerate(zip(days, frame["born"], strict=True))]
+        frame.to_excel(path, index=False)
+    proposed = idios.schema(path)
+    assert proposed["born"] == {"type": "date", "format": "%d.%m.%Y"}
+    assert proposed["seen"] == {"type": "timestamp", "format": "%m/%d/%Y %H:%M"}
+    assert "born: date as %d.%m.%Y" in repr(proposed)
+    assert "paid" not in proposed
+    assert 'format = "%d/%m/%Y" or format = "%m/%d/%Y"' in proposed.notes["paid"]
+    with TrustedParty.open(path, name="visits", columns=proposed, budget=10**6) as party:
+        (row,) = party.query("SELECT COUNT(born) AS born, COUNT(seen) AS seen FROM visits", epsilon=10**5).rows
+    # cells of Excel that are dates are dates, and the last one of these is where a word stands in other files
+    assert (row["born"], row["seen"]) == (SIZE if ending == "xlsx" else SIZE - 1, SIZE)
+
+
+def test_text_is_offered_or_doubted() -> None:
+    towns = [f"town {i}" for i in RANDOM.integers(0, 700, SIZE)]
+    proposed = idios.schema({"town": towns, "voted": draw("yes", "no", "don't know"), "applied": draw("keine Angabe")})
+    assert proposed["voted"] == {"values": ["don't know", "no", "yes"]}
+    assert proposed.advice["voted"].startswith('"don\'t know" may mean that there is no answer')
+    assert proposed["applied"] == {"values": ["keine Angabe"]}
+    assert proposed.notes["town"] == "text with more than 500 values, left out"
+    assert proposed.offers["town"] == {"values": "codes/town.csv"}
+    assert proposed.advice["town"].startswith("text with more than 60 values: list them in a file")
+
+
+def test_values_that_mean_no_answer() -> None:
+    """As surveys write them: the whole tail is missing, or pointed out; the last value is shown in any case."""
+    proposed = idios.schema(
+        {
+            "trust": draw(*range(11), 77, 88, 99),
+            "agree": draw(*range(1, 6), 8, 9),
+            "score": draw(*range(1, 6), 8, 9, 99),
+            "party": draw(*range(1, 6), 8),
+            "size": draw(*range(1, 6), 8),
+            "scale": draw(*range(1, 10)),
+            "hours": draw(*range(100)),
+            "state": draw(*(f"state {i:02}" for i in range(56))),
+        }
+    )
+    assert proposed["trust"] == {"values": [*range(11)], "missing": [77, 88, 99]}
+    assert proposed["agree"] == {"values": [*range(1, 6)], "missing": [8, 9]}
+    assert proposed["score"] == {"type": "integer", "missing": [8, 9, 99]}
+    assert proposed["party"] == {"values": [1, 2, 3, 4, 5, 8]}
+    assert proposed.advice["party"] == "8 may mean no answer: if so, missing = [8], and not in values"
+    assert proposed["size"] == {"type": "integer"}
+    assert proposed.notes["size"] == proposed.advice["size"] == "8 may mean no answer: if so, missing = [8]"
+    assert proposed["scale"] == {"values": [*range(1, 10)]}
+    assert proposed["hours"] == {"type": "integer"}
+    assert proposed["state"]["values"][-1] == "state 55"
+    assert set(proposed.notes) == {"party", "size"}
+    assert "agree: category: 1, 2, 3, 4, 5, missing: 8, 9\n" in repr(proposed)
+    assert "scale: category: 1, 2, 3, 4, 5, …, 9 (9 values)\n" in repr(proposed)
+
+
+def test_a_key_whose_values_repeat_may_be_a_unit() -> None:
+    frame = {
+        "customer_id": [*RANDOM.integers(0, 500, SIZE)],
+        "order_id": [*range(SIZE)],
+        "shop_id": draw(1, 2, 3),
+        "age": draw(*range(18, 90)),
+    }
+    told = {name for name, note in idios.schema(frame).notes.items() if f'until unit = "{name}" is declared' in note}
+    assert told == {"customer_id"}

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from idios.core.neighbours import VALUES, Neighbours
+from idios.core.neighbours import Neighbours
 from idios.core.statistics import Count
 from idios.core.statistics.order import OrderStatistic
 from idios.ledger import Price, StoredAnswer
 from idios.margins import describe_risk, list_margin_reasons, public_margin
 from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.released import Limits
+from idios.notes import count_in_words, list_notes, list_public_notes, name_clipped
 from idios.query.parser import quote
 from idios.query.plan import Aggregate, Plan
 from idios.query.predicates import column_names
@@ -43,8 +44,8 @@ def make_answer(
         id=id,
         dataset=plan.dataset.name,
         columns=tuple(column.label for column in shown.columns),
-        rows=tuple(shown.rows),
-        exact_rows=tuple(shown.exact_rows),
+        exact_rows=(),
+        by_column=shown.values,
         epsilon=plan.epsilon,
         delta=Fraction(0),
         rho=plan.rho if plan.dataset.concentrated else None,
@@ -56,16 +57,20 @@ def make_answer(
         stored=stored,
         clipped_rows=shown.pick_rows([_by_number(limits) for limits in table.clipped], join=_join_limits),
         interval_rows=shown.list_intervals(table),
-        question=describe_question(plan.normal_form),
+        question=describe_question(plan.form),
         sql=plan.sql,
         version=table.version,
         time=None if released is None else released.time,
         sequence=None if released is None else released.sequence,
         check_rows=shown.pick_rows(
-            [_check_row(plan, *row, shown.parts) for row in zip(table.checks, table.cells, strict=False)]
+            [_check_row(plan, *row, shown.parts) for row in zip(table.checks, table.cells, strict=True)]
+            if table.checks
+            else ()
         ),
         types={column.label: column.kind for column in shown.columns},
         used=tuple(shown.used),
+        clipped_values=name_clipped(plan, shown) if table.clipped else {},
+        notes=list_notes(plan, shown, table),
     )
 
 
@@ -147,6 +152,7 @@ def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> 
         checked_from=plan.checked_from,
         computed=list_computed(plan),
         reduction=describe_reduction(plan),
+        notes=list_public_notes(plan),
     )
 
 
@@ -181,8 +187,7 @@ def _describe_value(value: ReducedValue, *, joined: bool) -> str:
 
 def _null_risks(plan: Plan) -> dict[str, str]:
     """By column, on how few values an answer is to be expected NULL or far off, where they may be so few."""
-    size, counted = plan.dataset.size, plan.dataset.counted
-    words = counted if counted.each > 1 else VALUES
+    size, words = plan.dataset.size, count_in_words(plan)
     return _list_present(plan, [describe_risk(aggregate, size, words) or None for aggregate in plan.aggregates])
 
 

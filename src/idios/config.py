@@ -18,6 +18,7 @@ import re
 import tomllib
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,7 @@ SERVER_KEYS = tuple(setting.name for setting in fields(Settings))
 class Configuration:
     """A whole ``idios.toml``; paths in it are relative to its own folder."""
 
+    file: Path
     folder: Path
     ledger_url: str = field(repr=False)  # an address may hold a password
     key_file: Path | None
@@ -140,7 +142,7 @@ def read_configuration(path: str | Path, environment: Mapping[str, str] | None =
         raise ConfigurationError(str(error)) from None
     _refuse_shared_sources({name: config for name, config in declared.items() if not config.dataset.public})
     return Configuration(
-        folder, url, key_file, datasets, read_settings(_table(content, "server", str(file)), variables)
+        file, folder, url, key_file, datasets, read_settings(_table(content, "server", str(file)), variables)
     )
 
 
@@ -220,7 +222,10 @@ def find_shared_sources(sources: Mapping[str, str]) -> list[tuple[str, ...]]:
 def warn_of_shared_sources(configuration: Configuration, names: Collection[str], ledger: Ledger) -> None:
     """Tell the controller what those of these data sets that share a source may cost the people in it together."""
     for shared in find_shared_sources({name: configuration.datasets[name].source for name in names}):
-        total = sum(ledger.balance(name).epsilon.budget or 0 for name in shared)
+        declared = {name: configuration.datasets[name].dataset.budget for name in shared}
+        budgets = {name: budget.epsilon for name, budget in declared.items() if budget is not None}
+        recorded = {each.dataset: each.epsilon for each in ledger.datasets()}
+        total = sum((recorded.get(name, budget) for name, budget in budgets.items()), Fraction(0))
         log.warning(
             "%s have one source: about the same people up to ε = %s may be spent, the sum of their budgets",
             " and ".join(shared),

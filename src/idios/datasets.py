@@ -136,6 +136,9 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         fineness=table.get("fineness", FINENESS),
     )
     columns, unit = read_columns(table["columns"]), read_unit(table.get("unit"))
+    csv_format = read_csv_format(table.get("csv"), source)
+    if csv_format is not None and csv_format.nulls:
+        columns = {key: replace(column, null_words=csv_format.nulls) for key, column in columns.items()}
     dataset = Dataset(
         name=name,
         columns=columns,
@@ -158,7 +161,7 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
     return DatasetConfig(
         dataset=dataset,
         source=source,
-        csv_format=read_csv_format(table.get("csv"), source),
+        csv_format=csv_format,
         analysts_trusted=_read_trust(table.get("analysts")),
         release_seconds=_read_release_seconds(table, protection),
         shares_source=_read_flag(table.get("shares_source", False), "shares_source"),
@@ -291,9 +294,9 @@ class OpenDataset:
 
 
 def open_datasets(
-    configs: Iterable[DatasetConfig], ledger: Ledger, progress: Progress | None, *, retired: bool
+    configs: Iterable[DatasetConfig], ledger: Ledger, progress: Progress | None, *, retired: bool, record: bool = True
 ) -> dict[str, OpenDataset]:
-    """Open every data set and declare it to the ledger; if one fails, close what was opened and the ledger too.
+    """Open every data set and ``record`` it in the ledger; if one fails, close what was opened and the ledger too.
 
     A retired data set is an error, unless ``retired`` is False: then it is left out, and its data is not read.
     """
@@ -302,9 +305,10 @@ def open_datasets(
     try:
         live = [config for config in configs if retired or not ledger.retired(config.dataset.name)]
         for config in live:
-            opened_files = {name: OpenedFile.list(each.source) for name, each in {"": config, **config.linked}.items()}
+            sources = {"": config, **config.linked}
+            opened_files = {name: OpenedFile.list(each.source) for name, each in sources.items()}
             versions = {
-                name: each.version or _make_version(opened_files[name], ledger)
+                name: each.version or _make_version(opened_files[name], sources[name].csv_format, ledger)
                 for name, each in {"": config.dataset, **config.dataset.tables}.items()
             }
             tables = {name: replace(each, version=versions[name]) for name, each in config.dataset.tables.items()}
@@ -319,7 +323,11 @@ def open_datasets(
             opened = datasets[dataset.name] = OpenDataset(dataset, backend, files)
             if dataset.neighbours is Neighbours.REPLACE and dataset.covers_everyone:
                 datasets[dataset.name] = replace(opened, dataset=replace(dataset, size=backend.count_units()))
-            ledger.declare(_make_declaration(dataset))
+            declaration = _make_declaration(dataset)
+            if record:
+                ledger.declare(declaration)
+            else:
+                ledger.check_declaration(declaration)
     except BaseException:
         for held in datasets.values():
             held.backend.close()
@@ -360,12 +368,16 @@ def describe_unit(dataset: Dataset) -> str:
     return ", ".join([f"{unit} with {links[0]}", *links[1:]]) if links else unit
 
 
-def _make_version(files: Sequence[OpenedFile], ledger: Ledger) -> str:
-    """A version that changes with the size or time of a file, never its content; a table in memory has none of its own.
+def _make_version(files: Sequence[OpenedFile], csv_format: CsvFormat | None, ledger: Ledger) -> str:
+    """A version that changes with the size or time of a file, or with how it is read, never with its content.
 
-    Analysts see versions, and a size tells about the records: it is hashed under the ledger's key.
+    Analysts see versions, and a size tells about the records: it is hashed under the ledger's key. A table in memory
+    has none of its own.
     """
-    return _sign_version(describe_files(files), ledger) if files else "as opened"
+    if not files:
+        return "as opened"
+    facts = describe_files(files)
+    return _sign_version(facts if csv_format is None else f"{facts}\n{csv_format}", ledger)
 
 
 def _sign_version(facts: str, ledger: Ledger) -> str:

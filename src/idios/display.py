@@ -5,6 +5,7 @@ The HTML uses no colours and no style sheet: a notebook's own, light or dark, ap
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -35,6 +36,8 @@ def format_value(value: Any) -> str:
         return "NULL"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time.min:
+        value = value.date()  # the median of dates may lie between two of them, and mostly does not
     written = str(text(value)) if isinstance(value, Fraction) else str(value)
     return "".join(c if c.isprintable() else " " for c in written)
 
@@ -157,21 +160,32 @@ def format_limits(low: Fraction, high: Fraction) -> str:
 def _format_limit(limit: Fraction) -> str:
     whole = limit.denominator == 1 or abs(limit) >= 10**15
     written = f"{int(limit):,}" if whole else f"{float(limit):,.2f}" if abs(limit) >= 1000 else f"{float(limit):.6g}"
-    return written.replace("-", "−", 1)
+    return written.replace("-", "−")
 
 
-def describe_clipping(limits: Mapping[str, str], *, named: bool) -> str:
+def describe_clipping(limits: Mapping[str, str], *, named: bool, of: Mapping[str, str] | None = None) -> str:
     """What was clipped in one row, by statistic; ``named`` says that there are others from which to tell them apart.
+
+    ``of`` names what was clipped where that is no value of a record, but of a person.
 
     >>> describe_clipping({"AVG(income)": "[0, 9]"}, named=False)
     'Values outside [0, 9] were clipped to it.'
     >>> describe_clipping({"AVG(income)": "[0, 9]", "SUM(age)": "[1, 2]"}, named=True)
     'AVG(income): values outside [0, 9] were clipped to it; SUM(age): values outside [1, 2] were clipped to it.'
+    >>> describe_clipping({"COUNT(*)": "[1, 61]"}, named=False, of={"COUNT(*)": "each person's number of rows"})
+    "Each person's number of rows outside [1, 61] was clipped to it."
     """
+    owned = {name: format_value(value) for name, value in (of or {}).items()}
+    said = {
+        name: f"{owned[name]} outside {within} was clipped to it"
+        if name in owned
+        else f"values outside {within} were clipped to it"
+        for name, within in limits.items()
+    }
     if not named:
-        return f"Values outside {next(iter(limits.values()))} were clipped to it."
-    parts = (f"{format_value(name)}: values outside {within} were clipped to it" for name, within in limits.items())
-    return f"{'; '.join(parts)}."
+        [only] = list(said.values())[:1]
+        return f"{only[:1].upper()}{only[1:]}."
+    return f"{'; '.join(f'{format_value(name)}: {words}' for name, words in said.items())}."
 
 
 def table_text(head: Sequence[str], rows: Sequence[Sequence[Any]], right: Collection[int] = ()) -> str:
@@ -261,7 +275,7 @@ class Listing(tuple[T, ...], Generic[T]):
         return table_html(*self.table())
 
 
-def to_pandas(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
+def to_pandas(columns: Mapping[str, list[Any]], types: Mapping[str, str]) -> Any:
     """A pandas data frame; every type admits missing values."""
     try:
         import pandas as pd
@@ -275,14 +289,14 @@ def to_pandas(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[M
         "boolean": "boolean",
     }
     frame = {}
-    for column in columns:
-        values, kind = [row[column] for row in rows], types.get(column, "")
+    for column, values in columns.items():
+        kind = types.get(column, "")
         dtype = "Int64" if kind == "integer" and _fits(values) else dtypes.get(kind, "object")
         frame[column] = pd.Series(values, dtype=dtype)
     return pd.DataFrame(frame, columns=list(columns))
 
 
-def to_polars(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
+def to_polars(columns: Mapping[str, list[Any]], types: Mapping[str, str]) -> Any:
     """A polars data frame."""
     try:
         import polars as pl
@@ -296,8 +310,8 @@ def to_polars(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[M
         "boolean": pl.Boolean,
     }
     frame = []
-    for column in columns:
-        values, kind = [row[column] for row in rows], types.get(column, "")
+    for column, values in columns.items():
+        kind = types.get(column, "")
         if kind == "number":
             values = [None if value is None else float(value) for value in values]
         whole = pl.Int64 if kind == "integer" and _fits(values) else pl.Object
@@ -306,7 +320,7 @@ def to_polars(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[M
     return pl.DataFrame(frame)
 
 
-def to_arrow(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
+def to_arrow(columns: Mapping[str, list[Any]], types: Mapping[str, str]) -> Any:
     """An Arrow table; whole numbers beyond 64 bits are decimals, and beyond those text."""
     try:
         import pyarrow as pa
@@ -320,8 +334,8 @@ def to_arrow(columns: Sequence[str], types: Mapping[str, str], rows: Sequence[Ma
         "boolean": pa.bool_(),
     }
     arrays = []
-    for column in columns:
-        values, kind = [row[column] for row in rows], types.get(column, "")
+    for column, values in columns.items():
+        kind = types.get(column, "")
         if kind == "number":
             values = [None if value is None else float(value) for value in values]
         if kind == "integer" and not _fits(values):

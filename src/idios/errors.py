@@ -64,6 +64,8 @@ class QuestionRefused(IdiosError):
         self.message = message
         self.source = source
         self.offset = offset
+        self.undeclared = ""
+        """The column that is asked about and not declared, if that is why."""
 
     @property
     def position(self) -> tuple[int, int] | None:

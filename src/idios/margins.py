@@ -201,6 +201,13 @@ def describe_risk(aggregate: Aggregate, records: int | None, counted: Counted = 
     if choice.method is Method.INVERSE:
         neighbours, epsilon, refusal = aggregate.neighbours, choice.epsilon, choice.refusal
         return describe_null_risk(aggregate.statistic, neighbours, records, whole, epsilon, refusal, counted)
-    if (records is None or not whole) and isinstance(choice.reading, RankPlan | ClippingPlan):
-        return f"far off where fewer than about {counted.write(choice.reading.least_size)} are selected"
-    return ""
+    least = find_least_size(aggregate, records)
+    return "" if least is None else f"far off where fewer than about {counted.write(least)} are selected"
+
+
+def find_least_size(aggregate: Aggregate, records: int | None) -> int | None:
+    """From how many values on an answer with drawn limits is not far off; None where that is no risk."""
+    reading = aggregate.choice.reading
+    if (records is None or not aggregate.whole) and isinstance(reading, RankPlan | ClippingPlan):
+        return reading.least_size
+    return None

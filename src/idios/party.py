@@ -14,8 +14,7 @@ from typing import Any
 from idios import display
 from idios.answers import make_answer
 from idios.audit import compute_costs, inspect_plan, plan_levels
-from idios.backends.base import CancellationToken, Progress
-from idios.backends.files import read_stem
+from idios.backends.base import CancellationToken, Progress, read_dataset_name
 from idios.config import read_configuration, warn_of_shared_sources
 from idios.core.exact import Number
 from idios.core.sampling import Source
@@ -146,7 +145,7 @@ class TrustedParty(Pipeline):
             "release_seconds": release_seconds,
             "columns": columns,
         }
-        stem = read_stem(str(source).partition("::")[0]) if isinstance(source, str | Path) else "data"
+        stem = read_dataset_name(str(source)) if isinstance(source, str | Path) else "data"
         config = declare(name or stem, {key: value for key, value in table.items() if value is not None})
         others = {other: declare(other, keys) for other, keys in (linked or {}).items()}
         configs = link_datasets({config.dataset.name: config} | others)
@@ -157,11 +156,17 @@ class TrustedParty(Pipeline):
 
     @classmethod
     def from_config(
-        cls, path: str | Path = "idios.toml", *, progress: Progress | None = None, retired: bool = True
+        cls,
+        path: str | Path = "idios.toml",
+        *,
+        progress: Progress | None = None,
+        retired: bool = True,
+        record: bool = True,
     ) -> TrustedParty:
         """Hold every data set of a configuration file.
 
         A retired data set is an error, unless ``retired`` is False: then it is left out, and its data is not read.
+        Budgets are fixed in the ledger from then on, unless ``record`` is False: then nothing can be asked.
 
         >>> idios.TrustedParty.from_config("nowhere.toml")
         Traceback (most recent call last):
@@ -169,7 +174,7 @@ class TrustedParty(Pipeline):
         """
         configuration = read_configuration(path)
         ledger = Ledger.open(configuration.ledger_url, configuration.key_file)
-        datasets = open_datasets(configuration.datasets.values(), ledger, progress, retired=retired)
+        datasets = open_datasets(configuration.datasets.values(), ledger, progress, retired=retired, record=record)
         party = cls(datasets, ledger)
         try:
             warn_of_shared_sources(configuration, datasets, ledger)

@@ -89,7 +89,8 @@ class Pipeline:
     def make_plan(self, sql: str, epsilon: Number, split: Split = None, check: Number | None = None) -> Plan:
         """Read and plan a question: public facts only."""
         question = self._read(sql)
-        return make_plan(question, self.datasets[question.dataset].dataset, epsilon, split, check)
+        dataset = self.datasets[question.dataset].dataset
+        return make_plan(question, dataset, epsilon, split, check, preparing=self._recent.prepare)
 
     def make_check_plan(
         self, sql: str, epsilon: Number, with_epsilon: Number, split: Split = None, *, analyst: str | None = None

@@ -34,6 +34,7 @@ from idios.core.summary import Summary
 from idios.many_cells import MANY, draw_many
 from idios.margins import draw_with_interval, find_margin, find_public_range
 from idios.model import ReleasedTable
+from idios.model.released import TableColumns
 from idios.query.calendar import since_1970, to_datetime
 from idios.query.plan import Aggregate, Plan
 from idios.query.question_words import name_statistics
@@ -74,7 +75,8 @@ def draw_table(
     if check is not None:
         check()
     if (drawn_cells := draw_many(plan, summaries, source)) is not None:
-        return _make_table(plan, [(written,) for written in drawn_cells], margins, ())
+        columns = TableColumns(_list_groups(plan), [drawn_cells])
+        return _make_table(plan, (), margins, (), by_column=columns)
     calibrated = _draw_together(calibrate_plan(plan, summaries, check), source)
     for mechanisms, cell in zip(calibrated, summaries, strict=True):
         if check is not None:
@@ -124,22 +126,36 @@ def _make_table(
     limits: Mapping[int, Sequence[Limits]] | None = None,
     intervals: Sequence[Sequence[tuple[str, str] | None]] = (),
     noisy_sums: Sequence[tuple[tuple[int, ...] | None, ...]] = (),
+    *,
+    by_column: TableColumns | None = None,
 ) -> ReleasedTable:
     return ReleasedTable(
         dataset=plan.dataset.name,
         version=plan.dataset.version,
         guarantee=str(plan.guarantee),
-        statistics=name_statistics(plan.normal_form),
-        groups=tuple(
-            {key.name: str(key.values[i]) for key, i in zip(plan.groups, cell, strict=True)} for cell in plan.cells
-        ),
+        statistics=name_statistics(plan.form),
+        groups=() if by_column else _name_groups(plan),
         cells=tuple(map(tuple, cells)),
         margins=tuple(margins),
         clipped=_scale_limits(plan, limits or {}),
         checks=tuple(checks) if any(aggregate.check for aggregate in plan.aggregates) else (),
         intervals=tuple(map(tuple, intervals)) if any(map(any, intervals)) else (),
         noisy_sums=tuple(noisy_sums) if any(map(any, noisy_sums)) else (),
+        by_column=by_column,
     )
+
+
+def _name_groups(plan: Plan) -> tuple[dict[str, str], ...]:
+    """By cell and key, the group that it is."""
+    return tuple(
+        {key.name: str(key.values[i]) for key, i in zip(plan.groups, cell, strict=True)} for cell in plan.cells
+    )
+
+
+def _list_groups(plan: Plan) -> dict[str, list[str]]:
+    """By key, the group that each cell is."""
+    named = [[str(value) for value in key.values] for key in plan.groups]
+    return {key.name: [named[i][cell[i]] for cell in plan.cells] for i, key in enumerate(plan.groups)}
 
 
 def clip_values(

@@ -18,7 +18,6 @@ from idios.core.domain import Kind
 from idios.core.exact import Extended, text
 from idios.margins import list_margin_reasons
 from idios.model import ReleasedTable
-from idios.model.answer import python_value
 from idios.model.released import Interval
 from idios.query.calendar import since_1970
 from idios.query.expressions import Expression, Reference, Type, Value, list_references
@@ -104,8 +103,8 @@ class Shown:
 
     plan: Plan
     columns: tuple[ShownColumn, ...]
-    rows: list[dict[str, Any]]
-    exact_rows: list[dict[str, str | None]]
+    values: list[list[str | None]]
+    """By column and row, as it is stored."""
     origins: list[tuple[int, ...]]
     intervals: list[dict[str, Interval]]
     reasons: dict[str, str]
@@ -123,6 +122,12 @@ class Shown:
             if number not in plain:
                 used[label] = number
         return used
+
+    def list_measures(self, *, computed: bool = True) -> dict[str, int]:
+        """By column, which aggregate it plainly is; with ``computed`` also by the name of what is used."""
+        plain = {column.label: column.measure for column in self.columns if column.measure is not None}
+        named = plain | self.used if computed else plain
+        return {label: self.plan.measures[number][1] for label, number in named.items()}
 
     @cached_property
     def parts(self) -> dict[int, int]:
@@ -166,8 +171,7 @@ class Shown:
         """
         if not cells:
             return ()
-        plain = {column.label: column.measure for column in self.columns if column.measure is not None}
-        names = {label: self.plan.measures[i][1] for label, i in (plain | self.used if computed else plain).items()}
+        names = self.list_measures(computed=computed)
         rows: list[dict[str, Any]] = []
         for origin in self.origins:
             found = {label: [cells[cell][i] for cell in origin if i in cells[cell]] for label, i in names.items()}
@@ -180,7 +184,7 @@ class Shown:
         if not table.intervals and not any(self.intervals):
             return ()
         cells = [{i: pair for i, pair in enumerate(row) if pair is not None} for row in table.intervals]
-        plain = self.pick_rows(cells, computed=False) or ({},) * len(self.rows)
+        plain = self.pick_rows(cells, computed=False) or ({},) * len(self.origins)
         rows = tuple(released | computed for released, computed in zip(plain, self.intervals, strict=True))
         return rows if any(rows) else ()
 
@@ -202,6 +206,8 @@ def _write_truth(plan: Plan, aggregate: Aggregate, value: Extended | str | None)
 
 
 def _order_cells(plan: Plan) -> list[int]:
+    if plan.keys == tuple(range(len(plan.groups))):
+        return sorted(range(len(plan.cells)), key=plan.cells.__getitem__)
     return sorted(range(len(plan.cells)), key=lambda number: [plan.cells[number][group] for group in plan.keys])
 
 
@@ -228,32 +234,24 @@ def _is_plain(plan: Plan, columns: Sequence[ShownColumn]) -> bool:
     return known and not around and first == Select(first.items)
 
 
-def _show_plainly(
-    plan: Plan, columns: Sequence[ShownColumn], order: Sequence[int], cells: Cells
-) -> dict[str, list[str | None]]:
-    """By column, what each row shows: keys and released values as they are."""
-    shown: dict[str, list[str | None]] = {}
-    for column in columns:
-        if column.group is not None:
-            group = column.group
-            keys = [key if isinstance(key, str) else text(key) for key in plan.groups[group].values]
-            shown[column.label] = [keys[plan.cells[number][group]] for number in order]
-        elif column.measure is not None:
-            place = plan.measures[column.measure][1]
-            shown[column.label] = [cells[number][place] for number in order]
-    return shown
+def _show_plainly(plan: Plan, column: ShownColumn, order: Sequence[int], table: ReleasedTable) -> list[str | None]:
+    """What each row shows in a column: keys and released values as they are."""
+    if column.group is not None:
+        group = column.group
+        keys = [key if isinstance(key, str) else text(key) for key in plan.groups[group].values]
+        return [keys[plan.cells[number][group]] for number in order]
+    if column.measure is None:
+        raise AssertionError("a plain column is a key or a statistic")
+    values = table.list_values(plan.measures[column.measure][1])
+    return [values[number] for number in order]
 
 
 def show_table(plan: Plan, table: ReleasedTable) -> Shown:
     """Apply what comes after the release."""
     columns, order = list_columns(plan), _order_cells(plan)
     if _is_plain(plan, columns):
-        plain = _show_plainly(plan, columns, order, table.cells)
-        python = [[python_value(value, column.kind) for value in plain[column.label]] for column in columns]
-        labels, exact = [column.label for column in columns], [plain[column.label] for column in columns]
-        shown = [dict(zip(labels, row, strict=True)) for row in zip(*python, strict=True)]
-        exactly = [dict(zip(labels, row, strict=True)) for row in zip(*exact, strict=True)]
-        return Shown(plan, columns, shown, exactly, [(number,) for number in order], [{}] * len(order), {})
+        values = [_show_plainly(plan, column, order, table) for column in columns]
+        return Shown(plan, columns, values, list(zip(order)), [{}] * len(order), {})
     rows, exact_rows = _show_rows(plan, columns, order, table.cells)
     computed = ComputedIntervals(plan, table, order)
     wanted = [(i, column) for i, column in enumerate(columns) if column.of_statistics and column.measure is None]
@@ -264,8 +262,7 @@ def show_table(plan: Plan, table: ReleasedTable) -> Shown:
     return Shown(
         plan,
         columns,
-        [{column.label: python_value(row[column.label], column.kind) for column in columns} for row in exact_rows],
-        exact_rows,
+        [[row[column.label] for row in exact_rows] for column in columns],
         [tuple(order[number] for number in list_origins(row)) for row in rows],
         intervals,
         {

@@ -133,7 +133,12 @@ MALFORMED = {
     "half a character at the end": ("n,x,c\n1,2,é".encode()[:-1], "not utf-8"),
     "nothing": ("", "is empty"),
     "two columns of one name": ("n,x,c,c\n1,2,a,b\n", "has 2 columns 'c'"),
-    "a column that is not there": ("n,x\n1,2\n", "has no column 'c' among its 2"),
+    "a column that is not there": ("n,x\n1,2\n", "has no column 'c' among its 2$"),
+    "a column that is called otherwise": (
+        "n,X,secret\n1,2,a\n",
+        "has no column 'x', 'c' among its 3. Did you mean 'X'?",
+    ),
+    "another delimiter": ("n;x;c\n1;2;a\n", "among its 1. Of a csv file, declare its delimiter"),
     "a record where a header should be": ("secret,4711\n1,2\n", "if the file has no header"),
     "an endless record": ('n,x,c\n1,2,"' + "secret\n" * 3_000_000, "never closed"),
 }

@@ -192,6 +192,9 @@ REFUSED = {
         "'c' is declared as category",
     ),
     "a date for a number": ({"n": [datetime.date(2020, 1, 1)], "x": [1.0], "c": ["a"]}, "'n' is declared as integer"),
+    "no columns": (pd.DataFrame(), "the frame has no columns"),
+    "a name twice": (pd.DataFrame([[1, 2]], columns=["n", "n"]), "several columns of the frame are called 'n'"),
+    "a name twice in Arrow": (pa.table([[1], [2]], names=["n", "n"]), "several columns of the frame are called 'n'"),
     "lists for a number": ({"n": [[1]], "x": [1.0], "c": ["a"]}, "'n' is declared as integer"),
 }
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli.runner import run, run_json
+import pytest
+
+from idios.errors import LedgerError
+from tests.cli.runner import MEDIAN, run, run_json
 
 
 def test_check_finds_what_is_not_as_declared(folder: Path) -> None:
@@ -117,3 +120,58 @@ def test_check_counts_sentinels_and_tells_of_columns_that_are_missing_everywhere
     report = run_json("check")["datasets"]["lines"]
     assert [column["missing"] for column in report["columns"]] == [20, 60]
     assert "every value is missing" in " ".join(run("check").stdout.replace("│", " ").split())
+
+
+def test_what_reads_as_missing_is_counted_as_missing(folder: Path) -> None:
+    (folder / "lines.jsonl").write_text('{"age": 41}\n{"age": null}\n{"age": "old"}\n{"age": 7}\n' * 20)
+    run("init", "lines.jsonl", "--yes", "--no-sample")
+    path = folder / "idios.toml"
+    path.write_text(path.read_text().replace("# age", "age").replace('values = ["…"]', 'values = ["41"]'))
+    declared = 'age = { type = "category", values = ["41"] }'
+    assert declared in path.read_text()
+    shown = " ".join(run("check").stdout.replace("│", " ").split())
+    assert "age 60 40 values are not declared, and read as missing" in shown
+    path.write_text(path.read_text().replace(declared, 'age = { type = "integer" }'))
+    shown = " ".join(run("check").stdout.replace("│", " ").split())
+    assert "age 40 20 values do not have the declared type, and read as missing" in shown
+
+
+def test_names_that_need_quotes_are_told(folder: Path) -> None:
+    (folder / "odd.csv").write_text("net income,limit,age\n" + "10,3,41\n" * 20)
+    run("init", "odd.csv", "--yes", "--no-sample")
+    assert 'Names that questions write in double quotes: "limit", "net income"' in " ".join(run("check").stdout.split())
+    run("init", "people.csv", "--yes", "--out", "people.toml")
+    assert "double quotes" not in run("check", "--config", "people.toml").stdout
+    (folder / "2023 data.csv").write_text("age\n" + "41\n" * 20)
+    run("init", "2023 data.csv", "--yes", "--out", "data.toml")
+    told = " ".join(run("check", "--config", "data.toml").stdout.split())
+    assert '"2023 data": 20 rows' in told
+    assert 'in double quotes: "2023 data"' in told
+
+
+def test_check_fails_where_most_values_do_not_fit(folder: Path) -> None:
+    (folder / "ages.csv").write_text("age\n" + "41\n" * 10 + "7\n" * 11 + "\n" * 30)
+    for bounds, code in (("0..20", 0), ("20..90", 1), ("0..50", 0)):
+        (folder / "idios.toml").unlink(missing_ok=True)
+        run("init", "ages.csv", "--yes", "--no-sample", "--bounds", f"age={bounds}")
+        result = run("check")
+        assert result.exit_code == code, bounds
+        assert ("most of its values" in " ".join(result.stdout.replace("│", " ").split())) is bool(code)
+
+
+def test_check_fixes_nothing(folder: Path) -> None:
+    run("init", "people.csv", "--yes")
+    before = run("ledger", "head").stdout
+    run("check")
+    assert run("ledger", "head").stdout == before
+    path = folder / "idios.toml"
+    path.write_text(path.read_text().replace("budget = 10 ", "budget = 20 "))
+    run("check")
+    run("analyst", "add", "ada")
+    run("analyst", "grant", "ada", "people", "--epsilon", "1")  # a part of a budget, which is fixed by that
+    path.write_text(path.read_text().replace("budget = 20 ", "budget = 30 "))
+    for command in (["check"], ["query", MEDIAN, "-e", "1"]):
+        with pytest.raises(LedgerError, match="or run `idios ledger raise people --epsilon 30`"):
+            run(*command)
+    run("ledger", "raise", "people", "--epsilon", "30")
+    assert run("check").exit_code == 0

@@ -146,6 +146,17 @@ def test_bounds_on_one_side(folder: Path) -> None:
         run("init", "people.csv", "--yes", "--out", "b.toml", "--bounds", "income=..")
 
 
+def test_what_names_no_column_is_refused_with_the_nearest(folder: Path) -> None:
+    for given in (("--bounds", "agee=0..9"), ("--values", "agee=1,2"), ("--unit", "agee"), ("--unit", "age,agee")):
+        with pytest.raises(InvalidInput, match=r"no column 'agee'. Did you mean 'age'\?"):
+            run("init", "people.csv", "--yes", *given)
+    (folder / "visits.csv").write_text("age,cost\n" + "41,10\n" * 20)
+    for link in ("visits.agee=people.age", "visits.age=people.agee"):
+        with pytest.raises(InvalidInput, match=r"no column 'agee'. Did you mean 'age'\?"):
+            run("init", "people.csv", "visits.csv", "--yes", "--unit", "people=age", "--link", link)
+    assert not (folder / "idios.toml").exists()
+
+
 def test_many_columns_are_summarised(folder: Path) -> None:
     answers = {f"q{i}": [1, 2, 3, 9] * 50 for i in range(100)}
     pd.DataFrame({"age": range(200), **answers}).to_csv(folder / "survey.csv", index=False)
@@ -198,3 +209,67 @@ def test_a_column_that_cannot_be_read_fails_the_check(folder: Path) -> None:
     checked = run("check")
     assert "50 values do not have the declared type" in " ".join(checked.stdout.split())
     assert checked.exit_code == 1
+
+
+def write_office_file(folder: Path, more: int = 0) -> None:
+    """A file as an office exports it: dates, thousands, words among numbers, and rows of people."""
+    lines = [
+        ";".join(["alter", "lohn", "geboren", "besucht", "land", "ort", "kunde_nr", *(f"q{i}" for i in range(more))])
+    ]
+    for i in range(600):
+        age = "k.A." if i % 20 == 0 else "Ada weiß nicht" if i % 150 == 7 else str(18 + i % 60)
+        day, land = f"{1 + i % 28:02}.{1 + i % 12:02}.{1950 + i % 50}", ["Bayern", "Hessen", "keine Angabe"][i % 3]
+        visited = f"{1 + i % 12:02}/{1 + i // 12 % 12:02}/2024"
+        values = [age, f"{1 + i % 9}.{100 + i},50", day, visited, land, f"Ort {i}", str(i % 200)]
+        lines.append(";".join([*values, *["1"] * more]))
+    (folder / "amt.csv").write_text("\n".join(lines))
+
+
+def test_init_reads_a_file_as_offices_write_it(folder: Path) -> None:
+    write_office_file(folder)
+    shown = " ".join(run("init", "amt.csv", "--yes").stderr.split())
+    assert "alter: integer; 4 values that are no numbers read as missing" in shown
+    assert "ort: text with more than 500 values, left out" in shown
+    written = (folder / "idios.toml").read_text()
+    for line in (
+        'csv = { delimiter = ";", header = true, decimal = ",", thousands = ".", nulls = ["k.A."] }  # nulls read as',
+        'alter = { type = "integer" }  # values that are no numbers read as missing; idios check counts them\n',
+        'lohn = { type = "number" }\n',
+        'geboren = { type = "date", format = "%d.%m.%Y" }\n',
+        '# besucht = { type = "date", format = "%d/%m/%Y" }  # which are days and which months cannot be told',
+        'land = { values = ["Bayern", "Hessen", "keine Angabe"] }  # "keine Angabe" may mean that there is no answer',
+        '# ort = { values = "codes/ort.csv" }  # text with more than 60 values: list them in a file',
+        '# unit = "kunde_nr"  # its values repeat',
+    ):
+        assert f"\n{line}" in written
+    assert "records are protected and not people" not in shown, (
+        "people are told of by themselves, until --unit is given"
+    )
+    assert "Ada" not in written + shown
+    checked = run("check")
+    assert "4 values do not have the declared type" in " ".join(checked.stdout.split())
+    assert checked.exit_code == 0
+    counted = "SELECT COUNT(alter) AS a, COUNT(lohn) AS l, COUNT(geboren) AS g FROM amt"
+    (row,) = run_json("query", counted, "-e", "9.9")["rows"]
+    assert [abs(int(row[name]) - n) < 30 for name, n in (("a", 566), ("l", 600), ("g", 600))] == [True] * 3
+    # what is offered can be declared as it is written
+    (folder / "codes").mkdir()
+    (folder / "codes" / "ort.csv").write_text("\n".join(f"Ort {i}" for i in range(600)))
+    (folder / "more.toml").write_text(written.replace("# ort", "ort").replace("# besucht", "besucht"))
+    assert {"ort", "besucht"} <= set(read_configuration(folder / "more.toml").datasets["amt"].dataset.columns)
+
+
+def test_of_many_columns_what_is_doubtful_is_said(folder: Path) -> None:
+    write_office_file(folder, more=20)
+    shown = " ".join(run("init", "amt.csv", "--yes").stderr.split())
+    assert "alter: values that are no numbers read as missing" in shown
+    assert "besucht: which are days and which months cannot be told" in shown
+    assert "Ada" not in shown
+
+
+def test_init_says_in_a_line_what_the_levels_promise(folder: Path) -> None:
+    run("init", "people.csv", "--yes")
+    written = (folder / "idios.toml").read_text()
+    assert (
+        "individual: ε for each record of the data as\n# it is; differential: ε for each record of any data" in written
+    )

@@ -139,7 +139,7 @@ def test_a_lost_ledger_is_begun_anew_on_purpose(declared: Path) -> None:
     assert not Path("ledger.db").exists()
     run_text("ledger", "create", code=2)
     printed = " ".join(run_text("ledger", "create", "--reason", "the disk was lost").split())
-    assert "Begun: 1 entries, all as signed" in printed
+    assert "Begun: 1 entry, all as signed" in printed
     assert "idios ledger forfeit" in printed
     assert "the disk was lost" in run_text("ledger", "show")
     assert run_json("query", MEDIAN_AGE, "--epsilon", "0.5")["remaining"] == "0.5"

@@ -36,6 +36,15 @@ def test_what_was_clipped_in_groups_is_a_column(printed: Console) -> None:
     assert shown.count("[−1,200, 88,000]") == shown.count(CLIPPED_BIAS) == 1
 
 
+def test_what_an_answer_says_about_itself_is_printed(printed: Console) -> None:
+    one = (Fraction(7), Fraction(7))
+    told = some_answer(clipped_rows=({"m": one}, {}), interval_rows=({"m": ("7", "7")}, {}), notes=("m may be off.",))
+    output.print_answer(told)
+    shown = printed.export_text()
+    for part in ("m (95 %, of the clipped values)", "[7, 7] collapsed", "\nm may be off.\n"):
+        assert part in shown
+
+
 def test_an_answer_without_clipping_does_not_mention_it(printed: Console) -> None:
     output.print_answer(ANSWER)
     output.print_answer(some_answer())

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from idios.cli import output
+from idios.cli.init import declare_file
 from idios.config import read_configuration
 from idios.core.calibration import Level
 from idios.errors import ConfigurationError, InvalidInput, SourceError
@@ -104,7 +105,7 @@ def test_a_level_that_cannot_be_declares_nothing(folder: Path) -> None:
     for level, message in (("strong", '"individual", "group" or "differential"'), ("group", "the number of records")):
         with pytest.raises(InvalidInput, match=message):
             run("query", "people.csv", MEDIAN, "-e", "1", "--protection", level)
-    with pytest.raises(InvalidInput, match="--protection declares a file"):
+    with pytest.raises(InvalidInput, match="--protection and --unit declare a file"):
         run("query", MEDIAN, "-e", "1", "--protection", "differential")
     assert not (folder / "idios.toml").exists()
 
@@ -185,3 +186,38 @@ def test_a_folder_and_a_pattern_are_declared_where_they_are(folder: Path) -> Non
         "b.toml",
     )
     assert 'source = "data/year=2024/a.parquet"' in (folder / "b.toml").read_text()
+
+
+def test_where_people_may_have_several_rows_nothing_is_asked_until_it_is_told(folder: Path) -> None:
+    rows = [f"{i % 100},{20 + i % 60}" for i in range(400)]
+    (folder / "visits.csv").write_text("\n".join(["patient_id,age", *rows]))
+    asked = ["query", "visits.csv", "SELECT MEDIAN(age) FROM visits", "-e", "1", "--protection", "differential"]
+    with pytest.raises(ConfigurationError, match=r"add --unit patient_id if .* or --unit none"):
+        run(*asked)
+    assert not (folder / "idios.toml").exists()
+    assert not (folder / "ledger.db").exists()
+    with pytest.raises(InvalidInput, match=r"no column 'patientid'. Did you mean 'patient_id'\?"):
+        run(*asked, "--unit", "patientid")
+    shown = " ".join(run(*asked, "--unit", "none").stderr.split())
+    assert "one record may change" in shown
+    assert '\n# unit = "patient_id"  # its values repeat' in (folder / "idios.toml").read_text()
+    assert "may be a unit" not in run(*asked).stderr  # declared by now
+    with pytest.raises(ConfigurationError, match=r"whose rows 'visits' has: ask without --unit"):
+        run(*asked, "--unit", "patient_id")
+    (folder / "idios.toml").unlink()
+    (folder / "ledger.db").unlink()
+    (folder / "ledger.key").unlink()
+    assert "one person may change" in " ".join(run(*asked, "--unit", "patient_id").stderr.split())
+    assert '\nunit = "patient_id"\n' in (folder / "idios.toml").read_text()
+    run(*asked, "--unit", "patient_id")
+    run("query", "people.csv", MEDIAN, "-e", "1", "--protection", "differential")  # nothing there may be a unit
+
+
+def test_somebody_at_a_terminal_is_asked_whose_rows_there_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [f"{i % 100},{20 + i % 60}" for i in range(400)]
+    (folder / "visits.csv").write_text("\n".join(["patient_id,age", *rows]))
+    monkeypatch.setattr("idios.cli.init.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr("idios.cli.init.Prompt.ask", lambda *_, **__: "patient_id")
+    monkeypatch.setattr("idios.cli.init.Confirm.ask", lambda *_, **__: True)
+    declare_file("visits.csv", None, "3", None, False, None, None)
+    assert '\nunit = "patient_id"\n' in (folder / "idios.toml").read_text()

@@ -70,7 +70,11 @@ def test_what_is_stored_is_answered_at_once(declared: Path) -> None:
         (["\\set echo on"], "is all that can be set"),
         (["\\d nobody"], "there is no data set 'nobody'; there are people"),
         (["\\x 1"], "\\x is not known; \\? lists the commands"),
-        (["SELECT 'one;"], "the last question is not ended by a semicolon"),
+        (["SELECT 'one;"], "the last question is not ended by a semicolon: what begins with 'one; does not end"),
+        (["SELECT 1"], "the last question is not ended by a semicolon"),
+        (["SELECT 1", "\\q"], "the last question is not ended by a semicolon"),
+        (["show tables"], "\\d lists the data sets, and \\d NAME shows the columns of one"),
+        (["DESCRIBE people;"], "\\d NAME shows the columns of one"),
     ],
 )
 def test_an_error_is_told_and_the_next_line_is_read(declared: Path, lines: list[str], message: str) -> None:
@@ -97,6 +101,14 @@ def test_a_file_is_declared_first(folder: Path) -> None:
     assert code == 0
     assert "│ people │ differential │ age, income, region │" in shown
     assert (folder / "idios.toml").exists()
+
+
+def test_names_are_shown_as_questions_write_them(folder: Path) -> None:
+    (folder / "odd.csv").write_text("net income,age\n" + "10,41\n" * 20)
+    code, shown, _ = pipe("\\d odd", options=("odd.csv", "--protection", "differential"))
+    assert code == 0
+    assert '│ "net income" │' in shown
+    assert "│ age │" in shown
 
 
 def test_options_that_contradict_each_other(declared: Path) -> None:
@@ -175,10 +187,12 @@ def test_where_questions_end() -> None:
 
 def test_completion() -> None:
     columns = {"people": ["age", "income", "odd name"], "orders": ["amount"]}
-    known = Connection(*(lambda *_: None for _ in range(4)), levels={}, columns=columns)  # type: ignore[arg-type,misc]
+    labels = {"people": ["Thüringen", "New York", "New Mexico", "Martha's"], "orders": ["paid"]}
+    calls = [lambda *_: None for _ in range(4)]
+    known = Connection(*calls, levels={}, columns=columns, labels=labels)  # type: ignore[arg-type]
 
     def found(line: str) -> list[str]:
-        word = line[max(line.rfind(mark) for mark in " ,()=") + 1 :]
+        word = line[max(line.rfind(mark) for mark in " ,()='") + 1 :]
         return list_completions(line, word, known)
 
     assert found("SEL") == ["SELECT"]
@@ -187,7 +201,13 @@ def test_completion() -> None:
     assert found("SELECT a") == ["age", "amount", "AVG(", "ABS(", "AS", "AND", "ASC"]
     assert found("SELECT COUNT(*) FROM orders WHERE a") == ["amount", "AVG(", "ABS(", "AS", "AND", "ASC"]
     assert found('SELECT MEDIAN("odd') == ['"odd name"']
-    assert found("SELECT o") == ["ORDER BY", "ON", "OR", "orders"]
+    assert found("SELECT MEDIAN(odd") == ['"odd name"']
+    assert found("SELECT COUNT(*) FROM people WHERE state = 'th") == ["Thüringen'"]
+    assert found("SELECT COUNT(*) FROM people WHERE state IN ('Thüringen', 'New M") == ["Mexico'"]
+    assert found("SELECT COUNT(*) FROM people WHERE state = 'M") == ["Martha''s'"]
+    assert found("SELECT COUNT(*) FROM orders WHERE state = '") == ["paid'"]
+    assert found("SELECT COUNT(*) FROM people WHERE state = 'x' AN") == ["AND"]
+    assert found("SELECT o") == ['"odd name"', "ORDER BY", "ON", "OR", "orders"]
     assert found("SELECT COUNT(*) FROM ") == ["people", "orders"]
     assert found("SELECT COUNT(*) FROM people JOIN o") == ["orders"]
     assert found("\\") == ["\\d", "\\b", "\\e", "\\set", "\\?", "\\q"]

@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -100,13 +101,16 @@ def questions(column: Column) -> Iterator[str]:
     yield BOUNDED[2].format(width=int(width) if width.denominator == 1 else 50)
 
 
-def plans(column: Column, protection: Protection) -> Iterator[Plan]:
-    data = data_set(column, protection)
+@cache
+def plans(column: Column, protection: Protection) -> list[Plan]:
+    """What is asked of a column; made once, for all types and engines that hold it."""
+    data, made = data_set(column, protection), []
     for sql in questions(column):
         try:
-            yield make_plan(read(sql, {"t": data}), data, Fraction(100))
+            made.append(make_plan(read(sql, {"t": data}), data, Fraction(100)))
         except (Unanswerable, IdiosError):
             continue  # by public facts alone
+    return made
 
 
 NUMBERS = count()

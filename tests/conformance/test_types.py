@@ -165,7 +165,7 @@ def test_values_at_the_limits_are_clamped(engine: Engine, kind: str) -> None:
         data = dataset(of_kind(Kind(declared), "x", step, bounds), y)
         with open_source(source, data) as backend:
             same(backend, plan(data, *((s, "x") for s in EVERY_POINT), distance=len(values)), table)
-            assert backend.check().sound
+            assert not any(column.breaks_nullable or column.too_far for column in backend.check().columns)
     for bounds in (None, (0, None), (None, 0))[few]:
         data = dataset(of_kind(Kind(declared), "x", "0.001", bounds), y)
         with open_source(source, data) as backend:

@@ -73,6 +73,20 @@ def test_what_was_clipped_is_told_once() -> None:
     assert "lipped" not in show(answered(1, ())) + show(answered(3, ()))
 
 
+def test_what_an_answer_says_about_itself_is_shown() -> None:
+    one = (Fraction(7), Fraction(7))
+    answer = replace(
+        answered(2, ({"AVG(income)": one}, {})),
+        interval_rows=({"AVG(income)": ("7", "7")}, {}),
+        notes=("AVG(income) may be <far> off.",),
+    )
+    shown = show(answer)
+    assert "<dd>AVG(income) may be <far> off.</dd>" in shown
+    assert "AVG(income) (95 %, of the clipped values)</th>" in shown
+    assert "[7, 7] collapsed</td>" in shown
+    assert "&lt;far&gt;" in str(templates.get_template("parts.html").module.answer(present_answer(answer), False))
+
+
 def test_an_interval_is_a_fact_of_one_row_and_a_column_of_several() -> None:
     interval = {"AVG(income)": ("40990.25", "41655.75")}
     one = show(replace(answered(1, ()), interval_rows=(interval,)))

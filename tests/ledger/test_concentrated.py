@@ -192,7 +192,7 @@ def test_delta_is_raised_before_the_accounting_changes(place: Place) -> None:
         assert ledger.head() == before, "nothing has changed"
         with pytest.raises(LedgerError, match="idios ledger raise"):
             ledger.declare(concentrated(2))
-        with pytest.raises(LedgerError, match="idios ledger raise"):
+        with pytest.raises(LedgerError, match="a recorded budget never shrinks"):
             ledger.declare(concentrated(delta=DELTA / 2))
 
 

@@ -166,7 +166,7 @@ def test_a_missing_key_is_not_replaced(place: Place) -> None:
     with place.open() as ledger:
         ledger.declare(people())
     place.key_file.unlink()
-    with pytest.raises(WrongLedgerKey, match=r"has 1 entries, but its key file .* is missing; restore"):
+    with pytest.raises(WrongLedgerKey, match=r"has 1 entry, but its key file .* is missing; restore"):
         place.open()
     assert not place.key_file.exists()
 

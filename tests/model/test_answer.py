@@ -5,7 +5,9 @@ from __future__ import annotations
 import builtins
 import datetime
 import json
-from dataclasses import replace
+import pickle
+from copy import copy
+from dataclasses import fields, replace
 from fractions import Fraction
 from html.parser import HTMLParser
 from typing import Any
@@ -381,6 +383,9 @@ def test_text_for_people() -> None:
     assert "cost: stored, free" in str(some_answer(stored=True))
     assert "cost: free, invented data" in str(some_answer(sandbox=True))
     assert "\x1b" not in str(some_answer(rows=(dict.fromkeys(one.rows[0], "\x1b[2J"),)))
+    medians = {"columns": ("t",), "types": {"t": "timestamp"}, "rows": (), "margins": {"t": None}}
+    for stored, shown in (("2026-01-02T00:00:00", "2026-01-02"), ("2026-01-02T12:00:00", "2026-01-02 12:00:00")):
+        assert str(some_answer(exact_rows=({"t": stored},), **medians)).startswith(f"t = {shown}\n")
 
 
 CLIPPED = (Fraction(-1200), Fraction(88000))
@@ -423,7 +428,7 @@ def test_what_was_clipped_in_groups_stands_in_columns() -> None:
     ]
     seen = check_html(answer._repr_html_()).text
     assert seen.count("[−1,200, 88,000]") == seen.count(BIAS) == 1
-    assert list(answer.to_pandas().columns) == list(answer.columns)
+    assert list(answer.to_pandas().columns) == ["region", "n", "m", "m_clipped_low", "m_clipped_high", "d", "t"]
 
 
 def test_an_answer_without_clipping_does_not_mention_it() -> None:
@@ -472,3 +477,19 @@ def test_the_guarantee_of_a_group_carries_its_vector_only_where_it_is_not_linear
     flat = Guarantee.for_groups([Fraction(1, 2)] * 3, Neighbours.REPLACE)
     assert to_json(flat)["epsilons"] == ["0.5", "0.5", "0.5"]
     assert from_json(Guarantee, to_json(flat), "a guarantee") == flat
+
+
+def test_rows_that_are_made_late_are_those_that_were_given() -> None:
+    early = some_answer()
+    facts = {field.name: getattr(early, field.name) for field in fields(early) if field.name != "rows"}
+    by_column = [[row[column] for row in early.exact_rows] for column in early.columns]
+
+    def make_late() -> Answer:
+        return Answer(**facts | {"exact_rows": ()}, by_column=by_column)
+
+    assert not {"rows", "exact_rows"} & vars(make_late()).keys(), "nobody has read them"
+    assert (make_late().rows, make_late().exact_rows) == (early.rows, early.exact_rows)
+    assert (str(make_late()), make_late().to_dict()) == (str(early), early.to_dict())
+    for other in (make_late(), copy(make_late()), replace(make_late()), pickle.loads(pickle.dumps(make_late()))):
+        assert other == early
+        assert other.rows is other.rows

@@ -11,6 +11,7 @@ import pytest
 from idios.codec import from_json, to_json
 from idios.errors import InvalidInput
 from idios.model import ReleasedAnswer, ReleasedTable
+from idios.model.released import TableColumns
 
 TABLE = ReleasedTable(
     dataset="people",
@@ -120,3 +121,22 @@ def test_noisy_sums_are_stored_last_and_only_where_there_are_any() -> None:
     ):
         with pytest.raises(InvalidInput, match="noisy_sums"):
             ReleasedTable.from_text(STORED[:-1] + f',"noisy_sums":{hostile}}}')
+
+
+def test_a_table_by_column_is_that_of_its_rows() -> None:
+    for keys, statistics in ((1, 1), (2, 1), (1, 2)):
+        groups = {f'key "{i}" {{}}': ["nörth", 'so"uth', "east\\"] for i in range(keys)}
+        cells: list[list[str | None]] = [["12", None, "1/3"] for _ in range(statistics)]
+        names, margins = tuple(f"COUNT({i})" for i in range(statistics)), (None,) * statistics
+        facts: dict[str, Any] = {"dataset": "people", "version": "1", "guarantee": "…", "statistics": names}
+        rows = tuple(dict(zip(groups, row, strict=True)) for row in zip(*groups.values(), strict=True))
+        early = ReleasedTable(**facts, groups=rows, cells=tuple(zip(*cells, strict=True)), margins=margins)
+        columns = TableColumns(groups, cells)
+        late = ReleasedTable(**facts, groups=(), cells=(), margins=margins, by_column=columns)
+        assert late.to_text() == early.to_text()
+        assert late == early == ReleasedTable.from_text(late.to_text())
+        assert [late.list_values(i) for i in range(statistics)] == [early.list_values(i) for i in range(statistics)]
+        assert to_json(late) == to_json(early)
+    for wrong in (TableColumns(groups, cells[:1]), TableColumns({"key": ["north"]}, cells)):
+        with pytest.raises(InvalidInput):
+            ReleasedTable(**facts, groups=(), cells=(), margins=margins, by_column=wrong)

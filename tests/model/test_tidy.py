@@ -55,6 +55,17 @@ def test_checks_follow_too_and_a_taken_name_is_kept() -> None:
     assert named.to_pandas()["n_low"].tolist() == [2]
 
 
+def test_limits_follow_too() -> None:
+    limits = ({"m": (Fraction(-1), Fraction(5, 3))}, {})
+    frame = replace(published(), clipped_rows=limits).to_pandas()
+    assert list(frame.columns)[4:9] == ["m", "m_low", "m_high", "m_clipped_low", "m_clipped_high"]
+    assert frame["m_clipped_low"][0] == -1
+    assert pd.isna(frame["m_clipped_high"][1])
+    written = replace(published(), clipped_rows=limits).to_csv(metadata=True) or ""
+    assert "m_high,m_clipped_low,m_clipped_high,d" in written
+    assert ",-1,1.6666666666666667," in written
+
+
 def test_csv_begins_with_the_table(tmp_path: Path) -> None:
     answer = published()
     written = answer.to_csv()

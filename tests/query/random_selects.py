@@ -165,8 +165,21 @@ class Expressions:
             whens = " ".join(f"WHEN {self.truth(depth)} THEN {self.make(kind, depth)}" for _ in branches)
             return f"CASE {whens}{otherwise} END"
         subject = rng.choice((NUMBER, TEXT))
-        whens = " ".join(f"WHEN {self.make(subject, 0)} THEN {self.make(kind, depth)}" for _ in branches)
-        return f"CASE {self.make(subject, 0)} {whens}{otherwise} END"
+        whens = " ".join(f"WHEN {self.compared(subject, 0)} THEN {self.make(kind, depth)}" for _ in branches)
+        return f"CASE {self.compared(subject, 0)} {whens}{otherwise} END"
+
+    def compared(self, kind: str, depth: int) -> str:
+        """An expression that may be compared with any other: a name is compared with declared values alone."""
+        made = self.make(kind, depth)
+        named = kind == TEXT and made in [named.name for named in self.names]
+        return f"COALESCE({made}, NULL)" if named else made
+
+    def compare_texts(self) -> tuple[str, str]:
+        """A name and a declared value, or any texts."""
+        name = self.pick(TEXT)
+        if name and ("region" in name or "mode" in name) and self.rng.random() < 0.5:
+            return name, self.rng.choice(TEXTS[:2])
+        return self.compared(TEXT, 0), self.compared(TEXT, 0)
 
     def text(self, depth: int) -> str:
         name = self.pick(TEXT)
@@ -200,7 +213,7 @@ class Expressions:
         if kind in (0, 1, 2):
             return f"{self.number(down)} {rng.choice(('=', '<>', '!=', '<', '<=', '>', '>='))} {self.number(0)}"
         if kind == 3:
-            return f"{self.text(0)} {rng.choice(('=', '<>'))} {self.text(0)}"
+            return rng.choice((" = ", " <> ")).join(self.compare_texts())
         if kind == 4 and (day := self.pick(DATE)):
             return f"{day} {rng.choice(('=', '<', '>='))} {rng.choice(DATES)}"
         if kind in (4, 5):
@@ -211,13 +224,14 @@ class Expressions:
             missing = rng.choice(("", ", NULL"))
             return f"{self.number(down)} {rng.choice(('', 'NOT '))}IN ({self.listed(NUMBER, 0)}{missing})"
         if kind == 8:
-            return f"{self.text(0)} {rng.choice(('', 'NOT '))}IN ({self.listed(TEXT, 0)})"
+            one, other = self.compare_texts()
+            return f"{one} {rng.choice(('', 'NOT '))}IN ({other}, '{rng.choice(('south', 'north'))}')"
         if kind == 9:
             return f"{self.make(rng.choice((NUMBER, TEXT, DATE)), down)} IS {rng.choice(('', 'NOT '))}NULL"
         if kind == 10:
             which = rng.choice((NUMBER, TEXT))
-            other = rng.choice((self.make(which, 0), "NULL"))
-            return f"{self.make(which, down)} IS {rng.choice(('', 'NOT '))}DISTINCT FROM {other}"
+            other = rng.choice((self.compared(which, 0), "NULL"))
+            return f"{self.compared(which, down)} IS {rng.choice(('', 'NOT '))}DISTINCT FROM {other}"
         if kind == 11:
             return f"({self.truth(down)}) IS {rng.choice(('', 'NOT '))}{rng.choice(('TRUE', 'FALSE', 'NULL'))}"
         if kind == 12:

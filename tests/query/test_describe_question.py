@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
+from idios.codec import canonical
 from idios.core.statistics import STATISTICS
 from idios.party import TrustedParty
-from idios.query.question_words import WORDS, describe_question, describe_statistics, name_statistics
+from idios.query.question_words import (
+    WORDS,
+    describe_question,
+    describe_selection,
+    describe_statistics,
+    name_statistics,
+)
 
 COLUMNS = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
@@ -25,7 +33,11 @@ def party() -> Iterator[TrustedParty]:
 
 
 def form(party: TrustedParty, sql: str) -> str:
-    return party.make_plan(sql, "0.5").normal_form
+    plan = party.make_plan(sql, "0.5")
+    for tell in (describe_question, describe_statistics, describe_selection, name_statistics):
+        assert tell(plan.form) == tell(plan.normal_form), "what a plan holds of its form says what the text says"
+    assert canonical(json.loads(plan.normal_form)) == plan.normal_form
+    return plan.normal_form
 
 
 @pytest.mark.parametrize(

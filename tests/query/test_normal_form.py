@@ -42,7 +42,7 @@ SAME = [
         "SELECT region, sex, COUNT(*) FROM people GROUP BY region, sex",
         "SELECT COUNT(*), sex AS s FROM people GROUP BY sex, region",
         "SELECT COUNT(age) FROM people WHERE region IS NOT NULL GROUP BY sex, region",
-        "SELECT COUNT(*) FROM people WHERE region <> 'mars' GROUP BY region, sex, region",
+        "SELECT COUNT(*) FROM people WHERE region <> 'north' OR region = 'north' GROUP BY region, sex, region",
     ],
     [
         "SELECT MEDIAN(income) FROM people WHERE region = 'north'",

@@ -153,7 +153,7 @@ def test_questions_in_words() -> None:
         "number of people and median of each person's sum of amount, of rows where region is north"
     )
     assert describe_selection(form) == "of rows where region is north"
-    assert describe_question(plan("SELECT COUNT(*) FROM orders").normal_form) == "sum of each person's number of rows"
+    assert describe_question(plan("SELECT COUNT(*) FROM orders").form) == "sum of each person's number of rows"
 
 
 REFUSED = [
@@ -193,7 +193,6 @@ def test_refused(sql: str, why: str) -> None:
         "SELECT region, COUNT(*) FROM orders GROUP BY region",
         "SELECT region, MEDIAN(amount) FROM orders WHERE score > 3 GROUP BY 1",
         "SELECT KTH_LARGEST(score, 20) FROM orders",
-        "SELECT BIN(score, 2) AS b, COUNT(*) FROM orders WHERE score < 9 GROUP BY b",
     ],
 )
 def test_what_is_refused_of_rows_comes_with_a_question_that_is_answered(sql: str) -> None:

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from idios.server.question_queue import QuestionRequest, encode_record
 from tests.server.office import MEDIAN, Office
 
-pytestmark = pytest.mark.slow  # every route, and an office for each
+pytestmark = pytest.mark.slow  # every route
 
 QUESTION = {"sql": MEDIAN, "epsilon": "0.1"}
 SECRET = {"sql": "SELECT MEDIAN(age) FROM patients", "epsilon": "0.1"}
@@ -59,11 +59,11 @@ def every_route(app: Any) -> Iterator[Any]:
         yield from [route] if included is None else included.routes
 
 
-def test_the_table_has_every_route(office: Office) -> None:
+def test_the_table_has_every_route(untouched_office: Office) -> None:
     """A new route must be put into the table before it can be merged. The console has a table of its own."""
     found = {
         (method, route.path)
-        for route in every_route(office.client.app)
+        for route in every_route(untouched_office.client.app)
         if isinstance(route, APIRoute) and not route.path.startswith("/console")
         for method in route.methods
     }
@@ -75,24 +75,24 @@ def test_the_table_has_every_route(office: Office) -> None:
     "token",
     [None, "nonsense", *(pytest.param(odd, marks=pytest.mark.slow) for odd in ("", "Bearer", "0" * 43, "ünïcode"))],
 )
-def test_nobody_gets_in_without_a_token(office: Office, method: str, path: str, token: str | None) -> None:
+def test_nobody_gets_in_without_a_token(untouched_office: Office, method: str, path: str, token: str | None) -> None:
     body = {**ANALYST, **CONTROLLER}[method, path]
     headers = {} if token is None else {"Authorization": f"Bearer {token}".encode()}
-    before = office.ledger.head()
-    answered = office.call(method, filled(path), None, json=body, headers=headers)
+    before = untouched_office.ledger.head()
+    answered = untouched_office.call(method, filled(path), None, json=body, headers=headers)
     assert answered.status_code == 401, answered.text
     assert answered.headers["WWW-Authenticate"] == "Bearer"
-    assert office.ledger.head() == before
+    assert untouched_office.ledger.head() == before
 
 
 @pytest.mark.parametrize(("method", "path"), sorted(CONTROLLER))
 @pytest.mark.parametrize("who", ["ada", "bob"])
-def test_an_analyst_reaches_no_controller_route(office: Office, method: str, path: str, who: str) -> None:
-    before = office.ledger.head()
-    answered = office.call(method, filled(path), who, json=CONTROLLER[method, path])
+def test_an_analyst_reaches_no_controller_route(untouched_office: Office, method: str, path: str, who: str) -> None:
+    before = untouched_office.ledger.head()
+    answered = untouched_office.call(method, filled(path), who, json=CONTROLLER[method, path])
     assert answered.status_code == 403, answered.text
     assert answered.json()["error"]["code"] == "not_permitted"
-    assert office.ledger.head() == before
+    assert untouched_office.ledger.head() == before
 
 
 @pytest.mark.parametrize(("method", "path"), sorted(CONTROLLER))
@@ -104,19 +104,19 @@ def test_the_controller_reaches_every_controller_route(office: Office, method: s
 
 @pytest.mark.parametrize("path", ["/v1/quote", "/v1/query", "/v1/sandbox"])
 @pytest.mark.parametrize("who", ["ada", "bob"])
-def test_a_data_set_that_was_not_granted_does_not_exist(office: Office, path: str, who: str) -> None:
+def test_a_data_set_that_was_not_granted_does_not_exist(untouched_office: Office, path: str, who: str) -> None:
     """Neither its name nor its columns can be told from those of a data set that does not exist."""
-    before = office.ledger.head()
+    before = untouched_office.ledger.head()
     texts = []
     for name in ("patients", "nothings"):
         body = {"sql": f"SELECT MEDIAN(age) FROM {name}", "epsilon": "0.1"}
-        answered = office.call("POST", path, who, json=body)
+        answered = untouched_office.call("POST", path, who, json=body)
         assert answered.status_code == 422, answered.text
         error = answered.json()["error"]
         texts.append((error["message"].replace(name, "NAME"), error["where"]))
     assert texts[0] == texts[1]
     assert "patients" not in texts[1][0]
-    assert office.ledger.head() == before
+    assert untouched_office.ledger.head() == before
 
 
 def test_listings_leave_out_what_was_not_granted(office: Office) -> None:

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Protocol, Self, cast
+from urllib.parse import parse_qsl, urlsplit
 
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 
@@ -36,6 +37,7 @@ from idios.backends.clip import Limits
 from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
 from idios.backends.expression_sql import ExpressionSql
+from idios.backends.files import read_stem
 from idios.backends.grid_sql import GridColumn, make_grid_column
 from idios.backends.join_sql import HeldKey, Rows
 from idios.backends.missing_sql import hide_sentinels
@@ -60,6 +62,7 @@ __all__ = [
     "Snapshot",
     "describe_source",
     "open_source",
+    "read_dataset_name",
 ]
 
 
@@ -218,6 +221,23 @@ def _engine(source: object) -> EngineModule:
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
+def read_dataset_name(source: str) -> str:
+    """The name of a source's data set: its table, or the stem of its file.
+
+    >>> read_dataset_name("shop/orders.csv"), read_dataset_name("postgresql://me@host/shop?table=public.orders")
+    ('orders', 'orders')
+    >>> read_dataset_name("orders.csv.gz"), read_dataset_name("shop/orders/*.parquet")
+    ('orders', 'orders')
+    """
+    path, _, table = source.partition("::")
+    if path.startswith("spark:"):
+        return split_table_name(path.removeprefix("spark:"))[-1]
+    named = dict(parse_qsl(urlsplit(path).query)).get("table") if "://" in path else None
+    if named or table:
+        return split_table_name(named)[-1] if named else table
+    return read_stem(path)
+
+
 def split_table_name(written: str) -> tuple[str, ...]:
     """Split a table's name at its dots, outside of quotes.
 
@@ -248,6 +268,12 @@ def describe_change(name: str) -> str:
 def make_grid_columns(dataset: Dataset, held: Mapping[str, dt.DataType], dialect: Dialect) -> dict[str, GridColumn]:
     """How each declared column is read from a source that holds columns of some types."""
     refuse_absent(dataset, held)
+    written = [name for name, column in dataset.columns.items() if column.format]
+    if written:
+        raise SourceError(
+            f"column {written[0]!r} declares a format, which says how dates are written in files without types (csv, "
+            "JSON lines, Excel), and this source has types: remove it"
+        )
     read = {
         name: make_grid_column(column, dialect.identifier(name), held[name], dialect)
         for name, column in dataset.columns.items()

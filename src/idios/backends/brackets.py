@@ -48,6 +48,16 @@ class Bracket:
         """The last point whose records are fetched; before ``first`` if there are none."""
         return self.high - 1 if self.tied_high else self.high
 
+    @property
+    def open_low(self) -> bool:
+        """Whether no point lies below: none lies below −2⁶²."""
+        return self.low == -LIMIT and not self.tied_low
+
+    @property
+    def open_high(self) -> bool:
+        """Whether no point lies above."""
+        return self.high == LIMIT and not self.tied_high
+
     def contains(self, other: Bracket) -> bool:
         """Whether all points of the other are among these."""
         return self.low <= other.low and other.high <= self.high

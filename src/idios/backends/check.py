@@ -44,20 +44,25 @@ class ColumnReport:
         """Whether something is missing although the column is declared not nullable."""
         return not self.nullable and self.nulls > 0
 
+    def mostly_misfits(self, rows: int) -> bool:
+        """Whether of the values that are there most do not fit, which tells of a declaration rather than of data."""
+        return 2 * (self.unreadable + self.outside) > rows - self.missing
+
     def problems(self) -> list[str]:
         """What a controller should know, in words."""
         problems = []
         if self.unreadable:
-            problems.append(f"{self.unreadable} values do not have the declared type, and read as missing")
+            problems.append(f"{_count(self.unreadable, 'does', 'do')} not have the declared type, and read as missing")
         if self.outside:
             read = "not declared, and read as missing" if self.category else "out of bounds, and read as the nearer one"
-            problems.append(f"{self.outside} values are {read}")
+            problems.append(f"{_count(self.outside, 'is', 'are')} {read}")
         if self.too_far:
-            problems.append(f"{self.too_far} values lie beyond the grid and read as its end: declare a larger step")
-        if self.breaks_nullable:
             problems.append(
-                f"{self.nulls} values are missing or unreadable though not nullable, and read as a public point"
+                f"{_count(self.too_far, 'lies', 'lie')} beyond the grid, read as its end: declare a larger step"
             )
+        if self.breaks_nullable:
+            read = "missing or unreadable though not nullable, and read as a public point"
+            problems.append(f"{_count(self.nulls, 'is', 'are')} {read}")
         return problems
 
 
@@ -120,10 +125,10 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Whether the data is as declared: no value is made up or cut off without a bound, and keys are unique."""
+        """Whether the data is as declared: most values fit, none is made up, nor cut off without a bound."""
         return (
             not any(column.breaks_nullable or column.too_far for column in self.columns)
-            and not any(column.unreadable and column.nulls == self.rows for column in self.columns)
+            and not any(column.mostly_misfits(self.rows) for column in self.columns)
             and not any(link.repeated for link in self.links)
             and all(table.sound for table in self.tables.values())
         )
@@ -252,3 +257,8 @@ def _make_reports(counted: Mapping[str, int], grid_columns: Sequence[GridColumn]
             nulls=rows - read,
         )
     return reports
+
+
+def _count(values: int, one: str, several: str) -> str:
+    """So many values, with their verb."""
+    return f"1 value {one}" if values == 1 else f"{values} values {several}"

@@ -14,6 +14,14 @@ Limits: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
+class Totals:
+    """The sum of all values that a selection has of a column, and that of their squares where it is needed."""
+
+    total: int
+    squares: int | None = None
+
+
+@dataclass(frozen=True)
 class Clip:
     """Clipping to the bounds of a domain, as clipping to ``low`` and ``high`` plus a ``shift``.
 
@@ -47,6 +55,25 @@ class Clip:
         """What is missing from a value that was clipped to ``low`` and ``high``."""
         return self.domain.clamp(self.low) - self.low
 
+    def correct(self, summary: Summary, totals: Totals) -> Summary | None:
+        """The values clipped to the domain, from the sums of all; None where some beyond it are not in ``summary``.
+
+        Σ clip(v) = Σv − Σ(v − clip(v)), where only values beyond the limits l ≤ u differ from 0, and likewise squares.
+        The windows hold all values below l if they begin at the first rank and end with one that is not below l, or
+        hold all values; and the mirror image.
+        """
+        if self.domain.lower is None or self.domain.upper is None:
+            raise AssertionError("values are clipped to two limits")
+        below = _list_below(summary, self.domain.lower)
+        above = _list_above(summary, self.domain.upper)
+        if below is None or above is None:
+            return None
+        beyond = [(value, self.domain.clamp(value)) for value in below + above]
+        total, squares = totals.total - sum(value - clipped for value, clipped in beyond), totals.squares
+        if squares is not None:
+            squares -= sum(value**2 - clipped**2 for value, clipped in beyond)
+        return Summary(self.domain, summary.moves, total=total, squares=squares)
+
     def summarise(self, moves: Moves, total: int, squares: int | None) -> Summary:
         """The values clipped to the domain, from the sums of those clipped to ``low`` and ``high``.
 
@@ -56,3 +83,24 @@ class Clip:
         if squares is not None:
             squares += 2 * shift * total + size * shift**2
         return Summary(self.domain, moves, total=total + size * shift, squares=squares)
+
+
+def _list_below(summary: Summary, limit: int) -> list[int] | None:
+    """The values below a limit; None where the windows do not hold them all."""
+    if not summary.size:
+        return []
+    for window in summary.windows:
+        if window.first == 1 and (window.values[-1] >= limit or len(window.values) == summary.size):
+            return [value for value in window.values if value < limit]
+    return None
+
+
+def _list_above(summary: Summary, limit: int) -> list[int] | None:
+    """The values above a limit; None where the windows do not hold them all."""
+    if not summary.size:
+        return []
+    for window in summary.windows:
+        ends = window.first + len(window.values) - 1 == summary.size
+        if ends and (window.values[0] <= limit or window.first == 1):
+            return [value for value in window.values if value > limit]
+    return None

@@ -57,7 +57,11 @@ def _write_leaf(leaf: Among, column: GridColumn, dialect: Dialect) -> str | None
         return f"{column.label} IN ({', '.join(map(dialect.string, chosen))})" if chosen else "FALSE"
     if column.first_held is None or len(leaf.intervals) > MOST:
         return None
-    inside = " OR ".join(_write_interval(each, column) for each in leaf.intervals) or "FALSE"
+    intervals = [_write_interval(each, column) for each in leaf.intervals]
+    inside = " OR ".join(intervals) or "FALSE"
+    # a comparison with NULL is unknown, which is as good as false here
+    if column.complete or (column.readable == column.given and not passes_unread and "TRUE" not in intervals):
+        return inside
     if passes_unread:
         return f"{column.held} IS NULL OR NOT ({column.readable}) OR {inside}"
     return f"{column.readable} AND ({inside})"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from threading import Condition
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 
@@ -40,10 +41,15 @@ class Connection(ABC):
         with self.cancellation.interruptible(self.interrupt):
             return self.run(statement)
 
+    def fetch_row(self, statement: Statement) -> Mapping[str, Any]:
+        """The one row of a statement that gives one."""
+        (row,) = self.fetch(replace(statement, single=True)).to_pylist()
+        return cast(Mapping[str, Any], row)
+
     def count(self, source: str) -> int:
         """How many rows there are in what stands after FROM."""
-        counted = self.fetch(Statement.of_integers(f"SELECT COUNT(*) AS number FROM {source}", "number"))
-        return int(counted["number"][0].as_py())
+        counted = self.fetch_row(Statement.of_integers(f"SELECT COUNT(*) AS number FROM {source}", "number"))
+        return int(counted["number"])
 
     @abstractmethod
     def run(self, statement: Statement) -> pa.Table:

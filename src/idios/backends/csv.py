@@ -27,6 +27,7 @@ import pyarrow.csv as arrow_csv
 
 from idios.backends.cancellation import Progress, silent
 from idios.backends.files import ContentReader
+from idios.backends.text_fields import THOUSANDS, Notation
 from idios.core.domain import Kind
 from idios.errors import InvalidInput, SourceError
 
@@ -42,6 +43,7 @@ class CsvFormat:
     quote: str | None = '"'
     escape: str | None = None
     decimal: str = "."
+    thousands: str = ""
     header: bool = True
     encoding: str = "utf-8"
     nulls: tuple[str, ...] = ()
@@ -65,6 +67,11 @@ class CsvFormat:
                 )
         if given.get("decimal", ".") not in (".", ","):
             raise InvalidInput(f'csv: decimal must be "." or ",", got {given["decimal"]!r}')
+        if given.get("thousands", "") not in ("", *THOUSANDS):
+            listed = ", ".join(f'"{mark}"' for mark in THOUSANDS)
+            raise InvalidInput(f'csv: thousands must be one of {listed}, or "" for none, got {given["thousands"]!r}')
+        if given.get("thousands") == given.get("decimal", "."):
+            raise InvalidInput("csv: decimal and thousands must differ from each other")
         if not isinstance(given.get("header", True), bool):
             raise InvalidInput(f"csv: header must be true or false, got {given['header']!r}")
         nulls = given.get("nulls", [])
@@ -104,9 +111,9 @@ class CsvFile:
     format: CsvFormat
 
     @property
-    def decimal(self) -> str:
-        """The decimal mark of its numbers."""
-        return self.format.decimal
+    def notation(self) -> Notation:
+        """How its numbers are written."""
+        return Notation(self.format.decimal, self.format.thousands)
 
     def read_names(self) -> list[str]:
         """The names of its columns: its header, or column1, column2, … where it has none."""

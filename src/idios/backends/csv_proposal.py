@@ -11,20 +11,31 @@ import codecs
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from idios.backends.csv import LOOKED_AT, CsvFile, CsvFormat, guess_encoding
 from idios.backends.files import ContentReader
-from idios.backends.text_fields import propose_kind
+from idios.backends.text_fields import BLANKS, THOUSANDS, Notation
+from idios.backends.text_proposals import (
+    RARE,
+    Reading,
+    is_no_answer,
+    may_be_thousands,
+    propose_kind,
+    propose_reading,
+    shows_decimals,
+)
 from idios.core.domain import Kind
 from idios.errors import SourceError
 
 DELIMITERS = ",;\t|"
-_NUMBER_WITH_COMMA = re.compile(r"[+-]?[0-9]+(,[0-9]+)?([eE][+-]?[0-9]+)?")
 NULLS = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", ".", "-", "?")
-"""What is proposed as missing where everything else in a column is a number or a date."""
+"""What programs write where there is nothing, so that it tells of nobody even if it is rare."""
+_ANY = [Notation(decimal, mark) for decimal in ".," for mark in ("", *THOUSANDS) if mark != decimal]
+"""Every way in which numbers are written."""
 
 
 def propose_format(path: Path, header: bool | None = None) -> CsvFormat:
@@ -40,19 +51,18 @@ def propose_format(path: Path, header: bool | None = None) -> CsvFormat:
             f"whether the first line of {path.name!r} is a header or a record cannot be told from the file: say "
             "--header or --no-header"
         )
-    names = [field.strip(" ") for field in records[0]] if header and records else []
+    names = [field.strip(BLANKS) for field in records[0]] if header and records else []
     if not all(names) or len(set(names)) < len(names):
         raise SourceError(
             f"the first line of {path.name!r} has names, of which one is empty or there twice: name every column, or "
             "say --no-header if it is a record"
         )
-    rest = records[1:] if header else records
-    known = [[field for field in column if field not in NULLS] for column in _columns(rest)]
-    commas = [column for column in known if column and all(map(_NUMBER_WITH_COMMA.fullmatch, column))]
-    if format.delimiter != "," and any("," in field for column in commas for field in column):
-        format = replace(format, decimal=",")
-    nulls = {field for column in _columns(rest) for field in _find_nulls(column, format.decimal)}
-    return replace(format, header=header, nulls=tuple(sorted(nulls)))
+    columns = [Counter(column) for column in _columns(records[1:] if header else records)]
+    notation = _propose_notation(columns, format.delimiter)
+    nulls = _propose_nulls([propose_reading(column, notation) for column in columns], columns)
+    return replace(
+        format, header=header, decimal=notation.decimal, thousands=notation.thousands, nulls=tuple(sorted(nulls))
+    )
 
 
 def propose_columns(path: Path, format: CsvFormat) -> list[tuple[str, Kind, int]]:
@@ -61,9 +71,9 @@ def propose_columns(path: Path, format: CsvFormat) -> list[tuple[str, Kind, int]
     records = _records(_read_beginning(path), format)
     columns = _columns(records[1:] if format.header else records)
     columns += [[] for _ in range(len(names) - len(columns))]
+    notation = Notation(format.decimal, format.thousands)
     return [
-        (name, propose_kind(column, format.decimal, format.nulls), 0)
-        for name, column in zip(names, columns, strict=False)
+        (name, propose_kind(column, notation, format.nulls), 0) for name, column in zip(names, columns, strict=False)
     ]
 
 
@@ -72,10 +82,61 @@ def _read_beginning(path: Path) -> bytes:
         return content.read(LOOKED_AT)
 
 
-def _find_nulls(column: Sequence[str], decimal: str) -> set[str]:
-    """The usual words for nothing that keep a column from being one of numbers or dates."""
-    found = set(NULLS) & set(column)
-    return found if found and propose_kind(column, decimal, NULLS) is not Kind.CATEGORY else set()
+def _propose_notation(columns: Sequence[Counter[str]], delimiter: str) -> Notation:
+    """The marks of numbers: a mark of thousands where it is certain, in some column, and no other speaks against it.
+
+    It is certain where three digits follow each, and a field has two of them, or one and a decimal mark beside, or
+    another column has the other mark for its decimals: a file has one decimal mark.
+    """
+    decimals = [mark for mark in ".," if any(shows_decimals(column, mark) for column in columns)]
+    plain = Notation("," if delimiter != "," and any(_has_commas(column) for column in columns) else ".")
+    for notation in sorted(_ANY, key=lambda each: each.decimal != plain.decimal):
+        decided = decimals == [notation.decimal] and notation.thousands in (".", ",")
+        if not any(
+            _are_certain(column, notation) or (decided and may_be_thousands(column, notation.thousands))
+            for column in columns
+        ):
+            continue
+        if all(_is_number(column, notation) or not _is_number(column, plain) for column in columns):
+            return notation
+    return plain
+
+
+def _is_number(column: Counter[str], notation: Notation) -> bool:
+    return propose_reading(column, notation).kind in (Kind.INTEGER, Kind.NUMBER)
+
+
+def _has_commas(column: Counter[str]) -> bool:
+    """Whether numbers have a decimal comma."""
+    reading = propose_reading(column, Notation(","))
+    return reading.kind is Kind.NUMBER and any("," in field for field in column if field not in reading.words)
+
+
+def _are_certain(column: Counter[str], notation: Notation) -> bool:
+    """Whether numbers have marks of thousands, of which one has two, or one and a decimal mark."""
+    if not notation.thousands:
+        return False
+    mark, grouped = re.compile(THOUSANDS[notation.thousands]), re.compile(notation.grouped)
+    certain = (
+        len(mark.findall(field)) > 1 or notation.decimal in field for field in column if grouped.fullmatch(field)
+    )
+    return any(certain) and _is_number(column, notation)
+
+
+def _propose_nulls(readings: Sequence[Reading], columns: Sequence[Counter[str]]) -> set[str]:
+    """The words that stand among numbers and dates and mean "missing".
+
+    Other words than those that programs write are proposed only if they are not rare; and if they do not usually mean
+    "no answer", only if no column of text has them as values. Among numbers and dates all read as missing in any case.
+    """
+    read = list(zip(readings, columns, strict=True))
+    values = {word for reading, column in read if reading.kind is Kind.CATEGORY for word in column}
+    return {
+        word
+        for reading, column in read
+        for word in reading.words
+        if word in NULLS or (column[word] >= RARE and (is_no_answer(word) or word not in values))
+    }
 
 
 def _divide(raw: bytes, encoding: str) -> tuple[CsvFormat, list[list[str]]]:
@@ -111,19 +172,28 @@ def _records(raw: bytes, format: CsvFormat) -> list[list[str]]:
 def _columns(records: Sequence[Sequence[str]]) -> list[list[str]]:
     """The fields of each column that are not empty."""
     width = max(map(len, records), default=0)
-    return [[r[i].strip(" ") for r in records if i < len(r) and r[i].strip(" ")] for i in range(width)]
+    return [[r[i].strip(BLANKS) for r in records if i < len(r) and r[i].strip(BLANKS)] for i in range(width)]
 
 
 def _has_header(records: Sequence[Sequence[str]], format: CsvFormat) -> bool | None:
     """Whether the first record is one of names; None if it cannot be told."""
     if not records:
         return None
-    first = [field.strip(" ") for field in records[0]]
-    decimal = "," if format.delimiter != "," else "."
-    if any(propose_kind([field], decimal) is not Kind.CATEGORY for field in first if field):
+    first = [field.strip(BLANKS) for field in records[0]]
+    if any(propose_reading({field: 1}, each).kind is not Kind.CATEGORY for field in first if field for each in _ANY):
         return False
-    rest = [propose_kind(column, decimal, NULLS) for column in _columns(records[1:])]
+    notation = Notation("," if format.delimiter != "," else ".")
+    columns = [Counter(column) for column in _columns(records[1:])]
+    marked = _propose_notation(columns, format.delimiter)
+    rest = [_looks_different(name, column, (notation, marked)) for name, column in zip(first, columns, strict=False)]
     if not all(first) or len(set(first)) < len(first):
         # names, of which one is missing or repeated, stand above numbers that have one
-        return any(field and kind is not Kind.CATEGORY for field, kind in zip(first, rest, strict=False))
-    return True if any(kind is not Kind.CATEGORY for kind in rest) else None
+        return any(field and different for field, different in zip(first, rest, strict=False))
+    return True if any(rest) else None
+
+
+def _looks_different(name: str, column: Counter[str], notations: Sequence[Notation]) -> bool:
+    """Whether fields are numbers or dates, and a name above them is none of the words that stand among these."""
+    if name in column or is_no_answer(name):
+        return False
+    return any(propose_reading(column, notation).kind is not Kind.CATEGORY for notation in dict.fromkeys(notations))

@@ -74,6 +74,8 @@ class Dialect:
     """Whether ``quantiles`` are exact, and quicker than sorting; and lists can be unnested beside their places."""
     quick_counts: bool = False
     """Whether counting by groups is far quicker than sorting, or collecting lists."""
+    vectorised: bool = False
+    """Whether conditions are computed for many records at once: adding them up is quicker than filtering by them."""
     ends: bool = False
     """Whether MIN(x, k) and MAX(x, k) are lists of the k outermost values."""
     dictionaries: bool = False

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from idios.backends.base import Source, add_derived_columns, describe_types, hold_rows, list_read
 from idios.backends.cancellation import Progress, silent
+from idios.backends.column_statistics import measure_columns, use_statistics
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.csv import CsvFormat
 from idios.backends.duckdb_dialect import DIALECT
@@ -31,6 +32,7 @@ from idios.core.domain import Categories, Kind
 from idios.errors import SourceError
 from idios.query.joins import find_table, list_keys
 from idios.query.schema import Dataset
+from idios.query.suggestions import find_nearest
 
 STRETCHES = 8
 """How many stretches of records make a quick sample of a Parquet file; each costs a row group to be decoded."""
@@ -52,6 +54,7 @@ def connect(source: Source, dataset: Dataset, progress: Progress | None, linked:
     attached = attach(sources, {name: list_read(dataset, name) for name in sources})
     try:
         rows = {name: _hold(attached, name, dataset, progress or silent) for name in sources}
+        attached.lock()
         return DuckDbBackend(attached, rows, dataset, progress)
     except BaseException:
         attached.close()
@@ -82,7 +85,10 @@ def _hold(attached: Attached, name: str, dataset: Dataset, progress: Progress) -
         _open_parquet(attached, place, place.parquet, rows, held, listed)
     elif not place.registered:
         return rows
-    return _keep(attached, name, rows)
+    kept, connection = _keep(attached, name, rows), attached.cursors[0]
+    if kept is not rows:
+        return measure_columns(connection, kept)
+    return rows if place.metadata is None else use_statistics(connection, rows, place.metadata)
 
 
 def _keep(attached: Attached, name: str, rows: Rows) -> Rows:
@@ -139,8 +145,14 @@ class DuckDbConnection(Connection):
 
     def run(self, statement: Statement) -> pa.Table:
         """Run a statement."""
-        # to_arrow_table() would take a small result half as long again as the statement did
-        table = self.cursor.execute(statement.text).to_arrow_reader(BATCH).read_all()
+        if statement.single:  # a stream of batches of it takes longer than the rest
+            (row,) = self.cursor.execute(statement.text).fetchall()
+            columns = [pa.array([value], kind) for value, kind in zip(row, statement.schema.types, strict=True)]
+            return pa.Table.from_arrays(columns, schema=statement.schema)
+        if statement.at_once:
+            table = self.cursor.sql(statement.text).to_arrow_table()
+        else:  # which takes a small result two thirds of the time
+            table = self.cursor.execute(statement.text).to_arrow_reader(BATCH).read_all()
         return table if table.schema == statement.schema else table.cast(statement.schema)
 
     @contextmanager
@@ -218,7 +230,7 @@ def _load_text(attached: Attached, name: str, file: TextFile, whole: Dataset, pr
         points.append(f"key{i}")
     for i, (name, column) in enumerate(declared.items()):
         field, value, given, beyond = f"field{i}", f"x{i}", f"given{i}", f"beyond{i}"
-        text, held = parse_field(column.kind, field, file.decimal)
+        text, held = parse_field(column.kind, field, file.notation, column.format)
         grid_column = make_grid_column(column, value, held, DIALECT)
         fields.append(f"{text} AS {value}, {field} IS NOT NULL AS {given}")
         if column.missing:
@@ -247,16 +259,25 @@ def _load_text(attached: Attached, name: str, file: TextFile, whole: Dataset, pr
 
 
 def _refuse_unnamed(dataset: str, names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Say which columns a file lacks, or has twice.
+    """Say which columns a file lacks, or has twice, and what may be wrong.
 
-    What it has is not listed: without a header, its first line would be a record.
+    What it has is not listed: without a header, its first line would be a record. The name nearest to the declared one
+    is told only where another declared name is found, so that there is a header.
     """
     absent = [name for name in wanted if name not in names]
     if absent:
+        advice = ""
+        if len(absent) < len(wanted):
+            nearest = find_nearest(absent[0], [name for name in names if name not in wanted])
+            advice = "" if nearest is None else f". Did you mean {nearest!r}?"
+        else:
+            delimiter = ". Of a csv file, declare its delimiter" if len(names) == 1 else ""
+            advice = (
+                f"{delimiter}; if the file has no header, declare csv = {{ header = false }} and name its columns "
+                "column1, column2, …"
+            )
         raise SourceError(
-            f"the source of {dataset!r} has no column {', '.join(map(repr, absent))} among its {len(names)}. Of a csv "
-            "file, declare its delimiter; if the file has no header, declare csv = { header = false } and name its "
-            "columns column1, column2, …"
+            f"the source of {dataset!r} has no column {', '.join(map(repr, absent))} among its {len(names)}{advice}"
         )
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:

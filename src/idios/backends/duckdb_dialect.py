@@ -50,6 +50,7 @@ DIALECT = Dialect(
     even_sample="random() < {share}",
     unscaled=_unscaled,
     exact_quantiles=True,
+    vectorised=True,
     ends=True,
     dictionaries=True,
     hash="hash(concat_ws(',', {key}, {values}))",  # of several values it is not evenly spread

@@ -6,6 +6,7 @@ configuration locked. Every question has a cursor of its own, all of them made b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,10 @@ from idios.errors import SourceError
 NUMBER = "file_row_number"
 
 
+ROW_GROUP = 122_880
+"""How many rows of a table DuckDB reads with one thread."""
+
+
 @dataclass(frozen=True)
 class Place:
     """What a source is called in its connection."""
@@ -43,6 +48,8 @@ class Place:
     table: str
     parquet: str | None = None
     """For a Parquet file, what stands after FROM to read all of it."""
+    metadata: str | None = None
+    """And to read what is told of its row groups."""
     numbered: bool = False
     """Whether the records of Parquet files carry their number, which makes stretches of them cheap to find."""
     files: int = 1
@@ -70,6 +77,17 @@ class Attached:
             raise SourceError("DuckDB cannot read the columns of the source") from error
         return {column: _type(text) for column, text, *_ in columns if not (place.numbered and column == NUMBER)}
 
+    def lock(self) -> None:
+        """Let nothing change the configuration any more.
+
+        Of tables with one group of rows, DuckDB reads none with two threads: to wake another costs more than it helps.
+        """
+        connection, tables = self.cursors[0], [place.table for place in self.places.values()]
+        kept = connection.execute("SELECT table_name, estimated_size FROM duckdb_tables()").fetchall()
+        if all(dict(kept).get(table, ROW_GROUP + 1) <= ROW_GROUP for table in tables):
+            connection.execute("SET threads = 1")
+        connection.execute("SET lock_configuration = true")
+
     def close(self) -> None:
         """Close the connection, and remove spilled data."""
         for cursor in reversed(self.cursors):
@@ -91,7 +109,6 @@ def attach(sources: Mapping[str, Source], wanted: Mapping[str, Sequence[str]] | 
         places = {name: finder.find(each, (wanted or {}).get(name)) for name, each in sources.items()}
         attached = Attached(cursors, directory, places)
         connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
     except BaseException:
         connection.close()
         directory.cleanup()
@@ -175,7 +192,8 @@ def _parquet(connection: duckdb.DuckDBPyConnection, listed: Sequence[str], view:
     options += f", {NUMBER} = true" if numbered else ""
     file = f"read_parquet([{', '.join(listed)}]{options})"
     connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {file}")
-    return Place(view, parquet=file, numbered=numbered, files=len(listed))
+    metadata = f"parquet_metadata([{', '.join(listed)}])"
+    return Place(view, parquet=file, metadata=metadata, numbered=numbered, files=len(listed))
 
 
 def _describe_parquet(connection: duckdb.DuckDBPyConnection, literal: str, path: Path) -> list[tuple[str, ...]]:
@@ -228,15 +246,25 @@ def _arrow(source: object) -> pa.Table:
             if len(types) > 1:
                 # one element would decide what all others are read as
                 raise SourceError(f"the list {name!r} mixes the types {' and '.join(sorted(types))}: give it one type")
+    if type(source).__module__.startswith("pandas"):  # which Arrow would refuse in other words
+        _refuse_repeated([str(name) for name in cast(Any, source).columns])
     try:
         frame = pa.table(dict(source) if isinstance(source, Mapping) else source)
         frame.validate(full=True)  # text that is no UTF-8, say, is found now and not by a question
-        return _without_zones(frame)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         # the driver's words may quote a value
         raise SourceError(
             "the columns of a frame must be equally long, and the values of each of one type that fits 64 bits"
         ) from error
+    _refuse_repeated(frame.column_names)
+    return _without_zones(frame)
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    if not names:
+        raise SourceError("the frame has no columns")
+    if repeated := [name for name, times in Counter(names).items() if times > 1]:
+        raise SourceError(f"several columns of the frame are called {repeated[0]!r}: rename them")
 
 
 def _without_zones(frame: pa.Table) -> pa.Table:

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from idios.backends.cancellation import Progress, silent
 from idios.backends.files import import_reader
-from idios.backends.text_fields import hold_fields, propose_kind, propose_kinds
+from idios.backends.text_fields import DATED, Notation, hold_fields
+from idios.backends.text_proposals import propose_kinds, propose_reading
 from idios.core.domain import Kind
 from idios.errors import SourceError
 
@@ -32,7 +33,7 @@ class ExcelSheet:
 
     path: Path
     sheet: str = ""
-    decimal: str = "."
+    notation: Notation = DATED
 
     def read_names(self) -> list[str]:
         """The cells of the first row."""
@@ -49,7 +50,7 @@ class ExcelSheet:
     def propose_columns(self) -> list[tuple[str, Kind, int]]:
         """The names of its columns, and the kinds that the first cells can be read as."""
         rows, names = self._read_rows(LOOKED_AT)[1:], self.read_names()
-        if any(not name or propose_kind([name]) is not Kind.CATEGORY for name in names):
+        if any(not name or propose_reading({name: 1}).kind is not Kind.CATEGORY for name in names):
             # a record in the place of names would be declared, and so be public
             raise SourceError(f"the first row of {self.path.name!r} must be names, of which none is empty or a number")
         return propose_kinds({name: [_write(row[i]) for row in rows] for i, name in enumerate(names)})

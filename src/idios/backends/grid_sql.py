@@ -35,6 +35,7 @@ from idios.query.calendar import DAY
 from idios.query.schema import Column
 
 NEVER = "1 = 0"
+EVERY = "TRUE"
 
 _NUMBERS = (Kind.INTEGER, Kind.NUMBER, Kind.DECIMAL)
 
@@ -65,19 +66,40 @@ class GridColumn:
     """Whether every point is within bounds, and NULL only where it may be."""
     bounded: str | None = None
     """The point within bounds, NULL where what is held cannot be read, if that is quicker than ``point`` and bounds."""
+    within: str | None = None
+    """The same where no point lies outside of bounds or beyond the ends of the grid."""
+    told: tuple[int, int] | None = None
+    """The least and the greatest point within bounds of all that can be read, where the source tells them unread."""
+    guesses: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """Literals that may be among the least of what is held, and among the greatest, outermost first; none is certain.
+
+    As many rows lie beyond the k-th as few groups of a file hold, which is quick to find out."""
     compared: str = ""
     """What is held, as numbers that literals can be compared with."""
     first_held: Callable[[int], str] | None = field(default=None, compare=False)
     """The least of these that reads as a point or a greater one; None if there is no telling."""
+    whole: bool = False
+    """Whether what is held has 64 bits and is the point, but for NULL, bounds and the ends of the grid."""
     label: str | None = None
     """For a category, the text that is compared with the declared ones."""
     listed: str = ""
     """For a category with a label, a table of the declared ones: their ``label`` and their ``place``, from 1."""
 
     @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the greatest point: the bounds, or the ends of the grid."""
+        low, high = self.declared.grid.lower, self.declared.grid.upper
+        return -LIMIT if low is None else low, LIMIT if high is None else high
+
+    @property
     def default(self) -> int | None:
         """The point of what cannot be read; None if that is missing."""
         return None if self.declared.nullable else self.declared.grid.clamp(0)
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is known that every value can be read."""
+        return self.readable == EVERY
 
     def value(self, point: str) -> str:
         """The point that counts, within bounds and never NULL where it cannot be; ``point`` names ``self.point``."""
@@ -96,7 +118,9 @@ class GridColumn:
         """The point that counts; ``point`` names ``self.bounded``, or ``self.point`` where there is none."""
         if self.bounded is None:
             return self.value(point)
-        return point if self.default is None else f"CASE WHEN {point} IS NULL THEN {self.default} ELSE {point} END"
+        if self.default is None or self.complete:
+            return point
+        return f"CASE WHEN {point} IS NULL THEN {self.default} ELSE {point} END"
 
 
 @dataclass(frozen=True)
@@ -106,6 +130,8 @@ class _Point:
     text: str
     beyond: str = NEVER
     bounded: str | None = None
+    within: str | None = None
+    """The point where none is outside of bounds."""
 
 
 def make_grid_column(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> GridColumn:
@@ -127,7 +153,7 @@ def make_grid_column(column: Column, x: str, held: dt.DataType, dialect: Dialect
     else:
         readable = f"({point.text}) IS NOT NULL"
     # an expression that is written three times is computed as often by some engines
-    bounded = point.bounded if held.is_integer() or held.is_floating() else None
+    quick = held.is_integer() or held.is_floating()
     compared, first_held = _compare_held(column.domain, x, held, dialect)
     return GridColumn(
         column,
@@ -136,9 +162,11 @@ def make_grid_column(column: Column, x: str, held: dt.DataType, dialect: Dialect
         point.text,
         readable,
         point.beyond,
-        bounded=bounded,
+        bounded=point.bounded if quick else None,
+        within=point.within if quick else None,
         compared=compared,
         first_held=first_held,
+        whole=isinstance(held, dt.Int64) and column.kind in _NUMBERS and column.domain.step == 1,
     )
 
 
@@ -161,7 +189,7 @@ def _compare_held(
         k = float(1 / domain.step)
         return x, lambda point: dialect.real(math.nextafter(_find_last(point - 1, k), math.inf))
     if isinstance(held, dt.Integer) and domain.step == 1:
-        return f"CAST({x} AS BIGINT)" if held.bounds.upper <= 2**63 else x, str
+        return f"CAST({x} AS BIGINT)" if held.bounds.upper < 2**63 - 1 else x, str
     return "", None
 
 
@@ -173,7 +201,7 @@ def _point(column: Column, domain: Domain, x: str, held: dt.DataType, dialect: D
         if held.is_boolean():
             return grid.of_whole(f"CASE WHEN {x} THEN 1 WHEN NOT {x} THEN 0 END", 1)
         if isinstance(held, dt.Integer):
-            return grid.of_whole(x, max(abs(held.bounds.lower), held.bounds.upper))
+            return grid.of_whole(x, max(abs(held.bounds.lower), held.bounds.upper), narrow=isinstance(held, dt.Int64))
         if isinstance(held, dt.Decimal):
             return grid.of_decimal(x, held.precision, held.scale)
     elif held.is_date():
@@ -213,9 +241,15 @@ class _Grid:
         ]
         if k < 1:
             cases.insert(0, f"WHEN {finite} AND ABS({x}) <= {real(0.25 / k)} THEN 0")
-        return _Point(f"CASE {' '.join(cases)} END", f"{finite} AND ABS({x}) > {real(t)}", self._bounded_double(x, k))
+        read = self.dialect.narrow.format(x=f"FLOOR({x} * {real(k)} + {real(0.5)})")
+        return _Point(
+            f"CASE {' '.join(cases)} END",
+            f"{finite} AND ABS({x}) > {real(t)}",
+            self._bounded_double(x, k, read),
+            read if k >= 1 else None,
+        )
 
-    def _bounded_double(self, x: str, k: float) -> str:
+    def _bounded_double(self, x: str, k: float, read: str) -> str:
         """The same within bounds, with two comparisons for a value that is.
 
         NaN is greater than every number in all engines; where DuckDB finds in a file's statistics, which do not count
@@ -226,7 +260,6 @@ class _Grid:
         cases = [f"WHEN ABS({x}) <= {real(0.25 / k)} THEN {self.domain.clamp(0)}"] if k < 1 else []
         cases.append(f"WHEN {x} < {real(first)} THEN CASE WHEN {finite} THEN {low} END")
         cases.append(f"WHEN {x} > {real(last)} THEN CASE WHEN {finite} THEN {high} END")
-        read = self.dialect.narrow.format(x=f"FLOOR({x} * {real(k)} + {real(0.5)})")
         return f"CASE {' '.join(cases)} ELSE {read} END"
 
     @property
@@ -235,16 +268,20 @@ class _Grid:
         low, high = self.domain.lower, self.domain.upper
         return -LIMIT if low is None else low, LIMIT if high is None else high
 
-    def of_whole(self, x: str, greatest: int, unit: int = 1) -> _Point:
-        """Rule 2 for whole numbers of some unit, none of which is further from 0 than ``greatest``."""
+    def of_whole(self, x: str, greatest: int, unit: int = 1, *, narrow: bool = False) -> _Point:
+        """Rule 2 for whole numbers of some unit, none of which is further from 0 than ``greatest``.
+
+        Those that are ``narrow`` have the type of points.
+        """
         step = self.domain.step / unit
         if step == 1:
-            read = f"CAST({x} AS BIGINT)"  # which fails beyond 2⁶³, so that it is compared first where it can lie there
+            # a cast fails beyond 2⁶³, so that what can lie there is compared first
+            read = x if narrow else f"CAST({x} AS BIGINT)"
             point = self._ended(read, read if greatest <= 2**63 else x, LIMIT if greatest > LIMIT else None, str)
             (low, high), n = self._ends, read if greatest <= 2**63 else x
             cases = f"WHEN {n} < {low} THEN {low} " if -greatest < low else ""
             cases += f"WHEN {n} > {high} THEN {high} " if greatest > high else ""
-            return replace(point, bounded=f"CASE {cases}ELSE {read} END" if cases else read)
+            return replace(point, bounded=f"CASE {cases}ELSE {read} END" if cases else read, within=read)
         return self._scaled(f"CAST({x} AS {self.dialect.wide})", step.denominator, step.numerator, greatest)
 
     def of_decimal(self, x: str, precision: int | None, scale: int | None) -> _Point:

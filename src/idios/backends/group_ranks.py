@@ -157,9 +157,13 @@ def read_points(queries: Queries, name: str, shares: Sequence[Fraction], *, filt
     written = [f"{float(share):.{DIGITS}f}" for share in shares]
     table = queries.fetch_quantiles(name, written, filtered=filtered)
     cells, places, points, held = (table[name].to_numpy() for name in (CELL, "place", "point", "held"))
-    order = np.argsort(cells * len(shares) + places)
-    each = slice(None, None, len(shares))
-    return CellPoints(cells[order][each], held[order][each], points[order].reshape(-1, len(shares)))
+    # cells are numbered from 1 on, so that they need not be sorted
+    there = np.zeros(int(cells.max(initial=0)) + 1, bool)
+    there[cells] = True
+    rows, present = (np.cumsum(there) - 1)[cells], np.flatnonzero(there)
+    found, sizes = np.zeros((len(present), len(shares)), np.int64), np.zeros(len(present), np.int64)
+    found[rows, places - 1], sizes[rows] = points, held
+    return CellPoints(present, sizes, found)
 
 
 @dataclass(frozen=True)

@@ -207,15 +207,17 @@ class GroupReader:
         """The windows of one aggregate, from the points of each cell at all shares."""
         sizes, (firsts, counts) = wanted.sizes, wanted.find_runs(number)
         starts = np.cumsum(counts) - counts
-        values = np.zeros(int(counts.sum()), np.int64)
-        order = np.argsort(sizes, kind="stable")
+        hit: dict[int, list[int]] = {}
         for size, runs in wanted.runs.items():
-            cells = order[slice(*np.searchsorted(sizes[order], [size, size + 1]))]
-            for first, last in runs[number]:
-                columns = [hits[size][rank] for rank in range(first, last + 1)]
-                if columns != sorted(columns):
-                    raise AssertionError("shares that ascend hit ranks that do not")
-                values[starts[cells][:, None] + np.arange(len(columns))] = points[rows[cells][:, None], columns]
+            hit[size] = [hits[size][rank] for first, last in runs[number] for rank in range(first, last + 1)]
+            if hit[size] != sorted(hit[size]):
+                raise AssertionError("shares that ascend hit ranks that do not")
+        # by size, the columns of its points one after the other; by value, its cell and which of these it is
+        different = np.array(sorted(hit), np.int64)
+        columns = np.array([column for size in sorted(hit) for column in hit[size]], np.int64)
+        begun = np.cumsum([0, *(len(hit[size]) for size in sorted(hit))])[np.searchsorted(different, sizes)]
+        cells = np.repeat(np.arange(len(sizes)), counts)
+        values = points[rows[cells], columns[np.arange(len(cells)) - starts[cells] + begun[cells]]]
         return self._make(wanted.aggregates[number], sizes, firsts, starts, counts, values)
 
     def _spread(self, cells: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:

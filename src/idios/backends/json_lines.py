@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from idios.backends.cancellation import Progress, silent
 from idios.backends.files import ContentReader
-from idios.backends.text_fields import hold_fields, propose_kinds
+from idios.backends.text_fields import PLAIN, Notation, hold_fields
+from idios.backends.text_proposals import propose_kinds
 from idios.core.domain import Kind
 from idios.errors import SourceError
 
@@ -37,7 +38,7 @@ class JsonLinesFile:
     """A file of JSON lines."""
 
     path: Path
-    decimal: str = "."
+    notation: Notation = PLAIN
 
     def read_names(self) -> None:
         """Each record has names of its own: to know them all, all would have to be read."""

@@ -270,6 +270,8 @@ def _type(category: str, text: str) -> dt.DataType:
     if category in "SE":  # text of any sort, and enumerations
         return dt.string
     try:
-        return PostgresType.from_string(text)
+        found = PostgresType.from_string(text)
     except Exception:  # whatever Ibis cannot name, no declared column can be
         return dt.unknown
+    # Ibis takes oid, among others, for numbers of 64 bits, which are read without a cast
+    return dt.uint32 if isinstance(found, dt.Int64) and text != "bigint" else found

@@ -8,7 +8,7 @@ Every result is keyed by the number of a cell; a cell that is absent has no reco
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import reduce
 from operator import or_
@@ -24,6 +24,7 @@ from idios.backends.arrays import exact_sum
 from idios.backends.brackets import Piece, Sketch
 from idios.backends.connection_pool import Connection
 from idios.backends.dialect import Dialect
+from idios.backends.grid_sql import GridColumn
 from idios.backends.selection import CELL, HELD, ONLY, Constants, Inquiry, Selection, Statement, compile_statement
 from idios.core.summary import Window
 
@@ -49,21 +50,32 @@ class Queries:
     counted: dict[Hashable, Any] | None = None
     """What was counted before in this source, which does not change; None if it may."""
 
-    def fetch(self, inquiry: Inquiry, *arguments: Hashable, constants: Constants | None = None) -> pa.Table:
-        """The result of an inquiry about the selected records, to which ``constants`` are added as columns."""
+    def fetch(
+        self, inquiry: Inquiry, *arguments: Hashable, constants: Constants | None = None, held: str | None = None
+    ) -> pa.Table:
+        """The result of an inquiry about the selected records, to which ``constants`` are added as columns.
+
+        What the source holds of the column that is called ``held`` is added as ``HELD``.
+        """
         keyed = bool(self.selection.plan.groups) and (not constants or self.selection.joins_constants)
-        relation = self.selection.relation(self.source, constants, keyed=keyed)
+        relation = self.selection.relation(self.source, constants, keyed=keyed, held=held)
         statement = compile_statement(inquiry, relation, self.connection.dialect, *arguments)
         return self.connection.fetch(self.selection.number_cells(statement) if keyed else statement)
+
+    def fetch_row(self, inquiry: Inquiry, *arguments: Hashable) -> Mapping[str, Any]:
+        """The same of a selection in one cell, where the result is one row."""
+        relation = self.selection.relation(self.source)
+        return self.connection.fetch_row(compile_statement(inquiry, relation, self.connection.dialect, *arguments))
 
     def fetch_points(self, names: Sequence[str]) -> pa.Table:
         """The points of some columns, record by record; and of those without NULL, whether they could be read."""
         relation, quoted = self.selection.relation(self.source), self.connection.dialect.identifier
-        flags = [f"has_{name}" for name in names if self.selection.grid_column(name).default is not None]
-        columns = ", ".join(map(quoted, [*names, *flags]))
+        columns = {name: self.selection.grid_column(name) for name in names}
+        flags = [f"has_{name}" for name, each in columns.items() if each.default is not None and not each.complete]
+        listed = ", ".join(map(quoted, [*names, *flags]))
         schema = [*((name, pa.int64()) for name in names), *((flag, pa.bool_()) for flag in flags)]
         return self.connection.fetch(
-            Statement(f"SELECT {columns} FROM ({relation.text}) AS selected", pa.schema(schema))
+            Statement(f"SELECT {listed} FROM ({relation.text}) AS selected", pa.schema(schema))
         )
 
     def sketches(self, names: Sequence[str], shares: Sequence[float], sampled: float) -> dict[CellColumn, Sketch]:
@@ -111,7 +123,8 @@ class Queries:
         each = f"SELECT cell, held, unnest(at_shares) AS {column.held}, generate_subscripts(at_shares, 1) AS place"
         point = column.value(column.point) if column.bounded is None else column.bounded
         text = f"SELECT cell, held, place, {point} AS point FROM ({each} FROM ({numbered}) AS numbered) AS placed"
-        return self.connection.fetch(Statement.of_integers(text, CELL, "held", "place", "point"))
+        # the values of a group are sorted when its result is made
+        return self.connection.fetch(replace(Statement.of_integers(text, CELL, "held", "place", "point"), at_once=True))
 
     def fetch_lists(self, name: str) -> pa.Table:
         """All values of a column, in a list for each cell."""
@@ -133,15 +146,25 @@ class Queries:
         those few have to be read onto the grid. What cannot be read is left out only if it is among them.
         """
         column = self.selection.grid_column(name)
+        held, guesses = f"SELECT {column.held} FROM {self.source} WHERE", column.guesses[order == "DESC"]
+        first = f"ORDER BY {column.held} {order} LIMIT {number}"
+        if number <= len(guesses):
+            read, end = f"{held} {column.readable} AND {column.held}", guesses[number - 1]
+            beyond = f"{read} {'>' if order == 'DESC' else '<'} {end} {first}"
+            found = self._read_held(column, f"({beyond}) UNION ALL ({read} = {end} LIMIT {number}) {first}")
+            if len(found) == number:  # all that lies beyond the guess, and as many that are equal to it
+                return np.asarray(found.to_numpy())
         for condition in (column.given, column.readable):
-            held = f"SELECT {column.held} FROM {self.source} WHERE {condition}"
-            few = f"{held} ORDER BY {column.held} {order} LIMIT {number}"
-            points = f"SELECT {column.point} AS point FROM ({few}) AS few"
-            text = f"SELECT {column.value('point')} AS point FROM ({points}) AS points"
-            points_column = self.connection.fetch(Statement.of_integers(text, "point"))["point"]
-            if not points_column.null_count:
+            found = self._read_held(column, f"{held} {condition} {first}")
+            if not found.null_count:
                 break
-        return np.asarray(points_column.to_numpy())
+        return np.asarray(found.to_numpy())
+
+    def _read_held(self, column: GridColumn, few: str) -> pa.ChunkedArray:
+        """The points of some values that a statement gives."""
+        points = f"SELECT {column.point} AS point FROM ({few}) AS few"
+        text = f"SELECT {column.value('point')} AS point FROM ({points}) AS points"
+        return self.connection.fetch(Statement.of_integers(text, "point"))["point"]
 
     def sorted_windows(self, name: str, runs: Mapping[int, Sequence[Run]], *, sums: bool) -> dict[int, list[Window]]:
         """The windows of one column by ranking every record: slower than brackets, and never wrong."""

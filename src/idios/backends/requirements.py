@@ -11,7 +11,6 @@ from idios.backends.scan import Need
 from idios.backends.selection import Selection
 from idios.core.neighbours import Moves, Neighbours
 from idios.query.plan import Aggregate, Plan
-from idios.query.predicates import ALWAYS
 
 NOMINAL = 10**9
 """A size at which to ask where a statistic will look."""
@@ -53,33 +52,45 @@ class Requirements:
             raise AssertionError(f"{aggregate.label} is of no column")
         return self.selection.alias(aggregate.column)
 
-    def needs(self) -> dict[str, Need]:
-        """What is asked of each column besides its order statistics."""
+    def needs(self, *, clipped: bool = False) -> dict[str, Need]:
+        """What is asked of each column besides its inner order statistics.
+
+        Those sums are among it that a second round would read of values clipped to drawn limits, if ``clipped``: they
+        follow from the sums of all values and those beyond the limits (``clip.py``).
+        """
         needs: dict[str, Need] = {}
         for aggregate in self.plan.aggregates:
             if aggregate.column is None:
                 continue
             name, reading = self.alias(aggregate), aggregate.reading
             need = needs.get(name, Need())
-            total, squares = need.total or reading.needs_sums, need.squares or reading.needs_squares
-            needs[name] = replace(need, total=total, squares=squares)
+            below = need.below or reading.needs_sums
+            total, squares = need.total or below, need.squares or reading.needs_squares
+            if clipped and aggregate.choice.clipping is not None:
+                total, squares = True, squares or aggregate.statistic.needs_squares
+            needs[name] = replace(need, total=total, squares=squares, below=below)
         if self.selection.dialect.ends:
             for name, runs in self.nominal.items():
-                scanned = needs[name].total or any(last > ENDS and NOMINAL - first >= ENDS for first, last in runs)
-                if scanned or not self.is_plain(name):
+                # in groups whatever lies at the ends; else all that is read, as brackets hold the ends beside others
+                scanned = needs[name].total or not self.is_plain(name)
+                if self.plan.groups or (scanned and self.reads_ends(runs, ENDS)):
                     least, greatest = self.count_ends(runs, ENDS)
                     needs[name] = replace(needs[name], least=least, greatest=greatest)
         return needs
 
+    @staticmethod
+    def reads_ends(runs: Iterable[Run], most: int) -> bool:
+        """Whether all runs of the nominal size lie among so many values at either end."""
+        return all(last <= most or NOMINAL - first < most for first, last in runs)
+
     def is_plain(self, name: str) -> bool:
         """Whether a column is read as it stands in the source, so that its ends are quick to find there."""
-        held = self.selection.grid_column(name).derive is None
-        return held and not self.plan.groups and self.plan.filter == ALWAYS
+        return self.selection.is_whole and self.selection.grid_column(name).derive is None
 
     @staticmethod
-    def count_ends(runs: Iterable[Run], most: int) -> tuple[int, int]:
-        """How many of the least and of the greatest values hold those runs of the nominal size that lie there."""
-        outer = [(last, NOMINAL - first + 1) for first, last in runs]
+    def count_ends(runs: Iterable[Run], most: int, size: int = NOMINAL) -> tuple[int, int]:
+        """How many of the least and of the greatest values hold those runs that lie there."""
+        outer = [(last, size - first + 1) for first, last in runs]
         return max((a for a, _ in outer if a <= most), default=0), max((b for _, b in outer if b <= most), default=0)
 
     def moves(self, aggregate: Aggregate, size: int) -> Moves:

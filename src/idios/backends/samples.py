@@ -16,6 +16,7 @@ from idios.backends.cancellation import silent
 from idios.backends.csv import CsvFormat
 from idios.backends.duckdb_dialect import DIALECT
 from idios.backends.duckdb_sources import attach
+from idios.backends.text_fields import Notation
 from idios.errors import SourceError
 
 ROWS = 20_000
@@ -28,13 +29,18 @@ class ValueCounts:
 
     values: Counter[str] = field(default_factory=Counter)
     missing: int = 0
-    written: bool = False
-    """Whether the source holds this text, and not a number of its own."""
+    notation: Notation | None = None
+    """How numbers are written in it, if the source holds text and no numbers of its own."""
 
     def add(self, texts: Sequence[str | None]) -> None:
         """Count some more."""
         self.missing += sum(text is None for text in texts)
         self.values.update(text for text in texts if text is not None)
+
+    @property
+    def written(self) -> bool:
+        """Whether the source holds this text, and not a number of its own."""
+        return self.notation is not None
 
     @property
     def given(self) -> int:
@@ -67,7 +73,7 @@ def count_values(
         for piece in place.text.read_records(place.text.read_names() or list(names), list(names), silent):
             for number, name in enumerate(names):
                 counted[name].add([text or None for text in piece[f"field{number}"].slice(0, left).to_pylist()])
-                counted[name].written = True
+                counted[name].notation = place.text.notation
             left -= piece.num_rows
             if left <= 0:
                 break

@@ -27,7 +27,7 @@ from idios.backends.grid_sql import GridColumn
 from idios.backends.point_layers import list_layers, nest_layers, with_sources
 from idios.core.domain import Categories
 from idios.query.plan import Group, Plan
-from idios.query.predicates import Among, And, Predicate
+from idios.query.predicates import ALWAYS, Among, And, Predicate, intersection, union
 
 SELECTED = "idios_selected"
 """What a relation is called while an expression about it is compiled."""
@@ -56,6 +56,10 @@ class Statement:
 
     text: str
     schema: pa.Schema
+    single: bool = False
+    """Whether it gives one row, which may be read in another way."""
+    at_once: bool = False
+    """Whether its last step takes long: several threads then make the whole result, and nothing is streamed."""
 
     @classmethod
     def of_integers(cls, text: str, *names: str) -> Statement:
@@ -127,8 +131,15 @@ class Selection:
         """How the column is read that is called so in the relation."""
         return self.columns[self.column_name(alias)]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all records are read, in one cell."""
+        return not self.plan.groups and self.plan.filter == ALWAYS
+
     def codes(self) -> list[int]:
         """The numbers of the plan's cells, in its order."""
+        if len(self.plan.groups) == 1:  # of which there may be many
+            return [index + 1 for (index,) in self.plan.cells]
         codes = []
         for cell in self.plan.cells:
             code = 0
@@ -167,7 +178,8 @@ class Selection:
         read = [i for i, name in enumerate(self.columns) if name in self._read(keyed)]
         aliases = [f"v{i}" for i in read] or ["one"]
         points = [f"p{i}" for i, column in enumerate(self.columns.values()) if i in read and column.place is None]
-        numbers = dict.fromkeys([*aliases, *points, *[CELL] * bool(groups and not keyed), *given], "int64")
+        cell, value = [CELL] * bool(groups and not keyed), [HELD] * bool(held)
+        numbers = dict.fromkeys([*aliases, *points, *cell, *value, *given], "int64")
         keys = {key.name: "int64" if key.listed is None else "string" for key in self.keys} if keyed else {}
         flags = ((f"has_v{i}", "boolean") for i in read)
         return Relation(text, (*numbers.items(), *keys.items(), *flags))
@@ -328,9 +340,14 @@ class Selection:
         first, last = intervals[0][0], intervals[-1][1]
         width = intervals[len(intervals) // 2][1] - intervals[len(intervals) // 2][0] + 1
         base = intervals[0][1] - width + 1  # where the first would begin if it were not cut short
-        regular = all(
-            (max(base + i * width, first), min(base + (i + 1) * width - 1, last)) == interval
-            for i, interval in enumerate(intervals)
+        # where each has a point, and all together no more than that, each is one point
+        regular = (
+            last - first + 1 == len(intervals)
+            if width == 1
+            else all(
+                (max(base + i * width, first), min(base + (i + 1) * width - 1, last)) == interval
+                for i, interval in enumerate(intervals)
+            )
         )
         # far enough from the limits of 64 bits that a difference of two points fits
         if regular and max(-first, last) < 2**61:
@@ -347,13 +364,7 @@ def _is_implied(part: Predicate, group: Group) -> bool:
     """Whether every record of a group meets a condition on its column."""
     if not isinstance(part, Among) or part.column != group.column:
         return False
-    inside = {point for first, last in part.intervals if first == last for point in (first,)}
-    wide = [interval for interval in part.intervals if interval[0] != interval[1]]
-    return all(
-        (first == last and first in inside)
-        or any((a is None or a <= first) and (b is None or last <= b) for a, b in wide)
-        for first, last in group.intervals
-    )
+    return intersection(group.points, union(part.intervals)) == group.points
 
 
 def columns_of(plan: Plan) -> list[str]:

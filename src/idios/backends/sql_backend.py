@@ -14,7 +14,7 @@ import pyarrow as pa
 from idios.backends.base import Backend, Limits, Snapshot
 from idios.backends.cancellation import CancellationToken, Cancelled, Progress, silent
 from idios.backends.check import Report, check_dataset
-from idios.backends.clipped_sums import sum_clipped
+from idios.backends.clipped_sums import correct_sums, sum_clipped
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn
@@ -32,7 +32,7 @@ from idios.backends.queries import CHANGED, Queries
 from idios.backends.reduction_sql import ReducedTable, reduce_rows
 from idios.backends.requirements import Requirements
 from idios.backends.selection import Selection, Statement, columns_of
-from idios.backends.summarise import SMALL, RankSearch, Sample, summarise
+from idios.backends.summarise import SMALL, RankSearch, Sample, Summaries, summarise
 from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
@@ -53,20 +53,23 @@ class SqlSnapshot(Snapshot):
     """A plan over one connection, in one transaction where the engine has them."""
 
     summaries: Sequence[Sequence[Summary]]
+    first: Summaries
     requirements: Requirements
     queries: Queries
     translate_errors: Callable[[], AbstractContextManager[None]]
 
     def sum_clipped(self, limits: Mapping[int, Sequence[Limits]]) -> dict[int, list[Summary]]:
-        """Read one more round; see ``clipped_sums.py``."""
+        """Read one more round, of what the first one does not say already; see ``clipped_sums.py``."""
         with self.translate_errors():
             self.queries.connection.cancellation.step("adding up", 0.95)
-            found = sum_clipped(self.requirements, self.queries, limits)
+            corrected = correct_sums(self.requirements, self.first, limits)
+            rest = {index: of_cells for index, of_cells in limits.items() if index not in corrected}
+            found = sum_clipped(self.requirements, self.queries, rest)
         for index, of_cells in found.items():
             for first, clipped in zip(self.summaries, of_cells, strict=True):
                 if first[index].moves != clipped.moves:
                     raise SourceError(CHANGED)
-        return found
+        return corrected | found
 
 
 class SqlBackend(Backend):
@@ -186,7 +189,7 @@ class SqlBackend(Backend):
                     self.dataset.name,
                     number,
                 )
-        return SqlSnapshot(summaries.cells, requirements, queries, self._translate_errors)
+        return SqlSnapshot(summaries.cells, summaries, requirements, queries, self._translate_errors)
 
     def _choose_columns(self, plan: Plan) -> ReducedTable:
         """What a plan reads: the table, or the people in it."""

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from idios.backends.cancellation import Progress, silent
 from idios.backends.files import FileKind, FileSource, find_files, import_reader
-from idios.backends.text_fields import hold_fields
+from idios.backends.text_fields import DATED, Notation, hold_fields
 from idios.core.domain import Kind
 from idios.errors import SourceError
 
@@ -50,7 +50,7 @@ class StatisticsFile:
 
     path: Path
     kind: FileKind
-    decimal: str = "."
+    notation: Notation = DATED
 
     def read_names(self) -> list[str]:
         """The names of its variables."""

@@ -5,9 +5,10 @@
 Order statistics are found:
 
 1. In a small table: by sorting; here, if the engine is in this process (``fetched_columns.py``).
-2. At the ends of a large column: by asking for its first and last few, in order.
+2. At the ends of a large column, if nothing else is asked of it: by asking for its first and last few, in order.
 3. Elsewhere: a sample is sketched, brackets are guessed from it, and the scan that counts anyway fetches what lies
-   inside. Ranks that were missed are looked for again with an even sample, and then by sorting.
+   inside. Ends that were missed are asked for as in 2; other ranks are looked for again with an even sample, and then
+   by sorting.
 4. Where PostgreSQL has an index: ``indexed.py``.
 5. In groups: ``group_ranks.py``, or in Spark ``group_counts.py``.
 
@@ -16,7 +17,7 @@ Each is one query for all cells, whatever their number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -24,13 +25,14 @@ from math import ceil, floor
 
 from idios.backends.brackets import Bracket, Known, outermost, shares_near
 from idios.backends.cancellation import CancellationToken, Progress
+from idios.backends.clip import Totals
 from idios.backends.fetched_columns import FetchedColumns, fetch_columns
 from idios.backends.group_counts import LARGE, Buckets, cut_span, divide_all, search_by_counting
 from idios.backends.group_ranks import Wanted, read_brackets, read_by_shares, read_lists
 from idios.backends.group_windows import GroupReader
 from idios.backends.queries import CHANGED, CellColumn, Queries, Run
 from idios.backends.requirements import ENDS, NOMINAL, Requirements
-from idios.backends.scan import Need, scan, scan_in_buckets
+from idios.backends.scan import Need, count_whole, scan, scan_in_buckets
 from idios.backends.selection import ONLY
 from idios.core.calibration import Method
 from idios.core.cell_windows import SummaryTable
@@ -102,6 +104,9 @@ class RankSearch:
             found = scan_in_buckets(self.queries, self.needs, name, self.spans[name])
             self.records, self.known, self.buckets[name] = found
             return
+        if not brackets and self.requirements.selection.is_whole and set(self.needs.values()) <= {Need()}:
+            self.records, self.known = count_whole(self.queries, list(self.needs))
+            return
         self.records, self.known = scan(self.queries, self.needs, brackets)
 
     @property
@@ -146,14 +151,14 @@ class RankSearch:
                 self._search_again(sample, missing)
         for name, runs in self._missing().items():
             self.progress("sorting", 0.6)
-            sorted_windows = self.queries.sorted_windows(name, runs, sums=self.needs[name].total)
+            sorted_windows = self.queries.sorted_windows(name, runs, sums=self.needs[name].below)
             for cell, windows in sorted_windows.items():
                 self.windows |= {(cell, name, run): cut for run, cut in zip(runs[cell], windows, strict=True)}
 
     def _count_groups(self, wanted: Wanted) -> None:
         """Find order statistics of large cells by counting; those of the first column were divided by the scan."""
         self.progress("counting", 0.4)
-        name, sums = wanted.name, self.needs[wanted.name].total
+        name, sums = wanted.name, self.needs[wanted.name].below
         buckets = self.buckets.get(name) or divide_all(self.queries, name, self.spans[name], sums=sums)
         windows = search_by_counting(self.queries, wanted, buckets, sums=sums)
         self.windows |= {(cell, name, run): window for (cell, run), window in windows.items()}
@@ -161,7 +166,7 @@ class RankSearch:
     def _rank_groups(self, wanted: Wanted) -> None:
         """Find order statistics of many cells: by shares, in lists, or in brackets."""
         self.progress("ranking", 0.4)
-        name, sums = wanted.name, self.needs[wanted.name].total
+        name, sums = wanted.name, self.needs[wanted.name].below
         column = self.requirements.selection.grid_column(name)
         if wanted.dense:
             for cell, piece in read_lists(self.queries, wanted).items():
@@ -208,9 +213,11 @@ class RankSearch:
         return {name: runs for name, runs in inner.items() if runs}
 
     def _bracketed(self, name: str, runs: Iterable[Run], size: int) -> list[Run]:
-        """Those that are not among the values at the ends, which are found without brackets."""
-        most = ENDS if self.needs[name].least or self.needs[name].greatest else 0
-        most = FEW if self._is_large_and_plain(name) else most
+        """Those that are not among the values at the ends, where all are; the scan holds one list of all brackets."""
+        need, nominal = self.needs[name], self.requirements.nominal[name]
+        most = ENDS if need.least or need.greatest else 0
+        if not need.total and self._is_large_and_plain(name) and self.requirements.reads_ends(nominal, FEW):
+            most = FEW
         return [run for run in runs if run[1] > most and size - run[0] >= most]
 
     def _is_large_and_plain(self, name: str) -> bool:
@@ -255,13 +262,13 @@ class RankSearch:
         return spans
 
     def _take_ends(self) -> None:
-        for name, runs in self.requirements.nominal.items():
+        for name, missing in self._missing().items():
             if not self._is_large_and_plain(name) or self.known[ONLY, name].unread:
                 continue  # the order of the source is not that of the points
-            known, need = self.known[ONLY, name], self.needs[name]
-            least, greatest = self.requirements.count_ends(runs, FEW)
-            pieces = [self.queries.bottom(name, least)] if least > need.least else []
-            pieces += [self.queries.top(name, greatest, known.size, known.total)] if greatest > need.greatest else []
+            known = self.known[ONLY, name]
+            least, greatest = self.requirements.count_ends(missing[ONLY], FEW, known.size)
+            pieces = [self.queries.bottom(name, least)] if least else []
+            pieces += [self.queries.top(name, greatest, known.size, known.total)] if greatest else []
             self.known[ONLY, name] = known.extended(pieces)
 
     def _search_again(self, sample: Sample, missing: set[CellColumn]) -> None:
@@ -272,7 +279,7 @@ class RankSearch:
         """Look into some brackets."""
         if not brackets:
             return
-        needs = {name: Need(total=self.needs[name].total) for _, name in brackets}
+        needs = {name: Need(total=self.needs[name].below, below=self.needs[name].below) for _, name in brackets}
         _, scanned = scan(self.queries, needs, brackets)
         for key in brackets:
             self.known[key] = self.known[key].extended(scanned[key].pieces)
@@ -301,6 +308,8 @@ class Summaries:
     cells: Sequence[Sequence[Summary]]
     unread: Mapping[str, int]
     """By column that is declared not nullable: how many selected values were missing or could not be read."""
+    totals: Mapping[int, Totals] = field(default_factory=dict)
+    """By the index of an aggregate whose limits will be drawn: what is known of all values."""
 
 
 def summarise(
@@ -315,6 +324,8 @@ def summarise(
         return arrays
     search = RankSearch(requirements, queries, requirements.needs(), samples, cancellation.step)
     if not find_ordered(search):
+        if not requirements.plan.groups:
+            search.needs = requirements.needs(clipped=True)
         search.scan()
         if sum(search.records.values()) > requirements.rows:
             raise SourceError(CHANGED)
@@ -325,7 +336,20 @@ def summarise(
     for (_, name), known in search.known.items():
         column = requirements.selection.column_name(name)
         unread[column] = unread.get(column, 0) + known.unread
-    return Summaries([list(cell) for cell in zip(*columns, strict=True)], unread)
+    return Summaries([list(cell) for cell in zip(*columns, strict=True)], unread, dict(_list_totals(search)))
+
+
+def _list_totals(search: RankSearch) -> Iterator[tuple[int, Totals]]:
+    """The sums that were read of ungrouped columns whose limits will be drawn."""
+    plan = search.requirements.plan
+    for index, aggregate in enumerate(plan.aggregates):
+        if aggregate.choice.clipping is None or plan.groups:
+            continue
+        name, squares = search.requirements.alias(aggregate), aggregate.statistic.needs_squares
+        need = search.needs[name]
+        if need.total and (need.squares or not squares):
+            known = search.of(ONLY, name)
+            yield index, Totals(known.total, known.squares if squares else None)
 
 
 def _summarise_groups(

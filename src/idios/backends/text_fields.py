@@ -11,18 +11,25 @@ SAS, which hold codes, counts and amounts as floats) give text for every field; 
                 first moment
     category    any text, blanks included
 
+With a format of their own (``query/date_formats.py``), dates and timestamps are written in that alone; cells of Excel
+that are dates stay dates. With a mark of thousands, whole numbers, numbers and decimals may have it before every three
+digits, or nowhere.
+
 Blanks around a field aside, what is not written so cannot be read, and ``check`` counts it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 
+from idios.backends.duckdb_dialect import DIALECT
 from idios.core.domain import Kind
+from idios.query.date_formats import write_form
 
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 FORMS: dict[Kind, tuple[str, str, dt.DataType]] = {
@@ -37,19 +44,65 @@ FORMS: dict[Kind, tuple[str, str, dt.DataType]] = {
     ),
 }
 """By kind: how a field is written, as what it is cast, and what that gives."""
+BLANKS = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+"""What DuckDB's trim takes away."""
 _MARKED = (Kind.NUMBER, Kind.DECIMAL)
 """The kinds that are written with a decimal mark."""
+_GROUPED = (Kind.INTEGER, *_MARKED)
+"""The kinds that are written with marks of thousands, if there are any."""
 
 
-def parse_field(kind: Kind, field: str, decimal: str = ".") -> tuple[str, dt.DataType]:
-    """The SQL that reads one text field as a kind, and the type it gives."""
+THOUSANDS = {".": "[.]", ",": ",", " ": "[ \u00a0\u202f]", "'": "['\u2019]"}
+"""What may stand before every three digits, and what is read as it: blanks that do not break lines are blanks."""
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How the numbers of a file are written; ``dated`` says that dates have a type of their own, and are ISO 8601."""
+
+    decimal: str = "."
+    thousands: str = ""
+    dated: bool = False
+
+    @property
+    def grouped(self) -> str:
+        """The regular expression of numbers with marks of thousands."""
+        mark, point = THOUSANDS[self.thousands], f"[{self.decimal}]"
+        return rf"[+-]?[0-9]{{1,3}}({mark}[0-9]{{3}})+({point}[0-9]*)?([eE][+-]?[0-9]+)?"
+
+    def normalise(self, field: str) -> str:
+        """A number as Python writes it; what is none becomes none. The same as what ``parse_field`` writes in SQL.
+
+        >>> Notation(",", ".").normalise("1.234,5"), Notation(",", ".").normalise("1.5")
+        ('1234.5', '1,5')
+        """
+        if self.thousands and re.fullmatch(self.grouped, field):
+            field = re.sub(THOUSANDS[self.thousands], "", field)
+        return field.translate(_SWAPPED) if self.decimal == "," else field
+
+
+PLAIN, DATED = Notation(), Notation(dated=True)
+_SWAPPED = str.maketrans(",.", ".,")
+
+
+def parse_field(kind: Kind, field: str, notation: Notation = PLAIN, format: str = "") -> tuple[str, dt.DataType]:
+    """The SQL that reads one text field as a kind, and the type it gives; dates may have a ``format``."""
     if kind is Kind.CATEGORY:
         return field, dt.string
     form, type_name, held = FORMS[kind]
     text = f"trim({field})"
-    if kind in _MARKED and decimal != ".":
+    if format:
+        moment = f"CAST(try_strptime({text}, {DIALECT.string(format)}) AS {type_name})"
+        value = f"WHEN regexp_full_match({text}, {DIALECT.string(write_form(format))}) THEN {moment}"
+        value += f" WHEN regexp_full_match({text}, '{form}') THEN TRY_CAST({text} AS {type_name})" * notation.dated
+        return f"CASE {value} END", held
+    if kind in _GROUPED and notation.thousands:
+        mark, grouped = DIALECT.string(THOUSANDS[notation.thousands]), DIALECT.string(notation.grouped)
+        bare = f"regexp_replace({text}, {mark}, '', 'g')"
+        text = f"CASE WHEN regexp_full_match({text}, {grouped}) THEN {bare} ELSE {text} END"
+    if kind in _MARKED and notation.decimal != ".":
         # a point is no decimal mark then, and must not become one
-        text = f"translate({text}, '{decimal}.', '.{decimal}')"
+        text = f"translate({text}, '{notation.decimal}.', '.{notation.decimal}')"
     value = f"WHEN regexp_full_match({text}, '{form}') THEN TRY_CAST({text} AS {type_name})"
     if kind is Kind.INTEGER:
         # what is too long for the type lies beyond every grid, and reads as its end
@@ -57,25 +110,6 @@ def parse_field(kind: Kind, field: str, decimal: str = ".") -> tuple[str, dt.Dat
         value += f" WHEN regexp_full_match({text}, '-[0-9]+') THEN CAST('{-(10**38)}' AS HUGEINT)"
         value += f" WHEN lower({text}) = 'true' THEN 1 WHEN lower({text}) = 'false' THEN 0"
     return f"CASE {value} END", held
-
-
-_ORDER = (Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.TIMESTAMP)
-
-
-def propose_kind(fields: Sequence[str], decimal: str = ".", nulls: Collection[str] = ()) -> Kind:
-    """The kind that all of some fields, none of them empty, can be read as; text if there is no other.
-
-    >>> propose_kind(["1,5", "NA"], ",", ["NA"])
-    <Kind.NUMBER: 'number'>
-    """
-    known = [field for field in fields if field not in nulls]
-    if known and all(field.lower() in ("true", "false") for field in known):
-        return Kind.INTEGER
-    marked = [field.replace(",", ".") for field in known] if decimal == "," else known
-    for kind in _ORDER:
-        if known and all(re.fullmatch(FORMS[kind][0], field) for field in marked):
-            return kind
-    return Kind.CATEGORY
 
 
 def hold_fields(columns: Sequence[Sequence[str | None]]) -> pa.Table:
@@ -89,9 +123,3 @@ def hold_fields(columns: Sequence[Sequence[str | None]]) -> pa.Table:
 
 def _mend(field: str | None) -> str | None:
     return None if field is None else field.encode("utf-8", "replace").decode()
-
-
-def propose_kinds(columns: Mapping[str, Sequence[str | None]]) -> list[tuple[str, Kind, int]]:
-    """The kinds that columns of text can be read as."""
-    stripped = {name: [field.strip(" ") for field in fields if field] for name, fields in columns.items()}
-    return [(name, propose_kind([field for field in fields if field]), 0) for name, fields in stripped.items()]

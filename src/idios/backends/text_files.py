@@ -14,6 +14,7 @@ import pyarrow as pa
 from idios.backends.cancellation import Progress
 from idios.backends.csv import CsvFile, CsvFormat, read_format
 from idios.backends.files import FileKind, FileSource
+from idios.backends.text_fields import Notation
 from idios.core.domain import Kind
 
 
@@ -21,8 +22,8 @@ class TextFile(Protocol):
     """A file of records, each field of which is text."""
 
     @property
-    def decimal(self) -> str:
-        """The decimal mark of its numbers."""
+    def notation(self) -> Notation:
+        """How its numbers are written."""
 
     def read_names(self) -> list[str] | None:
         """The names of its columns; None if each record has names of its own."""

@@ -17,6 +17,7 @@ from idios.config import read_configuration
 from idios.core.exact import exact, text
 from idios.ledger import Ledger, Role
 from idios.model import BalanceList
+from idios.party import TrustedParty
 
 app = typer.Typer(
     help="Who may ask about which data set, and how much each may spend.",
@@ -54,6 +55,7 @@ def grant(
     config: Config = DEFAULT,
 ) -> None:
     """Let an analyst ask about a data set, up to a cap of their own; a second grant replaces the cap."""
+    _record_dataset(dataset, config)
     with open_ledger(config) as ledger:
         balance = ledger.grant(
             name,
@@ -65,6 +67,14 @@ def grant(
     if epsilon is not None and total is not None and exact(epsilon, "epsilon") > total:
         output.stderr.print(f"their cap is above the budget of {dataset}, ε = {text(total)}, which ends earlier")
     output.console.print(f"{name} may ask about {dataset}; remaining: {balance.left_in_words}", highlight=False)
+
+
+def _record_dataset(name: str, config: Path) -> None:
+    """Record a configured data set of which nothing is on record yet, as its first question would."""
+    with open_ledger(config) as ledger:
+        known = any(each.dataset == name for each in ledger.datasets()) or ledger.retired(name)
+    if not known and name in read_configuration(config).datasets:
+        TrustedParty.from_config(config, retired=False).close()
 
 
 @app.command()

@@ -15,6 +15,8 @@ from idios.backends.base import Report
 from idios.cli.output import console, print_json, show_progress
 from idios.core.neighbours import to_plural
 from idios.party import TrustedParty
+from idios.query.parser import quote
+from idios.query.suggestions import list_some
 
 LINES = 20
 """Of more columns than this, those that are as declared are told in one line."""
@@ -26,11 +28,12 @@ def check(
 ) -> None:
     """Compare the data with its declaration, and the ledger with its signatures; for the controller.
 
-    The exit status is 1 where no value of a column can be read, where values are missing though they cannot be, or keys
-    repeat, and where the ledger contradicts its signatures. Values out of bounds, not declared, or not of the declared
-    type are counted, and contradict nothing: they read as the nearer bound, or as missing.
+    Values out of bounds, not declared, or not of the declared type are counted: they read as the nearer bound, or as
+    missing. The exit status is 1 where they are more than half of a column's values, where values are missing though
+    they cannot be, or keys repeat, and where the ledger contradicts its signatures. Nothing is recorded: a budget can
+    be changed until something is asked or granted.
     """
-    with show_progress() as progress, TrustedParty.from_config(config, progress=progress) as party:
+    with show_progress() as progress, TrustedParty.from_config(config, progress=progress, record=False) as party:
         reports = {name: dataset.backend.check() for name, dataset in party.datasets.items()}
         worse = {name: find_worse_columns(held.dataset, held.backend) for name, held in party.datasets.items()}
         verified = party.ledger.verify()
@@ -62,29 +65,35 @@ def _to_json(report: Report) -> dict[str, Any]:
 def _print_report(name: str, report: Report, worse: Sequence[str]) -> None:
     several = {name: report, **report.tables}
     for title, each in several.items():
-        table = Table(title=f"{title}: {each.rows:,} rows")
+        table = Table(title=f"{quote(title)}: {each.rows:,} rows")
         for head in ("column", "missing", "finding"):
             table.add_column(head)
         sound = []
         for column in each.columns:
             problems = column.problems()
+            if column.mostly_misfits(each.rows):
+                problems.append("these are most of its values: the declaration may be wrong")
             if each.rows and column.missing == each.rows:  # JSON lines have no list of columns that it could lack
                 problems.append("every value is missing: the source may call it otherwise")
             if not problems:
                 sound.append(column)
             if problems or len(each.columns) <= LINES:
-                table.add_row(column.name, f"{column.missing:,}", "; ".join(problems) or "as declared")
+                table.add_row(column.name, f"{column.nulls:,}", "; ".join(problems) or "as declared")
         if table.row_count:
             console.print(table)
         else:
-            console.print(f"{title}: {each.rows:,} rows", highlight=False, markup=False)
+            console.print(f"{quote(title)}: {each.rows:,} rows", highlight=False, markup=False)
         if len(each.columns) > LINES:
-            most = max(sound, key=lambda column: column.missing, default=None)
-            missing = f"; at most {most.missing:,} values are missing, of {most.name}" if most and most.missing else ""
+            most = max(sound, key=lambda column: column.nulls, default=None)
+            missing = f"; at most {most.nulls:,} values are missing, of {most.name}" if most and most.nulls else ""
             console.print(f"{len(sound)} columns are as declared{missing}", highlight=False, markup=False)
+    names = {*several, *(column.name for each in several.values() for column in each.columns)}
+    if quoted := sorted(quote(column) for column in names if quote(column) != column):
+        told = f"Names that questions write in double quotes: {list_some(quoted)}"
+        console.print(told, highlight=False, markup=False)
     for title, each in several.items():
         if each.people:
-            console.print(f"{title}: {each.people}", highlight=False, markup=False)
+            console.print(f"{quote(title)}: {each.people}", highlight=False, markup=False)
     if report.everyone is not None and report.people:
         several_people = f"{report.everyone:,} {to_plural(report.people.word)}"
         console.print(f"In all tables together: {several_people}", highlight=False, markup=False)

@@ -24,7 +24,8 @@ key_file = "ledger.key"        # signs the chain of entries; keep a copy elsewhe
 """The part of a configuration that says where the ledger is."""
 
 LEVELS = """\
-# The level of protection (docs/promise.md, docs/limits.md); choose one.
+# The level of protection (docs/promise.md, docs/limits.md); choose one. individual: ε for each record of the data as
+# it is; differential: ε for each record of any data that there could be.
 # differential: holds whatever the data, against any attacker, with bounds or without; the level for most.
 # individual, group: noise fitted to the actual data. Whatever ε, one MEDIAN of a column of 0s and 1000s shows on
 #   which side of a threshold the data lies; so a server needs analysts = "trusted" beside them.
@@ -69,6 +70,8 @@ class Belonging:
     linked: bool = False
     """Whether the rows are those of another data set's people, who pay and are protected there."""
     proposed: Sequence[str] = ()
+    candidate: str = ""
+    """What may tell people apart who have several rows."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -104,11 +107,12 @@ def format_dataset(
     owned = belonging or Belonging()
     change = "person changes with all their rows" if owned.unit else "record changes"
     marks = {each.value: "" if each is level else "# " for each in Level}
+    nulls = "  # nulls read as missing, in every column" if proposal.csv_format and proposal.csv_format.nulls else ""
     lines = [
         "",
         f"[datasets.{quote_key(name)}]",
         f"source = {quote_text(source)}",
-        *([f"csv = {format_csv(proposal.csv_format)}"] if proposal.csv_format else []),
+        *([f"csv = {format_csv(proposal.csv_format)}{nulls}"] if proposal.csv_format else []),
         *owned.write(),
     ]
     promise = [
@@ -140,7 +144,10 @@ def format_dataset(
             lines.append(f'{key} = {{ type = "category", values = [{values_text}] }}')
         elif column in proposal.schema:
             table = dict(proposal.schema[column]) | ({} if known is None else {"bounds": known})
-            lines.append(f"{key} = {write_table(table)}")
+            lines.append(f"{key} = {write_table(table)}{_write_advice(proposal.schema, column)}")
+        elif column in proposal.schema.offers:
+            offered = write_table(proposal.schema.offers[column])
+            lines.append(f"# {key} = {offered}{_write_advice(proposal.schema, column)}")
         elif kind is Kind.CATEGORY:
             lines.append(
                 f'# {key} = {{ type = "category", values = ["…"] }}  # text: declare its values to ask about it'
@@ -148,6 +155,10 @@ def format_dataset(
         else:
             lines.append(f'# {key} = {{ type = "{kind}" }}  # a key, left out')
     return "\n".join(lines) + "\n"
+
+
+def _write_advice(schema: Schema, column: str) -> str:
+    return f"  # {schema.advice[column]}" if column in schema.advice else ""
 
 
 def write_table(table: Mapping[str, Any]) -> str:
@@ -174,6 +185,7 @@ def format_csv(format: CsvFormat) -> str:
     """A csv format as the configuration has it."""
     parts = [f"delimiter = {quote_text(format.delimiter)}", f"header = {str(format.header).lower()}"]
     parts += [f"decimal = {quote_text(format.decimal)}"] if format.decimal != "." else []
+    parts += [f"thousands = {quote_text(format.thousands)}"] if format.thousands else []
     parts += [f"encoding = {quote_text(format.encoding)}"] if format.encoding != "utf-8" else []
     parts += [f"nulls = [{', '.join(map(quote_text, format.nulls))}]"] if format.nulls else []
     return f"{{ {', '.join(parts)} }}"

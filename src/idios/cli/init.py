@@ -6,23 +6,24 @@ configuration; a question about a file that no configuration declares begins in 
 
 from __future__ import annotations
 
+import shlex
 import sys
 import tomllib
 from collections.abc import Container, Sequence
 from glob import has_magic
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import parse_qsl, urlsplit
 
 import typer
 from rich.prompt import Confirm, Prompt
 
-from idios.backends.base import describe_source, split_table_name
+from idios.backends.base import describe_source, read_dataset_name
 from idios.backends.csv_proposal import propose_format
-from idios.backends.files import FileKind, describe_absent, find_files, read_stem, refuse_mislabelled
+from idios.backends.files import FileKind, describe_absent, find_files, refuse_mislabelled
 from idios.backends.samples import ROWS
 from idios.backends.statistics_files import read_value_labels
-from idios.cli.configuration_text import LEDGER, Proposal, format_csv, format_dataset
+from idios.cli.configuration_text import LEDGER, Belonging, Proposal, format_csv, format_dataset
+from idios.cli.given_columns import ask_bounds, read_bounds, read_values, refuse_unknown, split_option
 from idios.cli.output import console, stderr
 from idios.cli.people import propose_belonging, read_belonging
 from idios.config import find_shared_sources, read_configuration
@@ -30,8 +31,7 @@ from idios.core.calibration import Level, Protection
 from idios.datasets import DatasetConfig, declare, read_budget
 from idios.errors import ConfigurationError, InvalidInput, SourceError
 from idios.linked_datasets import link_datasets
-from idios.proposals import THOUSANDS, describe_column, propose_columns
-from idios.query.declared_columns import parse_bounds
+from idios.proposals import describe_column, propose_columns
 
 Header = Annotated[
     bool | None,
@@ -46,6 +46,14 @@ LINES = 20
 """So many columns are described in a line each."""
 SHOWN = 8
 """So many names stand for many."""
+EACH_RECORD = "none"
+"""What ``--unit`` says where each record is protected by itself."""
+PEOPLE = (
+    "people may have several rows in {name!r}, and who is protected cannot be changed once something is answered: add "
+    "--unit {unit} if that tells people apart, or --unit none to protect each record by itself. Nothing is written, "
+    "and nothing was asked"
+)
+"""What is said where it is not told whom the rows belong to."""
 BUDGET = "10"
 """The total ε that is proposed."""
 
@@ -116,23 +124,27 @@ def init(
         raise InvalidInput("two of the sources have one name: rename a file, or declare one of them by hand")
     for chosen, proposal in proposals.items():
         confirm(proposal, chosen, out, yes=yes)
-    known = dict(_parse_bounds(option) for option in bounds or [])
-    listed = dict(_parse_values(option) for option in values or [])
-    columns = {column for proposal in proposals.values() for column in proposal.kinds}
-    unknown = [column for column in (*known, *listed) if column not in columns]
-    if unknown:
-        raise InvalidInput(f"the source has no column {unknown[0]!r}")
+    bounded = dict(split_option(option, "NAME=LOW..HIGH") for option in bounds or [])
+    listed = dict(read_values(option) for option in values or [])
+    refuse_unknown((*bounded, *listed), [column for proposal in proposals.values() for column in proposal.kinds])
     tables = {column: table for proposal in proposals.values() for column, table in proposal.schema.items()}
-    categories = [column for column in known if "values" in tables.get(column, {})]
+    categories = [column for column in bounded if "values" in tables.get(column, {})]
     if categories:
         raise InvalidInput(f"{categories[0]!r} is proposed as a category, which has no bounds; see --no-sample")
-    for column, table in tables.items():
-        if ask and sys.stdin.isatty() and "values" not in table and column not in (*known, *listed):
-            _ask_bounds(column, known)
+    known = {column: read_bounds(column, given, tables.get(column, {})) for column, given in bounded.items()}
     if unit or link or public:
         belonging, told = read_belonging(list(proposals), unit or [], link or [], public or []), list[str]()
+        for each, proposal in proposals.items():
+            refuse_unknown(belonging[each].keys, proposal.kinds)
+            for target in belonging[each].links.values():
+                other, _, key = target.partition(".")
+                if other in proposals:
+                    refuse_unknown([key], proposals[other].kinds)
     else:
         belonging, told = propose_belonging(proposals)
+    for column, table in tables.items() if ask and sys.stdin.isatty() else ():
+        if "values" not in table and column not in (*known, *listed) and (given := ask_bounds(column, table)):
+            known[column] = given
     text = "".join(
         format_dataset(each, _write_path(proposal.source, out), proposal, total, known, listed, level, belonging[each])
         for each, proposal in proposals.items()
@@ -157,12 +169,19 @@ def _write_path(source: str, out: Path) -> str:
 
 
 def declare_file(
-    source: str, config: str | None, budget: str | None, header: bool | None, yes: bool, protection: str | None
+    source: str,
+    config: str | None,
+    budget: str | None,
+    header: bool | None,
+    yes: bool,
+    protection: str | None,
+    unit: str | None,
 ) -> Path:
     """The configuration beside a file; if it does not declare the file yet, it does once that is confirmed.
 
     Who names the level of protection declares the file: that confirms the proposal as ``yes`` does, and the budget
-    is the proposed one unless it is given.
+    is the proposed one unless it is given. Whom the rows belong to is never assumed: where a column may tell people
+    apart, its name or "none" is the ``unit``.
     """
     level = Protection.declare(protection or Level.INDIVIDUAL).level
     path = Path(source.partition("::")[0])
@@ -180,26 +199,54 @@ def declare_file(
         if budget is not None and read_budget(budget, "pure") != known.dataset.budget:
             raise ConfigurationError(
                 f"{file} declares the budget of {name!r} already: ask without --budget, or have the controller allow "
-                "more with `idios ledger raise`"
+                f"more with `idios ledger raise {shlex.quote(name)} --epsilon {budget}`"
             )
+        if unit is not None and _split_unit(unit) != known.linked.get(name, known).dataset.unit:
+            raise ConfigurationError(f"{file} declares already whose rows {name!r} has: ask without --unit")
         return file
     confirmed = yes or protection is not None
     proposal = propose(source, header, asked=confirmed or sys.stdin.isatty())
     total = budget or (BUDGET if protection else _ask_budget(name))
     spendable = read_budget(total, "pure")
-    table = format_dataset(name, _write_path(source, file), proposal, spendable, level=level)
+    belonging = _choose_unit(name, proposal, unit, asks=not confirmed and sys.stdin.isatty())
+    table = format_dataset(name, _write_path(source, file), proposal, spendable, level=level, belonging=belonging)
     confirm(proposal, name, file, yes=confirmed)
     head = "" if file.exists() else LEDGER
     with file.open("a", encoding="utf-8") as target:
         target.write(head + table)
+    changes = "person" if belonging.unit else "record"
     stderr.print(
         f"{file} now declares the data set {name!r}: the columns above, without bounds, which few statistics need; "
-        f'protection = "{level}"; neighbours = "replace", so that one record may change and their number is public; '
+        f'protection = "{level}"; neighbours = "replace", so that one {changes} may change and their number is public; '
         f"budget = {total}, the ε of all questions together. Edit it there: bounds or a centre that are publicly known "
         "make answers more accurate.",
         highlight=False,
     )
     return file
+
+
+def _split_unit(given: str) -> tuple[str, ...]:
+    return () if given == EACH_RECORD else tuple(column.strip() for column in given.split(","))
+
+
+def _choose_unit(name: str, proposal: Proposal, given: str | None, *, asks: bool) -> Belonging:
+    """Whose rows a file has, as given or answered; it is not assumed where a column may tell people apart."""
+    if given is not None and given != EACH_RECORD:
+        refuse_unknown(_split_unit(given), proposal.kinds)
+        return Belonging(unit=_split_unit(given))
+    proposed, told = propose_belonging({name: proposal})
+    candidate = proposed[name].candidate
+    if candidate and given is None:
+        stderr.print("\n".join(told), highlight=False, markup=False)
+        if not asks:
+            raise ConfigurationError(PEOPLE.format(name=name, unit=shlex.quote(candidate)))
+        chosen = Prompt.ask(
+            f"What tells people apart? It cannot be changed later; {EACH_RECORD}: each record is protected by itself",
+            choices=[candidate, EACH_RECORD],
+            console=stderr,
+        )
+        return proposed[name] if chosen == EACH_RECORD else Belonging(unit=(chosen,))
+    return proposed[name]
 
 
 def _refuse_other_source(source: str, known: DatasetConfig, name: str, file: Path) -> None:
@@ -291,11 +338,13 @@ def _describe(proposal: Proposal) -> list[str]:
         kinds.setdefault(text.partition(":")[0].partition(",")[0] or "left out", []).append(column)
     lines = [f"{len(names)} × {kind}: {_shorten(names)}" for kind, names in kinds.items()]
     with_missing = [column for column, text in described.items() if "missing:" in text]
-    doubtful = [column for column, note in notes.items() if note == THOUSANDS]
+    doubtful: dict[str, list[str]] = {}
+    for column, advice in proposed.advice.items():
+        doubtful.setdefault(advice, []).append(column)
     return [
         *lines,
         *([f"with values that mean missing: {_shorten(with_missing)}"] if with_missing else []),
-        *([f"{_shorten(doubtful)}: {THOUSANDS}"] if doubtful else []),
+        *(f"{_shorten(names)}: {advice}" for advice, names in doubtful.items()),
     ]
 
 
@@ -303,38 +352,10 @@ def _shorten(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f", … ({len(names) - SHOWN} more)" if len(names) > SHOWN else "")
 
 
-def read_dataset_name(source: str) -> str:
-    """The name of a source's data set: its table, or the stem of its file.
-
-    >>> read_dataset_name("shop/orders.csv"), read_dataset_name("postgresql://me@host/shop?table=public.orders")
-    ('orders', 'orders')
-    >>> read_dataset_name("orders.csv.gz"), read_dataset_name("shop/orders/*.parquet")
-    ('orders', 'orders')
-    """
-    path, _, table = source.partition("::")
-    if path.startswith("spark:"):
-        return split_table_name(path.removeprefix("spark:"))[-1]
-    named = dict(parse_qsl(urlsplit(path).query)).get("table") if "://" in path else None
-    if named or table:
-        return split_table_name(named)[-1] if named else table
-    return read_stem(path)
-
-
 def _ask_budget(name: str) -> str:
     if not sys.stdin.isatty():
         raise ConfigurationError(f"the data set {name!r} has no budget yet: give its total ε once, such as --budget 10")
     return Prompt.ask(f"Total ε that may ever be spent on {name!r}", default="10", console=stderr)
-
-
-def _ask_bounds(column: str, known: dict[str, tuple[str | None, str | None]]) -> None:
-    while answer := Prompt.ask(
-        f"Publicly known bounds of {column} as LOW..HIGH, or LOW.. (empty: none)", default="", show_default=False
-    ):
-        try:
-            known[column] = _parse_bounds(f"{column}={answer}")[1]
-            return
-        except InvalidInput as error:
-            stderr.print(str(error), highlight=False)
 
 
 def _check_datasets(text: str, names: Sequence[str]) -> None:
@@ -346,17 +367,3 @@ def _check_datasets(text: str, names: Sequence[str]) -> None:
     complete = {name: declare(name, tables[name]) for name in names if tables[name].get("columns")}
     if len(complete) == len(names):
         link_datasets(complete)
-
-
-def _parse_bounds(given: str) -> tuple[str, tuple[str | None, str | None]]:
-    name, mark, pair = given.partition("=")
-    if not mark:
-        raise InvalidInput(f"bounds are NAME=LOW..HIGH, got {given!r}")
-    return name, parse_bounds(pair)
-
-
-def _parse_values(given: str) -> tuple[str, list[str]]:
-    name, mark, listed = given.partition("=")
-    if not mark:
-        raise InvalidInput(f"values are NAME=A,B,C, got {given!r}")
-    return name, [value.strip() for value in listed.split(",")]

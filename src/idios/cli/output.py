@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from idios.display import NO_ROWS, RHO_MEANING, format_limits, format_short, format_value
+from idios.display import NO_ROWS, RHO_MEANING, format_short, format_value
 from idios.model import Answer, BalanceList, Quote
 from idios.model.inspection import COMPUTED, EYES, Inspection, format_exact
+from idios.model.released import format_cell_limits
 
 # What is printed is text: brackets and colons in names, values and messages are no markup.
 console = Console(markup=False, emoji=False)
@@ -82,7 +83,7 @@ def print_answer(result: Answer) -> None:
     several = len(result.rows) > 1
     clipped, intervals = (result.clipped_columns, result.interval_columns) if several else ((), ())
     for column in intervals:
-        table.add_column(f"{column} (95 %)", justify="right")
+        table.add_column(f"{column} ({result.name_interval(column)})", justify="right")
     for column in clipped:
         table.add_column(f"{column} clipped to", justify="right")
     checked = result.checked_columns if several else ()
@@ -95,7 +96,7 @@ def print_answer(result: Answer) -> None:
         table.add_row(
             *(format_cell(row[column]) for column in result.columns),
             *("" if pair is None else format_interval(pair) for pair in found),
-            *("" if pair is None else format_limits(*pair) for pair in limits),
+            *map(format_cell_limits, limits),
             *map(str, distances),
         )
     console.print(table)
@@ -114,6 +115,8 @@ def print_answer(result: Answer) -> None:
         console.print(f"With 95 %, {column}{of} is from {format_interval(pair)}.", highlight=False)
     if result.no_margin_note:
         console.print(f"No margin: {result.no_margin_note}.", highlight=False)
+    for note in result.notes:
+        console.print(format_value(note), highlight=False)
     spent = "a stored answer, nothing was charged" if result.stored else result.price
     console.print(f"Cost: {spent}. Remaining: {result.left}.", highlight=False)
     console.print(f"Promise: {result.guarantee}", highlight=False)
@@ -142,6 +145,7 @@ def print_quote(result: Quote) -> None:
         )
         rows.append((f"95 % margin of {column}", margin_text))
     rows += [(f"risk of {column}", risk) for column, risk in result.null_risks.items()]
+    rows += [("note", note) for note in result.notes]
     rows.append(("promise", str(result.guarantee)))
     for name, value in rows:
         table.add_row(name, value)

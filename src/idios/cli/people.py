@@ -12,7 +12,6 @@ Rules:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,16 +19,8 @@ from idios.backends.base import Report, Source, open_source
 from idios.cli.configuration_text import Belonging, Proposal, quote_key, quote_text
 from idios.core.domain import Categories, Domain, Kind
 from idios.errors import InvalidInput, SourceError
+from idios.key_names import MOST_MISSING, find_subject, is_called_key, tells_people_apart
 from idios.query.schema import Column, Dataset, Link
-
-KEY = re.compile(r"_?(id|key|nr|no|code)$")
-PREFIX = re.compile(r"^[a-z]{1,2}_")
-FEWEST = 10
-"""A column with fewer values tells kinds apart rather than people."""
-MOST_ROWS = 1000
-"""And so does one whose values have more rows than this, on average."""
-MOST_MISSING = 20
-"""At most one row in this many may have no key, or one that leads nowhere."""
 
 
 def read_belonging(
@@ -97,7 +88,7 @@ def propose_belonging(tables: Mapping[str, Proposal]) -> tuple[dict[str, Belongi
                 told.append(f"{name}.{column} may be a unit: {report.people}")
     links = list(_find_links(tables, told))
     comments = {name: list(_write_comments(name, units.get(name), links)) for name in tables}
-    return {name: Belonging(proposed=lines) for name, lines in comments.items()}, told
+    return {name: Belonging(proposed=lines, candidate=units.get(name, "")) for name, lines in comments.items()}, told
 
 
 def _write_comments(name: str, unit: str | None, links: Sequence[FoundLink]) -> Iterator[str]:
@@ -121,36 +112,14 @@ def _write_comments(name: str, unit: str | None, links: Sequence[FoundLink]) -> 
 def _list_keys(name: str, table: Proposal) -> list[str]:
     """The columns that are called like keys: whole numbers and text."""
     kinds = (Kind.INTEGER, Kind.CATEGORY)
-    return [column for column, kind in table.kinds.items() if kind in kinds and _is_called_key(column, name)]
-
-
-def _is_called_key(column: str, table: str) -> bool:
-    return KEY.search(column.lower()) is not None or find_subject(column, table) == _to_singular(table)
-
-
-def find_subject(column: str, table: str) -> str:
-    """What a key is of, by its name.
-
-    >>> find_subject("customer_id", "orders"), find_subject("id", "customers"), find_subject("o_custkey", "orders")
-    ('customer', 'customer', 'cust')
-    """
-    return KEY.sub("", PREFIX.sub("", column.lower())) or _to_singular(table)
-
-
-def _to_singular(table: str) -> str:
-    return table.lower().removesuffix("s")
+    return [column for column, kind in table.kinds.items() if kind in kinds and is_called_key(column, name)]
 
 
 def _tells_people_apart(report: Report) -> bool:
     people = report.people
     if people is None or not people.rows_each:
         return False
-    owned = report.rows - people.rows_of_nobody
-    return (
-        FEWEST <= people.people < owned
-        and owned <= MOST_ROWS * people.people
-        and MOST_MISSING * people.rows_of_nobody <= report.rows
-    )
+    return tells_people_apart(people.people, report.rows - people.rows_of_nobody, people.rows_of_nobody)
 
 
 def _find_links(tables: Mapping[str, Proposal], told: list[str]) -> Iterator[FoundLink]:

@@ -10,6 +10,7 @@ import typer
 
 from idios.cli import output
 from idios.cli.init import Header, Yes, declare_file
+from idios.cli.undeclared import explain_undeclared
 from idios.core.exact import exact
 from idios.display import format_short
 from idios.errors import InvalidInput
@@ -55,6 +56,13 @@ Protection = Annotated[
         "without asking, and with a budget of 10 unless given."
     ),
 ]
+Unit = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a file that is not declared yet: the column that tells people apart who may have several rows, or "
+        "none where each record is protected by itself."
+    ),
+]
 Within = Annotated[
     str | None,
     typer.Option(
@@ -78,6 +86,7 @@ def query(
     header: Header = None,
     yes: Yes = False,
     protection: Protection = None,
+    unit: Unit = None,
     json: Json = False,
 ) -> None:
     """Ask a question, spend ε, get a private answer.
@@ -90,8 +99,12 @@ def query(
     says so and a ledger are written beside the file. At --protection differential that is differential privacy without
     any bounds.
     """
-    question, path = _read_target(source, sql, config, budget, header, yes, protection)
-    with output.show_progress() as progress, TrustedParty.from_config(path, progress=progress) as party:
+    question, path = _read_target(source, sql, config, budget, header, yes, protection, unit)
+    with (
+        output.show_progress() as progress,
+        TrustedParty.from_config(path, progress=progress) as party,
+        explain_undeclared(path),
+    ):
         cost, parts = _require_epsilon(epsilon), _read_split(split)
         if _is_asked(check, then_check):
             answer = party.query(question, cost, split=parts, check=check, analyst=analyst)
@@ -117,11 +130,12 @@ def quote(
     header: Header = None,
     yes: Yes = False,
     protection: Protection = None,
+    unit: Unit = None,
     json: Json = False,
 ) -> None:
     """Show what a question would cost and promise, before anything is spent; no data is read."""
-    question, path = _read_target(source, sql, config, budget, header, yes, protection)
-    with TrustedParty.from_config(path) as party:
+    question, path = _read_target(source, sql, config, budget, header, yes, protection, unit)
+    with TrustedParty.from_config(path) as party, explain_undeclared(path):
         if within is not None:
             if epsilon or split or check or then_check:
                 raise InvalidInput("--within finds ε: leave out --epsilon, --split, --check and --then-check")
@@ -146,11 +160,16 @@ def inspect(
     header: Header = None,
     yes: Yes = False,
     protection: Protection = None,
+    unit: Unit = None,
     json: Json = False,
 ) -> None:
     """Show the controller the true values, envelopes and noise behind a question; charges nothing, is recorded."""
-    question, path = _read_target(source, sql, config, budget, header, yes, protection)
-    with output.show_progress() as progress, TrustedParty.from_config(path, progress=progress) as party:
+    question, path = _read_target(source, sql, config, budget, header, yes, protection, unit)
+    with (
+        output.show_progress() as progress,
+        TrustedParty.from_config(path, progress=progress) as party,
+        explain_undeclared(path),
+    ):
         inspection = party.inspect(question, _require_epsilon(epsilon), split=_read_split(split))
     if json:
         output.print_json(inspection.to_dict())
@@ -166,15 +185,17 @@ def _read_target(
     header: bool | None,
     yes: bool,
     protection: str | None,
+    unit: str | None,
 ) -> tuple[str, Path]:
     """The question and the configuration that declares its data; a file that has none gets one."""
     if sql is None:
-        if protection is not None:
+        if protection is not None or unit is not None:
             raise InvalidInput(
-                "--protection declares a file; name it before the question, or declare the level in the configuration"
+                "--protection and --unit declare a file; name it before the question, or declare them in the "
+                "configuration"
             )
         return source, Path(config or "idios.toml")
-    return sql, declare_file(source, config, budget, header, yes, protection)
+    return sql, declare_file(source, config, budget, header, yes, protection, unit)
 
 
 def _require_epsilon(given: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from getpass import getpass
 from pathlib import Path
 from typing import Annotated
@@ -15,12 +15,15 @@ import typer
 from idios import client
 from idios.cli import output
 from idios.cli.init import Header, Yes, declare_file
-from idios.cli.query import Analyst, Budget, Protection
+from idios.cli.query import Analyst, Budget, Protection, Unit
 from idios.cli.shell_session import Connection, Left, Session
 from idios.cli.shell_terminal import Terminal, find_history, open_terminal
+from idios.cli.undeclared import explain_undeclared
 from idios.config import Configuration, read_configuration
+from idios.core.domain import Categories
 from idios.core.exact import positive
 from idios.errors import InvalidInput
+from idios.model import Quote
 from idios.party import TrustedParty
 from idios.server.catalogue import describe_dataset
 
@@ -37,6 +40,7 @@ def shell(
     header: Header = None,
     yes: Yes = False,
     protection: Protection = None,
+    unit: Unit = None,
 ) -> None:
     """Ask questions at a prompt, each quoted before it is asked.
 
@@ -51,9 +55,10 @@ def shell(
             raise InvalidInput("--server names where the data sets are: leave out the file, --config and --analyst")
         opened = _connect(server)
     else:
-        named = source is not None
-        path = declare_file(str(source), config, budget, header, yes, protection) if named else config or "idios.toml"
-        opened = _open(Path(path), analyst)
+        path = Path(config or "idios.toml")
+        if source is not None:
+            path = declare_file(source, config, budget, header, yes, protection, unit)
+        opened = _open(path, analyst)
     with opened as connection:
         if sys.stdin.isatty():
             with open_terminal(connection, find_history(os.environ)) as terminal:
@@ -85,11 +90,9 @@ def _talk(session: Session, terminal: Terminal) -> None:
 
 def _read_all(session: Session) -> None:
     """Read from a file or a pipe."""
-    try:
+    with suppress(Left):
         for line in sys.stdin:
             session.read(line.rstrip("\n"))
-    except Left:
-        return
     session.finish()
 
 
@@ -111,13 +114,27 @@ def connect_party(party: TrustedParty, configuration: Configuration, analyst: st
         for dataset in datasets.values()
         for name, table in {**dataset.tables, dataset.name: dataset}.items()
     }
+
+    def quote(sql: str, epsilon: str) -> Quote:
+        with explain_undeclared(configuration):
+            return party.quote(sql, epsilon, analyst=analyst)
+
     return Connection(
-        quote=lambda sql, epsilon: party.quote(sql, epsilon, analyst=analyst),
+        quote=quote,
         query=lambda sql, epsilon: party.query(sql, epsilon, analyst=analyst),
         budget=lambda: party.budget(analyst),
         describe=lambda name: describe_dataset(party, configuration.datasets[name]),
         levels={name: str(dataset.protection.level) for name, dataset in datasets.items()},
         columns={name: list(table.columns) for name, table in tables.items()},
+        labels={
+            name: [
+                label
+                for column in table.columns.values()
+                if isinstance(domain := column.domain, Categories)
+                for label in domain.labels or domain.values
+            ]
+            for name, table in tables.items()
+        },
     )
 
 
@@ -133,13 +150,17 @@ def _connect(url: str) -> Iterator[Connection]:
 def connect_server(party: client.RemoteParty) -> Connection:
     """A party on a server as the shell asks it."""
     datasets = {facts.name: facts for facts in party.datasets()}
-    columns = {name: [column.name for column in facts.columns] for name, facts in datasets.items()}
-    joined = {table.name: [c.name for c in table.columns] for facts in datasets.values() for table in facts.tables}
+    held = {name: facts.columns for name, facts in datasets.items()}
+    tables = {table.name: table.columns for facts in datasets.values() for table in facts.tables} | held
     return Connection(
         quote=party.quote,
         query=party.query,
         budget=party.budget,
         describe=lambda name: datasets[name],
         levels={name: facts.level for name, facts in datasets.items()},
-        columns={**joined, **columns},
+        columns={name: [column.name for column in columns] for name, columns in tables.items()},
+        labels={
+            name: [label for column in columns for label in column.labels or column.values or ()]
+            for name, columns in tables.items()
+        },
     )

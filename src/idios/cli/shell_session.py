@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -20,6 +21,7 @@ from idios.core.exact import positive
 from idios.display import Listing, format_short, format_value, shorten_list
 from idios.errors import IdiosError, InvalidInput
 from idios.model import Answer, Balance, BalanceList, ColumnFacts, DatasetFacts, Quote
+from idios.query.parser import quote
 
 COMMANDS = {
     "\\d": ("\\d", "list the data sets"),
@@ -35,6 +37,8 @@ WORDS = tuple(dict.fromkeys(word for word, _ in COMMANDS.values()))
 
 SPELLED = {"quit": "\\q", "exit": "\\q", "help": "\\?"}
 """What people type who come from another shell."""
+_CATALOGUE = re.compile(r"(show|describe|desc)\b(?!\s*[(=.])", re.IGNORECASE)
+"""How other shells are asked which tables and columns there are; no question begins so."""
 
 
 class Left(Exception):
@@ -54,6 +58,8 @@ class Connection:
     """The level of protection of each data set that can be asked about."""
     columns: Mapping[str, Sequence[str]]
     """The columns of each data set, and of each table that can be joined to one."""
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What the categories of each of them are called."""
 
 
 @dataclass
@@ -75,6 +81,9 @@ class Session:
         if command is not None:
             self._try(self._run, command)
             return [command]
+        if not self.typed and _CATALOGUE.match(written):
+            self._try(self._refuse, "\\d lists the data sets, and \\d NAME shows the columns of one")
+            return [written]
         questions, self.typed = split_questions(f"{self.typed}{line}\n")
         for question in questions:
             self._try(self._answer, question)
@@ -83,7 +92,13 @@ class Session:
     def finish(self) -> None:
         """Say so if the input ended within a question."""
         if self.typed.strip():
-            self._try(self._refuse, "the last question is not ended by a semicolon")
+            opened = next((piece for piece in PIECES.finditer(self.typed) if piece["open"]), None)
+            why = (
+                ""
+                if opened is None
+                else f": what begins with {_in_one_line(self.typed[opened.start() :])} does not end"
+            )
+            self._try(self._refuse, f"the last question is not ended by a semicolon{why}")
 
     def drop(self) -> None:
         """Forget what was typed of a question."""
@@ -152,8 +167,8 @@ class Session:
         output.console.print(f"{facts.name}: {facts.level}, least ε of a cell {format_short(facts.min_epsilon)}")
         head, rows = Listing.table(cast(Listing[ColumnFacts], facts.columns))
         table = Table(*head)
-        for row in rows:
-            table.add_row(*map(format_value, row))
+        for name, *rest in rows:
+            table.add_row(*map(format_value, (quote(str(name)), *rest)))
         output.console.print(table)
         for joined in facts.tables:
             output.console.print(f"{joined.name}, which can be joined: {joined.text}", highlight=False)
@@ -227,4 +242,6 @@ def print_short_quote(quote: Quote) -> None:
         output.console.print(f"95 % of the noise will lie within: {', '.join(margins)}", highlight=False)
     for column, risk in quote.null_risks.items():
         output.console.print(f"Risk of {column}: {risk}", highlight=False)
+    for note in quote.notes:
+        output.console.print(format_value(note), highlight=False)
     output.console.print(f"Promise: {quote.guarantee}", highlight=False)

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from idios.cli.plan import PIECES
 from idios.cli.shell_session import WORDS, Connection
 from idios.query.expression_reader import list_value_functions
+from idios.query.parser import quote
 from idios.query.sql_functions import function_names
-from idios.server.catalogue import identifier
 
 try:
     import readline
@@ -46,25 +47,39 @@ def find_history(environment: Mapping[str, str]) -> Path:
 def list_completions(before: str, word: str, connection: Connection) -> list[str]:
     """What may be meant by a word; ``before`` is the question up to its end.
 
-    After FROM and JOIN that is a data set, and elsewhere a keyword, a function, or a column of the data sets named.
+    After FROM and JOIN that is a data set, within a string a label of the data sets named, and elsewhere a keyword, a
+    function, or a column of these.
     """
+    named = [name for name in _NAMED_TABLE.findall(before) if name in connection.columns] or list(connection.columns)
+    if (opened := _find_open_string(before)) is not None:
+        begun = len(opened) - len(word)  # of a label with spaces, the words before this one are typed already
+        labels = [label.replace("'", "''") for name in named for label in connection.labels.get(name, ())]
+        return list(dict.fromkeys(f"{label[begun:]}'" for label in _match(opened, labels)))
     if word.startswith("\\"):
         return _match(word, WORDS)
     if re.search(r"\\set\s+ask\s+\w*$", before):
         return _match(word, ("on", "off"))
     if re.search(r"\\set\s+\w*$", before):
         return _match(word, ("ask",))
-    names = [identifier(name) for name in connection.columns]
+    names = [quote(name) for name in connection.columns]
     if _TABLE_FOLLOWS.search(before):
         return _match(word, names)
-    named = [name for name in _NAMED_TABLE.findall(before) if name in connection.columns]
-    columns = [identifier(column) for name in named or connection.columns for column in connection.columns[name]]
+    columns = [quote(column) for name in named for column in connection.columns[name]]
     functions = [f"{name}(" for name in (*function_names(), *list_value_functions())]
     return _match(word, [*columns, *functions, *KEYWORDS, *names])
 
 
 def _match(word: str, offered: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(name for name in offered if name.upper().startswith(word.upper())))
+    """What begins with a word; a name in double quotes may be begun without them."""
+    begun = [name for name in offered if name.upper().removeprefix('"').startswith(word.upper().removeprefix('"'))]
+    return list(dict.fromkeys(name for name in begun if name.startswith('"') or not word.startswith('"')))
+
+
+def _find_open_string(before: str) -> str | None:
+    """What is typed of a string that is not closed yet; None outside of one."""
+    opened = next((piece for piece in PIECES.finditer(before) if piece["open"]), None)
+    text = "" if opened is None else before[opened.start() :]
+    return text[1:] if text.startswith("'") else None
 
 
 class Terminal:

@@ -118,6 +118,11 @@ class Ledger:
             writer.append(rules.declare(writer.store, declaration))
             return rules.require_dataset(writer.store, declaration.dataset).balance
 
+    def check_declaration(self, declaration: Declaration) -> None:
+        """Refuse what ``declare`` refuses, and record nothing."""
+        with self._transactions.reading() as store:
+            rules.declare(store, declaration)
+
     def raise_budget(self, dataset: str, *, epsilon: Fraction | None = None, delta: Fraction | None = None) -> Balance:
         """Raise a data set's budgets to new totals, on the record; None leaves one as it is."""
         epsilon, delta = check_optional_amount("epsilon", epsilon), check_optional_amount("delta", delta)

@@ -24,6 +24,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, 
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool, StaticPool
 
+from idios.core.neighbours import write_count
 from idios.errors import InvalidInput, LedgerUnavailable, WrongLedgerKey
 from idios.ledger.chain import BEGINNING, START, Anchor, append_entry, is_signed, read_entries, read_last
 from idios.ledger.database import UNCHANGED, Database, DatabaseFile, FairLock, get_fair_lock, translate_error
@@ -156,8 +157,9 @@ def _read_key(database: Database, path: Path) -> bytes:
     with database.reading() as connection:
         if key is None:
             last = read_last(connection, 1)
+            written = write_count(last[0].sequence if last else 0, "entry")
             raise WrongLedgerKey(
-                f"the ledger {database.place} has {last[0].sequence if last else 0} entries, but its key file {path} "
+                f"the ledger {database.place} has {written}, but its key file {path} "
                 "is missing; restore the key file, a new key cannot sign an old chain"
             )
         if not _is_signed_with(connection, key):

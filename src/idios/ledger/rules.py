@@ -5,6 +5,7 @@ Rules are pure. The ledger runs one and appends its fact in one transaction: wha
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from fractions import Fraction
 
@@ -135,7 +136,8 @@ def declare(store: RowStore, declaration: Declaration) -> Declared | None:
         raise LedgerError(
             f"data set {known.dataset!r} is declared with concentrated accounting and δ = "
             f"{format_amount(declaration.delta)}, but recorded with δ = {format_amount(known.delta)}; a budget grows "
-            f"only on the record: run `idios ledger raise {known.dataset} --delta {format_amount(declaration.delta)}`"
+            f"only on the record: run `idios ledger raise {shlex.quote(known.dataset)} --delta "
+            f"{format_amount(declaration.delta)}`"
         )
     if not accepted or declaration.delta not in (0, *accepted):
         formerly = "" if before == recorded else f" (before it was raised: {_format_both(*before)})"
@@ -143,12 +145,21 @@ def declare(store: RowStore, declaration: Declaration) -> Declared | None:
             f"data set {known.dataset!r} is declared with a budget of "
             f"{_format_both(declaration.epsilon, declaration.delta)}, but recorded with {_format_both(*recorded)}"
             f"{formerly}; a recorded budget never shrinks and grows only on the record: "
-            "put it back in the configuration, or use `idios ledger raise`"
+            f"put it back in the configuration{_write_raise(known, declaration)}"
         )
     if declaration.delta not in accepted:
         fact = replace(fact, delta=accepted[0])
     last = Declared(known.dataset, known.version, *before, known.min_epsilon, known.accounting, known.unit)
     return None if fact == last else fact
+
+
+def _write_raise(known: DatasetRow, declaration: Declaration) -> str:
+    """The command that raises what is recorded to what is declared, where that is more and nothing is less."""
+    options = [("--epsilon", known.epsilon, declaration.epsilon), ("--delta", known.delta, declaration.delta)]
+    raised = [f"{name} {format_amount(total)}" for name, recorded, total in options if total > recorded]
+    if not raised or declaration.epsilon < known.epsilon or 0 < declaration.delta < known.delta:
+        return ""
+    return f", or run `idios ledger raise {shlex.quote(known.dataset)} {' '.join(raised)}`"
 
 
 def _refuse_other_unit(known: DatasetRow, declaration: Declaration) -> None:

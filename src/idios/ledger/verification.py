@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from idios.core.neighbours import write_count
 from idios.errors import LedgerTampered
 from idios.ledger.chain import START, Anchor, Entry, is_signed, read_entries
 from idios.ledger.database import Database
@@ -51,7 +52,7 @@ class Verification:
 
     def __str__(self) -> str:
         if self.ok:
-            return f"{self.entries} entries, all as signed; the tables agree with them"
+            return f"{write_count(self.entries, 'entry')}, all as signed; the tables agree with them"
         where = "" if self.sequence is None else f"entry {self.sequence}: "
         return f"{where}{self.problem} (good entries before it: {self.entries})"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +17,7 @@ from idios.core.exact import text
 from idios.core.guarantee import Guarantee
 from idios.display import format_cost, format_left, format_value, to_float
 from idios.errors import InvalidInput
+from idios.model.late_rows import LateRows, make_rows
 from idios.model.released import Distance, Interval, Limits, check_limits, format_cell_limits, format_interval
 from idios.model.tidy import list_columns, write_csv
 
@@ -52,7 +53,8 @@ class Answer:
     ``sequence`` are those of the entry in the ledger that released it. ``types`` is the kind of each column: integer,
     number, date, timestamp, category or boolean; what it does not name is read off the values, and a column of NULL
     alone stays without. ``used`` names the statistics that are no columns, but that columns are computed from.
-    ``sandbox`` says that the data behind it was invented.
+    ``clipped_values`` names the value of a person that was clipped, by statistic, where it is one. ``notes`` are what
+    else is to be said of it, a sentence each. ``sandbox`` says that the data behind it was invented.
     """
 
     id: str
@@ -73,6 +75,8 @@ class Answer:
     check_rows: tuple[Mapping[str, Distance], ...] = json_field(key="checks", optional=True, default=())
     interval_rows: tuple[Mapping[str, Interval], ...] = json_field(key="intervals", optional=True, default=())
     used: tuple[str, ...] = json_field(optional=True, default=())
+    clipped_values: Mapping[str, str] = json_field(optional=True, default_factory=dict)
+    notes: tuple[str, ...] = json_field(optional=True, default=())
     question: str = json_field(optional=True, default="")
     sql: str = json_field(optional=True, default="")
     version: str = json_field(optional=True, default="")
@@ -80,9 +84,14 @@ class Answer:
     sequence: int | None = json_field(optional=True, default=None)
     stored: bool = False
     sandbox: bool = json_field(optional=True, default=False)
+    by_column: InitVar[Sequence[Sequence[str | None]] | None] = None
+    """What the rows are made of when they are first read, in place of rows: by column, exact text."""
 
-    def __post_init__(self) -> None:
-        if self.exact_rows and not self.rows:
+    def __post_init__(self, by_column: Sequence[Sequence[str | None]] | None) -> None:
+        if by_column is not None:
+            self.__dict__["_by_column"] = by_column
+            del self.__dict__["exact_rows"], self.__dict__["rows"]
+        elif self.exact_rows and not self.rows:
             object.__setattr__(self, "rows", tuple(self._python_row(row) for row in self.exact_rows))
         kinds = {
             column: self.types.get(column) or _kind_of([row[column] for row in self.rows]) for column in self.columns
@@ -101,6 +110,21 @@ class Answer:
             check_limits(limits.values())
         if any(low > high for row in self._python_intervals() for low, high in row.values()):
             raise InvalidInput("an answer: an interval must be (low, high) with low ≤ high")
+
+    def _make_exact_rows(self) -> tuple[dict[str, str | None], ...]:
+        return make_rows(self.columns, self.__dict__["_by_column"])
+
+    def _make_python_rows(self) -> tuple[dict[str, Any], ...]:
+        columns = zip(self.columns, self.__dict__["_by_column"], strict=True)
+        python = [[python_value(value, self.types[column]) for value in exact] for column, exact in columns]
+        return make_rows(self.columns, python)
+
+    def list_values(self, column: str) -> Sequence[str | None]:
+        """What a column has, as exact text."""
+        if "exact_rows" in self.__dict__:
+            return [row[column] for row in self.exact_rows]
+        of_columns: Sequence[Sequence[str | None]] = self.__dict__["_by_column"]
+        return of_columns[self.columns.index(column)]
 
     @property
     def statistics(self) -> tuple[str, ...]:
@@ -128,7 +152,11 @@ class Answer:
             [intervals] = self._python_intervals() or ({},)
             values = ", ".join(
                 f"{format_value(column)} = {format_value(self.rows[0][column])}"
-                + (f" (95 %: {format_interval(intervals[column])})" if column in intervals else "")
+                + (
+                    f" ({self.name_interval(column)}: {format_interval(intervals[column])})"
+                    if column in intervals
+                    else ""
+                )
                 for column in self.columns
             )
         else:
@@ -136,6 +164,7 @@ class Answer:
         note = [display.NO_ROWS] if not self.rows else [self.clipped_note] if self.clipped_columns else []
         if self.check_rows and len(self.rows) == 1:
             note += [f"{format_value(column)}: {distance}" for column, distance in self.check_rows[0].items()]
+        note += map(format_value, self.notes)
         return "\n".join([values, *note, f"{self.guarantee.notation}; cost: {self.cost}; remaining: {self.left}"])
 
     __repr__ = __str__
@@ -149,12 +178,14 @@ class Answer:
         pairs += [("95 % of the noise", ", ".join(margins))] if margins else []
         if len(self.rows) == 1 and self.interval_rows:
             found = self._python_intervals()[0].items()
-            pairs += [(f"{format_value(column)} with 95 %", format_interval(pair)) for column, pair in found]
+            names = {column: f"{format_value(column)}, {self.name_interval(column)}" for column, _ in found}
+            pairs += [(names[column], format_interval(pair)) for column, pair in found]
         pairs += [("no margin", self.no_margin_note)] if self.no_margin_note else []
         pairs += [("clipped", self.clipped_note)] if self.clipped_columns else []
         if len(self.rows) == 1:
             checked = self.check_rows[0].items() if self.check_rows else ()
             pairs += [(f"how far off {format_value(column)} is", str(distance)) for column, distance in checked]
+        pairs += [("note", note) for note in self.notes]
         pairs += [("guarantee", self.guarantee.notation)]
         return (
             display.table_html(*self._table()) + display.pairs_html(pairs) + display.paragraph_html(str(self.guarantee))
@@ -168,7 +199,7 @@ class Answer:
         if len(self.rows) > 1:
             found = self._python_intervals()
             for column in self.interval_columns:
-                head.append(f"{column} (95 %)")
+                head.append(f"{column} ({self.name_interval(column)})")
                 for row, intervals in zip(rows, found, strict=True):
                     row.append(format_interval(intervals.get(column)))
             for column in self.clipped_columns:
@@ -238,6 +269,10 @@ class Answer:
         """The statistics that have an interval in any row."""
         return tuple(column for column in self.margins if any(column in row for row in self.interval_rows))
 
+    def name_interval(self, column: str) -> str:
+        """What an interval of a statistic is: where values were clipped it is of those, and not of the true ones."""
+        return "95 %, of the clipped values" if column in self.clipped_columns else "95 %"
+
     @property
     def clipped(self) -> Any:
         """By statistic, the limits to which values were clipped; with several rows a tuple of such mappings."""
@@ -265,7 +300,8 @@ class Answer:
         if len(self.rows) > 1:
             return display.CLIPPED_BIAS
         limits = {column: display.format_limits(*pair) for column, pair in self.clipped_rows[0].items()}
-        return f"{display.describe_clipping(limits, named=len(self.statistics) > 1)} {display.CLIPPED_BIAS}"
+        told = display.describe_clipping(limits, named=len(self.statistics) > 1, of=self.clipped_values)
+        return f"{told} {display.CLIPPED_BIAS}"
 
     def to_dict(self) -> dict[str, Any]:
         """The answer for JSON; exact numbers are text."""
@@ -293,13 +329,10 @@ class Answer:
         """The same as an Arrow table."""
         return display.to_arrow(*self._frame())
 
-    def _frame(self) -> tuple[list[str], dict[str, str], list[dict[str, Any]]]:
+    def _frame(self) -> tuple[dict[str, list[Any]], dict[str, str]]:
         columns = list_columns(self)
-        rows = [
-            row | {c.name: python_value(c.values[i], c.kind) for c in columns if c.name not in row}
-            for i, row in enumerate(self.rows)
-        ]
-        return [c.name for c in columns], {c.name: c.kind for c in columns if c.kind}, rows
+        values = {c.name: [python_value(value, c.kind) for value in c.values] for c in columns}
+        return values, {c.name: c.kind for c in columns if c.kind}
 
     def to_csv(self, path: str | Path | None = None, *, metadata: bool = False) -> str | None:
         """Write the same table as CSV to a file, or return it as text without one.
@@ -312,6 +345,13 @@ class Answer:
             return written
         Path(path).write_text(written, encoding="utf-8", newline="")
         return None
+
+
+for _late in (
+    LateRows("rows", Answer._make_python_rows),
+    LateRows("exact_rows", Answer._make_exact_rows),
+):
+    setattr(Answer, _late.name, _late)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ class Quote:
     values an answer is to be expected NULL or far off, where they may be so few. ``checks`` is by column the ε of the
     check that tells how far off its answer is; ``checked_from`` the ε from which on there is the declared one, where it
     was left out because it would have too little. ``computed`` are the columns that are computed from what is released,
-    as they were written; they cost nothing. ``reduction`` says to what the rows of each person are reduced first.
+    as they were written; they cost nothing. ``reduction`` says to what the rows of each person are reduced first,
+    ``notes`` what else is known of an answer before asking.
 
     ``cost`` is the price with pure accounting and ``rho`` that with concentrated accounting; Gaussian noise, which is
     not ``pure``, has only the latter, and ``cost`` is then the ε that was asked with. ``more`` is about how many more
@@ -59,6 +60,7 @@ class Quote:
     checked_from: Mapping[str, Fraction] = json_field(optional=True, default_factory=dict)
     computed: Mapping[str, str] = json_field(optional=True, default_factory=dict)
     reduction: str = json_field(optional=True, default="")
+    notes: tuple[str, ...] = json_field(optional=True, default=())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "affordable", self.shortage is None)
@@ -134,6 +136,7 @@ class Quote:
             known = f"not public: {self.margin_reasons.get(column, '')}" if margin is None else f"± {text(margin)}"
             pairs.append((f"95 % margin of {format_value(column)}", known))
         pairs += [(f"risk of {format_value(column)}", risk) for column, risk in self.null_risks.items()]
+        pairs += [("note", note) for note in self.notes]
         return [*pairs, ("guarantee", self.guarantee.notation)]
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,17 +7,18 @@ means the same makes an answer of it (``answer``).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import InitVar, dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from idios import display
 from idios.codec import from_json, json_field, refuse, to_json
 from idios.core.exact import text
-from idios.core.neighbours import to_plural
+from idios.core.neighbours import to_plural, write_count
 from idios.display import format_value
 from idios.errors import InvalidInput
+from idios.model.late_rows import LateRows, make_rows
 
 Limits: TypeAlias = tuple[Fraction, Fraction]
 """What values were clipped to, in the column's units."""
@@ -40,6 +41,14 @@ def _write_groups(groups: tuple[Mapping[str, str], ...]) -> list[dict[str, str]]
 
 def _write_cells(cells: tuple[tuple[str | None, ...], ...]) -> list[list[str | None]]:
     return list(map(list, cells))
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The groups and cells of a table by column: by key the group of each row, by statistic the value of each."""
+
+    groups: Mapping[str, Sequence[str]]
+    cells: Sequence[Sequence[str | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +75,18 @@ class ReleasedTable:
     checks: tuple[tuple[int | None, ...], ...] = json_field(optional=True, default=())
     intervals: tuple[tuple[Interval | None, ...], ...] = json_field(optional=True, default=())
     noisy_sums: tuple[tuple[tuple[int, ...] | None, ...], ...] = json_field(optional=True, default=())
+    by_column: InitVar[TableColumns | None] = None
+    """What groups and cells are made of when they are first read, in place of them."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, by_column: TableColumns | None) -> None:
+        if by_column is not None:
+            self.__dict__["_by_column"] = by_column
+            del self.__dict__["groups"], self.__dict__["cells"]
+            if len(by_column.cells) != len(self.margins) or len(self.statistics) != len(self.margins):
+                raise InvalidInput(f"a row of cells must be a list of {len(self.statistics)}")
+            if len({len(column) for column in (*by_column.groups.values(), *by_column.cells)}) > 1:
+                raise InvalidInput("columns must be of one length")
+            return
         if len(self.cells) != len(self.groups):
             raise refuse("cells", f"a list of {len(self.groups)}", self.cells)
         if any(len(row) != len(self.statistics) for row in self.cells):
@@ -84,8 +103,34 @@ class ReleasedTable:
             check_limits(limits for limits in row if limits is not None)
 
     def to_text(self) -> str:
-        """The table as it is stored; this layout never changes."""
-        return _STORED.encode(to_json(self))
+        """The table as it is stored; this layout never changes. Of many groups and cells, none is copied first."""
+        head = {name: getattr(self, name) for name in ("dataset", "version", "guarantee", "statistics")}
+        tail: dict[str, Any] = {"margins": _write_margins(self.margins)}
+        optional = ("clipped", "checks", "intervals", "noisy_sums")
+        tail |= {name: to_json(rows) for name in optional if (rows := getattr(self, name))}
+        groups, cells = self._write_rows()
+        return f'{_STORED.encode(head)[:-1]},"groups":{groups},"cells":{cells},{_STORED.encode(tail)[1:]}'
+
+    def _write_rows(self) -> tuple[str, str]:
+        """Groups and cells in JSON."""
+        columns: TableColumns | None = self.__dict__.get("_by_column")
+        if columns is None or len(columns.groups) != 1 or len(columns.cells) != 1:
+            return _STORED.encode(self.groups), _STORED.encode(self.cells)
+        ((key, groups),), (cells,) = columns.groups.items(), columns.cells
+        return _write_column(f"{{{_STORED.encode(key)}:", groups, "}"), _write_column("[", cells, "]")
+
+    def list_values(self, statistic: int) -> Sequence[str | None]:
+        """The values of one statistic, by row."""
+        columns: TableColumns | None = self.__dict__.get("_by_column")
+        return [row[statistic] for row in self.cells] if columns is None else columns.cells[statistic]
+
+    def _make_groups(self) -> tuple[dict[str, str], ...]:
+        columns: TableColumns = self.__dict__["_by_column"]
+        return make_rows(tuple(columns.groups), list(columns.groups.values()))
+
+    def _make_cells(self) -> tuple[tuple[str | None, ...], ...]:
+        columns: TableColumns = self.__dict__["_by_column"]
+        return tuple(zip(*columns.cells, strict=True))
 
     @classmethod
     def from_text(cls, stored: str) -> ReleasedTable:
@@ -126,6 +171,24 @@ class ReleasedTable:
         return display.paragraph_html(self._caption()) + display.table_html(*self._table()) + sentences
 
 
+for _late in (LateRows("groups", ReleasedTable._make_groups), LateRows("cells", ReleasedTable._make_cells)):
+    setattr(ReleasedTable, _late.name, _late)
+
+
+def _write_column(begin: str, values: Sequence[str | None], end: str) -> str:
+    """A JSON list of rows of one value each, between what begins and what ends a row.
+
+    The values are written as one list, whose separator is all that stands between two of them.
+
+    >>> _write_column('{"region":', ["north", "south"], "}")
+    '[{"region":"north"},{"region":"south"}]'
+    """
+    if not values:
+        return "[]"
+    written = json.JSONEncoder(ensure_ascii=False, separators=(f"{end},{begin}", ":")).encode(values)
+    return f"[{begin}{written[1:-1]}{end}]"
+
+
 @dataclass(frozen=True, slots=True)
 class Distance:
     """How many records an answer is off, with 95 %: from ``low`` to ``high``, negative where it is too low.
@@ -140,6 +203,9 @@ about 6 ± 3 records too low (95 %) | not one record off (95 %)
     about 12 ± 5 people too high (95 %)
     >>> print(Distance(50, None), Distance(-4, 6, size=1000), sep=" | ")
     at least 50 records too high (95 %) | between 4 records too low and 6 too high (95 %), -0.4 to +0.6 percentiles
+    >>> print(Distance(-1, 6), Distance(-2, 0), Distance(0, 1), Distance(2, 2), Distance(None, -1), sep=" | ")
+    between 1 record too low and 6 too high (95 %) | at most 2 records too low (95 %) | \
+at most 1 record too high (95 %) | 2 records too high (95 %) | at least 1 record too low (95 %)
     """
 
     low: int | None
@@ -154,20 +220,21 @@ about 6 ± 3 records too low (95 %) | not one record off (95 %)
         return f"{self._say()} (95 %)"
 
     def _say(self) -> str:
-        several = to_plural(self.unit)
         if self.low is None or self.high is None:
             end, at_least = (self.low, self.high is None) if self.low is not None else (self.high, False)
             if end is None:
                 return "unknown"
-            known = f"{abs(end):,} {several} too {'high' if end > 0 else 'low'}"
+            known = f"{write_count(abs(end), self.unit)} too {'high' if end > 0 else 'low'}"
             return f"at {'least' if at_least == (end > 0) else 'most'} {known}"
         if self.low == self.high == 0:
             return f"not one {self.unit} off"
         if self.low < 0 < self.high:
-            return f"between {-self.low:,} {several} too low and {self.high:,} too high"
+            return f"between {write_count(-self.low, self.unit)} too low and {self.high:,} too high"
         near, far = sorted((abs(self.low), abs(self.high)))
-        half = -(-(far - near) // 2)
-        return f"about {far - half:,} ± {half:,} {several} too {'high' if self.high > 0 else 'low'}"
+        half, side = -(-(far - near) // 2), "high" if self.high > 0 else "low"
+        if near == 0 or half == 0:
+            return f"{'at most ' if near == 0 else ''}{write_count(far, self.unit)} too {side}"
+        return f"about {far - half:,} ± {half:,} {to_plural(self.unit)} too {side}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,5 +275,11 @@ def format_interval(interval: tuple[Any, Any] | None) -> str:
 
 
 def format_cell_limits(limits: Limits | None) -> str:
-    """The limits of one cell for people; empty where there are none."""
-    return "" if limits is None else display.format_limits(*limits)
+    """The limits of one cell for people, which are marked where they are one value; empty where there are none.
+
+    >>> format_cell_limits((Fraction(0), Fraction(9))), format_cell_limits((Fraction(7), Fraction(7)))
+    ('[0, 9]', '[7, 7] collapsed')
+    """
+    if limits is None:
+        return ""
+    return display.format_limits(*limits) + (" collapsed" if limits[0] == limits[1] else "")

@@ -3,9 +3,10 @@
     region,AVG(income),AVG(income)_low,AVG(income)_high
     north,41320.5,40990.25,41655.75
 
-1. A row for each group; after each statistic its interval in columns ``_low`` and ``_high`` where it has any, and the
-   interval of its check, in records, in ``_check_low`` and ``_check_high``. What has none has no such columns. The
-   checks of statistics that are no columns, but that some are computed from, come last.
+1. A row for each group; after each statistic its interval in columns ``_low`` and ``_high`` where it has any, the
+   limits to which its values were clipped in ``_clipped_low`` and ``_clipped_high``, and the interval of its check, in
+   records, in ``_check_low`` and ``_check_high``. What has none has no such columns. Limits and checks of statistics
+   that are no columns, but that some are computed from, come last.
 2. The metadata says what was asked, in words and as this analyst wrote it, of which version of the data, with which
    guarantee and margins, when, and which entry of the ledger it is. None of it is anybody else's.
 """
@@ -52,6 +53,13 @@ def list_columns(answer: Answer) -> list[TidyColumn]:
         taken.add(name)
         found.append(TidyColumn(name, kind, tuple(values)))
 
+    def add_limits(statistic: str) -> None:
+        if any(statistic in row for row in answer.clipped_rows):
+            told = [row.get(statistic) for row in answer.clipped_rows]
+            for place, end in enumerate(("low", "high")):
+                values = [None if limits is None else text(limits[place]) for limits in told]
+                add(f"{statistic}_clipped_{end}", "number", values)
+
     def add_check(statistic: str) -> None:
         if any(statistic in row for row in answer.check_rows):
             for end in ("low", "high"):
@@ -60,7 +68,7 @@ def list_columns(answer: Answer) -> list[TidyColumn]:
 
     for column in answer.columns:
         kind = answer.types.get(column, "")
-        found.append(TidyColumn(column, kind, tuple(row[column] for row in answer.exact_rows)))
+        found.append(TidyColumn(column, kind, tuple(answer.list_values(column))))
         if any(column in row for row in answer.interval_rows):
             for place, end in enumerate(("low", "high")):
                 add(
@@ -68,8 +76,10 @@ def list_columns(answer: Answer) -> list[TidyColumn]:
                     kind,
                     [row[column][place] if column in row else None for row in answer.interval_rows],
                 )
+        add_limits(column)
         add_check(column)
     for statistic in answer.used:
+        add_limits(statistic)
         add_check(statistic)
     return found
 
@@ -108,6 +118,7 @@ def list_metadata(answer: Answer) -> list[tuple[str, str]]:
         *((f"margin of {column} (95 %)", margin) for column, margin in margins.items()),
         *((f"no margin of {column}", reason) for column, reason in answer.margin_reasons.items()),
         ("clipped", answer.clipped_note),
+        *(("note", note) for note in answer.notes),
         ("time", answer.time),
         ("entry", answer.sequence),
         ("id", answer.id),

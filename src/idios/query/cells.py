@@ -17,7 +17,7 @@ from idios.query.calendar import format_value
 from idios.query.decision_diagram import Diagram
 from idios.query.derived_values import find_possible
 from idios.query.plan import Group, Key, Question
-from idios.query.predicates import Among, Intervals, partition
+from idios.query.predicates import Among, Intervals, intersection, partition
 from idios.query.schema import Column, Dataset
 from idios.query.work import RUN
 
@@ -74,6 +74,8 @@ def partition_selection(group: Group, selection: Diagram) -> tuple[Intervals, ..
     """What each group can hold of what is selected: equal for equal partitions, however the bins were named."""
     possible, _ = find_possible(selection, group.column)
     selection.manager.work.spend(RUN * (len(possible) + len(group.intervals)))
+    if intersection(group.points, possible) == group.points:  # as nearly always, and there may be many
+        return tuple(zip(group.intervals))
     return partition(possible, group.intervals)
 
 
@@ -100,7 +102,8 @@ def _size(question: Question, key: Key, column: Column) -> int:
     """How many grid points make a group: one category, or the width of a bin in steps."""
     if (key.width is None) != isinstance(column.domain, Categories):
         raise QuestionRefused(
-            f"GROUP BY lists category columns and BIN(column, width) of the others; {column.name} is a {column.kind}",
+            "GROUP BY lists category columns and BIN(column, width) of the others; "
+            f"{column.name} is {column.kind.with_article}",
             question.source,
             key.offset,
         )
@@ -127,6 +130,10 @@ def _group(question: Question, key: Key, column: Column, selection: Diagram) -> 
     values: list[str | Fraction] = []
     indices = _indices(possible, size)
     selection.manager.work.spend(len(possible) + RUN * len(indices))
+    if isinstance(column.domain, Categories) and column.expression is None:  # of which there may be many
+        shown = column.domain.labels or column.domain.values
+        every = tuple(zip(indices, indices, strict=True)), tuple(map(shown.__getitem__, indices))
+        return Group(key.label, column.name, *every, key.width)
     for index in indices:
         first, last = index * size, (index + 1) * size - 1
         if column.expression is not None:
@@ -143,6 +150,8 @@ def _group(question: Question, key: Key, column: Column, selection: Diagram) -> 
 
 def _indices(possible: Intervals, size: int) -> list[int]:
     """The groups ⌊point/size⌋ that some possible point lies in, ascending."""
+    if len(possible) == 1 and possible[0][0] is not None and possible[0][1] is not None:
+        return list(range(possible[0][0] // size, possible[0][1] // size + 1))
     indices: dict[int, None] = {}
     for first, last in possible:
         if first is None or last is None:

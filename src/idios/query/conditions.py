@@ -30,7 +30,7 @@ from idios.query.calendar import DAY, UNITS, parse_moment
 from idios.query.expression_reader import read_constant
 from idios.query.expressions import FUNCTIONS, Type
 from idios.query.lexer import QuestionText
-from idios.query.literals import MOMENT_FORMAT, Typed, read_pattern
+from idios.query.literals import MOMENT_FORMAT, Typed, find_category, read_pattern, rewrite_date
 from idios.query.parser import (
     COMPARISONS,
     TRUTHS,
@@ -208,8 +208,6 @@ def _read_comparison(text: QuestionText, node: exp.Expression, columns: Mapping[
     if column.kind is Kind.CATEGORY and kind not in _UNORDERED:
         raise text.refusal(f"{column.name} is a category, which has no order: use =, <> or IN", offset_of(node))
     at = locate(text, column, _constant(text, right, columns), offset_of(right))
-    if at is None:
-        return _Test(column, NOTHING if kind in (exp.EQ, exp.NullSafeEQ) else EVERYTHING, _ON_NULL.get(kind))
     return _Test(column, COMPARED[_SIGNS[kind]](at), _ON_NULL.get(kind))
 
 
@@ -222,8 +220,6 @@ def _read_between(text: QuestionText, node: exp.Expression, columns: Mapping[str
         locate(text, column, _constant(text, end, columns), offset_of(end))
         for end in (node.args["low"], node.args["high"])
     )
-    if low is None or high is None:
-        raise AssertionError("only a category has literals without a place")
     return _Test(column, intersection(COMPARED[">="](low), COMPARED["<="](high)))
 
 
@@ -234,7 +230,7 @@ def _read_in(text: QuestionText, node: exp.Expression, columns: Mapping[str, Col
     if not values:
         raise text.refusal("IN is followed by a list of constants in parentheses", offset_of(node))
     places = (locate(text, column, _constant(text, value, columns), offset_of(value)) for value in values)
-    return _Test(column, union(run for at in places if at is not None for run in COMPARED["="](at)))
+    return _Test(column, union(run for at in places for run in COMPARED["="](at)))
 
 
 def _read_like(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
@@ -279,8 +275,8 @@ def _constant(text: QuestionText, node: exp.Expression, columns: Mapping[str, Co
     return constant
 
 
-def locate(text: QuestionText, column: Column, constant: Typed, at: int | None) -> Fraction | None:
-    """c/step, the place of a constant on a column's grid; None for a category that is not declared.
+def locate(text: QuestionText, column: Column, constant: Typed, at: int | None) -> Fraction:
+    """c/step, the place of a constant on a column's grid.
 
     A place beyond the ends of the grid is refused: no value is told apart there.
 
@@ -292,7 +288,7 @@ def locate(text: QuestionText, column: Column, constant: Typed, at: int | None) 
     Fraction(1999, 2)
     """
     if isinstance(column.domain, Categories):
-        return _category(text, column, column.domain, constant, at)
+        return Fraction(find_category(text, column, constant, at))
     step, value = column.domain.step, constant.value
     if column.kind in UNITS:
         number = _microseconds(text, column, constant, at) / UNITS[column.kind]
@@ -319,16 +315,5 @@ def _microseconds(text: QuestionText, column: Column, constant: Typed, at: int |
             return Fraction(microseconds)
     if isinstance(value, Fraction) and constant.type in (Type.DATE, Type.TIMESTAMP):
         return value * (DAY if constant.type is Type.DATE else 1)
-    raise text.refusal(f"{column.name} is a {column.kind}: compare it with {MOMENT_FORMAT}, without a time zone", at)
-
-
-def _category(
-    text: QuestionText, column: Column, domain: Categories, constant: Typed, at: int | None
-) -> Fraction | None:
-    value = constant.value
-    if isinstance(value, bool) and holds_truth(column):
-        value = "true" if value else "false"
-    if not isinstance(value, str) and not (isinstance(value, Fraction) and domain.numbers):
-        raise text.refusal(f"{column.name} is a category: compare it with a string in single quotes", at)
-    index = domain.find(value)
-    return None if index is None else Fraction(index)
+    form = (rewrite_date(value) if isinstance(value, str) else None) or f"{MOMENT_FORMAT}, without a time zone"
+    raise text.refusal(f"{column.name} is a {column.kind}: compare it with {form}", at)

@@ -41,6 +41,7 @@ from idios.query.predicates import (
     union,
 )
 from idios.query.schema import Column
+from idios.query.spans import Row, Span, join_spans
 from idios.query.work import CHARACTERS, RUN, Work
 
 MAX_COLUMNS = 64
@@ -274,48 +275,37 @@ class DiagramManager:
         each column, the nodes that earlier choices lead to are swept along its intervals once.
         """
         known: dict[tuple[int, frozenset[int]], tuple[tuple[int, ...], ...]] = {}
+        kept = self.project(root, [column for column, _ in divisions])
+        rows = [Row(intervals) for _, intervals in divisions]
 
         def below(place: int, nodes: frozenset[int]) -> tuple[tuple[int, ...], ...]:
             if (place, nodes) not in known:
+                listed: list[tuple[int, ...]] = []
                 if TRUE in nodes:
-                    sizes = [len(intervals) for _, intervals in divisions[place:]]
-                    listed = tuple(itertools.product(*map(range, sizes)))
-                else:
-                    listed = tuple(
-                        (i, *rest)
-                        for i, goals in enumerate(self._sweep(nodes, divisions[place]) if nodes else ())
-                        for rest in below(place + 1, goals)
-                    )
+                    listed += itertools.product(*(range(len(row)) for row in rows[place:]))
+                elif nodes:
+                    for alike, goals in self._sweep(nodes, divisions[place][0], rows[place]):
+                        rests = below(place + 1, goals)
+                        listed += zip(alike) if rests == ((),) else ((i, *rest) for i in alike for rest in rests)
                 self.work.spend(len(listed))
-                known[place, nodes] = listed
+                known[place, nodes] = tuple(listed)
             return known[place, nodes]
 
-        kept = self.project(root, [column for column, _ in divisions])
         return below(0, frozenset({kept} - {FALSE}))
 
-    def _sweep(self, nodes: Collection[int], division: Division) -> list[frozenset[int]]:
-        """For each interval, what the points of it lead to from any of some nodes; FALSE is left out."""
-        column, intervals = division
-        goals: list[set[int]] = [set() for _ in intervals]
+    def _sweep(self, nodes: Collection[int], column: str, row: Row) -> Iterable[tuple[range, frozenset[int]]]:
+        """What the points of each interval lead to from any of some nodes; FALSE is left out."""
+        spans: list[Span] = []
         for index in nodes:
             node = self.node(index)
             if node.level != self._levels[column]:
-                self.work.spend(len(intervals))
-                for reachable in goals:
-                    reachable.add(index)
+                self.work.spend(len(row))
+                spans.append((0, len(row), index))
                 continue
-            self.work.spend(len(node.runs) + len(intervals))
-            at = 0
-            for first, (last, child) in zip(self.firsts(node), node.runs, strict=True):
-                while at < len(intervals) and _ends_before(intervals[at], first):
-                    at += 1
-                reach = at
-                while reach < len(intervals) and not _ends_before((None, last), intervals[reach][0]):
-                    if child != FALSE:
-                        goals[reach].add(child)
-                    reach += 1
-                at = max(at, reach - 1)
-        return [frozenset(reachable) for reachable in goals]
+            self.work.spend(len(node.runs) + len(row))
+            runs = zip(self.firsts(node), node.runs, strict=True)
+            spans += row.list_spans((first, last, child) for first, (last, child) in runs if child != FALSE)
+        return join_spans(spans)
 
     def _level(self, index: int) -> int:
         return len(self._order) if index in (FALSE, TRUE) else self.node(index).level
@@ -382,10 +372,6 @@ class Diagram:
 
 def _goals(node: _Node) -> list[int]:
     return [*(child for _, child in node.runs), *([] if node.null is None else [node.null])]
-
-
-def _ends_before(interval: Interval, first: int | None) -> bool:
-    return interval[1] is not None and first is not None and interval[1] < first
 
 
 def _align(left: Runs, right: Runs) -> Iterable[tuple[int | None, int, int]]:

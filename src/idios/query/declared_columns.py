@@ -13,9 +13,10 @@ from idios.core.domain import Categories, Domain, Kind, default_step
 from idios.core.exact import exact, whole
 from idios.errors import InvalidInput
 from idios.query.calendar import since_1970
+from idios.query.date_formats import check_format
 from idios.query.schema import Column
 
-COLUMN_KEYS = ("type", "step", "bounds", "centre", "nullable", "values", "decimals", "missing")
+COLUMN_KEYS = ("type", "step", "bounds", "centre", "nullable", "values", "decimals", "format", "missing")
 
 MOST_MISSING = 100
 
@@ -51,9 +52,10 @@ def read_column(name: str, given: Any) -> Column:
     try:
         domain = read_domain(kind, declared)
         missing = read_missing(kind, declared.get("missing", []), domain)
+        format = check_format(declared["format"], kind) if "format" in declared else ""
     except InvalidInput as error:
         raise InvalidInput(f"column {name!r}: {error}") from None
-    return Column(name, kind, domain, nullable, missing=missing)
+    return Column(name, kind, domain, nullable, missing=missing, format=format)
 
 
 def read_domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
@@ -90,6 +92,9 @@ def read_values(given: Any) -> Categories:
     """
     if isinstance(given, Mapping):
         return Categories(tuple(_write(code) for code in given), tuple(str(label) for label in given.values()))
+    if isinstance(given, set | frozenset):
+        raise InvalidInput("the values of a category have an order, and a set has none: write a list")
+    given = _to_list(given)
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise InvalidInput(
             'a category column declares its values, such as values = ["a", "b"], or those of codes with their labels, '
@@ -98,8 +103,15 @@ def read_values(given: Any) -> Categories:
     return Categories(tuple(_write(value) for value in given))
 
 
+def _to_list(given: Any) -> Any:
+    """The elements of an array or of a column of a frame; anything else as it is."""
+    return given.tolist() if hasattr(given, "tolist") else given.to_list() if hasattr(given, "to_list") else given
+
+
 def _write(value: Any) -> str:
     """A declared value as the engines write it."""
+    if value is None or value != value or (isinstance(value, Sequence | Mapping) and not isinstance(value, str)):
+        raise InvalidInput(f"a declared value is text, a number or true or false, got {value!r}: leave it out")
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
@@ -111,6 +123,7 @@ def read_missing(kind: Kind, given: Any, domain: Domain | Categories) -> tuple[F
     >>> read_missing(Kind.INTEGER, [9, 99], Domain())
     (Fraction(9, 1), Fraction(99, 1))
     """
+    given = _to_list(given)
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_MISSING:
         raise InvalidInput(f"missing must be a list of at most {MOST_MISSING} values such as [9, 99], got {given!r}")
     if isinstance(domain, Categories):

@@ -120,9 +120,9 @@ def _explain(name: str, formula: str, error: QuestionRefused) -> str:
 
 
 def _refer_to(column: Column) -> Typed:
-    categories = column.domain if isinstance(column.domain, Categories) else None
-    whole = categories is None and column.grid.step.denominator == 1
-    return Typed(Reference(column.name), _TYPES.get(column.kind, Type.NUMBER), whole=whole, categories=categories)
+    named = column if column.kind is Kind.CATEGORY else None
+    whole = named is None and column.grid.step.denominator == 1
+    return Typed(Reference(column.name), _TYPES.get(column.kind, Type.NUMBER), whole=whole, column=named)
 
 
 def _finish(
@@ -144,7 +144,12 @@ def _finish(
     else:
         column = _make_number(name, read.type, node, found, table)
     column = replace(column, expression=expression, formula=formula)
-    settled = replace(read, expression=_settle(expression, column, node, found), depth=min(node.depth, 90))
+    settled = replace(
+        read,
+        expression=_settle(expression, column, node, found),
+        depth=min(node.depth, 90),
+        column=column if column.kind is Kind.CATEGORY else None,
+    )
     make_node(settled.expression, held)  # refused here, where the column is known
     return column, settled
 

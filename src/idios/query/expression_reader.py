@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from idios.core.domain import Categories
 from idios.query.calendar import DAY
 from idios.query.expressions import (
     DATE_PARTS,
@@ -27,7 +28,7 @@ from idios.query.expressions import (
     evaluate,
 )
 from idios.query.lexer import QuestionText
-from idios.query.literals import Typed, make_moment, read_literal, read_pattern
+from idios.query.literals import Typed, find_category, make_moment, read_literal, read_pattern
 from idios.query.parser import TRUTHS, allow_only, is_unknown, list_chain, offset_of, refuse_bare_conditions, to_upper
 
 MAX_DEPTH = 100
@@ -346,21 +347,20 @@ class _Reader:
 
     def compare(self, function: str, sides: Sequence[Typed], node: exp.Expression) -> Typed:
         left, right = sides
-        unified, kind = self.unify([_find_value(left, right), _find_value(right, left)], node)
+        sides = [self.name_value(left, right, node), self.name_value(right, left, node)]
+        unified, kind = self.unify(sides, node)
         if kind in (Type.TEXT, Type.BOOLEAN) and function not in ("=", "<>", "is distinct"):
             raise self.text.refusal(f"a {kind} has no order: use =, <> or IN", offset_of(node))
         return self.make(function, unified, Type.BOOLEAN, node)
 
+    def name_value(self, part: Typed, other: Typed, node: exp.Expression) -> Typed:
+        """The value that a number, a code or a label names where it is compared with a column of categories."""
+        column = other.column
+        if column is None or not isinstance(column.domain, Categories) or part.type is None or not part.constant:
+            return part
+        index = find_category(self.text, column, part, offset_of(node))
+        value = column.domain.shown(index) if other.released else column.domain.values[index]
+        return replace(part, expression=Literal(value), type=Type.TEXT)
+
     def negate(self, read: Typed, negated: bool, node: exp.Expression) -> Typed:
         return self.make("not", [read], Type.BOOLEAN, node) if negated else read
-
-
-def _find_value(part: Typed, other: Typed) -> Typed:
-    """The value that a number or a label names where it is compared with a column of categories."""
-    categories = other.categories
-    if categories is None or not part.constant or (part.type is Type.NUMBER and not categories.numbers):
-        return part
-    index = categories.find(part.value)
-    if index is not None:
-        return replace(part, expression=Literal(categories.values[index]), type=Type.TEXT)
-    return replace(part, expression=Literal(str(part.value)), type=Type.TEXT) if part.type is Type.NUMBER else part

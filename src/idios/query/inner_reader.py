@@ -220,8 +220,9 @@ class InnerReader(SelectReader):
         return type(node) is exp.Anonymous and to_upper(str(node.this)) == "BIN"
 
     def _refer_to_key(self, place: int) -> Typed:
-        kind = self.dataset.columns[self.keys[place].column].kind
-        return Typed(Reference(place), KEY_TYPES.get(kind, Type.NUMBER), whole=kind is Kind.INTEGER)
+        column = self.dataset.columns[self.keys[place].column]
+        kind, named = KEY_TYPES.get(column.kind, Type.NUMBER), column if column.kind is Kind.CATEGORY else None
+        return Typed(Reference(place), kind, whole=column.kind is Kind.INTEGER, column=named, released=True)
 
     def _refer_to_measure(self, called: Called, node: exp.Expression) -> Typed:
         meaning = called.meaning
@@ -229,7 +230,9 @@ class InnerReader(SelectReader):
             self._add_measure(called, called.written, offset_of(node))
         place = self._places[meaning]
         kind = find_kind(called.statistic, called.column, self.dataset.protection.fineness)
-        return Typed(Reference(len(self.keys) + place), TYPES.get(kind, Type.NUMBER), whole=kind == "integer")
+        column = called.column if kind == "category" else None
+        shown, whole = TYPES.get(kind, Type.NUMBER), kind == "integer"
+        return Typed(Reference(len(self.keys) + place), shown, whole=whole, column=column, released=True)
 
     def _add_measure(self, called: Called, label: str, offset: int | None) -> None:
         asked = Measure(label, called.statistic, called.meaning[1], offset)

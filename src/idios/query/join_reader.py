@@ -245,10 +245,10 @@ def _means(scope: _Scope, node: exp.Expression, table: str, column: str) -> bool
 
 def _refuse_undeclared(scope: _Scope, join: exp.Expression, name: str) -> QuestionRefused:
     ways = [
-        " AND ".join(f"{c.table}.{c.column} = {name}.{c.key}" for c in conditions)
+        " AND ".join(f"{quote(c.table)}.{quote(c.column)} = {quote(name)}.{quote(c.key)}" for c in conditions)
         for conditions in _list_ways(scope, name)
     ]
-    declared = f"JOIN {name} ON {' or ON '.join(ways)}" if ways else "no link to any table before it"
+    declared = f"JOIN {quote(name)} ON {' or ON '.join(ways)}" if ways else "no link to any table before it"
     return scope.text.refusal(f"tables are joined by declared links only. Declared is: {declared}", offset_of(join))
 
 

@@ -140,8 +140,9 @@ _SIGNS = {
     "$": "parameters are not supported: write the literal itself",
     "@": "parameters are not supported: write the literal itself",
     "#": "a comment is written -- to the end of the line, or /* … */",
-    "'": "a string does not end",
-    '"': "a quoted name does not end",
+    "'": "the string that begins here does not end: a single quote ends it, and one within it is written twice",
+    '"': "the name that begins here does not end: a double quote ends it",
+    **dict.fromkeys("‘’“”„«»", "quotes are straight: 'text' is a string, and \"name\" a name"),
     "`": "names are quoted with double quotes",
 }
 
@@ -213,7 +214,9 @@ def _tokens(source: str) -> tuple[list[Token], str]:
         if token.text == "/" and source[at - 1 : at + 1] == "/*":
             raise QuestionRefused("a comment does not end", source, token.start)
         if tokens and _touch(tokens[-1], token):
-            raise QuestionRefused("a space or a sign is missing here", source, token.start)
+            ended = ", or the string goes on: a single quote within it is written twice"
+            told = "a space or a sign is missing here" + (ended if tokens[-1].kind is TokenKind.STRING else "")
+            raise QuestionRefused(told, source, token.start)
         _refuse_form(token, source)
         tokens.append(token)
     return tokens, plain
@@ -222,6 +225,12 @@ def _tokens(source: str) -> tuple[list[Token], str]:
 def _touch(before: Token, after: Token) -> bool:
     """Whether two words or literals touch: 0x1F, 1_000, E'a', 'a'"b" mean different things to different lexers."""
     return before.end == after.start and TokenKind.SIGN not in (before.kind, after.kind)
+
+
+def is_word(name: str) -> bool:
+    """Whether a name is read as one without quotes, unless it is a word of SQL."""
+    match = _PATTERN.fullmatch(name)
+    return match is not None and match.lastgroup == TokenKind.WORD and name.isidentifier()
 
 
 def _refuse_form(token: Token, source: str) -> None:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from sqlglot import exp
 
 from idios.core.domain import Categories
+from idios.core.exact import text as number_text
 from idios.query.calendar import DAY, parse_moment
 from idios.query.expressions import Expression, Literal, Type, Value
 from idios.query.lexer import QuestionText
 from idios.query.parser import allow_only, offset_of
+from idios.query.schema import Column
+from idios.query.suggestions import find_nearest, list_some
 
 MOMENT_FORMAT = "DATE '2026-01-31' or TIMESTAMP '2026-01-31 23:59:59'"
+LONGEST_SHOWN = 60
+"""How many characters of a literal a message repeats."""
 REFERENCE_BITS = 256
 """How long a value of a row is expected to be."""
 
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?0*[0-9]{1,3})?")
+_DOTTED = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})")
 _MOMENTS = {exp.DataType.Type.DATE: Type.DATE, exp.DataType.Type.TIMESTAMP: Type.TIMESTAMP}
 
 
@@ -31,8 +37,12 @@ class Typed:
     bits: int = REFERENCE_BITS
     depth: int = 1
     whole: bool = False
-    categories: Categories | None = None
-    """Of a column of categories, what constants may name."""
+    column: Column | None = None
+    """The column of categories that it stands for, whose values constants name."""
+    released: bool = False
+    """Whether its values were released, and so are labels where the column has some."""
+    offset: int | None = field(default=None, compare=False)
+    """Where a literal stands in the text."""
 
     @property
     def constant(self) -> bool:
@@ -51,19 +61,64 @@ def read_literal(text: QuestionText, node: exp.Expression) -> Typed:
         return Typed(Literal(None), None, 0)
     if type(node) is exp.Boolean:
         allow_only(text, node, "this")
-        return Typed(Literal(bool(node.this)), Type.BOOLEAN, 1)
+        return Typed(Literal(bool(node.this)), Type.BOOLEAN, 1, offset=offset_of(node))
     if type(node) is exp.Cast:
         return _read_moment(text, node)
     allow_only(text, node, "this", "is_string")
     written = str(node.this)
     if node.args.get("is_string"):
-        return Typed(Literal(written), Type.TEXT, 0)
+        return Typed(Literal(written), Type.TEXT, 0, offset=offset_of(node))
     # what else Fraction reads is no literal
     if not _NUMBER.fullmatch(written):
         raise text.refusal(f"{written!r} is no number", offset_of(node))
     value = Fraction(written)
     bits = value.numerator.bit_length() + value.denominator.bit_length()
-    return Typed(Literal(value), Type.NUMBER, bits, 1, value.denominator == 1)
+    return Typed(Literal(value), Type.NUMBER, bits, 1, value.denominator == 1, offset=offset_of(node))
+
+
+def find_category(text: QuestionText, column: Column, constant: Typed, at: int | None = None) -> int:
+    """The index of the declared value that a constant names: by its text, its number or its label.
+
+    Whatever else it names holds for no record, and so is a typo: it is refused, wherever it is compared.
+    """
+    domain, value = column.domain, constant.value
+    if not isinstance(domain, Categories):
+        raise AssertionError("only categories have values to be named")
+    if isinstance(value, bool) and set(domain.values) <= {"true", "false"}:
+        value = "true" if value else "false"
+    numbered = constant.type is Type.NUMBER and bool(domain.numbers)
+    at = at if constant.offset is None else constant.offset
+    if not isinstance(value, str) and not numbered:
+        raise text.refusal(f"{column.name} is a category: compare it with a string in single quotes", at)
+    index = domain.find(value)
+    if index is not None:
+        return index
+    written = value if isinstance(value, str) else str(number_text(Fraction(value or 0)))
+    if written in column.missing:
+        raise text.refusal(f"{written} is declared to mean that {column.name} is missing: write IS NULL", at)
+    if written in column.null_words:
+        raise text.refusal(f"{quote_string(written)} is NULL in the file: write {column.name} IS NULL", at)
+    short = written if len(written) <= LONGEST_SHOWN else f"{written[:LONGEST_SHOWN]}…"
+    shown = quote_string(short) if isinstance(value, str) else short
+    raise text.refusal(f"{shown} is no declared value of {column.name}. {_offer_values(written, domain)}", at)
+
+
+def _offer_values(written: str, domain: Categories) -> str:
+    """The value that was probably meant, or some of those that are declared; of numbers none is nearer."""
+    meant = None if _NUMBER.fullmatch(written) else find_nearest(written, [*domain.labels, *domain.values])
+    if meant is not None:
+        return f"Did you mean {quote_string(meant)}?"
+    labelled = [f"{value} {label}" for value, label in zip(domain.values, domain.labels, strict=False)]
+    return f"Declared: {list_some(labelled or [quote_string(value) for value in domain.values])}"
+
+
+def quote_string(value: str) -> str:
+    """A text as a question writes it.
+
+    >>> quote_string("it's")
+    "'it''s'"
+    """
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _read_moment(text: QuestionText, node: exp.Expression) -> Typed:
@@ -81,8 +136,22 @@ def make_moment(text: QuestionText, written: str, kind: Type, node: exp.Expressi
     """The date or timestamp that a text says."""
     found = parse_moment(written, dates_only=kind is Type.DATE)
     if found is None:
-        raise text.refusal(f"{written!r} is no date: write {MOMENT_FORMAT}, without a time zone", offset_of(node))
+        form = rewrite_date(written) or f"{MOMENT_FORMAT}, without a time zone"
+        raise text.refusal(f"{written!r} is no date: write {form}", offset_of(node))
     return Typed(Literal(Fraction(found, DAY if kind is Type.DATE else 1)), kind, 64, 1, True)
+
+
+def rewrite_date(written: str) -> str | None:
+    """A day, a month and a year between dots as a question writes them; None if it is no such date.
+
+    >>> rewrite_date("31.1.2026"), rewrite_date("31.13.2026"), rewrite_date("1/2/2026")
+    ("DATE '2026-01-31'", None, None)
+    """
+    parts = _DOTTED.fullmatch(written.strip())
+    if parts is None:
+        return None
+    iso = f"{parts[3]}-{int(parts[2]):02}-{int(parts[1]):02}"
+    return None if parse_moment(iso, dates_only=True) is None else f"DATE '{iso}'"
 
 
 def read_pattern(text: QuestionText, node: exp.Expression) -> tuple[str, bool, exp.Expression, tuple[str, ...]]:

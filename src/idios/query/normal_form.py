@@ -11,11 +11,12 @@ Its layout is known to this module, and to ``question_words``, which reads it ba
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from idios.codec import canonical
-from idios.core.domain import Categories
+from idios.core.domain import Categories, Kind
 from idios.core.exact import text
 from idios.core.multiples import Multiples, linear_multiples
 from idios.core.statistics import Statistic
@@ -37,25 +38,18 @@ def statistic_key(statistic: Statistic, column: str | None, selection: Diagram) 
     return canonical(_statistic_form(statistic, column)), selection.quoted_text
 
 
-def normal_form(
+def make_form(
     dataset: Dataset,
     selection: Diagram,
     groups: Sequence[Group],
     cells: Sequence[Cell],
-    statistics: Iterable[tuple[Diagram, Aggregate]],
-) -> str:
-    """The text that is equal for questions that mean the same and are answered with the same ε."""
-    released = list(statistics)
-    selections = sorted({own.text for own, _ in released})
-    places = {diagram: i for i, diagram in enumerate(selections)}
+    released: Sequence[tuple[Statistic, str | None, Diagram]],
+) -> dict[str, Any]:
+    """What is equal for questions that mean the same, but for the ε of each statistic (``list_statistics``)."""
     # a key with one possible group divides nothing: what it says is in the selection
     kept = [i for i, group in enumerate(groups) if len(group.values) > 1]
-    columns = {name for own, _ in released for name in own.columns}
-    columns |= {
-        aggregate.column
-        for _, aggregate in released
-        if aggregate.column is not None and not aggregate.statistic.counts_records
-    }
+    columns = {name for _, _, own in released for name in own.columns}
+    columns |= {column for statistic, column, _ in released if column is not None and not statistic.counts_records}
     columns |= {groups[i].column for i in kept}
     columns |= {
         str(name)
@@ -64,34 +58,51 @@ def normal_form(
         for name in list_references(derived)
     }
     protection = dataset.protection
-    return canonical(
-        _reduction_form(dataset, columns)
-        | {
-            "form": FORM,
-            "dataset": dataset.name,
-            "neighbours": dataset.neighbours,
-            "protection": [
-                protection.level,
-                _group_form(protection.multiples),
-                text(protection.floor),
-                protection.fineness,
-            ],
-            "columns": {name: _column_form(dataset.columns[name]) for name in sorted(columns)},
-            "groups": [[groups[i].column, partition_selection(groups[i], selection)] for i in kept],
-            "cells": _cells_form(groups, cells, kept),
-            "selections": [json.loads(diagram) for diagram in selections],
-            "statistics": [
-                [
-                    *_statistic_form(aggregate.statistic, aggregate.column),
-                    places[own.text],
-                    text(aggregate.epsilon),
-                    *(["gaussian"] if aggregate.choice.rho is not None else []),
-                    *(["check", text(aggregate.check.epsilon)] if aggregate.check else []),
-                ]
-                for own, aggregate in released
-            ],
-        }
-    )
+    return _reduction_form(dataset, columns) | {
+        "form": FORM,
+        "dataset": dataset.name,
+        "neighbours": dataset.neighbours,
+        "protection": [
+            protection.level,
+            _group_form(protection.multiples),
+            text(protection.floor),
+            protection.fineness,
+        ],
+        "columns": {name: _column_form(dataset.columns[name]) for name in sorted(columns)},
+        "groups": [[groups[i].column, partition_selection(groups[i], selection)] for i in kept],
+        "cells": _cells_form(groups, cells, kept),
+        "selections": [json.loads(diagram) for diagram in sorted({own.text for _, _, own in released})],
+    }
+
+
+def list_statistics(aggregates: Sequence[Aggregate], selections: Sequence[int]) -> list[list[object]]:
+    """Each statistic, which of the form's selections it is of, and its ε."""
+    return [
+        [
+            *_statistic_form(aggregate.statistic, aggregate.column),
+            selection,
+            text(aggregate.epsilon),
+            *(["gaussian"] if aggregate.choice.rho is not None else []),
+            *(["check", text(aggregate.check.epsilon)] if aggregate.check else []),
+        ]
+        for aggregate, selection in zip(aggregates, selections, strict=True)
+    ]
+
+
+def write_form(written: str, statistics: Sequence[object]) -> str:
+    """The normal form: what ``make_form`` makes, as canonical JSON, with the statistics, whose key is the last.
+
+    >>> write_form('{"columns":{},"selections":[true]}', [["count", None, None, 0, "1"]])
+    '{"columns":{},"selections":[true],"statistics":[["count",null,null,0,"1"]]}'
+    """
+    return f'{written[:-1]},"statistics":{canonical(statistics)}}}'
+
+
+def shorten_form(form: Mapping[str, Any]) -> dict[str, Any]:
+    """What words say of a form: without the many groups of categories, which their column names."""
+    columns, groups = form["columns"], form["groups"]
+    short = [[name, [] if columns[name][0] == Kind.CATEGORY else divided] for name, divided in groups]
+    return {**form, "groups": short, "cells": None}
 
 
 def _reduction_form(dataset: Dataset, columns: Iterable[str]) -> dict[str, object]:
@@ -132,13 +143,15 @@ def _join_form(dataset: Dataset, join: Join, read: Iterable[str]) -> dict[str, o
         columns = {column.name: column for column in own} | {name: table.columns[name] for name in sources}
         forms = {name: _column_form(column) for name, column in sorted(columns.items())}
         tables[table.name] = [None if table.name == dataset.name else table.version, table.unit, forms]
-    return {"tables": tables, "links": join.form}
+    return {"tables": dict(sorted(tables.items())), "links": join.form}  # as they are read back
 
 
-def check_form(form: str, epsilon: Fraction, aggregates: Iterable[Aggregate]) -> str:
-    """The normal form of a check of the answer that has this form and this ε."""
+def make_check_form(
+    form: Mapping[str, object], epsilon: Fraction, aggregates: Iterable[Aggregate]
+) -> dict[str, object]:
+    """The form of a check of the answer that has this form and this ε."""
     checks = [text(aggregate.check.epsilon) if aggregate.check else None for aggregate in aggregates]
-    return canonical(json.loads(form) | {"answered with": text(epsilon), "checks": checks})
+    return {**form, "answered with": text(epsilon), "checks": checks}
 
 
 def _group_form(multiples: Multiples) -> object:
@@ -156,6 +169,8 @@ def _column_form(column: Column) -> list[object]:
     more = [] if column.expression is None else [_expression_form(column.expression)]
     if column.missing:
         more.append(["missing", *sorted(value if isinstance(value, str) else str(value) for value in column.missing)])
+    if column.format:
+        more.append(["format", column.format])
     if isinstance(column.domain, Categories):
         return [column.kind, column.domain.values, column.nullable, *more]
     domain = column.domain

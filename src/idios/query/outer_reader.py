@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -150,11 +151,13 @@ class OuterReader(SelectReader):
 
     def _refer(self, place: int) -> Typed:
         column = self.columns[place]
-        return Typed(Reference(place), column.type, column.bits, whole=column.whole)
+        return Typed(
+            Reference(place), column.type, column.bits, whole=column.whole, column=column.column, released=True
+        )
 
     def _refer_to_key(self, place: int) -> Typed:
         key = self.keys[place]
-        return Typed(Reference(place), key.type, key.bits, whole=key.whole)
+        return Typed(Reference(place), key.type, key.bits, whole=key.whole, column=key.column, released=True)
 
     def _read_fold(self, node: exp.Expression) -> Typed:
         allow_only(self.text, node, "this", "expressions")
@@ -171,7 +174,8 @@ class OuterReader(SelectReader):
             raise self.text.refusal(f"{name} is of values that have an order", offset_of(node))
         whole = name == "COUNT" or (name in ("SUM", "MIN", "MAX") and value.whole)
         kind = Type.NUMBER if name == "COUNT" else value.type
-        return self._add_fold(Fold(name, value.expression), kind, value.bits + COUNT_BITS, whole=whole)
+        fold = self._add_fold(Fold(name, value.expression), kind, value.bits + COUNT_BITS, whole=whole)
+        return replace(fold, column=value.column, released=value.released) if name in ("MIN", "MAX") else fold
 
     def _add_fold(self, fold: Fold, kind: Type | None, bits: int, *, whole: bool) -> Typed:
         if fold not in self.folds:

@@ -12,7 +12,7 @@ Rules:
 
 from __future__ import annotations
 
-import difflib
+import re
 import string
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -26,11 +26,15 @@ from sqlglot.parser import Parser as BaseParser
 from sqlglot.tokens import Tokenizer as BaseTokenizer
 
 from idios.errors import QuestionRefused
-from idios.query.lexer import SHAPE, QuestionText
+from idios.query.lexer import RESERVED, SHAPE, QuestionText, is_word
+from idios.query.suggestions import find_nearest, list_some
 
+LONGEST_NUMBER = 30
+"""How far from an unreadable place the rest of a number is looked for."""
+
+_MARKED_NUMBER = re.compile(r"[0-9][0-9.]*,[0-9][0-9.,]*")
 _FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _RAISE = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
-_MOST_LISTED = 12
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 TRUTHS = (*COMPARISONS, exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.Escape)
 """What is true, false or unknown, and is not joined from such."""
@@ -181,7 +185,20 @@ def _misread(text: QuestionText, error: ParseError) -> QuestionRefused:
             lines = text.source.split("\n")
             place = sum(len(before) + 1 for before in lines[: line - 1]) + max(0, column - max(1, len(highlight)))
     hint = "A name that is also an SQL word is written in double quotes, a string in single quotes"
+    if place is not None and _is_in_marked_number(text.source, place):
+        hint = "A number is written without marks for thousands and with a decimal point, such as 1500 or 1500.75"
     return text.refusal(f"the text cannot be read from here. {SHAPE}. {hint}", place)
+
+
+def _is_in_marked_number(source: str, place: int) -> bool:
+    """Whether the place is in a number such as 1,500 or 1.500,75, which SQL does not read; only near text is looked at.
+
+    >>> [_is_in_marked_number("WHERE x > 1.500,75", place) for place in (4, 10, 15)]
+    [False, True, True]
+    """
+    first = max(0, place - LONGEST_NUMBER)
+    near = _MARKED_NUMBER.finditer(source[first : place + LONGEST_NUMBER])
+    return any(found.start() <= place - first <= found.end() for found in near)
 
 
 def fold_case(name: str) -> str:
@@ -190,8 +207,12 @@ def fold_case(name: str) -> str:
 
 
 def quote(name: str) -> str:
-    """A name as it is written in SQL."""
-    return name if name.isascii() and name.isidentifier() else '"' + name.replace('"', '""') + '"'
+    """A name as it is written in SQL.
+
+    >>> quote("income"), quote("odd name"), quote("limit")
+    ('income', '"odd name"', '"limit"')
+    """
+    return name if is_word(name) and to_upper(name) not in RESERVED else '"' + name.replace('"', '""') + '"'
 
 
 def to_upper(name: str) -> str:
@@ -218,7 +239,9 @@ def resolve_name(text: QuestionText, node: exp.Expression, declared: Iterable[st
         listed = ", ".join(f'"{name}"' for name in sorted(matching))
         raise text.refusal(f"{written!r} could be any of {listed}: write the name in double quotes", offset_of(node))
     absent = f"the column {written!r} is not declared" if what == "column" else f"there is no {what} {written!r}"
-    raise text.refusal(f"{absent}. {_offered(written, names, what)}", offset_of(node))
+    refused = text.refusal(f"{absent}. {_offered(written, names, what)}", offset_of(node))
+    refused.undeclared = written if what == "column" else ""
+    raise refused
 
 
 @lru_cache(maxsize=64)
@@ -240,10 +263,7 @@ def column_identifier(text: QuestionText, node: exp.Expression) -> exp.Expressio
 
 
 def _offered(written: str, names: Sequence[str], what: str) -> str:
-    close = difflib.get_close_matches(fold_case(written), [fold_case(name) for name in names], n=1)
-    if close:
-        meant = next(name for name in names if fold_case(name) == close[0])
-        return f"Did you mean {meant}?"
-    listed = sorted(names)
-    more = f" and {len(listed) - _MOST_LISTED} more" if len(listed) > _MOST_LISTED else ""
-    return f"Declared: {', '.join(listed[:_MOST_LISTED])}{more}" if listed else f"No {what} is declared"
+    if meant := find_nearest(written, names):
+        return f"Did you mean {quote(meant)}?"
+    listed = [quote(name) for name in sorted(names)]
+    return f"Declared: {list_some(listed)}" if listed else f"No {what} is declared"

@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from idios.core.calibration import Choice, Method
 from idios.core.distance_check import Both, DistanceCheck
@@ -23,7 +24,7 @@ from idios.core.neighbours import Neighbours
 from idios.core.statistics import Reading, Statistic
 from idios.errors import InvalidInput
 from idios.query.postprocessing import Select
-from idios.query.predicates import ALWAYS, Predicate
+from idios.query.predicates import ALWAYS, Intervals, Predicate, union
 from idios.query.reductions import Reduction
 from idios.query.schema import Dataset
 
@@ -199,6 +200,11 @@ class Group:
     values: tuple[str | Fraction, ...]
     width: Fraction | None = None
 
+    @cached_property
+    def points(self) -> Intervals:
+        """The grid points of all groups."""
+        return union(self.intervals)
+
     @property
     def name(self) -> str:
         """The key in SQL, whatever the analyst called it."""
@@ -232,6 +238,8 @@ class Plan:
     shown: tuple[Select, ...] = ()
     sql: str = field(default="", compare=False)
     checked: tuple[tuple[str | None, ...], ...] | None = None
+    form: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What ``normal_form`` is the text of, as far as ``question_words`` reads it."""
 
     @property
     def pure(self) -> bool:

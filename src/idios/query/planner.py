@@ -17,24 +17,34 @@ takes long then. Two additions or removals move a median as far as one replaceme
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from operator import or_
+from typing import Any
 
+from idios.codec import canonical
 from idios.core.calibration import Choice, Method
 from idios.core.domain import LIMIT, Domain
 from idios.core.exact import positive, text
 from idios.errors import InvalidInput, QuestionRefused
-from idios.query.cells import make_cells, make_groups
+from idios.query.cells import Cell, make_cells, make_groups
 from idios.query.decision_diagram import Diagram, DiagramManager
 from idios.query.derived_values import find_possible
 from idios.query.mechanisms import Chooser, Target, can_check, read_check
-from idios.query.normal_form import check_form, normal_form, statistic_key
+from idios.query.normal_form import (
+    list_statistics,
+    make_check_form,
+    make_form,
+    shorten_form,
+    statistic_key,
+    write_form,
+)
 from idios.query.plan import Group, Measure, Plan, Question, Split, read_split
 from idios.query.postprocessing import count_work
-from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, simplify, union
+from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, simplify
 from idios.query.reductions import reduce as reduce_to_people
 from idios.query.schema import Dataset
 from idios.query.shares import divide, find_price, make_guarantee, shares_rho
@@ -43,11 +53,41 @@ from idios.query.work import GROUP, MAX_WORK, Work
 _NO_CHECK = "how far off it is could be told in records here, of which a {word} has several: ask without check"
 
 
-def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Split = None, check: object = None) -> Plan:
+@dataclass(frozen=True)
+class Prepared:
+    """What is decided about a question whatever its ε.
+
+    ``dataset`` has one record for each person, ``targets`` are the different statistics in the order of release, and
+    ``same`` says which of them each of the question's own is. ``form`` is the normal form but for the statistics, whose
+    shares of ε are in it, ``text`` the same in JSON, and ``selections`` which of its selections each statistic is of.
+    ``work`` is what it took.
+    """
+
+    dataset: Dataset
+    filter: Predicate
+    groups: tuple[Group, ...]
+    cells: tuple[Cell, ...]
+    targets: tuple[Target, ...]
+    same: tuple[int, ...]
+    form: Mapping[str, Any]
+    text: str
+    selections: tuple[int, ...]
+    work: int
+
+
+def make_plan(
+    question: Question,
+    dataset: Dataset,
+    epsilon: object,
+    split: Split = None,
+    check: object = None,
+    *,
+    preparing: Callable[[Question, Dataset], Prepared] | None = None,
+) -> Plan:
     """Decide everything about a question that can be decided without data.
 
     ``check`` is the share of ε that tells how far off each answer is; None is what the data set declares, as far as it
-    leaves the least ε to both.
+    leaves the least ε to both. ``preparing`` does what ``prepare`` does, or knows what it made of the question before.
 
     >>> from idios.core.domain import Kind
     >>> from idios.query.reader import read
@@ -60,11 +100,42 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
     total = positive(epsilon, "epsilon")
     if question.dataset != dataset.name:
         raise InvalidInput(f"the question is about {question.dataset!r}, the data set given is {dataset.name!r}")
+    known = (preparing or prepare)(question, dataset)
+    dataset, groups, cells = known.dataset, known.groups, known.cells
+    part = None if check is None else read_check(check)
+    if part and dataset.reduction is not None and dataset.records > 1:
+        raise InvalidInput(_NO_CHECK.format(word=dataset.unit_word))
+    proportions = None if split is None else read_split(question.measures, known.same, split)
+    apart = 1 if dataset.reduction is None else dataset.reduction.count_apart(group.column for group in groups)
+    chooser = Chooser(dataset, len(cells), shares_rho(dataset, total), part, apart)
+    aggregates = chooser.answer_all(known.targets, proportions, total)
+    price = find_price(aggregates, dataset, len(cells), apart)
+    statistics = list_statistics(aggregates, known.selections)
+    made = Plan(
+        dataset,
+        known.filter,
+        groups,
+        cells,
+        aggregates,
+        total,
+        price,
+        make_guarantee(aggregates, dataset, len(cells), price),
+        write_form(known.text, statistics),
+        tuple([group.column for group in groups].index(key.column) for key in question.keys),
+        tuple(zip((measure.label for measure in question.measures), known.same, strict=True)),
+        question.shown,
+        question.source,
+        form={**shorten_form(known.form), "statistics": statistics},
+    )
+    _refuse_too_little(made, total)
+    return made
+
+
+def prepare(question: Question, dataset: Dataset) -> Prepared:
+    """Decide what does not depend on ε: most of the work, where there are many groups or conditions."""
     work = Work(MAX_WORK + GROUP * dataset.max_groups)
     if question.reduction is not None:
         dataset = reduce_to_people(dataset, question.reduction, work)
-        if check is not None and read_check(check) and dataset.records > 1:
-            raise InvalidInput(_NO_CHECK.format(word=dataset.unit_word))
     elif dataset.unit:
         raise AssertionError("rows of a data set with a unit are asked about by person only")
     selection = _selection(question, dataset, work)
@@ -80,34 +151,23 @@ def make_plan(question: Question, dataset: Dataset, epsilon: object, split: Spli
     names = [statistic_key(target.statistic, target.column, target.selection) for target in listed]
     first = dict(zip(reversed(names), reversed(listed), strict=True))
     order = sorted(first)
-    targets = [first[name] for name in order]
+    targets = tuple(first[name] for name in order)
     places = {name: i for i, name in enumerate(order)}
-    same = [places[name] for name in names]
-    proportions = None if split is None else read_split(question.measures, same, split)
-    apart = 1 if dataset.reduction is None else dataset.reduction.count_apart(group.column for group in groups)
-    shared, part = shares_rho(dataset, total), None if check is None else read_check(check)
-    chooser = Chooser(dataset, len(cells), shared, part, apart)
-    aggregates = chooser.answer_all(targets, proportions, total)
-    price = find_price(aggregates, dataset, len(cells), apart)
-    guarantee = make_guarantee(aggregates, dataset, len(cells), price)
-    released = [(target.selection, aggregate) for target, aggregate in zip(targets, aggregates, strict=True)]
-    made = Plan(
+    texts = [target.selection.text for target in targets]
+    released = [(target.statistic, target.column, target.selection) for target in targets]
+    form = make_form(dataset, answered, groups, cells, released)
+    return Prepared(
         dataset,
         _executed(question, dataset, groups, selection),
         groups,
         cells,
-        aggregates,
-        total,
-        price,
-        guarantee,
-        normal_form(dataset, answered, groups, cells, released),
-        tuple([group.column for group in groups].index(key.column) for key in question.keys),
-        tuple(zip((measure.label for measure in question.measures), same, strict=True)),
-        question.shown,
-        question.source,
+        targets,
+        tuple(places[name] for name in names),
+        form,
+        canonical(form),
+        tuple(map(sorted(set(texts)).index, texts)),
+        work.spent,
     )
-    _refuse_too_little(made, total)
-    return made
 
 
 def plan_check(answered: Plan, cells: Sequence[Sequence[str | None]], epsilon: object) -> Plan:
@@ -140,7 +200,8 @@ def plan_check(answered: Plan, cells: Sequence[Sequence[str | None]], epsilon: o
         asked=total,
         rho=price,
         guarantee=make_guarantee(aggregates, dataset, len(answered.cells), price),
-        normal_form=check_form(answered.normal_form, answered.epsilon, aggregates),
+        normal_form=canonical(make_check_form(json.loads(answered.normal_form), answered.epsilon, aggregates)),
+        form=make_check_form(answered.form, answered.epsilon, aggregates),
         checked=tuple(map(tuple, cells)),
     )
     _refuse_too_little(made, total)
@@ -177,7 +238,7 @@ def _executed(question: Question, dataset: Dataset, groups: Sequence[Group], sel
     """The filter that an engine applies: WHERE, and each key in one of its groups."""
     if selection.always:
         return ALWAYS
-    grouped = (Among(group.column, union(group.intervals)) for group in groups)
+    grouped = (Among(group.column, group.points) for group in groups)
     filtered = selection.manager.expand(question.filter)  # which is quicker than to compute a derived column
     if filtered is not question.filter and _reaches_beyond(filtered):
         filtered = question.filter

@@ -22,6 +22,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from idios.query.expressions import Expression, Literal, Reference, Type, Value, evaluate, list_references, walk
+from idios.query.schema import Column
 from idios.query.work import CHARACTERS
 
 Values: TypeAlias = tuple[Value, ...]
@@ -37,7 +38,8 @@ INTERVAL = 4
 class Item:
     """One column of a SELECT list; ``written`` is how the analyst wrote it, ``whole`` whether its numbers are.
 
-    ``bits`` is how long its numbers may be, through all SELECTs inside.
+    ``bits`` is how long its numbers may be, through all SELECTs inside. ``column`` is that of categories whose released
+    values it shows.
     """
 
     label: str
@@ -46,6 +48,7 @@ class Item:
     whole: bool = False
     written: str = field(default="", compare=False)
     bits: int = field(default=0, compare=False)
+    column: Column | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -34,14 +34,20 @@ def union(intervals: Iterable[Interval]) -> Intervals:
     ((1, 4), (7, None))
     """
     joined: list[Interval] = []
-    for first, last in sorted(intervals, key=_first):
-        if _last((first, last)) < _first((first, last)):
+    begun: int | None = None
+    reached: int | float | None = None  # how far the run goes that is being joined, if there is one
+    for first, last in _sort(intervals):
+        end = INFINITY if last is None else last
+        if first is not None and end < first:
             continue
-        if joined and _first((first, last)) <= _last(joined[-1]) + 1:
-            before_first, before_last = joined[-1]
-            joined[-1] = (before_first, _later(before_last, last))
-        else:
-            joined.append((first, last))
+        if reached is not None and (first is None or first <= reached + 1):
+            reached = max(reached, end)
+            continue
+        if reached is not None:
+            joined.append((begun, int(reached)))
+        begun, reached = first, end
+    if reached is not None:
+        joined.append((begun, None if reached == INFINITY else int(reached)))
     return tuple(joined)
 
 
@@ -115,16 +121,21 @@ def complement(intervals: Intervals) -> Intervals:
     return (*rest, (start, None))
 
 
+def _sort(intervals: Iterable[Interval]) -> list[Interval]:
+    """Intervals by their first points."""
+    listed = list(intervals)
+    try:
+        return sorted(listed)  # which is quick, unless an end is unlimited
+    except TypeError:
+        return sorted(listed, key=_first)
+
+
 def _first(interval: Interval) -> int | float:
     return -INFINITY if interval[0] is None else interval[0]
 
 
 def _last(interval: Interval) -> int | float:
     return INFINITY if interval[1] is None else interval[1]
-
-
-def _later(left: int | None, right: int | None) -> int | None:
-    return None if left is None or right is None else max(left, right)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from idios.core import statistics
 from idios.core.domain import Kind
@@ -37,13 +37,21 @@ WORDS = {
 """How a statistic is said; otherwise by its name."""
 
 
+Form: TypeAlias = str | Mapping[str, Any]
+"""A normal form, or what a plan holds of it (``Plan.form``), which need not be read back."""
+
+
 @lru_cache(maxsize=2)
-def _read_form(form: str) -> Any:
+def _read_text(form: str) -> Any:
     """A normal form, which is long where there are many groups; nobody changes what is read."""
     return json.loads(form)
 
 
-def name_statistics(form: str) -> tuple[str, ...]:
+def _read_form(form: Form) -> Any:
+    return _read_text(form) if isinstance(form, str) else form
+
+
+def name_statistics(form: Form) -> tuple[str, ...]:
     """Each statistic of a question as a call in SQL, in the order of release, whatever the analysts called them.
 
     >>> name_statistics('{"statistics": [["count", null, null, 0, "1"], ["kth_largest", "2", "age", 0, "1"]]}')
@@ -67,7 +75,7 @@ def _write_call(name: str, argument: str | None, column: str | None) -> str:
     return statistic.spellings[0].write(column or "*", argument if statistic.parameter else None)
 
 
-def describe_question(form: str) -> str:
+def describe_question(form: Form) -> str:
     """A question in words, read back from its normal form.
 
     >>> describe_question('{"columns": {"age": ["integer", "1", 0, 120, 0, false]}, "groups": [], "statistics": '
@@ -84,7 +92,13 @@ def describe_question(form: str) -> str:
     return _add_keys(question, asked)
 
 
-def describe_statistics(form: str) -> tuple[str, ...]:
+def put_into_words(form: Form) -> tuple[str, ...]:
+    """Each statistic in words, without its conditions, in the order of release."""
+    question = _read_form(form)
+    return tuple(_describe_statistic(question, *statistic[:3]) for statistic in question["statistics"])
+
+
+def describe_statistics(form: Form) -> tuple[str, ...]:
     """The question that each statistic answers, in words, in the order of release."""
     question = _read_form(form)
     return tuple(
@@ -161,7 +175,7 @@ def _describe_key(column: str, groups: Sequence[Sequence[Any]], declared: Sequen
     )
 
 
-def describe_selection(form: str) -> str:
+def describe_selection(form: Form) -> str:
     """The conditions of a question in words, read back from its normal form; empty if it was about all records.
 
     >>> describe_selection('{"columns": {"age": ["integer", "1", 0, 120, 0, false]}, "groups": [], "statistics": '

@@ -9,6 +9,7 @@ the analyst's own labels. Every aggregate that stands anywhere in the innermost 
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,12 +18,14 @@ from threading import Lock
 
 from sqlglot import exp
 
+from idios.errors import QuestionRefused
 from idios.query.inner_reader import InnerReader
 from idios.query.join_reader import drop_prefixes, read_source
 from idios.query.lexer import SHAPE, QuestionText, tokenize
 from idios.query.outer_reader import OuterReader
-from idios.query.parser import allow_only, fold_case, offset_of, parse
+from idios.query.parser import allow_only, fold_case, offset_of, parse, quote
 from idios.query.plan import Question
+from idios.query.planner import Prepared, prepare
 from idios.query.reduction_reader import ReductionReader, groups_by_unit, refuse_unit
 from idios.query.reductions import (
     ROWS,
@@ -36,6 +39,9 @@ KEPT = 256
 """How many questions are kept as they were read."""
 LONGEST_KEPT = 4096
 """How many characters a question may have that is kept."""
+WORK_KEPT = 4 * 10**6
+"""How much work all questions took that are kept prepared: a unit leaves some 25 bytes."""
+_QUOTED = re.compile(r'"[^"]*"|\'[^\']*\'')
 
 
 class RecentQuestions:
@@ -51,6 +57,7 @@ class RecentQuestions:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, ...], tuple[list[Dataset], Question]] = OrderedDict()
+        self._prepared: OrderedDict[int, tuple[Question, Dataset, Prepared]] = OrderedDict()
         self._lock = Lock()
 
     def read(self, sql: str, datasets: Mapping[str, Dataset]) -> Question:
@@ -70,6 +77,21 @@ class RecentQuestions:
                 self._kept.popitem(last=False)
         return question
 
+    def prepare(self, question: Question, dataset: Dataset) -> Prepared:
+        """Prepare one of these questions, unless that was done before; what took much work is soon forgotten."""
+        with self._lock:
+            known = self._prepared.get(id(question))
+            if known is not None and known[0] is question and known[1] is dataset:
+                self._prepared.move_to_end(id(question))
+                return known[2]
+        prepared = prepare(question, dataset)
+        with self._lock:
+            self._prepared[id(question)] = question, dataset, prepared
+            work = sum(each.work for _, _, each in self._prepared.values())
+            while len(self._prepared) > KEPT or work > WORK_KEPT:
+                work -= self._prepared.popitem(last=False)[1][2].work
+        return prepared
+
 
 def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
     """Read one question about one of some data sets.
@@ -83,6 +105,17 @@ def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
     >>> question.filter
     Among(column='age', intervals=((18, 120),), nulls=False)
     """
+    try:
+        return _read(sql, datasets)
+    except QuestionRefused as refused:
+        if (unquoted := _find_unquoted(refused, datasets)) is not None:
+            name, place = unquoted
+            message = f"a name that is no plain word is written in double quotes: {quote(name)}"
+            raise QuestionRefused(message, refused.source, place) from None
+        raise
+
+
+def _read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
     text = tokenize(sql)
     trees = _list_selects(text, parse(text))
     number = len(trees) - 1
@@ -109,6 +142,24 @@ def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
         select = OuterReader(text, trees[around], around, question.shown[-1].items).read()
         question = replace(question, shown=(*question.shown, select))
     return question
+
+
+def _find_unquoted(refused: QuestionRefused, datasets: Mapping[str, Dataset]) -> tuple[str, int] | None:
+    """A declared name that stands without the quotes it needs, and where; one word only where reading ended."""
+    written = fold_case(_QUOTED.sub(lambda quoted: " " * len(quoted[0]), refused.source))
+    tables = [table for dataset in datasets.values() for table in (dataset, *dataset.tables.values())]
+    names = {name for table in tables for name in (table.name, *table.columns, *table.unit)}
+    told = refused.message.split()
+    named = [name for name in names if fold_case(name) in written and quote(name) not in (name, *told)]
+    for name in sorted(named, key=lambda name: (-len(name), name)):
+        place = written.find(fold_case(name))
+        while place >= 0:
+            end = place + len(name)
+            whole = not (written[max(0, place - 1) : place].isalnum() or written[end : end + 1].isalnum())
+            if whole and (" " in name or (refused.offset is not None and place <= refused.offset < end)):
+                return name, place
+            place = written.find(fold_case(name), end)
+    return None
 
 
 def _list_selects(text: QuestionText, tree: exp.Expression) -> list[exp.Expression]:

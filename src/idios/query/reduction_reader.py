@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterable, Sequence
 
 from sqlglot import exp
 
-from idios.core.domain import Kind
+from idios.core.domain import Categories, Kind
 from idios.core.neighbours import to_plural
 from idios.errors import QuestionRefused
 from idios.query.conditions import holds_truth, read_where
 from idios.query.join_reader import Source
 from idios.query.lexer import QuestionText
 from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, quote, to_upper
+from idios.query.plan import Key
 from idios.query.reductions import FUNCTIONS, KEY, ReducedValue, Reduction, limit_groups, make_columns, read_truth
 from idios.query.schema import Column, Dataset
 from idios.query.select_reader import Listed, SelectReader
@@ -227,26 +228,48 @@ def propose_reduction(
     read: Source,
     outer: str,
     columns: Sequence[tuple[str, Column]],
+    keys: Sequence[Key],
 ) -> str:
-    """The question that could be asked of people instead; ``columns`` come with the function that reduces each."""
+    """The question that could be asked of people instead; ``columns`` come with the function that reduces each.
+
+    ``keys`` are those of GROUP BY, where a data set declares in how many groups a person counts.
+    """
     dataset, spelt = read.dataset, read.spelt
-    labels = {column.name: quote(column.name) for _, column in columns}
+    labels = {name: quote(name) for name in [*(column.name for _, column in columns), *(key.column for key in keys)]}
     if spelt:
         labels = {name: quote(name.partition(".")[2]) for name in labels}
         for name, label in labels.items():
             outer = outer.replace(name, label).replace(spelt[name], label)
-    inner = ", ".join(
+    grouped = [labels[key.column] for key in keys]
+    inner = [spelt.get(key.column, quote(key.column)) for key in keys]
+    unit = [*(spelt.get(name, quote(name)) for name in dataset.unit), *inner]
+    inner += [
         f"{function}({spelt.get(column.name, quote(column.name))}) AS {labels[column.name]}"
         for function, column in columns
-    )
+        if column.name not in [key.column for key in keys]
+    ]
     where = f" WHERE {condition}" if (condition := _spell_where(text, tree)) else ""
-    unit = ", ".join(spelt.get(name, quote(name)) for name in dataset.unit)
     source = f"{_spell_from(text)}{read.unwritten}" if spelt else quote(dataset.name)
-    keys = [labels[column.name] for function, column in columns if function in ("MAX", "LAST")]
-    group = ""
-    if tree.args.get("group") is not None:
-        group = f" GROUP BY {', '.join(keys) or _spell_group(text)}"
-    return f"SELECT {outer} FROM (SELECT {inner or 'COUNT(*)'} FROM {source}{where} GROUP BY {unit}){group}"
+    return (
+        f"SELECT {', '.join([*grouped, outer])} FROM (SELECT {', '.join(inner) or 'COUNT(*)'} FROM {source}{where} "
+        f"GROUP BY {', '.join(unit)}){' GROUP BY ' if grouped else ''}{', '.join(grouped)}"
+    )
+
+
+def propose_selection(
+    text: QuestionText, tree: exp.Expression, read: Source, listed: Sequence[Listed], keys: Sequence[Key]
+) -> str:
+    """The question about the first group of one SELECT that could be asked without GROUP BY."""
+    asked = ", ".join(f"{each.spelling} AS {quote(each.label)}" if each.label else each.spelling for each in listed)
+    conditions = [f"({written})"] if (written := _spell_where(text, tree)) else []
+    alias = tree.args["from_"].this.args.get("alias")
+    prefix = "" if alias is None else f"{quote(str(alias.this.this))}."  # an alias that nothing uses is refused
+    for key in keys:
+        domain = read.dataset.columns[key.column].domain
+        assert isinstance(domain, Categories), "the keys of rows are categories"
+        value = domain.shown(0).replace("'", "''")
+        conditions.append(f"{read.spelt.get(key.column, f'{prefix}{quote(key.column)}')} = '{value}'")
+    return f"SELECT {asked} FROM {_spell_from(text)} WHERE {' AND '.join(conditions)}"
 
 
 def _plural(dataset: Dataset) -> str:
@@ -262,12 +285,6 @@ def _spell_where(text: QuestionText, tree: exp.Expression) -> str:
     # a condition may begin with what has no place of its own, such as a parenthesis
     before = (i for i, token in enumerate(text.tokens) if token.keyword == "WHERE" and token.start < start)
     return _spell_clause(text, max(before, default=0) + 1, _CLAUSES_AFTER)
-
-
-def _spell_group(text: QuestionText) -> str:
-    """The keys of the innermost SELECT as they were written."""
-    last = max(i for i, token in enumerate(text.tokens) if token.keyword == "GROUP")
-    return _spell_clause(text, last + 2, _CLAUSES_AFTER)
 
 
 def _spell_from(text: QuestionText) -> str:

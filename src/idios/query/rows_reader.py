@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from idios.core.domain import Kind
 from idios.core.statistics import (
     Count,
     DiscreteQuantile,
@@ -23,9 +24,9 @@ from idios.errors import QuestionRefused
 from idios.query.inner_reader import InnerReader
 from idios.query.join_reader import Source
 from idios.query.lexer import QuestionText
-from idios.query.parser import fold_case, offset_of, quote
+from idios.query.parser import column_identifier, offset_of, resolve_name
 from idios.query.plan import Key, Question
-from idios.query.reduction_reader import propose_reduction
+from idios.query.reduction_reader import propose_reduction, propose_selection
 from idios.query.reductions import (
     KEY,
     NUMBERS,
@@ -61,9 +62,9 @@ class RowsReader(InnerReader):
     def read(self) -> Question:
         """The question, as far as this SELECT is it."""
         selected = self.read_selected()
-        if self.tree.args.get("group") is not None and not (self.dataset.groups or self.dataset.rows):
-            raise self._refuse_groups()
         self._read_keys()
+        if self.keys and not (self.dataset.groups or self.dataset.rows):
+            raise self._refuse_groups()
         shown = self._read_shown()
         function = ROW if self.dataset.rows else KEY
         keys = [ReducedValue(function, key.column) for key in self.keys]
@@ -82,11 +83,18 @@ class RowsReader(InnerReader):
         )
 
     def _read_key(self, node: exp.Expression) -> Key | None:
-        """A key; bins only where rows are kept as they are."""
-        key = super()._read_key(node)
-        if key is not None and key.width is not None and self.dataset.rows is None:
+        """A key; anything but a category only where rows are kept as they are."""
+        if self.dataset.rows is not None:
+            return super()._read_key(node)
+        name = column_identifier(self.text, node)
+        column = None if name is None else self.columns[resolve_name(self.text, name, self.columns, "column")]
+        key = super()._read_key(node) if column is None or column.kind is Kind.CATEGORY else None
+        if key is None or key.width is not None:
+            which = key.column if key is not None else column.name if column is not None else "this"
             raise self.text.refusal(
-                f"the rows of a {self.dataset.unit_word} are grouped by categories: {key.column} is none", key.offset
+                f"the rows of a {self.dataset.unit_word} are grouped by categories, and {which} is none: select a "
+                "period or a range by WHERE",
+                offset_of(node),
             )
         return key
 
@@ -119,7 +127,7 @@ class RowsReader(InnerReader):
 
     def _refuse_statistic(self, called: Called, node: exp.Expression) -> QuestionRefused:
         columns = [] if called.column is None else [(self._choose_function(called), called.column)]
-        instead = propose_reduction(self.text, self.tree, self.source, called.written, columns)
+        instead = propose_reduction(self.text, self.tree, self.source, called.written, columns, self.keys)
         return self.text.refusal(
             f"{called.written} of rows is not offered, as one {self.dataset.unit_word} may have many: there are "
             "COUNT, SUM, AVG, quantiles and trimmed means. Reduce the rows of each "
@@ -137,24 +145,31 @@ class RowsReader(InnerReader):
         return "MAX" if self.dataset.order is None else "LAST"
 
     def _refuse_groups(self) -> QuestionRefused:
-        group = self.tree.args["group"]
-        keys = {str(node.this.this) for node in group.walk() if type(node) is exp.Column}
-        named = [part for listed in self.listed for part in listed.node.walk() if type(part) is exp.Column]
-        found = [self._find_column(node.this) for node in [*named, *group.find_all(exp.Column)]]
-        columns = list(dict.fromkeys(column.name for column in found if column is not None))
-        one = "MAX" if self.dataset.order is None else "LAST"
-        folded = {fold_case(key) for key in keys}
-        reduced = [
-            (one if fold_case(name) in folded or self.columns[name].kind not in NUMBERS else "AVG", self.columns[name])
-            for name in columns
-        ]
-        outer = ", ".join(
-            f"{each.spelling} AS {quote(each.label)}" if each.label else each.spelling for each in self.listed
-        )
-        instead = propose_reduction(self.text, self.tree, self.source, outer, reduced)
+        """Say what is declared to allow groups, and what can be asked without.
+
+        The rows are not reduced to one group for each person here: which of several is theirs would be made up, and a
+        sum of rows would become another.
+        """
+        word, example = self.dataset.unit_word, self._propose_one_group()
+        instead = f"; or ask about one group: {example}" if example else ", or ask about one group at a time, by WHERE"
         return self.text.refusal(
-            f"the rows of one {self.dataset.unit_word} may be in many groups, which GROUP BY of rows does not protect, "
-            f"unless the controller declares groups, in how many of them a {self.dataset.unit_word} "
-            f"counts. Reduce them to one value first, and with it to one group: {instead}",
-            offset_of(group),
+            f"the rows of one {word} may be in many groups, which GROUP BY of rows does not protect. The controller "
+            f"can declare groups = 2 or another number, in how many groups a {word} counts{instead}",
+            offset_of(self.tree.args["group"]),
         )
+
+    def _propose_one_group(self) -> str:
+        """The statistics of the first group, if they can be asked for as they are listed; else nothing."""
+        selects = [token for token in self.text.tokens if token.keyword == "SELECT"]
+        try:
+            listed = [each for each in self.listed if not self._is_key(each.node)]
+            if len(selects) > 1 or not listed or not all(self._find_statistic(each.node) for each in listed):
+                return ""
+        except QuestionRefused:
+            return ""
+        return propose_selection(self.text, self.tree, self.source, listed, self.keys)
+
+    def _is_key(self, node: exp.Expression) -> bool:
+        name = column_identifier(self.text, node)
+        column = None if name is None else self._find_column(name)
+        return column is not None and column.name in [key.column for key in self.keys]

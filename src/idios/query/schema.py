@@ -42,6 +42,10 @@ class Column:
     expression: Expression | None = None
     formula: str = field(default="", compare=False)
     missing: tuple[Fraction | str, ...] = ()
+    format: str = ""
+    """How dates are written in a file without types; "" is ISO 8601."""
+    null_words: tuple[str, ...] = field(default=(), compare=False)
+    """The words of a file that read as NULL, for messages alone."""
 
     def __post_init__(self) -> None:
         if (self.kind is Kind.CATEGORY) != isinstance(self.domain, Categories):

@@ -140,7 +140,7 @@ class SelectReader(ABC):
 
     def add_item(self, label: str, read: Typed, written: str, start: int | None) -> None:
         """Show something; the same under the same name once."""
-        item = Item(label, read.expression, read.type, read.whole, written, read.bits)
+        item = Item(label, read.expression, read.type, read.whole, written, read.bits, read.column)
         same = next((known for known in self.items if known.label == label), None)
         if same is None:
             self.items.append(item)

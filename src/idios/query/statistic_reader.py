@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from sqlglot import exp
 
+from idios.core.domain import Categories, Kind
 from idios.core.statistics import Statistic
 from idios.errors import InvalidInput
 from idios.query.expression_reader import list_value_functions, read_constant
 from idios.query.expressions import Literal
 from idios.query.lexer import QuestionText
-from idios.query.parser import allow_only, column_identifier, offset_of, resolve_name, to_upper
+from idios.query.parser import allow_only, column_identifier, offset_of, quote, resolve_name, to_upper
 from idios.query.schema import Column
 from idios.query.sql_functions import Function, find_advice, find_function, function_names
+from idios.query.suggestions import find_nearest
 
 ALIKE = 0.8
 """How alike two names of functions are of which one may be a typo: MEDAN and MEDIAN, not LENGTH and LEAST."""
@@ -82,7 +83,8 @@ def _of_column(
     column = read_column(text, arguments[0], columns, signature)
     if column.kind not in kinds:
         offered = ", ".join(sorted(kinds))
-        raise text.refusal(f"{name} is offered for columns of type {offered}; {column.name} is a {column.kind}", start)
+        told = f"{name} is offered for columns of type {offered}; {column.name} is {column.kind.with_article}"
+        raise text.refusal(told + _offer_number(column, kinds), start)
     if not function.parameter:
         return Called(function.statistic.make(), column, function.spelling.write(column.name))
     parameter = read_number(text, arguments[1], f"{function.parameter} of {signature}")
@@ -90,6 +92,18 @@ def _of_column(
         return Called(function.statistic.make(parameter), column, function.spelling.write(column.name, parameter))
     except InvalidInput as error:
         raise text.refusal(f"{name}: {error}", offset_of(arguments[1])) from None
+
+
+def _offer_number(column: Column, kinds: Collection[Kind]) -> str:
+    """The line that makes a column of codes one of numbers, where that is what they may be."""
+    domain = column.domain
+    if not isinstance(domain, Categories) or domain.labels or Kind.INTEGER not in kinds:
+        return ""
+    if len(domain.numbers) < len(domain.values):
+        return ""
+    kind = Kind.INTEGER if all(number.denominator == 1 for number in domain.numbers) else Kind.NUMBER
+    line = f'{quote(column.name)} = {{ type = "{kind}" }}'
+    return f". If its values are amounts and no codes, its controller declares {line}"
 
 
 def _read_within(text: QuestionText, order: exp.Expression) -> exp.Expression:
@@ -132,8 +146,8 @@ def _instead(name: str) -> str:
         return advice
     if name == "BIN":
         return "BIN(column, width) is a key of GROUP BY"
-    if close := difflib.get_close_matches(name, [*function_names(), *list_value_functions()], n=1, cutoff=ALIKE):
-        return f"Did you mean {close[0]}?"
+    if meant := find_nearest(name, [*function_names(), *list_value_functions()], ALIKE):
+        return f"Did you mean {meant}?"
     return (
         f"Statistics: {', '.join(function_names())}; functions of released values: {', '.join(list_value_functions())}"
     )

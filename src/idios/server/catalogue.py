@@ -18,9 +18,9 @@ from idios.datasets import DatasetConfig
 from idios.errors import ConfigurationError, IdiosError, Unanswerable
 from idios.model import Accounting, ColumnFacts, DatasetFacts, FunctionFacts, TableFacts
 from idios.party import TrustedParty
-from idios.query.lexer import RESERVED
+from idios.query.parser import quote
 from idios.query.schema import Column, Dataset
-from idios.query.sql_functions import find_function, list_functions
+from idios.query.sql_functions import list_functions
 
 LEAST_EPSILON = 0.01
 """The smallest ``min_epsilon`` that is declared without a warning."""
@@ -166,7 +166,7 @@ def _end(domain: Domain, point: int | None) -> str | None:
 
 
 def _offered_functions(party: TrustedParty, dataset: Dataset, column: Column) -> Iterator[FunctionFacts]:
-    quoted = identifier(column.name)
+    quoted = quote(column.name)
     calls = {
         function.name: function.write_example(quoted, dataset.parameters)
         for function in list_functions()
@@ -176,21 +176,9 @@ def _offered_functions(party: TrustedParty, dataset: Dataset, column: Column) ->
     for name, call in calls.items():
         why = None
         try:
-            party.make_plan(f"SELECT {call} FROM {identifier(dataset.name)}", epsilon)
+            party.make_plan(f"SELECT {call} FROM {quote(dataset.name)}", epsilon)
         except Unanswerable as error:
             why = str(error)
         except IdiosError:
             continue
         yield FunctionFacts(name, call, why is None, why)
-
-
-def identifier(name: str) -> str:
-    """A name as SQL text.
-
-    >>> identifier("income"), identifier("odd name"), identifier("limit")
-    ('income', '"odd name"', '"limit"')
-    """
-    plain = (
-        name.isascii() and name.isidentifier() and find_function(name.upper()) is None and name.upper() not in RESERVED
-    )
-    return name if plain else '"' + name.replace('"', '""') + '"'

@@ -26,9 +26,10 @@ from idios.errors import IdiosError, InvalidInput
 from idios.ledger import StoredAnswer
 from idios.model import Accounting, DatasetFacts, QuestionProgress, QuestionRequest, TableFacts
 from idios.query.expression_reader import list_value_functions
+from idios.query.literals import quote_string
+from idios.query.parser import quote
 from idios.query.question_words import describe_selection
 from idios.query.sql_functions import list_functions
-from idios.server.catalogue import identifier
 from idios.server.console.access import FormVisit, PageVisit, Visit
 from idios.server.console.charts import draw_budgets
 from idios.server.console.formatting import format_amount
@@ -237,21 +238,21 @@ def list_words(visit: Visit) -> str:
     words: dict[str, list[str]] = {}
     for name in visit.party.datasets:
         dataset = visit.service.catalogue[name]
-        words.setdefault(identifier(name), [identifier(name), "data set", dataset.level])
+        words.setdefault(quote(name), [quote(name), "data set", dataset.level])
         for linked in dataset.tables:
-            words.setdefault(identifier(linked.name), [identifier(linked.name), "table", linked.text])
+            words.setdefault(quote(linked.name), [quote(linked.name), "table", linked.text])
         tables: list[DatasetFacts | TableFacts] = [dataset, *dataset.tables]
         for table in tables:
             for column in table.columns:
-                text = identifier(column.name)
+                text = quote(column.name)
                 words.setdefault(text, [text, "column", column.type])
                 for value in column.labels or column.values or ():
-                    quoted = "'" + value.replace("'", "''") + "'"
+                    quoted = quote_string(value)
                     words.setdefault(quoted, [quoted, "value", column.name])
             holding = [name for columns in table.links for name in columns.split(", ")]
             targets = {each.partition(".")[2] for target in table.links.values() for each in target.split(", ")}
             for key in (*table.unit, *holding, *sorted(targets)):
-                words.setdefault(identifier(key), [identifier(key), "column", "key"])
+                words.setdefault(quote(key), [quote(key), "column", "key"])
     functions = [
         [function.name, "function", function.signature.partition(" or ")[0]]
         for function in list_functions()
@@ -266,17 +267,17 @@ def list_words(visit: Visit) -> str:
 def _with_links(described: dict[str, Any]) -> dict[str, Any]:
     """Add an address for every question that can be asked to a data set's public description."""
     tables = [{**table, "columns": _list_offers(table)} for table in described.get("tables", [])]
-    count = _link(f"SELECT COUNT(*) FROM {identifier(described['name'])}")
+    count = _link(f"SELECT COUNT(*) FROM {quote(described['name'])}")
     return {**described, "columns": _list_offers(described), "tables": tables, "count": count}
 
 
 def _list_offers(described: dict[str, Any]) -> list[dict[str, Any]]:
     """The columns of a table, each with the questions that can be asked of it."""
-    table, unit = identifier(described["name"]), ", ".join(map(identifier, described.get("unit", ())))
+    table, unit = quote(described["name"]), ", ".join(map(quote, described.get("unit", ())))
     columns = []
     for column in described["columns"]:
         offers = [{**offer, "href": _link(f"SELECT {offer['call']} FROM {table}")} for offer in column["functions"]]
-        name = identifier(column["name"])
+        name = quote(column["name"])
         if unit and column["type"] in NUMBERS:
             reduced = f"SELECT MEDIAN({name}) FROM (SELECT AVG({name}) AS {name} FROM {table} GROUP BY {unit})"
             offers.append({"call": f"MEDIAN of AVG({name}) by {unit}", "answerable": True, "href": _link(reduced)})

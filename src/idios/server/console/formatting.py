@@ -13,6 +13,7 @@ from idios.core.neighbours import to_plural
 
 THIN = "\u202f"
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T00:00:00")
 _FRACTION = re.compile(r"-?[0-9]+/[0-9]+")
 
 LEVELS = {
@@ -58,9 +59,9 @@ def format_quantity(value: Fraction | str | None, letter: str = "ε") -> str:
 
 
 def format_value(value: str | None) -> str:
-    """Format a released value: thousands apart, few decimals; dates and names as they are.
+    """Format a released value: thousands apart, few decimals; a midnight as its date, and names as they are.
 
-    >>> [format_value(value) for value in ("41320", "-1234567.250001", "2026-01-31", None, "1/3")]
+    >>> [format_value(value) for value in ("41320", "-1234567.250001", "2026-01-31T00:00:00", None, "1/3")]
     ['41\u202f320', '−1\u202f234\u202f567.25', '2026-01-31', 'NULL', '0.3333']
     """
     if value is None:
@@ -68,7 +69,8 @@ def format_value(value: str | None) -> str:
     if _FRACTION.fullmatch(value):
         value = f"{float(Fraction(value)):.4f}"
     if not _NUMBER.fullmatch(value):
-        return value
+        midnight = _MIDNIGHT.fullmatch(value)
+        return value if midnight is None else midnight[1]
     number = Decimal(value)
     if "." in value:
         number = number.quantize(Decimal("0.01" if abs(number) >= 1000 else "0.0001"), ROUND_HALF_UP)

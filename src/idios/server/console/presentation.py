@@ -90,20 +90,21 @@ def present_answer(answer: Answer) -> AnswerView:
     head = [(column, column in answer.margins) for column in answer.columns]
     if len(rows) > 1:
         for column in answer.interval_columns:
-            head.append((f"{column} (95 %)", True))
+            head.append((f"{column} ({answer.name_interval(column)})", True))
             for row, found in zip(rows, answer.interval_rows, strict=True):
                 ends = found.get(column, ())
                 row.append((_join(map(format_value, ends)), _join(ends), True))
     clipped = CLIPPED_BIAS if answer.clipped_columns else ""
     if clipped and len(rows) == 1:
         limits = {column: format_limits(to_json(pair)) for column, pair in answer.clipped_rows[0].items()}
-        clipped = f"{describe_clipping(limits, named=len(answer.statistics) > 1)} {clipped}"
+        clipped = f"{describe_clipping(limits, named=len(answer.statistics) > 1, of=answer.clipped_values)} {clipped}"
     elif clipped:
         for column in answer.clipped_columns:
             head.append((f"{column} clipped to", True))
             for row, limited in zip(rows, answer.clipped_rows, strict=True):
                 pair = to_json(limited.get(column, ()))
-                row.append((format_limits(pair), f"[{', '.join(pair)}]", True) if pair else ("", "", True))
+                mark = " collapsed" if pair and pair[0] == pair[1] else ""
+                row.append((format_limits(pair) + mark, f"[{', '.join(pair)}]", True) if pair else ("", "", True))
     checks = {column: str(distance) for row in answer.check_rows for column, distance in row.items()}
     if len(rows) > 1:
         checks = {}

@@ -401,7 +401,8 @@ class Quote {
     for (const [column, written] of Object.entries(quote.computed ?? {})) row(`Computed: ${column}`, make("code", { textContent: written }));
     row("Guarantee", make("code", { textContent: quote.guarantee.notation }));
     const risks = Object.entries(quote.null_risks ?? {}).map(([column, risk]) => make("p", { textContent: `${column}: ${risk}` }));
-    this.shown.replaceChildren(list, ...risks, aside(quote.guarantee.sentence, "p"));
+    const notes = (quote.notes ?? []).map((note) => make("p", { textContent: note }));
+    this.shown.replaceChildren(list, ...risks, ...notes, aside(quote.guarantee.sentence, "p"));
     this.spend.textContent = free ? "Ask (free)" : `Ask (spends ${concentrated ? rho : quantity(quote.cost)})`;
   }
 }

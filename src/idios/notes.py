@@ -1,0 +1,145 @@
+"""What an answer says about itself: what it is of, where it is far off, whom no group has.
+
+Every note follows from the declaration, the question and what is released with it, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from idios.core.neighbours import VALUES, Counted, to_plural
+from idios.core.statistics import Count, Sum
+from idios.display import format_value, shorten_list
+from idios.margins import describe_risk, find_least_size
+from idios.model import ReleasedTable
+from idios.query.plan import Aggregate, Plan
+from idios.query.question_words import put_into_words
+from idios.query.reductions import SEVERAL, SPREAD_VALUES, describe_value
+from idios.shown import Shown
+
+COLLAPSED = "limits collapsed: too few values for this ε, or all of them are the same"
+
+
+def list_notes(plan: Plan, shown: Shown, table: ReleasedTable) -> tuple[str, ...]:
+    """What is said below an answer, a sentence each."""
+    labels = {number: label for label, number in reversed(shown.list_measures().items())}
+    risks = (_describe_risk(plan, shown, table, label, number) for number, label in sorted(labels.items()))
+    collapsed = (_describe_collapse(plan, shown, table, label, number) for number, label in sorted(labels.items()))
+    return (*filter(None, risks), *filter(None, collapsed), *list_public_notes(plan))
+
+
+def list_public_notes(plan: Plan) -> tuple[str, ...]:
+    """What is known before asking: what statistics of people are of, and who is in no group."""
+    return (*_describe_people(plan), *_describe_missing_keys(plan))
+
+
+def count_in_words(plan: Plan) -> Counted:
+    """What the records behind a statistic are called: values, or people of whom each has several."""
+    counted = plan.dataset.counted
+    return counted if counted.each > 1 else VALUES
+
+
+def name_clipped(plan: Plan, shown: Shown) -> dict[str, str]:
+    """By statistic, which value of a person was clipped; those of records are not named."""
+    named = {label: _name_owned(plan, plan.aggregates[number]) for label, number in shown.list_measures().items()}
+    return {label: owned for label, owned in named.items() if owned}
+
+
+# Where an answer is far off.
+
+
+def _describe_risk(plan: Plan, shown: Shown, table: ReleasedTable, label: str, number: int) -> str:
+    """On how few values it is far off, and which rows count fewer, as far as the same answer counts them."""
+    aggregate = plan.aggregates[number]
+    least = find_least_size(aggregate, plan.dataset.size)
+    if least is None:
+        return ""
+    risk = f"{format_value(label)} may be {describe_risk(aggregate, plan.dataset.size, count_in_words(plan))}"
+    counter = _find_counter(plan, aggregate)
+    if counter is None:
+        return f"{risk}."
+    counts = table.list_values(counter)
+    few = {cell: int(counts[cell] or 0) for cell in _list_cells(shown) if int(counts[cell] or 0) < least}
+    if not few:
+        return f"{risk}."
+    if not plan.groups:
+        return f"{risk}, as here, where {next(iter(few.values())):,} are counted."
+    return f"{risk}, as in {shorten_list(f'{_name_cell(plan, cell)} ({few[cell]:,})' for cell in few)}."
+
+
+def _find_counter(plan: Plan, aggregate: Aggregate) -> int | None:
+    """The statistic that counts the values of another, or no fewer records than it has values."""
+    counters = {each.column: number for number, each in enumerate(plan.aggregates) if isinstance(each.statistic, Count)}
+    return counters.get(aggregate.column, counters.get(None))
+
+
+def _describe_collapse(plan: Plan, shown: Shown, table: ReleasedTable, label: str, number: int) -> str:
+    if not table.clipped:
+        return ""
+    pairs = {cell: table.clipped[cell][number] for cell in _list_cells(shown)}
+    cells = [cell for cell, pair in pairs.items() if pair is not None and pair[0] == pair[1]]
+    if not cells:
+        return ""
+    where = f" of {shorten_list(_name_cell(plan, cell) for cell in cells)}" if plan.groups else ""
+    return f"{format_value(label)}{where}: {COLLAPSED}."
+
+
+def _list_cells(shown: Shown) -> Sequence[int]:
+    """The cells that rows are of, in the order of the rows."""
+    return list(dict.fromkeys(cell for origin in shown.origins for cell in origin))
+
+
+def _name_cell(plan: Plan, cell: int) -> str:
+    keys = (plan.groups[group].values[plan.cells[cell][group]] for group in plan.keys)
+    return " · ".join(map(format_value, keys))
+
+
+# What an answer is of.
+
+
+def _describe_people(plan: Plan) -> Iterator[str]:
+    """What statistics are of where each person's rows are reduced to one value first."""
+    reduction, word = plan.dataset.reduction, plan.dataset.unit_word
+    if reduction is None:
+        return
+    if reduction.spread:
+        yield f"Each {word} counts alike: their rows are read as {SPREAD_VALUES} evenly spaced values."
+        return
+    words = put_into_words(plan.form)
+    named = {label: words[n] for label, n in plan.measures if _differs_from_rows(plan, plan.aggregates[n])}
+    if named:
+        yield "; ".join(f"{format_value(label)} is the {of}" for label, of in named.items()) + "."
+
+
+def _name_owned(plan: Plan, aggregate: Aggregate) -> str:
+    """Which value of a person a statistic is of; empty where it is of records."""
+    reduction = plan.dataset.reduction
+    if reduction is None or aggregate.column is None or isinstance(aggregate.statistic, Count):
+        return ""
+    value = reduction.find(aggregate.column)
+    if value.function in SEVERAL:
+        return ""
+    return f"each {plan.dataset.unit_word}'s {describe_value(value.function, value.column)}"
+
+
+def _differs_from_rows(plan: Plan, aggregate: Aggregate) -> bool:
+    """Whether it is of a value of each person; a sum of their sums is that of the rows."""
+    reduction = plan.dataset.reduction
+    if reduction is None or aggregate.column is None or not _name_owned(plan, aggregate):
+        return False
+    return not isinstance(aggregate.statistic, Sum) or reduction.find(aggregate.column).function != "SUM"
+
+
+def _describe_missing_keys(plan: Plan) -> Iterator[str]:
+    """Whom no group has, as a key may be missing by declaration."""
+    reduction = plan.dataset.reduction
+    for group in plan.groups:
+        column, several = plan.dataset.columns[group.column], "records"
+        if reduction is not None:
+            value = reduction.find(group.column)
+            several = to_plural(plan.dataset.unit_word)
+            if value.function in SEVERAL and reduction.base is not None and value.column is not None:
+                column, several = reduction.base[value.column], "rows"
+        if column.nullable:
+            name = plan.dataset.label_column(group.column)
+            yield f"{several.capitalize()} whose {format_value(name)} is missing are in no group."
