@@ -25,7 +25,7 @@ ABOUT = """\
 Both sides read one Parquet file, turn by turn. Columns with a b have declared bounds, the others none: n and bn are
 whole numbers, x and bx floats, g20, g1000 and g100000 categories with so many values. The ε is 1 at `individual` and
 0.5 at `differential`. A second largest value is compared with plain DuckDB's `max(x, 2)`. "Cores' time" is the same
-ratio of the time of all cores together."""
+ratio of the time of all cores together. Either side is timed until it has delivered an Arrow table."""
 ROW_GROUPS = 10**6
 """How many rows a batch of the generator has."""
 GROUPS = {"g20": 20, "g1000": 10**3, "g100000": 10**5}
@@ -65,8 +65,8 @@ def list_comparisons() -> Iterator[Comparison]:
         for level, expected in (("individual", 1.5), ("differential", 3)):
             yield Comparison(f"{group}, MEDIAN(x) BY", f"{group}, median(x) BY", expected, level)
     yield Comparison("g20, COUNT(*) BY", "g20, count(*) BY", 2.5)
-    for column, expected in (("bn", 2.5), ("bx", 6.5)):
-        yield Comparison(f"g20, AVG({column}) BY", f"g20, avg({column}) BY", expected)
+    for column in ("bn", "bx"):
+        yield Comparison(f"g20, AVG({column}) BY", f"g20, avg({column}) BY", 2.5)
     for column, expected in (("n", 1.6), ("bn", 1.6), ("x", 6.5), ("bx", 6.5)):
         for function in ("AVG", "SUM"):
             call = f"{function}({column})"
@@ -139,7 +139,7 @@ def measure_one(what: str, comparison: Comparison, path: Path, settings: Setting
         ask = make_asking(party, epsilon)
         ours, theirs = interleave(
             settings.repetitions,
-            lambda: ask(private),
+            lambda: ask(private).to_arrow(),
             lambda: plain.execute(public).to_arrow_table(),
             seconds=settings.seconds_of_a_row,
         )
