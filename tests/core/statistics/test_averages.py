@@ -44,6 +44,16 @@ def test_all_splits_at_once(
     assert statistic.envelope(summary, distance) == Statistic.envelope(statistic, summary, distance)
 
 
+@pytest.mark.parametrize(
+    "moves",
+    [Moves(Neighbours.ADD_REMOVE, 9), Moves(Neighbours.REPLACE, 9), Moves(Neighbours.REPLACE, 9, 4)],
+)
+def test_a_mean_reads_no_more_than_what_can_be_changed(moves: Moves) -> None:
+    for distance in range(4):
+        read = [rank for first, last in Mean().ranks(moves, distance) for rank in range(first, last + 1)]
+        assert read == [*range(1, distance + 1), *range(10 - distance, 10)]
+
+
 @pytest.mark.parametrize("p", THIRDS)
 @pytest.mark.parametrize("kind", [TrimmedMean, WinsorizedMean])
 def test_a_share_of_many_digits(kind: type[TrimmedMean | WinsorizedMean], p: Fraction) -> None:

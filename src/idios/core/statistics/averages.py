@@ -73,7 +73,7 @@ class _Trimming(MonotoneStatistic):
 
     def envelope(self, summary: Summary, distance: int, fineness: int = FINENESS) -> Envelope:
         """Under add-remove any split of the changes can be extreme: all of one distance are read at once."""
-        if summary.moves.neighbours is Neighbours.REPLACE or summary.size < self.least_size:
+        if summary.moves.neighbours is Neighbours.REPLACE or not distance or summary.size < self.least_size:
             return super().envelope(summary, distance, fineness)
         ranks = Ranks(summary, distance)
         return self.enveloped(summary, distance, fineness, lambda i: self._limits_of_splits(ranks, i, fineness))
@@ -148,10 +148,8 @@ class Mean(TrimmedMean):
         return (cls(),)
 
     def ranks(self, moves: Moves, distance: int) -> Iterable[tuple[int, int]]:
-        """Nothing is cut off, so that of a public number of values the ``distance`` outermost and the sum say all."""
-        if moves.whole and moves.neighbours is Neighbours.REPLACE:
-            return [(1, distance), (moves.size - distance + 1, moves.size)] if distance else []
-        return super().ranks(moves, distance)
+        """Nothing is cut off, so that the ``distance`` outermost values at each end and the sum say all."""
+        return [(1, distance), (moves.size - distance + 1, moves.size)] if distance else []
 
     def global_sensitivity(self, domain: Domain, moves: Moves) -> Extended | None:
         """(U − L)/n where n is public; of a selection of secret size it would be U − L."""
