@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -70,10 +71,33 @@ def test_an_answer_repeats_where_it_is_far_off_and_names_the_groups_that_count_f
     assert Answer.from_dict(answer.to_dict()) == answer
     alone = party.query("SELECT SUM(wage), COUNT(wage) AS n FROM workers WHERE race = 'Refused'", epsilon=1)
     assert alone.notes[0].endswith(f"as here, where {alone.rows[0]['n']} are counted.")
-    uncounted = party.query("SELECT race, STDDEV(wage) FROM workers GROUP BY race", epsilon=1)
+    uncounted = party.query("SELECT SUM(wage) FROM workers WHERE race = 'Refused'", epsilon=1)
     assert uncounted.notes[0].endswith("values are selected.")
     # nothing is drawn where bounds are declared, and no group is left out by a key that is never missing
     assert party.query("SELECT sex, AVG(age), COUNT(*) FROM workers GROUP BY sex", epsilon=1).notes == ()
+
+
+@pytest.mark.parametrize("statistic", ["AVG", "STDDEV"])
+def test_the_noisy_count_behind_an_answer_names_the_groups_and_withholds_their_interval(
+    party: TrustedParty, statistic: str
+) -> None:
+    answer = party.query(f"SELECT race, {statistic}(wage) AS w FROM workers GROUP BY race ORDER BY race", epsilon=8)
+    assert re.search(r"values are selected, as in Refused \(\d+\)\.$", answer.notes[0])
+    assert ["w" in intervals for intervals in answer.interval_rows] == [True, False, True]
+    ratio = party.query(f"SELECT {statistic}(wage) / COUNT(*) AS r FROM workers WHERE race = 'Refused'", epsilon=8)
+    assert ratio.interval_rows == ()
+
+
+def test_an_answer_that_is_null_says_where_that_is_to_be_expected(party: TrustedParty) -> None:
+    sql = "SELECT race, QUANTILE(wage, 0.9) AS q FROM workers GROUP BY race"
+    plan = party.make_plan(sql, 1)
+    drawn = draw_table(plan, party.datasets["workers"].backend, None, SeededSource(1))
+    told = f"q: {party.quote(sql, epsilon=1).null_risks['q']}. With a larger ε or fewer groups fewer suffice."
+    assert told.startswith("q: NULL is possible where fewer than about ")
+    unanswered = make_answer(plan, replace(drawn, cells=((None,),) * 3), id="a")
+    answered = make_answer(plan, replace(drawn, cells=(("1",),) * 3), id="b")
+    assert told in unanswered.notes
+    assert told not in answered.notes
 
 
 def test_rows_that_are_not_shown_are_not_named(party: TrustedParty) -> None:
@@ -97,12 +121,12 @@ def test_limits_that_are_one_value_are_marked_in_their_row_and_told_below(party:
 
 def test_records_whose_key_may_be_missing_are_in_no_group(party: TrustedParty, people: TrustedParty) -> None:
     sql = "SELECT race, sex, COUNT(*) FROM workers GROUP BY race, sex"
-    told = ("Records whose race is missing are in no group.",)
+    told = ("Records whose race is missing or not declared are in no group.",)
     assert party.query(sql, epsilon=1).notes == party.quote(sql, epsilon=1).notes == told
     sql = "SELECT region, AVG(amount) FROM orders GROUP BY region"
-    assert people.quote(sql, epsilon=4).notes[-1] == "Rows whose region is missing are in no group."
+    assert people.quote(sql, epsilon=4).notes[-1] == "Rows whose region is missing or not declared are in no group."
     sql = "SELECT r, COUNT(*) FROM (SELECT MAX(region) AS r FROM orders GROUP BY person) GROUP BY r"
-    assert people.quote(sql, epsilon=4).notes == ("People whose r is missing are in no group.",)
+    assert people.quote(sql, epsilon=4).notes == ("People whose r is missing or not declared are in no group.",)
 
 
 def test_statistics_of_people_say_what_they_are_of(people: TrustedParty) -> None:

@@ -7,7 +7,8 @@
    From the plan and what is stored it is found again at any confidence: 1 − 0.05/parts for each of so many numbers, so
    that all their intervals together hold with 95 %, however the numbers depend on each other.
 3. Where values were clipped to limits that were drawn, those limits are released first and the noise is that for them:
-   its scale is public too. The interval is of the clipped values. What clipping took away it does not show.
+   its scale is public too. The interval is of the clipped values. What clipping took away it does not show: where the
+   noisy count behind an answer says that limits were drawn from too few values to mean anything, there is none.
 4. An interval is cut to the statistic's public range. The truth lies there, so it is not missed more often for that.
 5. Noise that is fitted to the data, and noise of a shape that follows the data, have neither. This is said once for
    each statistic.
@@ -85,7 +86,8 @@ def draw_with_interval(
     found: Interval | None = None
     if isinstance(mechanism, NoisyQuotient | NoisyVariance):
         sums = mechanism.draw_sums(source)
-        drawn, found = mechanism.place(*sums), mechanism.find_interval(*sums)
+        drawn = mechanism.place(*sums)
+        found = None if _are_too_few(choice, sums) else mechanism.find_interval(*sums)
     else:
         drawn = mechanism.draw(source)
     if drawn is None:
@@ -95,6 +97,11 @@ def draw_with_interval(
         half = find_half_width(mechanism.noise)
         found = point - half, point + half
     return Drawn(point, found and _cut(found, low, high), sums)
+
+
+def _are_too_few(choice: Choice, sums: tuple[int, ...]) -> bool:
+    """Whether limits were drawn from too few values, as the noisy count says, which is the last of the noisy sums."""
+    return choice.clipping is not None and sums[-1] < choice.clipping.least_size
 
 
 def _cut(interval: Interval, low: int | float, high: int | float) -> Interval:
@@ -149,7 +156,7 @@ class StoredIntervals:
             point, half = int(Fraction(written) / step), find_half_width(mechanism.noise, parts)
             found = point - half, point + half
         elif table.noisy_sums and (sums := table.noisy_sums[cell][number]) is not None:
-            found = mechanism.find_interval(*sums, parts=parts)
+            found = None if _are_too_few(aggregate.choice, sums) else mechanism.find_interval(*sums, parts=parts)
         if found is None:
             return None
         low, high = _cut(found, *find_public_range(aggregate.statistic, aggregate.grid, fineness))

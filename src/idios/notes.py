@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from idios.core.calibration import Method
+from idios.core.domain import Categories
 from idios.core.neighbours import VALUES, Counted, to_plural
 from idios.core.statistics import Count, Sum
 from idios.display import format_value, shorten_list
@@ -25,7 +27,8 @@ def list_notes(plan: Plan, shown: Shown, table: ReleasedTable) -> tuple[str, ...
     labels = {number: label for label, number in reversed(shown.list_measures().items())}
     risks = (_describe_risk(plan, shown, table, label, number) for number, label in sorted(labels.items()))
     collapsed = (_describe_collapse(plan, shown, table, label, number) for number, label in sorted(labels.items()))
-    return (*filter(None, risks), *filter(None, collapsed), *list_public_notes(plan))
+    missing = (_explain_null(plan, shown, table, label, number) for number, label in sorted(labels.items()))
+    return (*filter(None, risks), *filter(None, collapsed), *filter(None, missing), *list_public_notes(plan))
 
 
 def list_public_notes(plan: Plan) -> tuple[str, ...]:
@@ -55,11 +58,8 @@ def _describe_risk(plan: Plan, shown: Shown, table: ReleasedTable, label: str, n
     if least is None:
         return ""
     risk = f"{format_value(label)} may be {describe_risk(aggregate, plan.dataset.size, count_in_words(plan))}"
-    counter = _find_counter(plan, aggregate)
-    if counter is None:
-        return f"{risk}."
-    counts = table.list_values(counter)
-    few = {cell: int(counts[cell] or 0) for cell in _list_cells(shown) if int(counts[cell] or 0) < least}
+    counts = _count_values(plan, table, number)
+    few = {cell: counts[cell] for cell in _list_cells(shown) if counts and counts[cell] < least}
     if not few:
         return f"{risk}."
     if not plan.groups:
@@ -67,10 +67,27 @@ def _describe_risk(plan: Plan, shown: Shown, table: ReleasedTable, label: str, n
     return f"{risk}, as in {shorten_list(f'{_name_cell(plan, cell)} ({few[cell]:,})' for cell in few)}."
 
 
-def _find_counter(plan: Plan, aggregate: Aggregate) -> int | None:
-    """The statistic that counts the values of another, or no fewer records than it has values."""
+def _count_values(plan: Plan, table: ReleasedTable, number: int) -> list[int]:
+    """By cell, how many values a statistic is of, or no fewer records than it has values; empty where nothing tells.
+
+    What counts them is a COUNT of the same question, or else the noisy count behind a mean or a variance.
+    """
     counters = {each.column: number for number, each in enumerate(plan.aggregates) if isinstance(each.statistic, Count)}
-    return counters.get(aggregate.column, counters.get(None))
+    counter = counters.get(plan.aggregates[number].column, counters.get(None))
+    if counter is not None:
+        return [int(count or 0) for count in table.list_values(counter)]
+    sums = [row[number] for row in table.noisy_sums]
+    return [max(0, each[-1]) if each else 0 for each in sums] if any(sums) else []  # no answer, no values counted
+
+
+def _explain_null(plan: Plan, shown: Shown, table: ReleasedTable, label: str, number: int) -> str:
+    """Why there may be no answer, and what helps, where there is none."""
+    aggregate, values = plan.aggregates[number], table.list_values(number)
+    risk = describe_risk(aggregate, plan.dataset.size, count_in_words(plan))
+    unanswered = any(values[cell] is None for cell in _list_cells(shown))
+    if aggregate.choice.method is not Method.INVERSE or not risk or not unanswered:
+        return ""
+    return f"{format_value(label)}: {risk}. With a larger ε{' or fewer groups' if plan.groups else ''} fewer suffice."
 
 
 def _describe_collapse(plan: Plan, shown: Shown, table: ReleasedTable, label: str, number: int) -> str:
@@ -142,4 +159,5 @@ def _describe_missing_keys(plan: Plan) -> Iterator[str]:
                 column, several = reduction.base[value.column], "rows"
         if column.nullable:
             name = plan.dataset.label_column(group.column)
-            yield f"{several.capitalize()} whose {format_value(name)} is missing are in no group."
+            missing = "missing or not declared" if isinstance(column.domain, Categories) else "missing"
+            yield f"{several.capitalize()} whose {format_value(name)} is {missing} are in no group."

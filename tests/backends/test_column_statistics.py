@@ -191,3 +191,13 @@ def test_outermost_values_are_found_in_few_row_groups(
                     for window in (*high.windows, *low.windows):
                         assert window.values == tuple(values[window.first - 1 :][: len(window.values)])
                         assert len(window.values) > 1
+
+
+def test_a_field_of_a_struct_may_be_called_as_a_column_is(tmp_path: Path) -> None:
+    """DuckDB writes the path of a nested field as text, and its ends are not numbers."""
+    data = dataset(whole("s, a"))
+    pair = pa.table({"s": [{"a": "secret"}] * 40, "s, a": pa.array(range(40), pa.int64())})
+    parquet.write_table(pair, tmp_path / "t.parquet", row_group_size=5)
+    with open_source(tmp_path / "t.parquet", data) as backend:
+        (found,) = backend.summarise(plan(data, (KthLargest(2), "s, a")))[0]
+    assert found.windows[0].values[-2:] == (38, 39)

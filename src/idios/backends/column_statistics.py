@@ -102,8 +102,11 @@ def _guess_outermost(
     guesses = {}
     for name, groups in told.items():
         real, few = all(kind == "DOUBLE" for kind, _, _ in groups), min(MOST_GUESSES, len(groups) // 4)
-        least = sorted(_read_number(low, real) for _, low, _ in groups)[:few]
-        greatest = sorted((_read_number(high, real) for _, _, high in groups), reverse=True)[:few]
+        try:
+            least = sorted(_read_number(low, real) for _, low, _ in groups)[:few]
+            greatest = sorted((_read_number(high, real) for _, _, high in groups), reverse=True)[:few]
+        except ValueError:  # a field of a struct can be called as a column is, and hold text
+            continue
         write = DIALECT.real if real else str
         guesses[name] = tuple(map(write, least)), tuple(map(write, greatest))
     return guesses

@@ -156,7 +156,8 @@ def read_points(queries: Queries, name: str, shares: Sequence[Fraction], *, filt
     """The points of a column at some shares in every cell; ``filtered`` leaves out what is not declared first."""
     written = [f"{float(share):.{DIGITS}f}" for share in shares]
     table = queries.fetch_quantiles(name, written, filtered=filtered)
-    cells, places, points, held = (table[name].to_numpy() for name in (CELL, "place", "point", "held"))
+    # a cell with a point that cannot be read is told by ``held``; NULL would make floats of the others' points
+    cells, places, points, held = (table[name].fill_null(0).to_numpy() for name in (CELL, "place", "point", "held"))
     # cells are numbered from 1 on, so that they need not be sorted
     there = np.zeros(int(cells.max(initial=0)) + 1, bool)
     there[cells] = True

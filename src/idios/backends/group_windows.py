@@ -23,6 +23,9 @@ from idios.core.cell_windows import CellWindows
 from idios.core.statistics.order import OrderStatistic
 from idios.query.plan import Aggregate
 
+GROUPS = "groups"
+"""Where the counts of the groups that were asked about last are kept."""
+
 
 @dataclass(frozen=True)
 class GroupWindows:
@@ -111,14 +114,15 @@ class GroupReader:
         names, plan = list(self.requirements.needs()), self.requirements.plan
         if self._lists_at_once:
             return count_cells(self.queries, names, listed=True)
-        counted, key = self.queries.counted, (plan.groups, plan.filter, self.queries.source, *names)
-        known: CellCounts | None = None if counted is None else counted.get(key)
-        if known is None:
+        counted = {} if self.queries.counted is None else self.queries.counted
+        # names are those of a relation, and stand for other columns in other plans
+        columns = tuple((name, self.requirements.selection.column_name(name)) for name in names)
+        key, (kept, known) = (plan.groups, plan.filter, self.queries.source, columns), counted.get(GROUPS, (None, None))
+        if known is None or kept != key:
             known = count_cells(self.queries, names)
-            if counted is not None:
-                counted.clear()  # those of one question are kept: of many groups they are much
-                counted[key] = known
-        return known
+            counted[GROUPS] = key, known  # those of one question are kept: of many groups they are much
+        found: CellCounts = known
+        return found
 
     @property
     def _lists_at_once(self) -> bool:

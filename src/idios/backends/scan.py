@@ -150,10 +150,12 @@ def count_whole(queries: Queries, names: Sequence[str]) -> tuple[dict[int, int],
     """What ``scan`` finds where nothing but counts of all records is needed: once, of a source that does not change."""
     counted = {} if queries.counted is None else queries.counted
     keys = [(queries.source, None), *((queries.source, queries.selection.column_name(name)) for name in names)]
-    if not all(key in counted for key in keys):
+    found: list[Any] = [counted.get(key) for key in keys]
+    if None in found:
         records, known = scan(queries, dict.fromkeys(names, Need()), {})
-        counted |= zip(keys, [records[ONLY], *(known[ONLY, name] for name in names)], strict=True)
-    number, *columns = (counted[key] for key in keys)
+        found = [records[ONLY], *(known[ONLY, name] for name in names)]
+        counted |= zip(keys, found, strict=True)
+    number, *columns = found
     return {ONLY: number}, {(ONLY, name): column for name, column in zip(names, columns, strict=True)}
 
 
