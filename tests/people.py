@@ -16,6 +16,8 @@ import pyarrow as pa
 import pytest
 
 from idios.core import calibration
+from idios.query import planner
+from idios.query.reader import RecentQuestions
 
 Row = tuple[int | None, int, str | None, int | None]
 Person = tuple[Row, ...]
@@ -108,6 +110,11 @@ REDUCED: dict[str, Callable[[Sequence[Row]], Any]] = {
     "ALL(y)": lambda rows: min(row[1] for row in rows),
     "LAST(g)": lambda rows: _last(rows, 2),
 }
+
+
+def forget_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plan every question anew, so that a planted error meets nothing that was planned before, and leaves nothing."""
+    monkeypatch.setattr(RecentQuestions, "prepare", lambda _, *given: planner.prepare(*given))
 
 
 def reduce_table(table: Table, holds: Callable[[Row], bool]) -> list[dict[str, Any]]:

@@ -15,9 +15,8 @@ import pytest
 from idios.backends import reduction_sql
 from idios.party import TrustedParty
 from idios.query import planner
-from idios.query.reader import RecentQuestions
 from tests import oracle
-from tests.people import REDUCED, Person, Row, Table, list_neighbours, make_data, reduce_table
+from tests.people import REDUCED, Person, Row, Table, forget_questions, list_neighbours, make_data, reduce_table
 
 ROWS: list[Row] = [(x, y, g, t) for x, y, (g, t) in product((None, 0, 1, 3), (0, 1), (("a", 1), ("b", None)))]
 PEOPLE: list[Person] = [
@@ -176,4 +175,4 @@ def keep_everyone(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(made, size=dataset.size, reduction=replace(made.reduction, keeps_everyone=True))
 
     monkeypatch.setattr(planner, "reduce_to_people", reduce_all)
-    monkeypatch.setattr(RecentQuestions, "prepare", lambda _, *given: planner.prepare(*given))  # nothing from before
+    forget_questions(monkeypatch)

@@ -31,7 +31,7 @@ from idios.party import TrustedParty
 from idios.query import reductions
 from idios.query.plan import Plan
 from tests.conformance.test_people import read_points
-from tests.people import Person, Table, answer_however_few, make_data
+from tests.people import Person, Table, answer_however_few, forget_questions, make_data
 from tests.test_party_checks import freeze
 from tests.test_party_concentrated import NOTHING, WITHIN, diverge_clipped, diverge_mechanisms
 from tests.test_party_differential import Drawing, lose, read_backend
@@ -366,6 +366,7 @@ def test_a_limit_within_every_group_is_caught(monkeypatch: pytest.MonkeyPatch) -
 def test_a_person_who_counts_as_one_record_is_caught(
     monkeypatch: pytest.MonkeyPatch, sql: str, declared: Declared
 ) -> None:
+    forget_questions(monkeypatch)
     protect = Protection.protect_records
     monkeypatch.setattr(Protection, "protect_records", lambda self, each: protect(self, 1))
     monkeypatch.setattr(Guarantee, "protect_people", lambda self, records, level: self)
