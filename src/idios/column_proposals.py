@@ -26,7 +26,14 @@ from typing import Any
 
 from idios.backends.samples import ValueCounts
 from idios.backends.text_fields import BLANKS, FORMS, Notation
-from idios.backends.text_proposals import MOST_CODES, RARE, is_no_answer, may_be_thousands, propose_reading
+from idios.backends.text_proposals import (
+    MOST_CODES,
+    RARE,
+    is_no_answer,
+    may_be_thousands,
+    propose_reading,
+    strip_fields,
+)
 from idios.core.domain import Kind
 from idios.key_names import CERTAIN, is_called_key, tells_people_apart
 from idios.sentinels import find_sentinels
@@ -121,19 +128,13 @@ class SampledColumn:
         notation = self.counted.notation
         if not self.csv or notation is None or notation.thousands:
             return None
-        fields = self._strip_fields()
+        fields = strip_fields(self.counted.values)
         for mark, other in (".,", ",."):
             if may_be_thousands(fields, mark) and not (self.marked and mark == notation.decimal):
                 told = THOUSANDS.format(mark=mark, other=other)
                 offered = {"type": "number" if mark == notation.decimal else "integer"}
                 return ProposedColumn(None, f"numbers, left out: {told}", told, offered)
         return None
-
-    def _strip_fields(self) -> Counter[str]:
-        fields = Counter[str]()
-        for text, times in self.counted.values.items():
-            fields[text.strip(BLANKS)] += times
-        return fields
 
     def _propose_written(self) -> ProposedColumn | None:
         """Numbers and dates that are written as text, without the words among them."""
@@ -157,10 +158,8 @@ class SampledColumn:
         notation = self.counted.notation
         if notation is None or self.kind is not Kind.CATEGORY:
             return None
-        fields = Counter[str]()
-        for text, times in self.counted.values.items():
-            if not (notation.dated and _fits(Kind.TIMESTAMP, text)):  # a cell that is a date
-                fields[text.strip(BLANKS)] += times
+        cells = {text for text in self.counted.values if notation.dated and _fits(Kind.TIMESTAMP, text)}  # dates
+        fields = strip_fields({text: times for text, times in self.counted.values.items() if text not in cells})
         reading = propose_reading(fields)
         tables = [{"type": reading.kind.value, "format": format} for format in reading.formats]
         if len(tables) > 1:
@@ -237,7 +236,7 @@ class SampledColumn:
 
     def _name_kind(self) -> str:
         """What a source holds as text although it has types, or cannot declare how it is written."""
-        fields = self._strip_fields()
+        fields = strip_fields(self.counted.values)
         if self.csv or any(re.fullmatch(r"-?0[0-9]+", text) for text in fields):
             return ""
         kinds = {propose_reading(fields, notation).kind for notation in _NOTATIONS} - {Kind.CATEGORY}

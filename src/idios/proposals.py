@@ -15,7 +15,8 @@ from idios.backends.base import describe_source
 from idios.backends.csv import CsvFormat
 from idios.backends.csv_proposal import propose_format
 from idios.backends.files import FileKind, find_files, refuse_mislabelled
-from idios.backends.samples import ROWS, ValueCounts, count_values
+from idios.backends.reservoir import ROWS
+from idios.backends.samples import Sample, ValueCounts, sample_values
 from idios.backends.spark_address import is_spark
 from idios.backends.statistics_files import read_value_labels
 from idios.backends.text_proposals import shows_decimals
@@ -34,7 +35,7 @@ class Schema(dict[str, dict[str, Any]]):
         self,
         columns: Mapping[str, dict[str, Any]],
         notes: Mapping[str, str],
-        records: int,
+        sample: Sample,
         csv_format: CsvFormat | None = None,
         advice: Mapping[str, str] | None = None,
         offers: Mapping[str, dict[str, Any]] | None = None,
@@ -45,9 +46,15 @@ class Schema(dict[str, dict[str, Any]]):
         """What a configuration says beside a column."""
         self.offers = dict(offers or {})
         """What a controller may declare of columns that are left out."""
-        self.records = records
+        self.sample = sample
+        """The records that were read."""
         self.csv_format = csv_format
         """How a csv file is written, which ``TrustedParty.open`` reads it as."""
+
+    @property
+    def records(self) -> int:
+        """How many these are."""
+        return self.sample.records
 
     def __repr__(self) -> str:
         lines = [f"{name}: {describe_column(table)}" for name, table in self.items()]
@@ -63,14 +70,14 @@ class Schema(dict[str, dict[str, Any]]):
 
     @property
     def _origin(self) -> str:
-        return f"Proposed from {self.records:,} records, for their controller to confirm: what is declared is public."
+        return f"Proposed from {self.sample}, for their controller to confirm: what is declared is public."
 
 
 def schema(source: Any, *, rows: int = ROWS) -> Schema:
     """Propose the columns of a frame or a file: types, categories, labels, and values that mean "missing".
 
-    Up to ``rows`` records are read, so the proposal is for the eyes of whoever holds the data. Read it, change it (it
-    is a dict), and declare it: that makes it public.
+    Up to ``rows`` records are looked at, spread over all of them, so the proposal is for the eyes of whoever holds the
+    data. Read it, change it (it is a dict), and declare it: that makes it public.
 
     >>> survey = {"sex": [1, 2, 2, 1] * 50, "income": [1200.5, 900.0, 3100.0, 999.0] * 50}
     >>> proposed = schema(survey)
@@ -104,15 +111,16 @@ def propose_columns(
     ``people`` says whether notes tell which columns may be people. Commands, which know the unit, tell it themselves.
     """
     names = [name for name, _, _ in described]
-    counted = (
-        count_values(source, names, csv_format, rows) if names and rows else {name: ValueCounts() for name in names}
-    )
+    sample = Sample({name: ValueCounts() for name in names})
+    if names and rows:
+        sample = sample_values(source, names, csv_format, rows)
+    counted = sample.counted
     csv = csv_format is not None
     marked = csv_format is not None and any(
         shows_decimals(each.values, csv_format.decimal) for each in counted.values()
     )
     columns = [
-        SampledColumn(name, kind, decimals, counted[name], labels.get(name, {}), csv, marked)
+        SampledColumn(name, counted[name].kind or kind, decimals, counted[name], labels.get(name, {}), csv, marked)
         for name, kind, decimals in described
     ]
     proposed = {column.name: column.propose() for column in columns}
@@ -122,7 +130,7 @@ def propose_columns(
     return Schema(
         {name: each.table for name, each in proposed.items() if each.table is not None},
         {name: each.note for name, each in proposed.items() if each.note},
-        max((each.records for each in counted.values()), default=0),
+        sample,
         csv_format,
         {name: each.advice for name, each in proposed.items() if each.advice},
         {name: each.offered for name, each in proposed.items() if each.offered is not None},

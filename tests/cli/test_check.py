@@ -175,3 +175,17 @@ def test_check_fixes_nothing(folder: Path) -> None:
             run(*command)
     run("ledger", "raise", "people", "--epsilon", "30")
     assert run("check").exit_code == 0
+
+
+def test_check_says_what_fits_where_many_values_have_another_type(folder: Path) -> None:
+    lines = [f"{i},{i if i % 3 else f'{i}.5'},{i}.01.2020" for i in range(1, 31)] * 10
+    (folder / "late.csv").write_text("\n".join(["n,income,born", *lines]) + "\n")
+    columns = {"n": "integer", "income": "integer", "born": "date"}
+    declared = "".join(f'{name} = {{ type = "{kind}" }}\n' for name, kind in columns.items())
+    (folder / "idios.toml").write_text(
+        f'[datasets.late]\nsource = "late.csv"\nbudget = 5\n[datasets.late.columns]\n{declared}'
+    )
+    told = " ".join(run("check").stdout.replace("│", " ").split())
+    assert 'a sample of the file fits income = { type = "number" }' in told
+    assert "declare its type or format, which `idios init` proposes" in told
+    assert told.count("a sample") == 1

@@ -20,7 +20,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
@@ -109,6 +109,7 @@ class CsvFile:
 
     path: Path
     format: CsvFormat
+    typed: ClassVar[bool] = False
 
     @property
     def notation(self) -> Notation:

@@ -1,4 +1,5 @@
-"""What a csv file seems to be, from its beginning: for a controller to confirm.
+"""What a csv file seems to be: for a controller to confirm. Its beginning tells what divides it, and whether it has a
+header; records from all of it tell how numbers are written, and what stands where there is none.
 
 A proposal reads records. So it is never used by itself: it is shown, confirmed, and written into a configuration, from
 where on it is declared. A first line that is a record must not become names: it counts as a header only where the
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from idios.backends.csv import LOOKED_AT, CsvFile, CsvFormat, guess_encoding
 from idios.backends.files import ContentReader
+from idios.backends.reservoir import ROWS, Reservoir
 from idios.backends.text_fields import BLANKS, THOUSANDS, Notation
 from idios.backends.text_proposals import (
     RARE,
@@ -27,6 +29,7 @@ from idios.backends.text_proposals import (
     propose_kind,
     propose_reading,
     shows_decimals,
+    strip_fields,
 )
 from idios.core.domain import Kind
 from idios.errors import SourceError
@@ -39,7 +42,7 @@ _ANY = [Notation(decimal, mark) for decimal in ".," for mark in ("", *THOUSANDS)
 
 
 def propose_format(path: Path, header: bool | None = None) -> CsvFormat:
-    """The format that the beginning of a file seems to have; ``header`` says whether it begins with names."""
+    """The format that a file seems to have; ``header`` says whether it begins with names."""
     raw = _read_beginning(path)
     if not raw.strip():
         raise SourceError(f"{path.name!r} is empty: not even names of columns are there")
@@ -57,7 +60,7 @@ def propose_format(path: Path, header: bool | None = None) -> CsvFormat:
             f"the first line of {path.name!r} has names, of which one is empty or there twice: name every column, or "
             "say --no-header if it is a record"
         )
-    columns = [Counter(column) for column in _columns(records[1:] if header else records)]
+    columns = _sample_columns(CsvFile(path, replace(format, header=header)))
     notation = _propose_notation(columns, format.delimiter)
     nulls = _propose_nulls([propose_reading(column, notation) for column in columns], columns)
     return replace(
@@ -75,6 +78,14 @@ def propose_columns(path: Path, format: CsvFormat) -> list[tuple[str, Kind, int]
     return [
         (name, propose_kind(column, notation, format.nulls), 0) for name, column in zip(names, columns, strict=False)
     ]
+
+
+def _sample_columns(file: CsvFile) -> list[Counter[str]]:
+    """How often each field of some records occurs, by column: what marks numbers or stands for none may come late."""
+    drawn, names = Reservoir(ROWS), file.read_names()
+    for piece in file.read_records(names, names):
+        drawn.add(piece)
+    return [strip_fields(Counter(filter(None, column.to_pylist()))) for column in drawn.read().columns]
 
 
 def _read_beginning(path: Path) -> bytes:

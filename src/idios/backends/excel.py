@@ -12,7 +12,7 @@ import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -34,6 +34,7 @@ class ExcelSheet:
     path: Path
     sheet: str = ""
     notation: Notation = DATED
+    typed: ClassVar[bool] = False
 
     def read_names(self) -> list[str]:
         """The cells of the first row."""

@@ -25,6 +25,10 @@ class TextFile(Protocol):
     def notation(self) -> Notation:
         """How its numbers are written."""
 
+    @property
+    def typed(self) -> bool:
+        """Whether it says itself what kinds its columns are; else their fields tell."""
+
     def read_names(self) -> list[str] | None:
         """The names of its columns; None if each record has names of its own."""
 

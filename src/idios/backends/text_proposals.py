@@ -106,6 +106,19 @@ def propose_reading(counts: Mapping[str, int], notation: Notation = PLAIN, nulls
     return Reading(Kind.CATEGORY) if by_kinds else _propose_dates(known)
 
 
+def strip_fields(counts: Mapping[str, int]) -> Counter[str]:
+    """Fields without the blanks around them, and those that have nothing else not at all.
+
+    >>> strip_fields({"5": 2, " 5": 1, " ": 4})
+    Counter({'5': 3})
+    """
+    fields = Counter[str]()
+    for text, times in counts.items():
+        if stripped := text.strip(BLANKS):
+            fields[stripped] += times
+    return fields
+
+
 def propose_kind(fields: Iterable[str], notation: Notation = PLAIN, nulls: Collection[str] = ()) -> Kind:
     """The kind that fields, none of them empty, can be read as without a format; text if there is no other.
 
