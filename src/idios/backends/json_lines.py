@@ -72,6 +72,8 @@ class JsonLinesFile:
             if record["line"].strip():
                 for name, value in self._parse(record["line"], record["number"]).items():
                     columns.setdefault(name, []).append(_write(value))
+        if not columns:
+            raise SourceError(f"{self.path.name!r} has no records with names in them: there is nothing to ask about")
         return propose_kinds(columns)
 
     def _parse(self, line: bytes, number: int) -> dict[str, Any]:

@@ -157,6 +157,21 @@ def may_be_thousands(counts: Mapping[str, int], mark: str) -> bool:
     return propose_reading(counts, Notation("," if mark == "." else ".", mark)).kind is Kind.INTEGER
 
 
+def find_wrong_name(names: Sequence[str]) -> str:
+    """Which name of a column is empty, or there twice; nothing if all are different.
+
+    >>> find_wrong_name(["age", "sex", "age"]), find_wrong_name(["age", ""]), find_wrong_name(["age", "sex"])
+    ("the columns 1 and 3 are called 'age'", 'column 2 of 2 has none', '')
+    """
+    if "" in names:
+        return f"column {names.index('') + 1} of {len(names)} has none"
+    repeated = next((name for name, times in Counter(names).items() if times > 1), None)
+    if repeated is None:
+        return ""
+    places = [str(place) for place, name in enumerate(names, 1) if name == repeated]
+    return f"the columns {' and '.join(places)} are called {repeated!r}"
+
+
 def is_no_answer(word: str) -> bool:
     """Whether a word says that there is no answer."""
     return word.strip().casefold() in NO_ANSWER
