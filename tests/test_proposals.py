@@ -207,6 +207,36 @@ def test_labels(tmp_path: Path) -> None:
         assert [row["sex"] for row in answer.rows] == ["male", "female"]
 
 
+def test_labels_of_real_answers_are_no_missing_values(tmp_path: Path) -> None:
+    """A label means no answer if all of it says so, and one that may be an answer only with a code that does."""
+    labels = {
+        "asylum": {1: "granted", 2: "refused", 3: "pending"},
+        "father": {1: "Father known", 2: "Father unknown", 3: "Missing one parent", 4: "No answer needed"},
+        "race": {1: "White", 2: "Black", 3: "Other, don't know"},
+        "asked": {1: "yes", 2: "no", 3: "[Don't know]", 8: "REFUSED", 9: "Missing"},
+        "below": {1: "yes", 2: "no", -1: "unknown", 0: "not applicable / refused"},
+        "beyond": {8: "missing", 98: "many", 99: "Refused!\nOr unknown"},
+    }
+    frame = pd.DataFrame({name: draw(*map(float, codes)) for name, codes in labels.items()})
+    path = tmp_path / "labels.sav"
+    pyreadstat.write_sav(frame, path, variable_value_labels=labels)
+    proposed = idios.schema(path)
+    missing = {name: table.get("missing") for name, table in proposed.items()}
+    assert missing == {
+        "asylum": None,
+        "father": None,
+        "race": None,
+        "asked": [3, 8, 9],
+        "below": [-1, 0],
+        "beyond": [99],
+    }
+    assert proposed["asylum"]["values"] == {"1": "granted", "2": "refused", "3": "pending"}
+    assert proposed.notes["asylum"].startswith('2 "refused" may mean that there is no answer')
+    assert proposed.notes["asked"] == '3 is "[Don\'t know]", 8 is "REFUSED", 9 is "Missing"'
+    assert {"father", "race"}.isdisjoint(proposed.notes)
+    assert proposed.advice["beyond"].startswith('99 is "Refused!\nOr unknown"; 8 "missing" may mean')
+
+
 @pytest.mark.parametrize("times", [RARE - 1, RARE])
 def test_a_rare_value_is_never_proposed(times: int) -> None:
     values = {

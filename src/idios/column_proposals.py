@@ -7,7 +7,7 @@ Rules:
 3. Whole numbers that are few and repeat are codes, and so categories, unless the name says that they are counted or
    measured, or no code has so many digits.
 4. Values that stand for "no answer" (8, 9, 77, 88, 99, 999, −1, −9, or so labelled) are proposed as missing where they
-   certainly stand apart, and pointed out where they may (``sentinels.py``).
+   certainly stand apart, and pointed out where they may (``sentinels.py``). Labels of these are shown.
 5. Text with many values, keys, and numbers whose mark may divide thousands as well as decimals are left out. Weights
    and periods are pointed out.
 6. Among numbers and dates that are written as text, a few words read as missing (``backends/text_proposals.py``). They
@@ -36,7 +36,7 @@ from idios.backends.text_proposals import (
 )
 from idios.core.domain import Kind
 from idios.key_names import CERTAIN, is_called_key, tells_people_apart
-from idios.sentinels import find_sentinels
+from idios.sentinels import find_sentinels, find_unanswered
 
 MOST_LISTED = 60
 """So many values at most are proposed of a column of text: the states and territories of a country are fewer."""
@@ -73,10 +73,6 @@ _PERIOD = re.compile(r"(^|_)(year|month|quarter|wave|period|round)(_|$)", re.IGN
 _COUNTED = re.compile(
     r"(^|_)(age|years?|hours?|days?|weeks?|minutes?|number|num|n|count|size|rooms?|children|kids|persons?|members?|"
     r"income|wage|salary|amount|total|price|value|score|distance)(_|$|\d)",
-    re.IGNORECASE,
-)
-_NO_ANSWER = re.compile(
-    r"missing|refus|don.?t know|no answer|not (applicable|stated|asked|known)|unknown|inapplicable|\bn/?a\b|\bdk\b",
     re.IGNORECASE,
 )
 
@@ -244,18 +240,21 @@ class SampledColumn:
 
     def _propose_labelled(self, counts: Counter[str]) -> ProposedColumn:
         """Codes with labels; of a number, labels may tell no more than which codes mean that there is none."""
-        unanswered = [code for code, label in self.labels.items() if _NO_ANSWER.search(label) or is_no_answer(label)]
+        unanswered, doubtful = find_unanswered(self.labels)
+        means = ", ".join(f'{code} is "{self.labels[code]}"' for code in unanswered)
+        listed = ", ".join(f'{code} "{self.labels[code]}"' for code in doubtful)
+        told = _join(means, UNANSWERED.format(listed=listed) if listed else "")
         named = {code: label for code, label in self.labels.items() if code not in unanswered}
         given = sum(times for code, times in counts.items() if code not in unanswered)
         missing = {"missing": [int(code) if _WHOLE.fullmatch(code) else code for code in unanswered]}
         if named and len(named) <= MOST_LABELS and sum(counts[code] for code in named) >= COVERED * given:
-            return ProposedColumn({"values": _make_distinct(named)} | (missing if unanswered else {}))
+            return ProposedColumn({"values": _make_distinct(named)} | (missing if unanswered else {}), told, told)
         numbers = _read_numbers(counts)
         if numbers is None or not all(_WHOLE.fullmatch(code) for code in unanswered):
             return self._propose_text(counts)
         whole = self._are_whole(numbers)
         kind = self.kind if self.kind not in (Kind.CATEGORY, Kind.NUMBER) else Kind.INTEGER if whole else Kind.NUMBER
-        return ProposedColumn(self._declare(kind) | (missing if unanswered else {}))
+        return ProposedColumn(self._declare(kind) | (missing if unanswered else {}), told, told)
 
     def _are_whole(self, numbers: Mapping[Fraction, int]) -> bool:
         """Whether all are whole numbers, and where they are text are written as such: 2.0 is none then."""

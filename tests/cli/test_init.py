@@ -114,12 +114,13 @@ def test_init_proposes_how_a_file_is_written(folder: Path) -> None:
 
 def test_init_proposes_the_labelled_codes_of_a_statistics_file(folder: Path) -> None:
     frame = pd.DataFrame({"sex": [1.0, 2.0] * 100, "job": [1.0, -2.0] * 100, "income": [*map(float, range(200))]})
-    labels = {"sex": {1: "male", 2: 'fem"ale\nx'}, "job": {1: "other", -2: "other"}}
+    labels = {"sex": {1: "male", 2: 'fem"ale\nx'}, "job": {1: "other", -2: "other"}, "income": {999: "Not\nknown."}}
     pyreadstat.write_sav(frame, folder / "survey.sav", variable_value_labels=labels)
     run("init", "survey.sav")  # no record was read, so that nothing has to be confirmed
     written = (folder / "idios.toml").read_text()
     assert r'sex = { values = { 1 = "male", 2 = "fem\"ale\nx" } }' in written
     assert 'job = { values = { 1 = "1 other", -2 = "-2 other" } }' in written  # two labels are alike
+    assert '[999] }  # 999 is "Not known."' in written
     answer = run_json("query", "SELECT sex, COUNT(*) FROM survey WHERE sex = 'male' GROUP BY sex", "-e", "1")
     assert answer["rows"][0]["sex"] == "male"
     assert read_value_labels(folder / "survey.sav")["sex"] == {"1": "male", "2": 'fem"ale\nx'}

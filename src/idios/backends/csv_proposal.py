@@ -37,7 +37,7 @@ from idios.core.domain import Kind
 from idios.errors import SourceError
 
 DELIMITERS = ",;\t|"
-NULLS = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", ".", "-", "?")
+NULLS = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", ".", ":", "-", "?")
 """What programs write where there is nothing, so that it tells of nobody even if it is rare."""
 LOOKED_AT = 2**18
 """How many bytes at the beginning tell what divides records, and whether the first one has names."""

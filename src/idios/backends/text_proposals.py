@@ -35,8 +35,10 @@ WORDS_AMONG = 10
 NO_ANSWER = frozenset(
     word.casefold()
     for line in (
-        ".|..|-|--|–|—|?|*|na|n/a|n.a.|n.a|#n/a|nan|null|missing|unknown|refused|dk|don't know|don’t know|dont know",
+        ".|..|:|-|--|–|—|?|*|na|n/a|n.a.|n.a|#n/a|nan|null|missing|unknown|refused|dk|don't know|don’t know|dont know",
         "do not know|no answer|not applicable|not available|not stated|not known|not asked|prefer not to say",
+        "inapplicable|not answered|not reported|no response|nonresponse|non-response|missing value|refusal",
+        "refused to answer|does not apply|not ascertained|system missing|iap|niu",
         "k.a.|k.a|k. a.|keine angabe|keine angaben|keine antwort|weiß nicht|weiss nicht|trifft nicht zu|unbekannt",
         "verweigert|nsp|ne sait pas|sans réponse|non réponse|pas de réponse|sans objet|non renseigné|refus|inconnu",
         "ns/nc|no sabe|no contesta|no responde|sin respuesta|sin dato|desconocido|não sabe|não responde|sem resposta",
@@ -45,6 +47,13 @@ NO_ANSWER = frozenset(
     for word in line.split("|")
 )
 """What stands where nobody answered, in several languages and without regard to case."""
+ALSO_ANSWERS = {"missing", "unknown", "not known", "refused", "refusal", "unbekannt", "verweigert", "refus", "inconnu"}
+ALSO_ANSWERS |= {"desconocido", "onbekend"}
+"""Those of them that may be an answer: to an application, of a person who is sought."""
+_AROUND = " \t\n.,:;!*_'\"()[]{}<>"
+"""What may stand around words that mean no answer."""
+_BETWEEN = re.compile(r"[/,;|()]| or | and | - ")
+"""What may stand between them."""
 _SHAPE = str.maketrans("012345678", "999999999")
 _THREE = re.compile(r"[-+]?[1-9][0-9]{0,2}[.,][0-9]{3}")
 """What may be thousands, or three digits after a decimal mark."""
@@ -173,8 +182,32 @@ def find_wrong_name(names: Sequence[str]) -> str:
 
 
 def is_no_answer(word: str) -> bool:
-    """Whether a word says that there is no answer."""
-    return word.strip().casefold() in NO_ANSWER
+    """Whether a word says that there is no answer, or each of several does, and nothing beside.
+
+    >>> is_no_answer("<NA>"), is_no_answer("Don’t know / refused"), is_no_answer("Other, don't know")
+    (True, True, False)
+    """
+    return bool(_list_no_answers(word))
+
+
+def may_be_answer(word: str) -> bool:
+    """Whether a word that says that there is no answer may be one nevertheless.
+
+    >>> may_be_answer("Refused"), may_be_answer("don't know, refused")
+    (True, False)
+    """
+    return ALSO_ANSWERS.issuperset(_list_no_answers(word))
+
+
+def _list_no_answers(word: str) -> list[str]:
+    """The words for no answer that make up a text; none if it says anything else."""
+    plain = " ".join(word.casefold().split())
+    if plain in NO_ANSWER:
+        return [plain]
+    parts = [part for each in _BETWEEN.split(plain) if (part := each.strip(_AROUND))]
+    if (whole := plain.strip(_AROUND)) in NO_ANSWER:
+        parts = [whole]
+    return parts if all(part in NO_ANSWER for part in parts) else []
 
 
 def _list_kinds(field: str, notation: Notation) -> frozenset[Kind]:

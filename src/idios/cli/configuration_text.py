@@ -158,7 +158,9 @@ def format_dataset(
 
 
 def _write_advice(schema: Schema, column: str) -> str:
-    return f"  # {schema.advice[column]}" if column in schema.advice else ""
+    """A comment, which may have neither ends of lines nor other control characters, as labels may."""
+    advice = "".join(mark if mark.isprintable() else " " for mark in schema.advice.get(column, ""))
+    return f"  # {advice}" if advice else ""
 
 
 def write_table(table: Mapping[str, Any]) -> str:
