@@ -29,6 +29,10 @@ from idios.backends.text_fields import BLANKS, FORMS, Notation
 from idios.backends.text_proposals import (
     MOST_CODES,
     RARE,
+    are_days,
+    are_dotted_codes,
+    are_measured,
+    are_round,
     is_no_answer,
     may_be_thousands,
     propose_reading,
@@ -49,6 +53,20 @@ THOUSANDS = (
     'three digits after every mark: if "{mark}" divides thousands, declare type = "integer", and decimal = "{other}", '
     'thousands = "{mark}" of csv; if it is the decimal mark, type = "number", and decimal = "{mark}" of csv'
 )
+ROUND = (
+    '; another column has "{mark}" as its decimal mark, but these end in 0 as amounts do: convert them where they are '
+    "thousands, or that column"
+)
+OTHER_MARKS = (
+    "numbers with other marks than the file's other columns, left out: convert them, or all others and declare "
+    'decimal = "{decimal}", thousands = "{thousands}" of csv'
+)
+MEASURED = "they look like numbers with a unit or a sign, left out: convert them to plain numbers"
+DOTTED = (
+    "some differ in zeros at their end alone: if 1.1 and 1.10 are two codes, and not one number, list them in a file"
+)
+DAYS = "they look like dates: if they are, convert them"
+DAYS_WRITTEN = 'they look like dates: if they are, type = "date", format = "%Y%m%d"'
 AS_TEXT = "{kind} written as text, left out: convert them, or open the csv file that they come from"
 WORDS = "values that are no {kind} read as missing; idios check counts them"
 ORDER = "which are days and which months cannot be told: declare"
@@ -126,8 +144,9 @@ class SampledColumn:
             return None
         fields = strip_fields(self.counted.values)
         for mark, other in (".,", ",."):
-            if may_be_thousands(fields, mark) and not (self.marked and mark == notation.decimal):
-                told = THOUSANDS.format(mark=mark, other=other)
+            decimal = self.marked and mark == notation.decimal
+            if may_be_thousands(fields, mark) and not (decimal and not are_round(fields, mark)):
+                told = (THOUSANDS + ROUND * decimal).format(mark=mark, other=other)
                 offered = {"type": "number" if mark == notation.decimal else "integer"}
                 return ProposedColumn(None, f"numbers, left out: {told}", told, offered)
         return None
@@ -144,8 +163,12 @@ class SampledColumn:
         if kind is Kind.INTEGER and any(_fits(Kind.NUMBER, each) and not _fits(kind, each) for each in fields):
             kind = Kind.NUMBER
         readable = Counter({text: times for text, times in fields.items() if _fits(kind, text)})
+        dotted = kind is Kind.NUMBER and are_dotted_codes(readable)
+        if dotted and len(self.counted.values) <= MOST_LISTED:
+            return self._propose_text(self.counted.values)
         counted = ValueCounts(readable, self.counted.records - readable.total(), notation)
         proposed = replace(self, kind=kind, counted=counted)._propose_known()
+        proposed = proposed.add(DOTTED, DOTTED) if dotted else proposed
         words = fields.total() - readable.total()
         return proposed.add(*self._tell_words(words, kind)) if words else proposed
 
@@ -198,6 +221,8 @@ class SampledColumn:
             doubt = PERHAPS_CODES.format(listed=listed) if listed else ""
             return ProposedColumn({"values": common} | missing, _join(note, doubt, rare), doubt)
         doubt = PERHAPS.format(listed=listed) if listed else ""
+        if are_days(answered):
+            doubt = _join(doubt, DAYS_WRITTEN if self.counted.written else DAYS)
         whole = self.kind is Kind.NUMBER and self._are_whole(numbers)
         declared = self._declare(Kind.INTEGER if whole else self.kind) | missing
         return ProposedColumn(declared, _join(note, doubt), doubt)
@@ -220,8 +245,7 @@ class SampledColumn:
             few = len(counts) <= MOST_LISTED
             told = "text with rare values" if few else f"text with more than {_round_down(len(counts) - 1):,} values"
             rounded = "text with rare values" if few else f"text with more than {MOST_LISTED} values"
-            if not few and (kind := self._name_kind()):
-                written = AS_TEXT.format(kind=kind)
+            if not few and (written := self._name_written()):
                 return ProposedColumn(None, written, written)
             offered = {"values": f"codes/{_UNUSUAL.sub('_', self.name)}.csv"}
             return ProposedColumn(None, f"{told}, left out", f"{rounded}: {LISTED}", offered)
@@ -230,13 +254,19 @@ class SampledColumn:
         doubt = UNANSWERED.format(listed=unanswered) if unanswered and len(common) > 1 else ""
         return ProposedColumn({"values": common}, _join(doubt, rare), doubt)
 
-    def _name_kind(self) -> str:
-        """What a source holds as text although it has types, or cannot declare how it is written."""
+    def _name_written(self) -> str:
+        """What text is, if it is numbers or dates as this source cannot be read."""
         fields = strip_fields(self.counted.values)
-        if self.csv or any(re.fullmatch(r"-?0[0-9]+", text) for text in fields):
+        if any(re.fullmatch(r"-?0[0-9]+", text) for text in fields):
             return ""
-        kinds = {propose_reading(fields, notation).kind for notation in _NOTATIONS} - {Kind.CATEGORY}
-        return "" if not kinds else "numbers" if kinds <= {*_NUMBERS} else "dates"
+        read = {notation: propose_reading(fields, notation).kind for notation in _NOTATIONS}
+        kinds = {*read.values()} - {Kind.CATEGORY}
+        if kinds and self.csv:
+            marks = next(notation for notation, kind in read.items() if kind in kinds)
+            return OTHER_MARKS.format(decimal=marks.decimal, thousands=marks.thousands)
+        if kinds:
+            return AS_TEXT.format(kind="numbers" if kinds <= {*_NUMBERS} else "dates")
+        return MEASURED if are_measured(fields) else ""
 
     def _propose_labelled(self, counts: Counter[str]) -> ProposedColumn:
         """Codes with labels; of a number, labels may tell no more than which codes mean that there is none."""

@@ -254,7 +254,7 @@ def test_the_kinds_of_a_proposal(tmp_path: Path) -> None:
     format = propose_format(path)
     assert format.decimal == ","
     kinds = [kind for _, kind, _ in describe_source(path, format)]
-    assert kinds == [Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.TIMESTAMP, Kind.INTEGER, Kind.CATEGORY, Kind.CATEGORY]
+    assert kinds == [Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.TIMESTAMP, Kind.CATEGORY, Kind.CATEGORY, Kind.CATEGORY]
 
 
 def test_a_first_line_that_may_be_a_record_is_asked_about(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import islice
 
 from idios.backends.text_fields import BLANKS, FORMS, PLAIN, Notation
@@ -54,9 +55,15 @@ _AROUND = " \t\n.,:;!*_'\"()[]{}<>"
 """What may stand around words that mean no answer."""
 _BETWEEN = re.compile(r"[/,;|()]| or | and | - ")
 """What may stand between them."""
+TRUTHS = {"true", "false"}
 _SHAPE = str.maketrans("012345678", "999999999")
 _THREE = re.compile(r"[-+]?[1-9][0-9]{0,2}[.,][0-9]{3}")
 """What may be thousands, or three digits after a decimal mark."""
+_SEPARATED = "0-9.,'’ \u00a0\u202f"
+_MEASURED = re.compile(
+    rf"\(?[<>≤≥~±]? ?[-+−–]? ?[€$£¥]? ?[0-9][{_SEPARATED}]*(%|‰|[€$£¥]|[a-zA-Z]{{1,4}}[²³]?|[-*])?\)?"
+)
+"""A number with a unit, or a sign that no reader takes: 17 000 €, 45.3%, (1,234), 123e."""
 LONG = 38
 """From so many characters on, the digits themselves may matter: zeros before others do not."""
 _NUMBERS = (Kind.INTEGER, Kind.NUMBER)
@@ -99,8 +106,10 @@ def propose_reading(counts: Mapping[str, int], notation: Notation = PLAIN, nulls
     Reading(kind=<Kind.DATE: 'date'>, words=frozenset({'k.A.'}), formats=('%d.%m.%Y',))
     """
     known = {field: times for field, times in counts.items() if field not in nulls}
-    if known and all(field.lower() in ("true", "false") for field in known):
-        return Reading(Kind.INTEGER)
+    if TRUTHS & {field.lower() for field in known}:
+        words = frozenset(field for field in known if field.lower() not in TRUTHS)
+        if all(map(is_no_answer, words)):
+            return Reading(Kind.INTEGER, words)
     by_kinds: dict[frozenset[Kind], list[str]] = {}
     by_shape: dict[str, frozenset[Kind]] = {}
     for field in known:
@@ -134,8 +143,11 @@ def propose_kind(fields: Iterable[str], notation: Notation = PLAIN, nulls: Colle
     >>> propose_kind(["1,5", "NA"], Notation(","), ["NA"])
     <Kind.NUMBER: 'number'>
     """
-    reading = propose_reading(Counter(fields), notation, nulls)
-    return Kind.CATEGORY if reading.formats else reading.kind
+    counts = Counter(fields)
+    reading = propose_reading(counts, notation, nulls)
+    # TRUE and FALSE can be read as 1 and 0, and are what groups are made of
+    truths = reading.kind is Kind.INTEGER and all(field.lower() in TRUTHS for field in counts if field not in nulls)
+    return Kind.CATEGORY if reading.formats or truths else reading.kind
 
 
 def propose_kinds(columns: Mapping[str, Sequence[str | None]]) -> list[tuple[str, Kind, int]]:
@@ -164,6 +176,51 @@ def may_be_thousands(counts: Mapping[str, int], mark: str) -> bool:
     if not marked or not all(_THREE.fullmatch(field) for field in marked):
         return False
     return propose_reading(counts, Notation("," if mark == "." else ".", mark)).kind is Kind.INTEGER
+
+
+def are_round(counts: Mapping[str, int], mark: str) -> bool:
+    """Whether most of the fields that have a mark end in 0, as rounded amounts do and measurements do not.
+
+    >>> are_round({"17.000": 2, "17.250": 1, "4.038": 1}, "."), are_round({"4.038": 3, "1.250": 1, "900": 9}, ".")
+    (True, False)
+    """
+    ends = Counter[bool]()
+    for field, times in counts.items():
+        if mark in field:
+            ends[field.endswith("0")] += times
+    return ends[True] > ends[False]
+
+
+def are_dotted_codes(numbers: Iterable[str]) -> bool:
+    """Whether numbers with a decimal point differ in nothing but zeros at their end, which tell chapters apart.
+
+    >>> are_dotted_codes(["1.1", "1.2", "1.10"]), are_dotted_codes(["1", "1.0", "2.00", "2.5"])
+    (True, False)
+    """
+    bare = Counter(number.rstrip("0") for number in {*numbers} if "." in number)
+    return any(times > 1 and not number.endswith(".") for number, times in bare.items())
+
+
+def are_measured(counts: Mapping[str, int]) -> bool:
+    """Whether fields look like numbers with a few units or signs, such as are not read.
+
+    >>> are_measured({"17 000 €": 1, "(1,234)": 1, "−5": 1, "45.3%": 1}), are_measured({"12A": 1, "x": 1})
+    (True, False)
+    """
+    fields = [field for field in counts if not is_no_answer(field)]
+    if not fields or not all(map(_MEASURED.fullmatch, fields)):
+        return False
+    return len({re.sub(f"[{_SEPARATED}]", "", field) for field in fields}) <= MOST_WORDS
+
+
+def are_days(numbers: Iterable[Fraction]) -> bool:
+    """Whether numbers are days as 19960122 is one, and many.
+
+    >>> are_days(map(Fraction, range(20240101, 20240129))), are_days(map(Fraction, range(20240101, 20240133)))
+    (True, False)
+    """
+    texts = {str(number) for number in numbers}
+    return len(texts) > MOST_CODES and all(len(text) == 8 and read_day(text, "%Y%m%d") for text in texts)
 
 
 def find_wrong_name(names: Sequence[str]) -> str:

@@ -148,6 +148,8 @@ def format_dataset(
         elif column in proposal.schema.offers:
             offered = write_table(proposal.schema.offers[column])
             lines.append(f"# {key} = {offered}{_write_advice(proposal.schema, column)}")
+        elif column in proposal.schema.advice:
+            lines.append(f"# {key}{_write_advice(proposal.schema, column)}")
         elif kind is Kind.CATEGORY:
             lines.append(
                 f'# {key} = {{ type = "category", values = ["…"] }}  # text: declare its values to ask about it'
