@@ -319,7 +319,7 @@ def _count_columns(proposal: Proposal, listed: Container[str]) -> str:
 
 def _name_records(proposal: Proposal) -> str:
     sample = proposal.schema.sample
-    return str(sample) if sample.records else "the first records of the file"
+    return str(sample) if sample.records else "some records of the file"
 
 
 def _describe(proposal: Proposal) -> list[str]:
