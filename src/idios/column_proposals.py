@@ -8,8 +8,8 @@ Rules:
    measured, or no code has so many digits.
 4. Values that stand for "no answer" (8, 9, 77, 88, 99, 999, −1, −9, or so labelled) are proposed as missing where they
    certainly stand apart, and pointed out where they may (``sentinels.py``). Labels of these are shown.
-5. Text with many values, keys, and numbers whose mark may divide thousands as well as decimals are left out. Weights
-   and periods are pointed out.
+5. Text with many values, keys, numbers whose mark may divide thousands as well as decimals, and numbers with units or
+   signs that are not read are left out. Weights, periods, and numbers that look like dates are pointed out.
 6. Among numbers and dates that are written as text, a few words read as missing (``backends/text_proposals.py``). They
    are counted, not shown. Where words among categories seem to mean "missing", that is for the controller to decide.
 7. Advice is written into a configuration, which is public, and so tells no number that was counted.
@@ -164,8 +164,8 @@ class SampledColumn:
             kind = Kind.NUMBER
         readable = Counter({text: times for text, times in fields.items() if _fits(kind, text)})
         dotted = kind is Kind.NUMBER and are_dotted_codes(readable)
-        if dotted and len(self.counted.values) <= MOST_LISTED:
-            return self._propose_text(self.counted.values)
+        if dotted and (coded := self._propose_text(self.counted.values)).table is not None:
+            return coded
         counted = ValueCounts(readable, self.counted.records - readable.total(), notation)
         proposed = replace(self, kind=kind, counted=counted)._propose_known()
         proposed = proposed.add(DOTTED, DOTTED) if dotted else proposed
@@ -257,7 +257,7 @@ class SampledColumn:
     def _name_written(self) -> str:
         """What text is, if it is numbers or dates as this source cannot be read."""
         fields = strip_fields(self.counted.values)
-        if any(re.fullmatch(r"-?0[0-9]+", text) for text in fields):
+        if self._are_padded() or any(re.fullmatch(r"-?0[0-9]+", text) for text in fields):
             return ""
         read = {notation: propose_reading(fields, notation).kind for notation in _NOTATIONS}
         kinds = {*read.values()} - {Kind.CATEGORY}

@@ -81,19 +81,17 @@ def _propose_again(dataset: DatasetConfig, report: Report) -> dict[str, str]:
     if not often or "://" in source or source.startswith("spark:"):
         return told
     with suppress(IdiosError):  # what cannot be proposed has no line
-        given = dataset.csv_format
-        proposal = propose(source, given.header if given else None)
-        for column in often:
-            table = proposal.schema.get(column) or proposal.schema.offers.get(column)
-            if table is not None and table.get("type") != dataset.dataset.columns[column].kind.value:
-                told[column] = f"a sample of the file fits {quote_key(column)} = {write_table(table)}"
-                if given is not None and proposal.csv_format is not None and _mark(given) != _mark(proposal.csv_format):
-                    told[column] += f" with csv = {format_csv(proposal.csv_format)}"
+        given = dataset.csv_format or CsvFormat()
+        proposal = propose(source, given.header)
+        written = proposal.csv_format or given
+        other_marks = (written.decimal, written.thousands) != (given.decimal, given.thousands)
+        for name in often:
+            table, column = proposal.schema.get(name, {}), dataset.dataset.columns[name]
+            other_type = (table.get("type"), table.get("format", "")) != (column.kind.value, column.format)
+            if table and (other_type or other_marks):
+                told[name] = f"a sample of the file fits {quote_key(name)} = {write_table(table)}"
+                told[name] += f" with csv = {format_csv(written)}" if other_marks else ""
     return told
-
-
-def _mark(format: CsvFormat) -> tuple[str, str]:
-    return format.decimal, format.thousands
 
 
 def _print_report(name: str, report: Report, worse: Sequence[str], declared: Mapping[str, DatasetConfig]) -> None:
