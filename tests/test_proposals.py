@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def test_every_value_reads_as_it_was_proposed(tmp_path: Path) -> None:
         "income": {"type": "number"},
         "county": {"values": ["01", "02", "10"]},
         "three": {"type": "number"},
-        "truth": {"type": "boolean"},
+        "truth": {"values": ["false", "true"]},
     }
     assert "key" in proposed.notes["zip"]
     with TrustedParty.open(path, name="texts", columns=proposed, budget=10**6) as party:
@@ -135,8 +136,8 @@ def test_every_value_reads_as_it_was_proposed(tmp_path: Path) -> None:
         (",", ";", "x", None),
         (".", ";", "4,5", {"type": "integer"}),
         (",", ",", "4.5", {"type": "integer"}),
-        (".", ",", "4.5", {"type": "number"}),
-        (",", ";", "4,5", {"type": "number"}),
+        (".", ",", "4.5", None),  # which end in 0 as amounts do
+        (",", ";", "4,5", None),
     ],
 )
 def test_thousands_are_never_taken_for_decimals(
@@ -163,6 +164,67 @@ def test_thousands_are_never_taken_for_decimals(
         with TrustedParty.open(path, columns=found, budget=10**6) as party:
             (report,) = [each for each in party.datasets["amounts"].backend.check().columns if each.name == "amount"]
         assert (report.missing, report.unreadable) == (0, 1)
+
+
+def test_numbers_that_are_not_written_as_one(tmp_path: Path) -> None:
+    """Rounded thousands beside decimals, other marks than elsewhere, units and signs: told, and never declared."""
+    path = tmp_path / "odd.csv"
+    texts = {
+        "weight": [f"{1 + i / 100:.2f}" for i in range(SIZE)],
+        "income": [f"{1 + i % 80}.{i % 4 * 25:02}0" for i in range(SIZE)],
+        "length": [f"{1 + i % 80}.{i % 1000:03}" for i in range(SIZE)],
+        "wage": [f"{1 + i % 80}.{i % 1000:03},67" for i in range(SIZE)],
+        "euros": [f"{1 + i} 000 €" for i in range(SIZE)],
+        "share": [f"{i / 10}%" for i in range(SIZE)],
+        "profit": [f"({i})" if i % 7 else str(i) for i in range(SIZE)],
+        "loss": [f"−{i}" for i in range(SIZE)],
+        "flagged": [f"{i}e" if i % 7 else str(i) for i in range(SIZE)],
+        "zip": [f"{1000 + i} {chr(65 + i % 26)}{chr(65 + i % 25)}" for i in range(SIZE)],
+    }
+    pd.DataFrame(texts).to_csv(path, index=False, sep=";")
+    proposed = idios.schema(path)
+    assert dict(proposed) == {"weight": {"type": "number"}, "length": {"type": "number"}}
+    assert 'another column has "." as its decimal mark' in proposed.notes["income"]
+    assert 'declare decimal = ",", thousands = "." of csv' in proposed.notes["wage"]
+    for name in ("euros", "share", "profit", "loss", "flagged"):
+        assert proposed.notes[name].startswith("they look like numbers with a unit or a sign"), name
+    assert proposed.notes["zip"].startswith("text with more than")
+
+
+def test_dotted_codes_truths_and_days(tmp_path: Path) -> None:
+    path = tmp_path / "codes.csv"
+    days = [date(1990, 1, 1) + timedelta(i) for i in range(SIZE)]
+    texts = {
+        "nuts": draw("1.1", "1.2", "1.10", "2.1"),
+        "height": draw("1", "1.0", "1.5", "2.00"),
+        "price": draw(*(f"{i / 100:g}" for i in range(1, 300))),
+        "mixed": draw(*(f"{i / 100:g}" for i in range(1, 300)), "1.50", "2.50"),
+        "employed": draw("TRUE", "FALSE", "NA"),
+        "married": draw("T", "F"),
+        "day": [f"{day:%Y%m%d}" for day in days],
+        "number": [str(20240100 + i) for i in range(SIZE)],
+        "flow": draw(":", *map(str, range(500))),
+    }
+    pd.DataFrame(texts).to_csv(path, index=False)
+    proposed = idios.schema(path)
+    assert proposed["nuts"] == {"values": ["1.1", "1.10", "1.2", "2.1"]}
+    for name in ("height", "price", "mixed"):
+        assert proposed[name] == {"type": "number"}
+        assert ("1.1 and 1.10" in proposed.notes.get(name, "")) == (name == "mixed")
+    assert proposed["employed"] == {"values": ["FALSE", "TRUE"]}
+    assert proposed["married"] == {"values": ["F", "T"]}
+    for name in ("day", "number"):
+        assert proposed[name] == {"type": "integer"}
+        assert ('type = "date", format = "%Y%m%d"' in proposed.advice.get(name, "")) == (name == "day")
+    assert proposed["flow"] == {"type": "integer"}
+    assert proposed.csv_format is not None
+    assert proposed.csv_format.nulls == (":", "NA")
+    proposed["day"] = {"type": "date", "format": "%Y%m%d"}
+    with TrustedParty.open(path, name="codes", columns=proposed, budget=10**6) as party:
+        counted = party.query("SELECT nuts, COUNT(*) AS n, COUNT(day) AS m FROM codes GROUP BY nuts", epsilon=10**4)
+        assert [row["n"] for row in counted.rows] == [texts["nuts"].count(code) for code in sorted({*texts["nuts"]})]
+        assert sum(row["m"] for row in counted.rows) == SIZE
+    assert "convert them" in idios.schema({"day": [int(day) for day in texts["day"]]}).notes["day"]
 
 
 def test_what_a_frame_holds_as_text() -> None:
@@ -205,6 +267,36 @@ def test_labels(tmp_path: Path) -> None:
     with TrustedParty.open(path, name="survey", columns=idios.schema(path), budget=10**6) as party:
         answer = party.query("SELECT sex, COUNT(*) FROM survey WHERE part = '3 6' GROUP BY sex", epsilon=10)
         assert [row["sex"] for row in answer.rows] == ["male", "female"]
+
+
+def test_labels_of_real_answers_are_no_missing_values(tmp_path: Path) -> None:
+    """A label means no answer if all of it says so, and one that may be an answer only with a code that does."""
+    labels = {
+        "asylum": {1: "granted", 2: "refused", 3: "pending"},
+        "father": {1: "Father known", 2: "Father unknown", 3: "Missing one parent", 4: "No answer needed"},
+        "race": {1: "White", 2: "Black", 3: "Other, don't know"},
+        "asked": {1: "yes", 2: "no", 3: "[Don't know]", 8: "REFUSED", 9: "Missing"},
+        "below": {1: "yes", 2: "no", -1: "unknown", 0: "not applicable / refused"},
+        "beyond": {8: "missing", 98: "many", 99: "Refused!\nOr unknown"},
+    }
+    frame = pd.DataFrame({name: draw(*map(float, codes)) for name, codes in labels.items()})
+    path = tmp_path / "labels.sav"
+    pyreadstat.write_sav(frame, path, variable_value_labels=labels)
+    proposed = idios.schema(path)
+    missing = {name: table.get("missing") for name, table in proposed.items()}
+    assert missing == {
+        "asylum": None,
+        "father": None,
+        "race": None,
+        "asked": [3, 8, 9],
+        "below": [-1, 0],
+        "beyond": [99],
+    }
+    assert proposed["asylum"]["values"] == {"1": "granted", "2": "refused", "3": "pending"}
+    assert proposed.notes["asylum"].startswith('2 "refused" may mean that there is no answer')
+    assert proposed.notes["asked"] == '3 is "[Don\'t know]", 8 is "REFUSED", 9 is "Missing"'
+    assert {"father", "race"}.isdisjoint(proposed.notes)
+    assert proposed.advice["beyond"].startswith('99 is "Refused!\nOr unknown"; 8 "missing" may mean')
 
 
 @pytest.mark.parametrize("times", [RARE - 1, RARE])

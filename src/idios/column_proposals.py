@@ -7,9 +7,9 @@ Rules:
 3. Whole numbers that are few and repeat are codes, and so categories, unless the name says that they are counted or
    measured, or no code has so many digits.
 4. Values that stand for "no answer" (8, 9, 77, 88, 99, 999, −1, −9, or so labelled) are proposed as missing where they
-   certainly stand apart, and pointed out where they may (``sentinels.py``).
-5. Text with many values, keys, and numbers whose mark may divide thousands as well as decimals are left out. Weights
-   and periods are pointed out.
+   certainly stand apart, and pointed out where they may (``sentinels.py``). Labels of these are shown.
+5. Text with many values, keys, numbers whose mark may divide thousands as well as decimals, and numbers with units or
+   signs that are not read are left out. Weights, periods, and numbers that look like dates are pointed out.
 6. Among numbers and dates that are written as text, a few words read as missing (``backends/text_proposals.py``). They
    are counted, not shown. Where words among categories seem to mean "missing", that is for the controller to decide.
 7. Advice is written into a configuration, which is public, and so tells no number that was counted.
@@ -26,10 +26,21 @@ from typing import Any
 
 from idios.backends.samples import ValueCounts
 from idios.backends.text_fields import BLANKS, FORMS, Notation
-from idios.backends.text_proposals import MOST_CODES, RARE, is_no_answer, may_be_thousands, propose_reading
+from idios.backends.text_proposals import (
+    MOST_CODES,
+    RARE,
+    are_days,
+    are_dotted_codes,
+    are_measured,
+    are_round,
+    is_no_answer,
+    may_be_thousands,
+    propose_reading,
+    strip_fields,
+)
 from idios.core.domain import Kind
 from idios.key_names import CERTAIN, is_called_key, tells_people_apart
-from idios.sentinels import find_sentinels
+from idios.sentinels import find_sentinels, find_unanswered
 
 MOST_LISTED = 60
 """So many values at most are proposed of a column of text: the states and territories of a country are fewer."""
@@ -42,6 +53,20 @@ THOUSANDS = (
     'three digits after every mark: if "{mark}" divides thousands, declare type = "integer", and decimal = "{other}", '
     'thousands = "{mark}" of csv; if it is the decimal mark, type = "number", and decimal = "{mark}" of csv'
 )
+ROUND = (
+    '; another column has "{mark}" as its decimal mark, but these end in 0 as amounts do: convert them where they are '
+    "thousands, or that column"
+)
+OTHER_MARKS = (
+    "numbers with other marks than the file's other columns, left out: convert them, or all others and declare "
+    'decimal = "{decimal}", thousands = "{thousands}" of csv'
+)
+MEASURED = "they look like numbers with a unit or a sign, left out: convert them to plain numbers"
+DOTTED = (
+    "some differ in zeros at their end alone: if 1.1 and 1.10 are two codes, and not one number, list them in a file"
+)
+DAYS = "they look like dates: if they are, convert them"
+DAYS_WRITTEN = 'they look like dates: if they are, type = "date", format = "%Y%m%d"'
 AS_TEXT = "{kind} written as text, left out: convert them, or open the csv file that they come from"
 WORDS = "values that are no {kind} read as missing; idios check counts them"
 ORDER = "which are days and which months cannot be told: declare"
@@ -66,10 +91,6 @@ _PERIOD = re.compile(r"(^|_)(year|month|quarter|wave|period|round)(_|$)", re.IGN
 _COUNTED = re.compile(
     r"(^|_)(age|years?|hours?|days?|weeks?|minutes?|number|num|n|count|size|rooms?|children|kids|persons?|members?|"
     r"income|wage|salary|amount|total|price|value|score|distance)(_|$|\d)",
-    re.IGNORECASE,
-)
-_NO_ANSWER = re.compile(
-    r"missing|refus|don.?t know|no answer|not (applicable|stated|asked|known)|unknown|inapplicable|\bn/?a\b|\bdk\b",
     re.IGNORECASE,
 )
 
@@ -121,19 +142,14 @@ class SampledColumn:
         notation = self.counted.notation
         if not self.csv or notation is None or notation.thousands:
             return None
-        fields = self._strip_fields()
+        fields = strip_fields(self.counted.values)
         for mark, other in (".,", ",."):
-            if may_be_thousands(fields, mark) and not (self.marked and mark == notation.decimal):
-                told = THOUSANDS.format(mark=mark, other=other)
+            decimal = self.marked and mark == notation.decimal
+            if may_be_thousands(fields, mark) and not (decimal and not are_round(fields, mark)):
+                told = (THOUSANDS + ROUND * decimal).format(mark=mark, other=other)
                 offered = {"type": "number" if mark == notation.decimal else "integer"}
                 return ProposedColumn(None, f"numbers, left out: {told}", told, offered)
         return None
-
-    def _strip_fields(self) -> Counter[str]:
-        fields = Counter[str]()
-        for text, times in self.counted.values.items():
-            fields[text.strip(BLANKS)] += times
-        return fields
 
     def _propose_written(self) -> ProposedColumn | None:
         """Numbers and dates that are written as text, without the words among them."""
@@ -147,8 +163,12 @@ class SampledColumn:
         if kind is Kind.INTEGER and any(_fits(Kind.NUMBER, each) and not _fits(kind, each) for each in fields):
             kind = Kind.NUMBER
         readable = Counter({text: times for text, times in fields.items() if _fits(kind, text)})
+        dotted = kind is Kind.NUMBER and are_dotted_codes(readable)
+        if dotted and (coded := self._propose_text(self.counted.values)).table is not None:
+            return coded
         counted = ValueCounts(readable, self.counted.records - readable.total(), notation)
         proposed = replace(self, kind=kind, counted=counted)._propose_known()
+        proposed = proposed.add(DOTTED, DOTTED) if dotted else proposed
         words = fields.total() - readable.total()
         return proposed.add(*self._tell_words(words, kind)) if words else proposed
 
@@ -157,10 +177,8 @@ class SampledColumn:
         notation = self.counted.notation
         if notation is None or self.kind is not Kind.CATEGORY:
             return None
-        fields = Counter[str]()
-        for text, times in self.counted.values.items():
-            if not (notation.dated and _fits(Kind.TIMESTAMP, text)):  # a cell that is a date
-                fields[text.strip(BLANKS)] += times
+        cells = {text for text in self.counted.values if notation.dated and _fits(Kind.TIMESTAMP, text)}  # dates
+        fields = strip_fields({text: times for text, times in self.counted.values.items() if text not in cells})
         reading = propose_reading(fields)
         tables = [{"type": reading.kind.value, "format": format} for format in reading.formats]
         if len(tables) > 1:
@@ -203,6 +221,8 @@ class SampledColumn:
             doubt = PERHAPS_CODES.format(listed=listed) if listed else ""
             return ProposedColumn({"values": common} | missing, _join(note, doubt, rare), doubt)
         doubt = PERHAPS.format(listed=listed) if listed else ""
+        if are_days(answered):
+            doubt = _join(doubt, DAYS_WRITTEN if self.counted.written else DAYS)
         whole = self.kind is Kind.NUMBER and self._are_whole(numbers)
         declared = self._declare(Kind.INTEGER if whole else self.kind) | missing
         return ProposedColumn(declared, _join(note, doubt), doubt)
@@ -225,8 +245,7 @@ class SampledColumn:
             few = len(counts) <= MOST_LISTED
             told = "text with rare values" if few else f"text with more than {_round_down(len(counts) - 1):,} values"
             rounded = "text with rare values" if few else f"text with more than {MOST_LISTED} values"
-            if not few and (kind := self._name_kind()):
-                written = AS_TEXT.format(kind=kind)
+            if not few and (written := self._name_written()):
                 return ProposedColumn(None, written, written)
             offered = {"values": f"codes/{_UNUSUAL.sub('_', self.name)}.csv"}
             return ProposedColumn(None, f"{told}, left out", f"{rounded}: {LISTED}", offered)
@@ -235,28 +254,37 @@ class SampledColumn:
         doubt = UNANSWERED.format(listed=unanswered) if unanswered and len(common) > 1 else ""
         return ProposedColumn({"values": common}, _join(doubt, rare), doubt)
 
-    def _name_kind(self) -> str:
-        """What a source holds as text although it has types, or cannot declare how it is written."""
-        fields = self._strip_fields()
-        if self.csv or any(re.fullmatch(r"-?0[0-9]+", text) for text in fields):
+    def _name_written(self) -> str:
+        """What text is, if it is numbers or dates as this source cannot be read."""
+        fields = strip_fields(self.counted.values)
+        if self._are_padded() or any(re.fullmatch(r"-?0[0-9]+", text) for text in fields):
             return ""
-        kinds = {propose_reading(fields, notation).kind for notation in _NOTATIONS} - {Kind.CATEGORY}
-        return "" if not kinds else "numbers" if kinds <= {*_NUMBERS} else "dates"
+        read = {notation: propose_reading(fields, notation).kind for notation in _NOTATIONS}
+        kinds = {*read.values()} - {Kind.CATEGORY}
+        if kinds and self.csv:
+            marks = next(notation for notation, kind in read.items() if kind in kinds)
+            return OTHER_MARKS.format(decimal=marks.decimal, thousands=marks.thousands)
+        if kinds:
+            return AS_TEXT.format(kind="numbers" if kinds <= {*_NUMBERS} else "dates")
+        return MEASURED if are_measured(fields) else ""
 
     def _propose_labelled(self, counts: Counter[str]) -> ProposedColumn:
         """Codes with labels; of a number, labels may tell no more than which codes mean that there is none."""
-        unanswered = [code for code, label in self.labels.items() if _NO_ANSWER.search(label) or is_no_answer(label)]
+        unanswered, doubtful = find_unanswered(self.labels)
+        means = ", ".join(f'{code} is "{self.labels[code]}"' for code in unanswered)
+        listed = ", ".join(f'{code} "{self.labels[code]}"' for code in doubtful)
+        told = _join(means, UNANSWERED.format(listed=listed) if listed else "")
         named = {code: label for code, label in self.labels.items() if code not in unanswered}
         given = sum(times for code, times in counts.items() if code not in unanswered)
         missing = {"missing": [int(code) if _WHOLE.fullmatch(code) else code for code in unanswered]}
         if named and len(named) <= MOST_LABELS and sum(counts[code] for code in named) >= COVERED * given:
-            return ProposedColumn({"values": _make_distinct(named)} | (missing if unanswered else {}))
+            return ProposedColumn({"values": _make_distinct(named)} | (missing if unanswered else {}), told, told)
         numbers = _read_numbers(counts)
         if numbers is None or not all(_WHOLE.fullmatch(code) for code in unanswered):
             return self._propose_text(counts)
         whole = self._are_whole(numbers)
         kind = self.kind if self.kind not in (Kind.CATEGORY, Kind.NUMBER) else Kind.INTEGER if whole else Kind.NUMBER
-        return ProposedColumn(self._declare(kind) | (missing if unanswered else {}))
+        return ProposedColumn(self._declare(kind) | (missing if unanswered else {}), told, told)
 
     def _are_whole(self, numbers: Mapping[Fraction, int]) -> bool:
         """Whether all are whole numbers, and where they are text are written as such: 2.0 is none then."""

@@ -12,10 +12,11 @@ from typing import Any
 
 from idios import display
 from idios.backends.base import describe_source
-from idios.backends.csv import CsvFormat
+from idios.backends.csv import CsvFormat, read_format
 from idios.backends.csv_proposal import propose_format
-from idios.backends.files import FileKind, find_files, refuse_mislabelled
-from idios.backends.samples import ROWS, ValueCounts, count_values
+from idios.backends.files import FileKind, find_files, may_be_csv, refuse_mislabelled
+from idios.backends.reservoir import ROWS
+from idios.backends.samples import Sample, ValueCounts, sample_values
 from idios.backends.spark_address import is_spark
 from idios.backends.statistics_files import read_value_labels
 from idios.backends.text_proposals import shows_decimals
@@ -23,6 +24,8 @@ from idios.column_proposals import REPEATS, SampledColumn
 from idios.core.domain import Kind
 from idios.errors import InvalidInput
 
+HEADER = ('csv={"header": True}', 'csv={"header": False}')
+"""How it is said whether a csv file begins with names."""
 MOST_SHOWN = 7
 """So many values of a column are shown, the last of them too: that is where those that mean no answer stand."""
 
@@ -34,7 +37,7 @@ class Schema(dict[str, dict[str, Any]]):
         self,
         columns: Mapping[str, dict[str, Any]],
         notes: Mapping[str, str],
-        records: int,
+        sample: Sample,
         csv_format: CsvFormat | None = None,
         advice: Mapping[str, str] | None = None,
         offers: Mapping[str, dict[str, Any]] | None = None,
@@ -45,9 +48,15 @@ class Schema(dict[str, dict[str, Any]]):
         """What a configuration says beside a column."""
         self.offers = dict(offers or {})
         """What a controller may declare of columns that are left out."""
-        self.records = records
+        self.sample = sample
+        """The records that were read."""
         self.csv_format = csv_format
         """How a csv file is written, which ``TrustedParty.open`` reads it as."""
+
+    @property
+    def records(self) -> int:
+        """How many these are."""
+        return self.sample.records
 
     def __repr__(self) -> str:
         lines = [f"{name}: {describe_column(table)}" for name, table in self.items()]
@@ -63,14 +72,14 @@ class Schema(dict[str, dict[str, Any]]):
 
     @property
     def _origin(self) -> str:
-        return f"Proposed from {self.records:,} records, for their controller to confirm: what is declared is public."
+        return f"Proposed from {self.sample}, for their controller to confirm: what is declared is public."
 
 
-def schema(source: Any, *, rows: int = ROWS) -> Schema:
+def schema(source: Any, *, csv: Mapping[str, Any] | None = None, rows: int = ROWS) -> Schema:
     """Propose the columns of a frame or a file: types, categories, labels, and values that mean "missing".
 
-    Up to ``rows`` records are read, so the proposal is for the eyes of whoever holds the data. Read it, change it (it
-    is a dict), and declare it: that makes it public.
+    Up to ``rows`` records are looked at, spread over all of them, so the proposal is for the eyes of whoever holds the
+    data. Read it, change it (it is a dict), and declare it: that makes it public.
 
     >>> survey = {"sex": [1, 2, 2, 1] * 50, "income": [1200.5, 900.0, 3100.0, 999.0] * 50}
     >>> proposed = schema(survey)
@@ -78,14 +87,22 @@ def schema(source: Any, *, rows: int = ROWS) -> Schema:
     ({'values': [1, 2]}, {'type': 'number'})
 
     ``TrustedParty.open(survey, columns=proposed, budget=1)`` declares it as it is.
+
+    How a csv file is written is proposed too; ``csv={"header": True}`` says that its first line has names, where that
+    cannot be told, and a ``csv`` that says more is taken as it is.
     """
+    if csv is not None and not may_be_csv(source):
+        raise InvalidInput("csv says how a csv file is written, and the source is none")
     if isinstance(source, str | Path) and (is_spark(str(source)) or "://" in str(source)):
         raise InvalidInput("a schema is proposed of a frame or a file; of a table elsewhere, declare its columns")
     csv_format, labels = None, dict[str, dict[str, str]]()
     if isinstance(source, str | Path):
-        found = find_files(source)
+        found = find_files(source, is_csv=csv is not None)
         refuse_mislabelled(found)
-        csv_format = propose_format(found.path, None) if found.kind is FileKind.CSV else None
+        if found.kind is FileKind.CSV:
+            given = read_format(found.path, csv)
+            proposed = not csv or set(csv) == {"header"}
+            csv_format = propose_format(found.path, given.header if csv else None, HEADER) if proposed else given
         labels = read_value_labels(found)
     return propose_columns(source, describe_source(source, csv_format), csv_format, labels, rows, people=True)
 
@@ -104,15 +121,23 @@ def propose_columns(
     ``people`` says whether notes tell which columns may be people. Commands, which know the unit, tell it themselves.
     """
     names = [name for name, _, _ in described]
-    counted = (
-        count_values(source, names, csv_format, rows) if names and rows else {name: ValueCounts() for name in names}
-    )
-    csv = csv_format is not None
+    sample = Sample({name: ValueCounts() for name in names})
+    if names and rows:
+        sample = sample_values(source, names, csv_format, rows)
+    counted = sample.counted
     marked = csv_format is not None and any(
         shows_decimals(each.values, csv_format.decimal) for each in counted.values()
     )
     columns = [
-        SampledColumn(name, kind, decimals, counted[name], labels.get(name, {}), csv, marked)
+        SampledColumn(
+            name,
+            counted[name].kind or kind,
+            decimals,
+            counted[name],
+            labels.get(name, {}),
+            csv_format is not None,
+            marked,
+        )
         for name, kind, decimals in described
     ]
     proposed = {column.name: column.propose() for column in columns}
@@ -122,7 +147,7 @@ def propose_columns(
     return Schema(
         {name: each.table for name, each in proposed.items() if each.table is not None},
         {name: each.note for name, each in proposed.items() if each.note},
-        max((each.records for each in counted.values()), default=0),
+        sample,
         csv_format,
         {name: each.advice for name, each in proposed.items() if each.advice},
         {name: each.offered for name, each in proposed.items() if each.offered is not None},

@@ -1,6 +1,7 @@
 """Numbers that stand for "no answer": which of a column's values surveys usually write instead of one.
 
-Rules, which together answer for every column of numbers:
+Where codes have labels, these say it (``find_unanswered``). Else these rules together answer for every column of
+numbers:
 
 1. Candidates are 7, 8 and 9; of two to seven digits those that are all 6, 7, 8 or 9, and the last three (97, 98, 99);
    the negatives of all these, and −1, −2, −3.
@@ -24,12 +25,13 @@ Rules, which together answer for every column of numbers:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import dropwhile, pairwise
 
-from idios.backends.text_proposals import MOST_CODES, RARE
+from idios.backends.text_proposals import MOST_CODES, RARE, is_no_answer, may_be_answer
 
 OFTEN = 3
 """So many times as often as the value next to it occurs what lies apart, if it is no answer; or it is as far away."""
@@ -38,6 +40,7 @@ PILED = 20
 FAR = 10
 """Further away than this times the widest gap between others, a value belongs to none of them."""
 
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 _LENGTHS = range(2, 8)
 _REPEATED = frozenset(int(digit * length) for digit in "6789" for length in _LENGTHS)
 _LAST = frozenset(10**length - back for length in _LENGTHS for back in (1, 2, 3))
@@ -74,6 +77,27 @@ def find_sentinels(counts: Mapping[Fraction, int]) -> Sentinels:
             doubtful.update(doubted.common)
             left = {number: times for number, times in left.items() if number not in doubted.values}
     return Sentinels(tuple(sorted(map(int, certain))), tuple(sorted(map(int, doubtful))))
+
+
+def find_unanswered(labels: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """The codes whose labels say that there is no answer, and those whose labels may, by the code of each label.
+
+    A label that may be an answer, such as "refused", says so where its code does, too: negative, or a candidate beyond
+    the codes of all answers. Where no label is one of an answer, all say it.
+
+    >>> find_unanswered({"1": "granted", "2": "refused", "3": "pending", "8": "don't know", "9": "unknown"})
+    (['8', '9'], ['2'])
+    """
+    said = [code for code, label in labels.items() if is_no_answer(label)]
+    answers = [code for code in labels if code not in said]
+    last = max((Fraction(code) for code in answers if _WHOLE.fullmatch(code)), default=Fraction(0))
+
+    def stands_apart(code: str) -> bool:
+        number = Fraction(code) if _WHOLE.fullmatch(code) else Fraction(0)
+        return number < 0 or (number in _ABOVE and number > last)
+
+    doubtful = [code for code in said if answers and may_be_answer(labels[code]) and not stands_apart(code)]
+    return [code for code in said if code not in doubtful], doubtful
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -253,7 +254,7 @@ def test_the_kinds_of_a_proposal(tmp_path: Path) -> None:
     format = propose_format(path)
     assert format.decimal == ","
     kinds = [kind for _, kind, _ in describe_source(path, format)]
-    assert kinds == [Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.TIMESTAMP, Kind.INTEGER, Kind.CATEGORY, Kind.CATEGORY]
+    assert kinds == [Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.TIMESTAMP, Kind.CATEGORY, Kind.CATEGORY, Kind.CATEGORY]
 
 
 def test_a_first_line_that_may_be_a_record_is_asked_about(tmp_path: Path) -> None:
@@ -299,6 +300,9 @@ def test_a_proposal_of_another_encoding(tmp_path: Path) -> None:
         format = propose_format(path)
         assert format.encoding == encoding
         assert describe_source(path, format)[0][0] == "Straße"
+    for late, encoding in (("é", "latin-1"), ("é", "utf-8"), ("€", "cp1252")):
+        path.write_bytes(b"name,n\n" + b"Muller,5\n" * 50_000 + f"{late},5\n".encode(encoding) * 20)
+        assert propose_format(path).encoding == encoding
 
 
 def test_a_proposal_of_a_file_whose_lines_do_not_fit(tmp_path: Path) -> None:
@@ -306,3 +310,15 @@ def test_a_proposal_of_a_file_whose_lines_do_not_fit(tmp_path: Path) -> None:
     path.write_text("a,b\n1,2,3\n4;5\n")
     with pytest.raises(SourceError, match="different numbers of fields"):
         propose_format(path)
+    lines = ["name,age", *["Ada,36"] * 40]
+    for wrong, told in (
+        ([*lines, "Bo,4,1", *lines], "',', line 42 has 3 fields and most have 2"),
+        (["People 2024", "", *lines], "',', line 1 has 1 field and most have 2"),
+        ([*lines, "", "Source: a survey"], "',', line 43 has 1 field and most have 2"),
+        (['"name\n",age', *lines, "Bo;4,1,1"], "',', line 44 has 3 fields and most have 2"),
+        ([line.replace(",", ";") for line in [*lines, "Bo", *lines]], "';', line 42 has 1 field and most have 2"),
+    ):
+        path.write_text("\n".join(wrong) + "\n")
+        with pytest.raises(SourceError, match=re.escape(f"divided by {told}")) as raised:
+            propose_format(path)
+        assert "Bo" not in str(raised.value)

@@ -175,3 +175,28 @@ def test_check_fixes_nothing(folder: Path) -> None:
             run(*command)
     run("ledger", "raise", "people", "--epsilon", "30")
     assert run("check").exit_code == 0
+
+
+def test_check_says_what_fits_where_many_values_have_another_type(folder: Path) -> None:
+    lines = [f"{i},{i if i % 3 else f'{i}.5'},{i}.01.2020,{'abc'[i % 3]}" for i in range(1, 31)] * 10
+    (folder / "late.csv").write_text("\n".join(["n,income,born,letter", *lines]) + "\n")
+    columns = {"n": "integer", "income": "integer", "born": "date", "letter": "date"}
+    declared = "".join(f'{name} = {{ type = "{kind}" }}\n' for name, kind in columns.items())
+    (folder / "idios.toml").write_text(
+        f'[datasets.late]\nsource = "late.csv"\nbudget = 5\n[datasets.late.columns]\n{declared}'
+    )
+    told = " ".join(run("check").stdout.replace("│", " ").split())
+    assert 'a sample of the file fits income = { type = "number" }' in told
+    assert 'a sample of the file fits born = { type = "date", format = "%d.%m.%Y" }' in told
+    assert 'a sample of the file fits letter = { values = ["a", "b", "c"] }' in told
+    assert told.count("a sample") == 3
+    (folder / "late.csv").write_text("n;income\n" + "".join(f"{i};{i},5\n" for i in range(1, 99)))
+    (folder / "idios.toml").write_text(
+        '[datasets.late]\nsource = "late.csv"\nbudget = 5\ncsv = { delimiter = ";" }\n'
+        '[datasets.late.columns]\nincome = { type = "number" }\n'
+    )
+    told = " ".join(run("check").stdout.replace("│", " ").split())
+    assert 'income = { type = "number" } with csv = { delimiter = ";", header = true, decimal = "," }' in told
+    (folder / "late.csv").write_text("n;income\n" + "".join(f"{i};{i} kg\n" for i in range(1, 99)))
+    told = " ".join(run("check").stdout.replace("│", " ").split())
+    assert "declare its type or format, which `idios init` proposes" in told

@@ -6,10 +6,12 @@ import gzip
 from fractions import Fraction
 from pathlib import Path
 
+import openpyxl
 import pandas as pd
 import pyreadstat
 import pytest
 
+import idios
 from idios.backends.statistics_files import read_value_labels
 from idios.config import read_configuration
 from idios.errors import (
@@ -112,12 +114,13 @@ def test_init_proposes_how_a_file_is_written(folder: Path) -> None:
 
 def test_init_proposes_the_labelled_codes_of_a_statistics_file(folder: Path) -> None:
     frame = pd.DataFrame({"sex": [1.0, 2.0] * 100, "job": [1.0, -2.0] * 100, "income": [*map(float, range(200))]})
-    labels = {"sex": {1: "male", 2: 'fem"ale\nx'}, "job": {1: "other", -2: "other"}}
+    labels = {"sex": {1: "male", 2: 'fem"ale\nx'}, "job": {1: "other", -2: "other"}, "income": {999: "Not\nknown."}}
     pyreadstat.write_sav(frame, folder / "survey.sav", variable_value_labels=labels)
     run("init", "survey.sav")  # no record was read, so that nothing has to be confirmed
     written = (folder / "idios.toml").read_text()
     assert r'sex = { values = { 1 = "male", 2 = "fem\"ale\nx" } }' in written
     assert 'job = { values = { 1 = "1 other", -2 = "-2 other" } }' in written  # two labels are alike
+    assert '[999] }  # 999 is "Not known."' in written
     answer = run_json("query", "SELECT sex, COUNT(*) FROM survey WHERE sex = 'male' GROUP BY sex", "-e", "1")
     assert answer["rows"][0]["sex"] == "male"
     assert read_value_labels(folder / "survey.sav")["sex"] == {"1": "male", "2": 'fem"ale\nx'}
@@ -179,9 +182,9 @@ def test_the_names_of_columns_are_names(folder: Path) -> None:
     """Neither a record nor a title becomes one, and none is empty or there twice."""
     (folder / "twice.csv").write_text("age,sex,age\n" + "41,1,3\n" * 50)
     (folder / "index.csv").write_text(",age\n" + "".join(f"{i},41\n" for i in range(50)))
-    for name in ("twice", "index"):
+    for name, wrong in (("twice", "the columns 1 and 3 are called 'age'"), ("index", "column 1 of 2 has none")):
         for options in ((), ("--header",)):
-            with pytest.raises(SourceError, match="of which one is empty or there twice"):
+            with pytest.raises(SourceError, match=wrong):
                 run("init", f"{name}.csv", "--yes", *options)
     (folder / "empty.csv").write_text("\n")
     with pytest.raises(SourceError, match="is empty"):
@@ -190,6 +193,48 @@ def test_the_names_of_columns_are_names(folder: Path) -> None:
     with pytest.raises(SourceError, match="must be names") as raised:
         run("init", "bare.xlsx", "--yes")
     assert "4765" not in str(raised.value)
+    assert "write one into cell 2" in str(raised.value)
+    people = pd.DataFrame({"sex": ["f", "m"] * 50, "income": range(100), "age": range(100)})
+    people.to_excel(folder / "title.xlsx", index=False, startrow=3)
+    workbook = openpyxl.load_workbook(folder / "title.xlsx")
+    workbook.active.cell(2, 1, "Households 2024")
+    workbook.save(folder / "title.xlsx")
+    with pytest.raises(SourceError, match="row 4 looks like the names; delete what stands above it"):
+        run("init", "title.xlsx", "--yes")
+    people.set_axis(["sex", "sex", "age"], axis=1).to_excel(folder / "same.xlsx", index=False)
+    with pytest.raises(SourceError, match="the columns 1 and 2 are called 'sex'"):
+        run("init", "same.xlsx", "--yes")
+
+
+def test_names_that_may_be_years_are_asked_about(folder: Path) -> None:
+    (folder / "years.csv").write_text("region,2019,2020\n" + "".join(f"north,{i},{7 * i}\n" for i in range(99)))
+    with pytest.raises(SourceError, match="say --header or --no-header"):
+        run("init", "years.csv", "--yes")
+    with pytest.raises(SourceError, match=r'say csv=\{"header": True\} or csv=\{"header": False\}'):
+        idios.schema("years.csv")
+    for header, names in ((True, ["region", "2019", "2020"]), (False, ["column1", "column2", "column3"])):
+        proposed = idios.schema("years.csv", csv={"header": header})
+        assert list(proposed) == names
+        assert proposed.csv_format is not None
+        assert proposed.csv_format.header is header
+    assert "2019: integer" in run("init", "years.csv", "--yes", "--header").stderr
+    with pytest.raises(InvalidInput, match="the source is none"):
+        idios.schema({"a": [1]}, csv={"header": True})
+    born = "".join(f"{1950 + i % 40},{i}\n" for i in range(99))
+    (folder / "born.csv").write_text(born)  # among other years, 1950 is one of them
+    assert list(idios.schema("born.csv")) == ["column1", "column2"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx", "jsonl"])
+def test_a_file_without_records_is_told_as_that(folder: Path, ending: str) -> None:
+    path = folder / f"header.{ending}"
+    if ending == "xlsx":
+        pd.DataFrame({"age": [], "sex": []}).to_excel(path, index=False)
+    else:
+        path.write_text("age,sex\n" if ending == "csv" else "\n")
+    for options in ((), ("--header",)):
+        with pytest.raises(SourceError, match="no records"):
+            run("init", path.name, "--yes", *options)
 
 
 def test_what_is_shown_is_what_is_confirmed(folder: Path) -> None:

@@ -195,8 +195,8 @@ def open_source(
 def describe_source(source: object, csv_format: CsvFormat | None = None) -> list[tuple[str, Kind, int]]:
     """The columns of a source: name, the kind it would be declared as, and the places of a decimal.
 
-    Nothing but names and types is read, except that the kinds of a csv file are what its first records look like.
-    Columns that no kind can read are left out.
+    Nothing but names and types is read, except that the kinds of a file without types are what some of its records look
+    like. Columns that no kind can read are left out.
     """
     return _engine(source).describe(source, csv_format)
 

@@ -48,6 +48,10 @@ class ColumnReport:
         """Whether of the values that are there most do not fit, which tells of a declaration rather than of data."""
         return 2 * (self.unreadable + self.outside) > rows - self.missing
 
+    def often_unreadable(self, rows: int) -> bool:
+        """Whether of the values that are there one in ten does not have the declared type."""
+        return self.unreadable > 0 and 10 * self.unreadable >= rows - self.missing
+
     def problems(self) -> list[str]:
         """What a controller should know, in words."""
         problems = []

@@ -17,10 +17,11 @@ from __future__ import annotations
 import codecs
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
@@ -109,6 +110,7 @@ class CsvFile:
 
     path: Path
     format: CsvFormat
+    typed: ClassVar[bool] = False
 
     @property
     def notation(self) -> Notation:
@@ -190,7 +192,7 @@ class _Text:
             self._last = text[-1:] or self._last
             return text.encode()
         except UnicodeError:
-            likely = guess_encoding(raw[:LOOKED_AT])
+            likely = guess_encoding([raw])
             if codecs.lookup(likely) == codecs.lookup(self._encoding):
                 likely = "cp1252"
             raise SourceError(
@@ -265,30 +267,33 @@ def _malformed(error: pa.ArrowInvalid) -> SourceError:
     )
 
 
-LOOKED_AT = 2**18
-"""How many bytes a guess looks at."""
+_CONTROLS, _UNKNOWN = re.compile(rb"[\x80-\x9f]"), re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
+"""What is a control character in Latin-1, and of these what cp1252 has no character for."""
 
 
-def guess_encoding(raw: bytes) -> str:
-    """The encoding that some bytes of text seem to have; the last character may be cut off.
+def guess_encoding(blocks: Iterable[bytes]) -> str:
+    """The encoding that text seems to have, given as blocks of bytes; the last character may be cut off.
 
     Text in UTF-16 without a byte order mark has many zeros, all at even or all at odd places. What is no UTF-8 is
     Latin-1, in which every byte is a character, or its extension cp1252 where there are bytes for which Latin-1 has
     control characters only.
 
-    >>> guess_encoding("Höhe".encode("latin-1")), guess_encoding("5 €".encode("cp1252"))
+    >>> guess_encoding(["Höhe".encode("latin-1")]), guess_encoding([b"5 ", "€".encode("cp1252")])
     ('latin-1', 'cp1252')
     """
+    following = iter(blocks)
+    raw = next(following, b"")
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     zeros = [raw[place::2].count(0) for place in (0, 1)]
     if 10 * sum(zeros) > 2 * len(raw) and min(zeros) * 10 <= max(zeros):
         return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
-    for encoding in ("utf-8", "cp1252"):
+    decoder, is_utf8, controls, unknown = codecs.getincrementaldecoder("utf-8")(), True, False, False
+    for block in chain([raw], following):
+        controls = controls or _CONTROLS.search(block) is not None
+        unknown = unknown or _UNKNOWN.search(block) is not None
         try:
-            codecs.getincrementaldecoder(encoding)().decode(raw)
+            is_utf8 = is_utf8 and decoder.decode(block) is not None
         except UnicodeDecodeError:
-            continue
-        if encoding == "utf-8" or any(0x80 <= byte < 0xA0 for byte in raw):
-            return encoding
-    return "latin-1"
+            is_utf8 = False
+    return "utf-8" if is_utf8 else "cp1252" if controls and not unknown else "latin-1"

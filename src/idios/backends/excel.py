@@ -12,14 +12,14 @@ import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from idios.backends.cancellation import Progress, silent
 from idios.backends.files import import_reader
 from idios.backends.text_fields import DATED, Notation, hold_fields
-from idios.backends.text_proposals import propose_kinds, propose_reading
+from idios.backends.text_proposals import find_wrong_name, propose_kinds, propose_reading
 from idios.core.domain import Kind
 from idios.errors import SourceError
 
@@ -34,6 +34,7 @@ class ExcelSheet:
     path: Path
     sheet: str = ""
     notation: Notation = DATED
+    typed: ClassVar[bool] = False
 
     def read_names(self) -> list[str]:
         """The cells of the first row."""
@@ -49,13 +50,36 @@ class ExcelSheet:
 
     def propose_columns(self) -> list[tuple[str, Kind, int]]:
         """The names of its columns, and the kinds that the first cells can be read as."""
-        rows, names = self._read_rows(LOOKED_AT)[1:], self.read_names()
-        if any(not name or propose_reading({name: 1}).kind is not Kind.CATEGORY for name in names):
+        names, *rows = [[_write(cell) for cell in row] for row in self._read_rows(LOOKED_AT)]
+        if not _are_names(names):
             # a record in the place of names would be declared, and so be public
-            raise SourceError(f"the first row of {self.path.name!r} must be names, of which none is empty or a number")
-        return propose_kinds({name: [_write(row[i]) for row in rows] for i, name in enumerate(names)})
+            raise SourceError(
+                f"the first row of {self.path.name!r} must be names, of which none is empty or a number: "
+                + self._find_names([names, *rows])
+            )
+        if wrong := find_wrong_name([name or "" for name in names]):
+            raise SourceError(f"in the first row of {self.path.name!r}, {wrong}: give every column a name of its own")
+        if not rows:
+            raise SourceError(f"{self.path.name!r} has names and no records below them: there is nothing to ask about")
+        return propose_kinds({name or "": [row[i] for row in rows] for i, name in enumerate(names)})
+
+    def _find_names(self, rows: Sequence[Sequence[str | None]]) -> str:
+        """What to do where the first row has no names: they may stand below a title."""
+        title = 2 * sum(cell is not None for cell in rows[0]) < len(rows[0])
+        found = next((place for place, row in enumerate(rows) if title and _are_names(row)), None)
+        if found is None:
+            wrong = next(place for place, cell in enumerate(rows[0], 1) if not _are_names([cell]))
+            return f"write one into cell {wrong}, such as y2019 for a year"
+        row = self._open_sheet().start[0] + found + 1
+        return f"row {row:,} looks like the names; delete what stands above it"
 
     def _read_rows(self, most: int | None = None) -> list[list[Any]]:
+        rows: list[list[Any]] = self._open_sheet().to_python(nrows=most)
+        if not rows:
+            raise SourceError(f"the sheet of {self.path.name!r} is empty: not even names of columns are there")
+        return rows
+
+    def _open_sheet(self) -> Any:
         calamine = import_reader("python_calamine")
         try:
             workbook = calamine.CalamineWorkbook.from_path(str(self.path))
@@ -67,12 +91,14 @@ class ExcelSheet:
                     if self.sheet
                     else f"write the sheet after the file, as in {self.path.name}::sheet; it has {listed}"
                 )
-            rows: list[list[Any]] = workbook.get_sheet_by_name(self.sheet or sheets[0]).to_python(nrows=most)
+            return workbook.get_sheet_by_name(self.sheet or sheets[0])
         except calamine.CalamineError as error:
             raise SourceError(f"{self.path.name!r} cannot be read as an Excel file: it is damaged, or none") from error
-        if not rows:
-            raise SourceError(f"the sheet of {self.path.name!r} is empty: not even names of columns are there")
-        return rows
+
+
+def _are_names(row: Sequence[str | None]) -> bool:
+    """Whether every cell of a row is text, and no number or date."""
+    return all(cell and propose_reading({cell: 1}).kind is Kind.CATEGORY for cell in row)
 
 
 def _write(cell: Any) -> str | None:

@@ -12,12 +12,13 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from idios.backends.cancellation import Progress, silent
 from idios.backends.files import ContentReader
+from idios.backends.reservoir import ROWS, Reservoir
 from idios.backends.text_fields import PLAIN, Notation, hold_fields
 from idios.backends.text_proposals import propose_kinds
 from idios.core.domain import Kind
@@ -27,8 +28,6 @@ BLOCK = 2**20
 """How many bytes are parsed at a time."""
 LONGEST = 2**24
 """No record may have more bytes."""
-LOOKED_AT = 2**18
-"""How many bytes at the beginning of a file a proposal reads."""
 
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
@@ -39,6 +38,7 @@ class JsonLinesFile:
 
     path: Path
     notation: Notation = PLAIN
+    typed: ClassVar[bool] = False
 
     def read_names(self) -> None:
         """Each record has names of its own: to know them all, all would have to be read."""
@@ -61,16 +61,19 @@ class JsonLinesFile:
                 yield hold_fields(list(zip(*records, strict=True)) if records else [[] for _ in wanted])
 
     def propose_columns(self) -> list[tuple[str, Kind, int]]:
-        """The names that the records at its beginning have, and the kinds that their values can be read as."""
+        """The names that some records have, and the kinds that their values can be read as."""
+        drawn = Reservoir(ROWS)
         with ContentReader(self.path) as content:
-            raw = content.read(LOOKED_AT)
-        lines = raw.split(b"\n")
-        whole = lines[:-1] if len(raw) == LOOKED_AT else lines
+            for lines in _read_lines(content):
+                numbers = range(drawn.total + 1, drawn.total + len(lines) + 1)
+                drawn.add(pa.table({"line": pa.array(lines, pa.binary()), "number": pa.array(numbers, pa.int64())}))
         columns: dict[str, list[str | None]] = {}
-        for number, line in enumerate(whole, 1):
-            if line.strip():
-                for name, value in self._parse(line, number).items():
+        for record in drawn.read().to_pylist():
+            if record["line"].strip():
+                for name, value in self._parse(record["line"], record["number"]).items():
                     columns.setdefault(name, []).append(_write(value))
+        if not columns:
+            raise SourceError(f"{self.path.name!r} has no records with names in them: there is nothing to ask about")
         return propose_kinds(columns)
 
     def _parse(self, line: bytes, number: int) -> dict[str, Any]:

@@ -16,11 +16,12 @@ from idios.backends.cancellation import silent
 from idios.backends.csv import CsvFormat
 from idios.backends.duckdb_dialect import DIALECT
 from idios.backends.duckdb_sources import attach
+from idios.backends.reservoir import ROWS, Reservoir
 from idios.backends.text_fields import Notation
+from idios.backends.text_files import TextFile
+from idios.backends.text_proposals import propose_kind, strip_fields
+from idios.core.domain import Kind
 from idios.errors import SourceError
-
-ROWS = 20_000
-"""How many records are read: the first of a file without types, others at random."""
 
 
 @dataclass
@@ -31,6 +32,8 @@ class ValueCounts:
     missing: int = 0
     notation: Notation | None = None
     """How numbers are written in it, if the source holds text and no numbers of its own."""
+    kind: Kind | None = None
+    """What the text can be read as, if the source says nothing of that."""
 
     def add(self, texts: Sequence[str | None]) -> None:
         """Count some more."""
@@ -53,32 +56,57 @@ class ValueCounts:
         return self.given + self.missing
 
 
-def count_values(
+@dataclass
+class Sample:
+    """The values of some records by column, and how many records there are."""
+
+    counted: dict[str, ValueCounts]
+    records: int = 0
+    total: int = 0
+
+    def __str__(self) -> str:
+        """
+        >>> str(Sample({}, 20_000, 402_108))
+        '20,000 of 402,108 records, spread over all of them'
+        """
+        if self.records < self.total:
+            return f"{self.records:,} of {self.total:,} records, spread over all of them"
+        return f"{self.records:,} records" if self.records != 1 else "1 record"
+
+
+def sample_values(
     source: object, names: Sequence[str], csv_format: CsvFormat | None = None, rows: int = ROWS
-) -> dict[str, ValueCounts]:
+) -> Sample:
     """Count the values of some columns of a file or a frame; an empty field counts as missing."""
     counted = {name: ValueCounts() for name in names}
     attached = attach({"": Source(source, csv_format)})
     try:
         place = attached.places[""]
-        if place.text is None:
-            written = ", ".join(f"CAST({DIALECT.identifier(name)} AS VARCHAR)" for name in names)
-            # the same records each time, so that a proposal can be made again
-            sampled = f"SELECT {written} FROM {place.table} USING SAMPLE reservoir({rows} ROWS) REPEATABLE (1)"
-            records = attached.cursors[0].execute(sampled).fetchall()
-            for number, name in enumerate(names):
-                counted[name].add([record[number] or None for record in records])
-            return counted
-        left = rows
-        for piece in place.text.read_records(place.text.read_names() or list(names), list(names), silent):
-            for number, name in enumerate(names):
-                counted[name].add([text or None for text in piece[f"field{number}"].slice(0, left).to_pylist()])
-                counted[name].notation = place.text.notation
-            left -= piece.num_rows
-            if left <= 0:
-                break
+        if place.text is not None:
+            return _sample_text(place.text, names, rows)
+        written = ", ".join(f"CAST({DIALECT.identifier(name)} AS VARCHAR)" for name in names)
+        # the same records each time, so that a proposal can be made again
+        sampled = f"SELECT {written} FROM {place.table} USING SAMPLE reservoir({rows} ROWS) REPEATABLE (1)"
+        records = attached.cursors[0].execute(sampled).fetchall()
+        ((total,),) = attached.cursors[0].execute(f"SELECT COUNT(*) FROM {place.table}").fetchall()
+        for number, name in enumerate(names):
+            counted[name].add([record[number] or None for record in records])
+        return Sample(counted, len(records), total)
     except duckdb.Error as error:
         raise SourceError("DuckDB cannot read every value of the columns") from error
     finally:
         attached.close()
-    return counted
+
+
+def _sample_text(file: TextFile, names: Sequence[str], rows: int) -> Sample:
+    """All of a file is read, as it is when it is opened; what is sorted would begin unlike the rest."""
+    drawn = Reservoir(rows)
+    for piece in file.read_records(file.read_names() or list(names), list(names), silent):
+        drawn.add(piece)
+    records = drawn.read()
+    counted = {}
+    for number, name in enumerate(names):
+        each = counted[name] = ValueCounts(notation=file.notation)
+        each.add([text or None for text in records[f"field{number}"].to_pylist()])
+        each.kind = None if file.typed else propose_kind(strip_fields(each.values), file.notation)
+    return Sample(counted, records.num_rows, drawn.total)

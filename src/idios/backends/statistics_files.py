@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +51,7 @@ class StatisticsFile:
     path: Path
     kind: FileKind
     notation: Notation = DATED
+    typed: ClassVar[bool] = True
 
     def read_names(self) -> list[str]:
         """The names of its variables."""

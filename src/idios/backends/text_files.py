@@ -1,7 +1,7 @@
 """Files that are read as text under declared columns: one shape for all of them.
 
 Nothing about their columns is inferred when a question is asked. What a kind of file knows of itself (the formats of a
-Stata file), or what its first records look like, is proposed to a controller and nothing more.
+Stata file), or what some of its records look like, is proposed to a controller and nothing more.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ class TextFile(Protocol):
     @property
     def notation(self) -> Notation:
         """How its numbers are written."""
+
+    @property
+    def typed(self) -> bool:
+        """Whether it says itself what kinds its columns are; else their fields tell."""
 
     def read_names(self) -> list[str] | None:
         """The names of its columns; None if each record has names of its own."""

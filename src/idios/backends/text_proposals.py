@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import islice
 
 from idios.backends.text_fields import BLANKS, FORMS, PLAIN, Notation
@@ -35,8 +36,10 @@ WORDS_AMONG = 10
 NO_ANSWER = frozenset(
     word.casefold()
     for line in (
-        ".|..|-|--|–|—|?|*|na|n/a|n.a.|n.a|#n/a|nan|null|missing|unknown|refused|dk|don't know|don’t know|dont know",
+        ".|..|:|-|--|–|—|?|*|na|n/a|n.a.|n.a|#n/a|nan|null|missing|unknown|refused|dk|don't know|don’t know|dont know",
         "do not know|no answer|not applicable|not available|not stated|not known|not asked|prefer not to say",
+        "inapplicable|not answered|not reported|no response|nonresponse|non-response|missing value|refusal",
+        "refused to answer|does not apply|not ascertained|system missing|iap|niu",
         "k.a.|k.a|k. a.|keine angabe|keine angaben|keine antwort|weiß nicht|weiss nicht|trifft nicht zu|unbekannt",
         "verweigert|nsp|ne sait pas|sans réponse|non réponse|pas de réponse|sans objet|non renseigné|refus|inconnu",
         "ns/nc|no sabe|no contesta|no responde|sin respuesta|sin dato|desconocido|não sabe|não responde|sem resposta",
@@ -45,9 +48,22 @@ NO_ANSWER = frozenset(
     for word in line.split("|")
 )
 """What stands where nobody answered, in several languages and without regard to case."""
+ALSO_ANSWERS = {"missing", "unknown", "not known", "refused", "refusal", "unbekannt", "verweigert", "refus", "inconnu"}
+ALSO_ANSWERS |= {"desconocido", "onbekend"}
+"""Those of them that may be an answer: to an application, of a person who is sought."""
+_AROUND = " \t\n.,:;!*_'\"()[]{}<>"
+"""What may stand around words that mean no answer."""
+_BETWEEN = re.compile(r"[/,;|()]| or | and | - ")
+"""What may stand between them."""
+TRUTHS = {"true", "false"}
 _SHAPE = str.maketrans("012345678", "999999999")
 _THREE = re.compile(r"[-+]?[1-9][0-9]{0,2}[.,][0-9]{3}")
 """What may be thousands, or three digits after a decimal mark."""
+_SEPARATED = "0-9.,'’ \u00a0\u202f"
+_MEASURED = re.compile(
+    rf"\(?[<>≤≥~±]? ?[-+−–]? ?[€$£¥]? ?[0-9][{_SEPARATED}]*(%|‰|[€$£¥]|[a-zA-Z]{{1,4}}[²³]?|[-*])?\)?"
+)
+"""A number with a unit, or a sign that no reader takes: 17 000 €, 45.3%, (1,234), 123e."""
 LONG = 38
 """From so many characters on, the digits themselves may matter: zeros before others do not."""
 _NUMBERS = (Kind.INTEGER, Kind.NUMBER)
@@ -90,8 +106,10 @@ def propose_reading(counts: Mapping[str, int], notation: Notation = PLAIN, nulls
     Reading(kind=<Kind.DATE: 'date'>, words=frozenset({'k.A.'}), formats=('%d.%m.%Y',))
     """
     known = {field: times for field, times in counts.items() if field not in nulls}
-    if known and all(field.lower() in ("true", "false") for field in known):
-        return Reading(Kind.INTEGER)
+    if TRUTHS & {field.lower() for field in known}:
+        words = frozenset(field for field in known if field.lower() not in TRUTHS)
+        if all(map(is_no_answer, words)):
+            return Reading(Kind.INTEGER, words)
     by_kinds: dict[frozenset[Kind], list[str]] = {}
     by_shape: dict[str, frozenset[Kind]] = {}
     for field in known:
@@ -106,14 +124,30 @@ def propose_reading(counts: Mapping[str, int], notation: Notation = PLAIN, nulls
     return Reading(Kind.CATEGORY) if by_kinds else _propose_dates(known)
 
 
+def strip_fields(counts: Mapping[str, int]) -> Counter[str]:
+    """Fields without the blanks around them, and those that have nothing else not at all.
+
+    >>> strip_fields({"5": 2, " 5": 1, " ": 4})
+    Counter({'5': 3})
+    """
+    fields = Counter[str]()
+    for text, times in counts.items():
+        if stripped := text.strip(BLANKS):
+            fields[stripped] += times
+    return fields
+
+
 def propose_kind(fields: Iterable[str], notation: Notation = PLAIN, nulls: Collection[str] = ()) -> Kind:
     """The kind that fields, none of them empty, can be read as without a format; text if there is no other.
 
     >>> propose_kind(["1,5", "NA"], Notation(","), ["NA"])
     <Kind.NUMBER: 'number'>
     """
-    reading = propose_reading(Counter(fields), notation, nulls)
-    return Kind.CATEGORY if reading.formats else reading.kind
+    counts = Counter(fields)
+    reading = propose_reading(counts, notation, nulls)
+    # TRUE and FALSE can be read as 1 and 0, and are what groups are made of
+    truths = reading.kind is Kind.INTEGER and all(field.lower() in TRUTHS for field in counts if field not in nulls)
+    return Kind.CATEGORY if reading.formats or truths else reading.kind
 
 
 def propose_kinds(columns: Mapping[str, Sequence[str | None]]) -> list[tuple[str, Kind, int]]:
@@ -144,9 +178,93 @@ def may_be_thousands(counts: Mapping[str, int], mark: str) -> bool:
     return propose_reading(counts, Notation("," if mark == "." else ".", mark)).kind is Kind.INTEGER
 
 
+def are_round(counts: Mapping[str, int], mark: str) -> bool:
+    """Whether most of the fields that have a mark end in 0, as rounded amounts do and measurements do not.
+
+    >>> are_round({"17.000": 2, "17.250": 1, "4.038": 1}, "."), are_round({"4.038": 3, "1.250": 1, "900": 9}, ".")
+    (True, False)
+    """
+    ends = Counter[bool]()
+    for field, times in counts.items():
+        if mark in field:
+            ends[field.endswith("0")] += times
+    return ends[True] > ends[False]
+
+
+def are_dotted_codes(numbers: Iterable[str]) -> bool:
+    """Whether numbers with a decimal point differ in nothing but zeros at their end, which tell chapters apart.
+
+    >>> are_dotted_codes(["1.1", "1.2", "1.10"]), are_dotted_codes(["1", "1.0", "2.00", "2.5"])
+    (True, False)
+    """
+    bare = Counter(number.rstrip("0") for number in {*numbers} if "." in number)
+    return any(times > 1 and not number.endswith(".") for number, times in bare.items())
+
+
+def are_measured(counts: Mapping[str, int]) -> bool:
+    """Whether fields look like numbers with a few units or signs, such as are not read.
+
+    >>> are_measured({"17 000 €": 1, "(1,234)": 1, "−5": 1, "45.3%": 1}), are_measured({"12A": 1, "x": 1})
+    (True, False)
+    """
+    fields = [field for field in counts if not is_no_answer(field)]
+    if not fields or not all(map(_MEASURED.fullmatch, fields)):
+        return False
+    return len({re.sub(f"[{_SEPARATED}]", "", field) for field in fields}) <= MOST_WORDS
+
+
+def are_days(numbers: Iterable[Fraction]) -> bool:
+    """Whether numbers are days as 19960122 is one, and many.
+
+    >>> are_days(map(Fraction, range(20240101, 20240129))), are_days(map(Fraction, range(20240101, 20240133)))
+    (True, False)
+    """
+    texts = {str(number) for number in numbers}
+    return len(texts) > MOST_CODES and all(len(text) == 8 and read_day(text, "%Y%m%d") for text in texts)
+
+
+def find_wrong_name(names: Sequence[str]) -> str:
+    """Which name of a column is empty, or there twice; nothing if all are different.
+
+    >>> find_wrong_name(["age", "sex", "age"]), find_wrong_name(["age", ""]), find_wrong_name(["age", "sex"])
+    ("the columns 1 and 3 are called 'age'", 'column 2 of 2 has none', '')
+    """
+    if "" in names:
+        return f"column {names.index('') + 1} of {len(names)} has none"
+    repeated = next((name for name, times in Counter(names).items() if times > 1), None)
+    if repeated is None:
+        return ""
+    places = [str(place) for place, name in enumerate(names, 1) if name == repeated]
+    return f"the columns {' and '.join(places)} are called {repeated!r}"
+
+
 def is_no_answer(word: str) -> bool:
-    """Whether a word says that there is no answer."""
-    return word.strip().casefold() in NO_ANSWER
+    """Whether a word says that there is no answer, or each of several does, and nothing beside.
+
+    >>> is_no_answer("<NA>"), is_no_answer("Don’t know / refused"), is_no_answer("Other, don't know")
+    (True, True, False)
+    """
+    return bool(_list_no_answers(word))
+
+
+def may_be_answer(word: str) -> bool:
+    """Whether a word that says that there is no answer may be one nevertheless.
+
+    >>> may_be_answer("Refused"), may_be_answer("don't know, refused")
+    (True, False)
+    """
+    return ALSO_ANSWERS.issuperset(_list_no_answers(word))
+
+
+def _list_no_answers(word: str) -> list[str]:
+    """The words for no answer that make up a text; none if it says anything else."""
+    plain = " ".join(word.casefold().split())
+    if plain in NO_ANSWER:
+        return [plain]
+    parts = [part for each in _BETWEEN.split(plain) if (part := each.strip(_AROUND))]
+    if (whole := plain.strip(_AROUND)) in NO_ANSWER:
+        parts = [whole]
+    return parts if all(part in NO_ANSWER for part in parts) else []
 
 
 def _list_kinds(field: str, notation: Notation) -> frozenset[Kind]:

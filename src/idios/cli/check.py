@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,9 +12,14 @@ import typer
 from rich.table import Table
 
 from idios.audit import WORSE, find_worse_columns
-from idios.backends.base import Report
+from idios.backends.base import CsvFormat, Report
+from idios.cli.configuration_text import format_csv, quote_key, write_table
+from idios.cli.init import propose
 from idios.cli.output import console, print_json, show_progress
+from idios.config import read_configuration
 from idios.core.neighbours import to_plural
+from idios.datasets import DatasetConfig
+from idios.errors import IdiosError
 from idios.party import TrustedParty
 from idios.query.parser import quote
 from idios.query.suggestions import list_some
@@ -43,8 +49,13 @@ def check(
         }
         print_json({"datasets": content, "ledger": str(verified)})
     else:
+        declared = {
+            name: each
+            for dataset in read_configuration(config).datasets.values()
+            for name, each in {**dataset.linked, dataset.dataset.name: dataset}.items()
+        }
         for name, report in reports.items():
-            _print_report(name, report, worse[name])
+            _print_report(name, report, worse[name], declared)
         console.print(f"Ledger: {verified}", highlight=False)
     if not (verified.ok and all(report.sound for report in reports.values())):
         raise typer.Exit(1)
@@ -62,9 +73,31 @@ def _to_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _print_report(name: str, report: Report, worse: Sequence[str]) -> None:
+def _propose_again(dataset: DatasetConfig, report: Report) -> dict[str, str]:
+    """What to do about columns of which many values do not have the declared type: what would fit a sample of them."""
+    often = [column.name for column in report.columns if column.often_unreadable(report.rows)]
+    told = dict.fromkeys(often, "declare its type or format, which `idios init` proposes into another file (--out)")
+    source = str(dataset.source)
+    if not often or "://" in source or source.startswith("spark:"):
+        return told
+    with suppress(IdiosError):  # what cannot be proposed has no line
+        given = dataset.csv_format or CsvFormat()
+        proposal = propose(source, given.header)
+        written = proposal.csv_format or given
+        other_marks = (written.decimal, written.thousands) != (given.decimal, given.thousands)
+        for name in often:
+            table, column = proposal.schema.get(name, {}), dataset.dataset.columns[name]
+            other_type = (table.get("type"), table.get("format", "")) != (column.kind.value, column.format)
+            if table and (other_type or other_marks):
+                told[name] = f"a sample of the file fits {quote_key(name)} = {write_table(table)}"
+                told[name] += f" with csv = {format_csv(written)}" if other_marks else ""
+    return told
+
+
+def _print_report(name: str, report: Report, worse: Sequence[str], declared: Mapping[str, DatasetConfig]) -> None:
     several = {name: report, **report.tables}
     for title, each in several.items():
+        advice = _propose_again(declared[title], each)
         table = Table(title=f"{quote(title)}: {each.rows:,} rows")
         for head in ("column", "missing", "finding"):
             table.add_column(head)
@@ -73,6 +106,8 @@ def _print_report(name: str, report: Report, worse: Sequence[str]) -> None:
             problems = column.problems()
             if column.mostly_misfits(each.rows):
                 problems.append("these are most of its values: the declaration may be wrong")
+            if column.name in advice:
+                problems.append(advice[column.name])
             if each.rows and column.missing == each.rows:  # JSON lines have no list of columns that it could lack
                 problems.append("every value is missing: the source may call it otherwise")
             if not problems:

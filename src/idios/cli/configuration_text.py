@@ -148,6 +148,8 @@ def format_dataset(
         elif column in proposal.schema.offers:
             offered = write_table(proposal.schema.offers[column])
             lines.append(f"# {key} = {offered}{_write_advice(proposal.schema, column)}")
+        elif column in proposal.schema.advice:
+            lines.append(f"# {key}{_write_advice(proposal.schema, column)}")
         elif kind is Kind.CATEGORY:
             lines.append(
                 f'# {key} = {{ type = "category", values = ["…"] }}  # text: declare its values to ask about it'
@@ -158,7 +160,9 @@ def format_dataset(
 
 
 def _write_advice(schema: Schema, column: str) -> str:
-    return f"  # {schema.advice[column]}" if column in schema.advice else ""
+    """A comment, which may have neither ends of lines nor other control characters, as labels may."""
+    advice = "".join(mark if mark.isprintable() else " " for mark in schema.advice.get(column, ""))
+    return f"  # {advice}" if advice else ""
 
 
 def write_table(table: Mapping[str, Any]) -> str:

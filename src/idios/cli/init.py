@@ -20,7 +20,7 @@ from rich.prompt import Confirm, Prompt
 from idios.backends.base import describe_source, read_dataset_name
 from idios.backends.csv_proposal import propose_format
 from idios.backends.files import FileKind, describe_absent, find_files, refuse_mislabelled
-from idios.backends.samples import ROWS
+from idios.backends.reservoir import ROWS
 from idios.backends.statistics_files import read_value_labels
 from idios.cli.configuration_text import LEDGER, Belonging, Proposal, format_csv, format_dataset
 from idios.cli.given_columns import ask_bounds, read_bounds, read_values, refuse_unknown, split_option
@@ -318,8 +318,8 @@ def _count_columns(proposal: Proposal, listed: Container[str]) -> str:
 
 
 def _name_records(proposal: Proposal) -> str:
-    read = proposal.schema.records
-    return f"{read:,} records" if read else "the first records of the file"
+    sample = proposal.schema.sample
+    return str(sample) if sample.records else "some records of the file"
 
 
 def _describe(proposal: Proposal) -> list[str]:
