@@ -12,7 +12,7 @@ from rich.table import Table
 
 from idios.audit import WORSE, find_worse_columns
 from idios.backends.base import Report
-from idios.cli.output import console, print_json, show_progress
+from idios.cli.output import console, print_json, print_table, show_progress
 from idios.core.neighbours import to_plural
 from idios.party import TrustedParty
 from idios.query.parser import quote
@@ -80,7 +80,7 @@ def _print_report(name: str, report: Report, worse: Sequence[str]) -> None:
             if problems or len(each.columns) <= LINES:
                 table.add_row(column.name, f"{column.nulls:,}", "; ".join(problems) or "as declared")
         if table.row_count:
-            console.print(table)
+            print_table(table)
         else:
             console.print(f"{quote(title)}: {each.rows:,} rows", highlight=False, markup=False)
         if len(each.columns) > LINES:
