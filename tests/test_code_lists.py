@@ -103,6 +103,20 @@ def test_what_names_no_value_is_refused_unpaid(condition: str, message: str, pla
         assert party.ledger.balance("survey").epsilon.spent == 0
 
 
+@pytest.mark.parametrize("codes", [["01", "1", "2"], ["1", "01", "2"]])
+def test_a_number_names_the_code_that_is_written_like_it(codes: list[str]) -> None:
+    table = {"nace": ["01"] * 30 + ["1"] * 50 + ["2"] * 20}
+    with TrustedParty.open(table, name="firms", columns={"nace": {"values": codes}}, budget=9000) as party:
+        for named, count in (("01", 30), ("1", 50), ("0 + 1", 50), ("2.0", 20), ("02", 20), ("'01'", 30)):
+            asked = party.query(f"SELECT COUNT(*) FROM firms WHERE nace = {named}", epsilon=1000)
+            assert asked.value == count, named
+        for condition in ("WHERE nace = 1.0", "WHERE nace IN (2, 001)", "GROUP BY nace HAVING nace = 1.0"):
+            written = condition.split()[-1].strip("()")
+            told = f"{written} could be several values of nace: write one of '{codes[0]}', '{codes[1]}' (line 1"
+            with pytest.raises(QuestionRefused, match=re.escape(told)):
+                party.query(f"SELECT COUNT(*) FROM firms {condition}", epsilon=1)
+
+
 def test_a_derived_column_that_names_no_value_is_refused() -> None:
     for formula, message in (
         ("CASE WHEN sex = 7 THEN 'x' ELSE 'o' END", "7 is no declared value of sex"),
