@@ -88,7 +88,7 @@ class InnerReader(SelectReader):
             key = self._read_key(self._resolve_key(node))
             if key is None:
                 raise self.text.refusal(
-                    "GROUP BY lists category columns and BIN(column, width), by name, label or number",
+                    "GROUP BY lists columns of categories or booleans and BIN(column, width), by name, label or number",
                     offset_of(node),
                 )
             if key.meaning in [known.meaning for known in self.keys]:
@@ -117,8 +117,11 @@ class InnerReader(SelectReader):
         """A column or BIN(column, width); None for anything else."""
         if (name := column_identifier(self.text, node)) is not None:
             column = self.columns[resolve_name(self.text, name, self.columns, "column")]
-            if column.kind is not Kind.CATEGORY:
-                coded = f"; codes are declared by their controller: {column.name} = {{ values = [1, 2] }}"
+            if column.kind is not Kind.CATEGORY and not column.holds_truth:
+                coded = (
+                    f"; codes are declared by their controller: {column.name} = {{ values = [1, 2] }}, and truth as "
+                    '{ type = "boolean" }'
+                )
                 raise self.text.refusal(
                     f"{column.name} is no category: answers are given by GROUP BY BIN({column.name}, width) "
                     f"or as statistics of the column{coded if column.kind is Kind.INTEGER else ''}",
@@ -210,7 +213,7 @@ class InnerReader(SelectReader):
         name, advice = column_identifier(self.text, node), ""
         if name is not None:
             column = self.columns[resolve_name(self.text, name, self.columns, "column")]
-            if column.kind is not Kind.CATEGORY:
+            if column.kind is not Kind.CATEGORY and not column.holds_truth:
                 advice = f": {column.name} is no category, so write GROUP BY BIN({column.name}, width), or a statistic"
         return self.text.refusal(
             f"a column is shown beside statistics only if it is a key of GROUP BY{advice}", offset_of(node)
@@ -220,8 +223,11 @@ class InnerReader(SelectReader):
         return type(node) is exp.Anonymous and to_upper(str(node.this)) == "BIN"
 
     def _refer_to_key(self, place: int) -> Typed:
-        column = self.dataset.columns[self.keys[place].column]
+        key = self.keys[place]
+        column = self.dataset.columns[key.column]
         kind, named = KEY_TYPES.get(column.kind, Type.NUMBER), column if column.kind is Kind.CATEGORY else None
+        if key.width is None and named is None:
+            kind = Type.BOOLEAN
         return Typed(Reference(place), kind, whole=column.kind is Kind.INTEGER, column=named, released=True)
 
     def _refer_to_measure(self, called: Called, node: exp.Expression) -> Typed:

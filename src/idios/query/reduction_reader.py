@@ -14,7 +14,7 @@ from sqlglot import exp
 from idios.core.domain import Categories, Kind
 from idios.core.neighbours import to_plural
 from idios.errors import QuestionRefused
-from idios.query.conditions import holds_truth, read_where
+from idios.query.conditions import read_where
 from idios.query.join_reader import Source
 from idios.query.lexer import QuestionText
 from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, quote, to_upper
@@ -181,7 +181,7 @@ class ReductionReader(SelectReader):
 
     def _make_value(self, written: str, function: str, column: Column, listed: Listed) -> ReducedValue:
         if function in TRUTHS:
-            if not holds_truth(column):
+            if not column.holds_truth:
                 raise self.text.refusal(
                     f"{written} is of a column of truth, which holds 0 and 1, or true and false", listed.start
                 )
