@@ -84,16 +84,19 @@ def test_conditions_on_groups_name_codes_likewise(named: str) -> None:
         ("WHERE sex <> 3", "3 is no declared value of sex. Declared: 1 male, 2 female", "3"),
         ("WHERE sex NOT IN (1, '02')", "'02' is no declared value of sex. Declared: 1 male", "'02'"),
         ("WHERE wave IN (1, 7)", "7 is no declared value of wave. Declared: '1', '2'", "7"),
+        ("WHERE padded = 'north'", "Did you mean 'north ', with a blank at its end or beginning?", "'north'"),
+        ("WHERE sex = ' male'", "Did you mean 'male', without a blank at its end or beginning?", "' male'"),
         ("WHERE answer = 9", "9 is declared to mean that answer is missing: write IS NULL", "9"),
         ("GROUP BY sex HAVING sex = 'mal'", "Did you mean 'male'?", "'mal'"),
         ("GROUP BY sex HAVING COUNT(*) > 3 OR 4 <> sex", "4 is no declared value of sex", "4"),
-        ("HAVING MODE(sex) <> 'Male '", "Did you mean 'male'?", "'Male '"),
+        ("HAVING MODE(sex) <> 'Male '", "Did you mean 'male', without a blank", "'Male '"),
         ("GROUP BY sex) WHERE sex IN ('male', 'fmale')", "Did you mean 'female'?", "'fmale'"),
         ("GROUP BY sex) WHERE sex = DATE '1970-01-03'", "sex is a category: compare it with a string", ""),
     ],
 )
 def test_what_names_no_value_is_refused_unpaid(condition: str, message: str, place: str) -> None:
-    table, columns = {**TABLE, "answer": TABLE["sex"]}, {**COLUMNS, "answer": {"values": SEXES, "missing": [9]}}
+    table = {**TABLE, "answer": TABLE["sex"], "padded": TABLE["sex"]}
+    columns = {**COLUMNS, "answer": {"values": SEXES, "missing": [9]}, "padded": {"values": ["north ", "south "]}}
     sql = f"{'SELECT * FROM (' if ')' in condition[:14] else ''}SELECT COUNT(*) FROM survey {condition}"
     with TrustedParty.open(table, name="survey", columns=columns, budget=9) as party:
         with pytest.raises(QuestionRefused) as refused:

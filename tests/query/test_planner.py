@@ -438,7 +438,8 @@ def test_statistics_without_a_parameter_are_always_offered():
     [
         ("SELECT COUNT(*) FROM people WHERE age < 0", "nothing to ask"),
         ("SELECT COUNT(*) FROM people WHERE age > 3 AND NOT age > 2", "nothing to ask"),
-        ("SELECT COUNT(*) FROM people WHERE region LIKE 'mars'", "nothing to ask"),
+        ("SELECT COUNT(*) FROM people WHERE region LIKE 'mars'", "It selects no value of region, which has '"),
+        ("SELECT COUNT(*) FROM people WHERE age > 3 AND region NOT LIKE '%'", "no value of region, which has '"),
         ("SELECT COUNT(*) FROM people WHERE sex IS NULL", "nothing to ask"),
         ("SELECT COUNT(*) FROM people WHERE region IS NULL GROUP BY region", "can be in any group"),
         ("SELECT COUNT(*), COUNT(income) FROM people WHERE income IS NULL", "can have a value of income"),

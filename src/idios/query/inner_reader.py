@@ -24,6 +24,7 @@ from idios.query.predicates import Predicate
 from idios.query.schema import Column, Dataset, find_kind
 from idios.query.select_reader import Listed, SelectReader
 from idios.query.statistic_reader import Called, read_column, read_number, read_statistic
+from idios.query.suggestions import list_some
 
 TYPES = {"date": Type.DATE, "timestamp": Type.TIMESTAMP, "category": Type.TEXT}
 """What can be computed with a kind of answer; the other kinds are numbers."""
@@ -212,6 +213,10 @@ class InnerReader(SelectReader):
         """Say that a column is no key, or that it is no column."""
         name, advice = column_identifier(self.text, node), ""
         if name is not None:
+            if self.items and self._find_column(name) is None:  # HAVING or ORDER BY, which name results
+                results = list_some([item.label for item in self.items])
+                told = f"there is no result {str(name.this)!r} here: there are {results}"
+                return self.text.refusal(told, offset_of(node))
             column = self.columns[resolve_name(self.text, name, self.columns, "column")]
             if column.kind is not Kind.CATEGORY and not column.holds_truth:
                 advice = f": {column.name} is no category, so write GROUP BY BIN({column.name}, width), or a statistic"

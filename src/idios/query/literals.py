@@ -119,7 +119,10 @@ def _offer_values(written: str, domain: Categories) -> str:
     """The value that was probably meant, or some of those that are declared; of numbers none is nearer."""
     meant = None if _NUMBER.fullmatch(written) else find_nearest(written, [*domain.labels, *domain.values])
     if meant is not None:
-        return f"Did you mean {quote_string(meant)}?"
+        blanks = ""
+        if meant.strip().casefold() == written.strip().casefold() and len(meant) != len(written):
+            blanks = f", {'with' if len(meant) > len(written) else 'without'} a blank at its end or beginning"
+        return f"Did you mean {quote_string(meant)}{blanks}?"
     labelled = [f"{value} {label}" for value, label in zip(domain.values, domain.labels, strict=False)]
     return f"Declared: {list_some(labelled or [quote_string(value) for value in domain.values])}"
 
