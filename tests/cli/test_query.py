@@ -47,7 +47,7 @@ def test_what_is_missing_or_out_of_place_is_told(folder: Path) -> None:
                 run(command, file, "-e", "1")
         with pytest.raises(InvalidInput, match="the file comes first, and the question after it"):
             run(command, MEDIAN, "people.csv", "-e", "1")
-    with pytest.raises(InvalidInput, match="got '0,5': write 0.5"):
+    with pytest.raises(InvalidInput, match=r"got '0,5': write 0\.5"):
         run("query", "people.csv", MEDIAN, "-e", "0,5", "--protection", "differential")
 
 
