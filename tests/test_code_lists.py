@@ -84,16 +84,19 @@ def test_conditions_on_groups_name_codes_likewise(named: str) -> None:
         ("WHERE sex <> 3", "3 is no declared value of sex. Declared: 1 male, 2 female", "3"),
         ("WHERE sex NOT IN (1, '02')", "'02' is no declared value of sex. Declared: 1 male", "'02'"),
         ("WHERE wave IN (1, 7)", "7 is no declared value of wave. Declared: '1', '2'", "7"),
+        ("WHERE padded = 'north'", "Did you mean 'north ', with a blank at its end or beginning?", "'north'"),
+        ("WHERE sex = ' male'", "Did you mean 'male', without a blank at its end or beginning?", "' male'"),
         ("WHERE answer = 9", "9 is declared to mean that answer is missing: write IS NULL", "9"),
         ("GROUP BY sex HAVING sex = 'mal'", "Did you mean 'male'?", "'mal'"),
         ("GROUP BY sex HAVING COUNT(*) > 3 OR 4 <> sex", "4 is no declared value of sex", "4"),
-        ("HAVING MODE(sex) <> 'Male '", "Did you mean 'male'?", "'Male '"),
+        ("HAVING MODE(sex) <> 'Male '", "Did you mean 'male', without a blank", "'Male '"),
         ("GROUP BY sex) WHERE sex IN ('male', 'fmale')", "Did you mean 'female'?", "'fmale'"),
         ("GROUP BY sex) WHERE sex = DATE '1970-01-03'", "sex is a category: compare it with a string", ""),
     ],
 )
 def test_what_names_no_value_is_refused_unpaid(condition: str, message: str, place: str) -> None:
-    table, columns = {**TABLE, "answer": TABLE["sex"]}, {**COLUMNS, "answer": {"values": SEXES, "missing": [9]}}
+    table = {**TABLE, "answer": TABLE["sex"], "padded": TABLE["sex"]}
+    columns = {**COLUMNS, "answer": {"values": SEXES, "missing": [9]}, "padded": {"values": ["north ", "south "]}}
     sql = f"{'SELECT * FROM (' if ')' in condition[:14] else ''}SELECT COUNT(*) FROM survey {condition}"
     with TrustedParty.open(table, name="survey", columns=columns, budget=9) as party:
         with pytest.raises(QuestionRefused) as refused:
@@ -101,6 +104,20 @@ def test_what_names_no_value_is_refused_unpaid(condition: str, message: str, pla
         assert message in str(refused.value)
         assert sql[refused.value.offset :].startswith(place)
         assert party.ledger.balance("survey").epsilon.spent == 0
+
+
+@pytest.mark.parametrize("codes", [["01", "1", "2"], ["1", "01", "2"]])
+def test_a_number_names_the_code_that_is_written_like_it(codes: list[str]) -> None:
+    table = {"nace": ["01"] * 30 + ["1"] * 50 + ["2"] * 20}
+    with TrustedParty.open(table, name="firms", columns={"nace": {"values": codes}}, budget=9000) as party:
+        for named, count in (("01", 30), ("1", 50), ("0 + 1", 50), ("2.0", 20), ("02", 20), ("'01'", 30)):
+            asked = party.query(f"SELECT COUNT(*) FROM firms WHERE nace = {named}", epsilon=1000)
+            assert asked.value == count, named
+        for condition in ("WHERE nace = 1.0", "WHERE nace IN (2, 001)", "GROUP BY nace HAVING nace = 1.0"):
+            written = condition.split()[-1].strip("()")
+            told = f"{written} could be several values of nace: write one of '{codes[0]}', '{codes[1]}' (line 1"
+            with pytest.raises(QuestionRefused, match=re.escape(told)):
+                party.query(f"SELECT COUNT(*) FROM firms {condition}", epsilon=1)
 
 
 def test_a_derived_column_that_names_no_value_is_refused() -> None:

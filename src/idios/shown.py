@@ -78,7 +78,7 @@ def _make_column(plan: Plan, item: Item, trace: Trace) -> ShownColumn:
     group = plan.keys[place] if place is not None and place < keys else None
     measure = place - keys if place is not None and place >= keys else None
     if group is not None:
-        kind = _find_key_kind(plan.groups[group])
+        kind = _find_key_kind(plan, plan.groups[group])
     elif measure is not None:
         kind = kind_of(plan, plan.aggregates[plan.measures[measure][1]])
     else:
@@ -87,8 +87,15 @@ def _make_column(plan: Plan, item: Item, trace: Trace) -> ShownColumn:
     return ShownColumn(item.label, kind, group, measure, measures, trace.folds)
 
 
-def _find_key_kind(group: Group) -> str:
-    """The kind of a group's values: text, or the lower ends of bins."""
+def _is_truth(plan: Plan, group: Group) -> bool:
+    """Whether the groups are false and true."""
+    return group.width is None and plan.dataset.columns[group.column].kind is not Kind.CATEGORY
+
+
+def _find_key_kind(plan: Plan, group: Group) -> str:
+    """The kind of a group's values: truth, text, or the lower ends of bins."""
+    if _is_truth(plan, group):
+        return "boolean"
     if any(isinstance(value, str) for value in group.values):
         return "category"
     return "integer" if all(Fraction(value).denominator == 1 for value in group.values) else "number"
@@ -299,6 +306,8 @@ def _read_row(
 
 def _read_key(plan: Plan, group: Group, place: int) -> Value:
     value, kind = group.values[place], plan.dataset.columns[group.column].kind
+    if _is_truth(plan, group):
+        return value == "true"
     if isinstance(value, str) and kind in (Kind.DATE, Kind.TIMESTAMP):
         return since_1970(value, kind)
     return value

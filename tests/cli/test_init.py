@@ -50,6 +50,13 @@ def test_init_writes_what_it_is_told_and_never_overwrites(folder: Path) -> None:
     assert [row["region"] for row in answer["rows"]] == ["north", "south"]
     with pytest.raises(ConfigurationError, match="never overwritten"):
         run("init", "people.csv", "--yes")
+    (folder / "others.csv").write_text((folder / "people.csv").read_text())
+    with pytest.raises(ConfigurationError) as refused:
+        run("init", "others.csv", "--yes")
+    assert '`idios query others.csv "SELECT …" --config idios.toml` adds a file to it' in str(refused.value)
+    asked = "SELECT MEDIAN(age) FROM others"
+    run("query", "others.csv", asked, "--config", "idios.toml", "-e", "1", "--protection", "differential")
+    assert list(read_configuration(folder / "idios.toml").datasets) == ["people", "others"]
     with pytest.raises(InvalidInput, match="no column"):
         run("init", "people.csv", "--yes", "--out", "b.toml", "--bounds", "nope=1..2")
     with pytest.raises(InvalidInput, match=r"NAME=LOW\.\.HIGH"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -19,6 +21,64 @@ def printed(monkeypatch: pytest.MonkeyPatch) -> Console:
     console = Console(record=True, width=200, markup=False, emoji=False)
     monkeypatch.setattr(output, "console", console)
     return console
+
+
+@pytest.fixture
+def print_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Print an answer with long names and numbers to a terminal of some width, or to a pipe."""
+    means = ("AVG(income)", "MEDIAN(income)", "SUM(income)")
+    rows = ({"sex": "female"} | dict.fromkeys(means, "12345678.75"), {"sex": "male"} | dict.fromkeys(means, "-7.5"))
+    kinds = {"sex": "category"} | dict.fromkeys(means, "number")
+    pairs = tuple({means[0]: ("12345678.25", "23456789.5")} for _ in rows)
+    answer = some_answer(
+        columns=tuple(kinds),
+        types=kinds,
+        exact_rows=rows,
+        rows=(),
+        margins=dict.fromkeys(means),
+        interval_rows=pairs,
+        clipped_rows=({means[0]: (Fraction(-52_240_000), Fraction(88_000_000))}, {}),
+    )
+
+    def print_to(width: int, terminal: bool = True) -> str:
+        console = Console(
+            record=True, width=width, force_terminal=terminal, file=io.StringIO(), markup=False, emoji=False
+        )
+        monkeypatch.setattr(output, "console", console)
+        output.print_answer(answer)
+        return console.export_text()
+
+    return print_to
+
+
+@pytest.mark.parametrize("width", [200, 120, 100, 80, 60, 40])
+def test_no_number_is_cut_at_any_width(print_at: Callable[..., str], width: int) -> None:
+    shown = print_at(width)
+    for part in ("AVG(income)", "MEDIAN(income)", "SUM(income)", "12,345,678.25", "23,456,789.50", "[−52,240,000,"):
+        assert part in shown
+    assert shown.count("12,345,678.75") == 3
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= width
+
+
+def test_headings_wrap_before_rows_become_lists(print_at: Callable[..., str]) -> None:
+    wide, narrow, lists = print_at(200), print_at(130), print_at(80)
+    assert "AVG(income) (95 %, of the clipped values)" in wide
+    assert ["┃" in shown for shown in (wide, narrow, lists)] == [True, True, False]
+    assert "AVG(income) (95 %, of the clipped values)" not in narrow
+    assert ["sex", "female"] in [[cell.strip() for cell in line.split("│")[1:-1]] for line in lists.splitlines()]
+
+
+def test_a_pipe_has_no_width(print_at: Callable[..., str]) -> None:
+    shown = print_at(80, terminal=False)
+    assert "AVG(income) (95 %, of the clipped values)" in shown
+    assert "12,345,678.25 to 23,456,789.50" in shown
+
+
+def test_what_does_not_fit_by_word_is_folded(print_at: Callable[..., str]) -> None:
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in print_at(25).splitlines()]
+    values = "".join(line[1] for line in cells if len(line) == 2)
+    assert values.count("12,345,678.75") == 3
 
 
 LIMITS = (Fraction(-1200), Fraction(88000))

@@ -24,7 +24,8 @@ def test_a_proposal_that_reads_records_is_confirmed_first(folder: Path, monkeypa
         ["quote", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10"],
         ["init", "people.csv"],
     ):
-        with pytest.raises(ConfigurationError, match="add --yes"):
+        level = 'protection = "individual" is declared, unless --protection differential chooses the other level'
+        with pytest.raises(ConfigurationError, match=f"add --yes, and {level}"):
             run(*command)
         assert not (folder / "idios.toml").exists()
     monkeypatch.setattr("idios.cli.init.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
@@ -33,13 +34,25 @@ def test_a_proposal_that_reads_records_is_confirmed_first(folder: Path, monkeypa
         run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10")
     assert not (folder / "idios.toml").exists()
     monkeypatch.setattr("idios.cli.init.Confirm.ask", lambda *args, **options: True)
-    shown = run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10").stderr
-    assert "It was made by reading" in " ".join(shown.split())
+    shown = " ".join(run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10").stderr.split())
+    assert "It was made by reading" in shown
+    assert f"Level: {level}." in shown
     assert "delimiter" in (folder / "idios.toml").read_text()
 
 
+def test_what_is_missing_or_out_of_place_is_told(folder: Path) -> None:
+    for command in ("query", "quote", "inspect"):
+        for file in ("people.csv", "nowhere.csv"):
+            with pytest.raises(InvalidInput, match=f'the question is missing: write it after the file, {file} "SELECT'):
+                run(command, file, "-e", "1")
+        with pytest.raises(InvalidInput, match="the file comes first, and the question after it"):
+            run(command, MEDIAN, "people.csv", "-e", "1")
+    with pytest.raises(InvalidInput, match=r"got '0,5': write 0\.5"):
+        run("query", "people.csv", MEDIAN, "-e", "0,5", "--protection", "differential")
+
+
 def test_a_file_without_configuration(folder: Path) -> None:
-    with pytest.raises(ConfigurationError, match="--budget 10"):
+    with pytest.raises(ConfigurationError, match="--budget 10, and its level, --protection differential or individual"):
         run("query", "people.csv", "--yes", MEDIAN, "--epsilon", "0.5")
     assert not (folder / "idios.toml").exists()
     first = run_json("query", "people.csv", "--yes", MEDIAN, "--epsilon", "0.5", "--budget", "10")

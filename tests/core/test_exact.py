@@ -40,6 +40,12 @@ def test_what_is_no_number_is_refused_by_name(bad: object) -> None:
         exact(bad, "epsilon")
 
 
+def test_a_decimal_comma_is_told_as_a_point() -> None:
+    for written, told in (("0,5", r"'0,5': write 0\.5$"), ("-12,25 ", r": write -12\.25$"), ("1,500", "got '1,500'$")):
+        with pytest.raises(InvalidInput, match=told):
+            exact(written, "epsilon")
+
+
 @pytest.mark.parametrize(
     ("written", "number"),
     [

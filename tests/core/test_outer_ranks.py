@@ -13,7 +13,7 @@ import pytest
 from idios.core.distributions.above_threshold import Ladder
 from idios.core.domain import LIMIT, Domain
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.outer_ranks import RankPlan, least_order, plan_rank
+from idios.core.outer_ranks import RankPlan, find_lacking, least_order, plan_rank
 from idios.core.sampling import SeededSource
 from idios.core.statistics import Mean, Statistic
 from idios.core.statistics.order import DiscreteQuantile, KthLargest, KthSmallest, Maximum, Median, Quantile
@@ -206,6 +206,19 @@ def test_too_near_an_open_end_there_is_no_plan() -> None:
     assert plan_rank(Quantile(Fraction(0)), Domain(), one) is None
     assert plan_rank(Quantile(Fraction(1)), Domain(), one) is None
     assert plan_rank(Mean(), Domain(), one) is None
+
+
+def test_how_much_more_epsilon_an_open_end_takes() -> None:
+    for statistic, epsilon in (
+        (Maximum(), Fraction(1)),
+        (KthSmallest(3), Fraction(1, 7)),
+        (KthLargest(9), Fraction(1)),
+    ):
+        factor = find_lacking(statistic, epsilon)
+        assert factor is not None
+        assert plan_rank(statistic, Domain(), epsilon * factor) is not None
+        assert plan_rank(statistic, Domain(), epsilon * factor * Fraction(99, 100)) is None
+    assert find_lacking(Quantile(Fraction(99, 100)), Fraction(1)) is None
 
 
 def test_epsilon_is_divided_by_how_far_out_the_rank_is() -> None:

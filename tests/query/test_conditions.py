@@ -144,8 +144,8 @@ def test_conditions_that_differ_on_null_are_two_questions():
 DERIVED = "expressions of a row are declared by the controller as derived columns"
 REFUSED = [
     ("age", "age is no condition by itself", 1),
-    ("wide", "holds more than 0 and 1", 1),
-    ("half", "holds more than 0 and 1", 1),
+    ("wide", "may hold more than 0 and 1", 1),
+    ("half", "may hold more than 0 and 1", 1),
     ("region", "no condition by itself", 1),
     ("age IS TRUE", "age is no condition by itself", 1),
     ("age IS 3", "IS is followed by [NOT] NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM", 1),

@@ -422,7 +422,10 @@ def test_a_quantile_too_near_an_open_end_is_refused_with_advice():
     people = dataset("people", income, protection=Protection.declare("differential"), parameters=FINE, size=50)
     with pytest.raises(Unanswerable, match=r"ask for a quantile further from the ends\. In SQL: MEDIAN\(income\)"):
         planned("SELECT PERCENTILE_CONT(income, 0.999) FROM people", people=people)
-    with pytest.raises(Unanswerable, match=r"k ≥ 100\. In SQL: KTH_LARGEST\(income, 100\), KTH_LARGEST\(income, 200\)"):
+    with pytest.raises(
+        Unanswerable,
+        match=r"k ≥ 100, or with about 100 times as much epsilon\. In SQL: KTH_LARGEST\(income, 100\), KTH_LARGEST\(i",
+    ):
         planned("SELECT MAX(income) FROM people", "0.1", people=declared(people, size=100_000))
 
 
@@ -438,7 +441,8 @@ def test_statistics_without_a_parameter_are_always_offered():
     [
         ("SELECT COUNT(*) FROM people WHERE age < 0", "nothing to ask"),
         ("SELECT COUNT(*) FROM people WHERE age > 3 AND NOT age > 2", "nothing to ask"),
-        ("SELECT COUNT(*) FROM people WHERE region LIKE 'mars'", "nothing to ask"),
+        ("SELECT COUNT(*) FROM people WHERE region LIKE 'mars'", "It selects no value of region, which has '"),
+        ("SELECT COUNT(*) FROM people WHERE age > 3 AND region NOT LIKE '%'", "no value of region, which has '"),
         ("SELECT COUNT(*) FROM people WHERE sex IS NULL", "nothing to ask"),
         ("SELECT COUNT(*) FROM people WHERE region IS NULL GROUP BY region", "can be in any group"),
         ("SELECT COUNT(*), COUNT(income) FROM people WHERE income IS NULL", "can have a value of income"),

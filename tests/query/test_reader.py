@@ -196,7 +196,7 @@ REFUSED = [
     ("SELECT CASE WHEN TRUE THEN COUNT(*) ELSE 'a' END FROM people", "values of one type", None),
     ("SELECT COUNT(*) FROM people HAVING COUNT(*)", "a condition is expected here", (1, 36)),
     ("SELECT COUNT(*) FROM people HAVING age > 3", "only if it is a key of GROUP BY", (1, 36)),
-    ("SELECT COUNT(*) FROM people HAVING n > 3", "the column 'n' is not declared", (1, 36)),
+    ("SELECT COUNT(*) FROM people HAVING n > 3", "there is no result 'n' here: there are COUNT(*) (line", (1, 36)),
     ("SELECT COUNT(*) AS n FROM people WHERE age > 3 AND N > 3", "on results stands in HAVING", (1, 52)),
     ("SELECT COUNT(*) FROM people ORDER BY 2", "ORDER BY 2 is no item of SELECT", (1, 38)),
     ("SELECT COUNT(*) FROM people ORDER BY 0", "ORDER BY 0 is no item of SELECT", (1, 38)),
@@ -234,7 +234,7 @@ REFUSED = [
     ("SELECT SUM(1) FROM people", "a column is expected here", (1, 12)),
     ("SELECT SUM(age, income) FROM people", "SUM is written SUM(column)", (1, 8)),
     ("SELECT SUM() FROM people", "SUM is written SUM(column)", (1, 8)),
-    ("SELECT COUNT() FROM people", "COUNT is written COUNT(column)", (1, 8)),
+    ("SELECT COUNT() FROM people", "COUNT is written COUNT(column) or COUNT(*)", (1, 8)),
     ("SELECT COUNT(DISTINCT age, sex) FROM people", "COUNT(DISTINCT column)", (1, 8)),
     ("SELECT MEDIAN(age, 1) FROM people", "MEDIAN is written MEDIAN(column)", (1, 8)),
     ("SELECT KTH_LARGEST(age) FROM people", "KTH_LARGEST is written KTH_LARGEST(column, k)", (1, 8)),
@@ -244,7 +244,9 @@ REFUSED = [
     ("SELECT KTH_LARGEST(age, -2) FROM people", "k must be a whole number", (1, 26)),
     ("SELECT KTH_LARGEST(age, sex) FROM people", "k of KTH_LARGEST(column, k) is a number", (1, 25)),
     ("SELECT KTH_LARGEST(age, '2') FROM people", "is a number", (1, 25)),
-    ("SELECT QUANTILE(age, 1.5) FROM people", "q must be between 0 and 1", (1, 22)),
+    ("SELECT QUANTILE(age, 1.5) FROM people", "q must be a share between 0 and 1, got 1.5 (line", (1, 22)),
+    ("SELECT QUANTILE(age, 90) FROM people", "between 0 and 1, got 90: did you mean 0.9?", (1, 22)),
+    ("SELECT TRIMMED_MEAN(age, 5) FROM people", "in [0, 0.5), got 5: did you mean 0.05?", (1, 26)),
     ("SELECT TRIMMED_MEAN(age, 0.5) FROM people", "must be in [0, 0.5)", (1, 26)),
     ("SELECT PERCENTILE_CONT(0.5) FROM people", "WITHIN GROUP (ORDER BY column)", (1, 8)),
     ("SELECT PERCENTILE_CONT(age, 0.5) WITHIN GROUP (ORDER BY age) FROM people", "PERCENTILE_CONT is written", (1, 8)),
@@ -288,13 +290,35 @@ REFUSED = [
     ("SELECT COUNT(*) FROM people WHERE seen = TIMESTAMP '2020-01-01 00:00:00+01:00'", "without a time zone", (1, 52)),
     ("SELECT COUNT(*) FROM people WHERE seen = '2020-01-01 24:00'", "DATE '2026-01-31'", (1, 42)),
     ("SELECT COUNT(*) FROM people WHERE age = DATE '2020-01-01'", "age is a number", (1, 46)),
-    ("SELECT COUNT(*) FROM people WHERE", "cannot be read from here", None),
+    ("SELECT COUNT(*) FROM people WHERE", "a condition is missing after WHERE", (1, 29)),
+    ("SELECT COUNT(*) FROM people WHERE age > 3 AND", "missing after AND: write one, or leave AND out", (1, 43)),
+    ("SELECT COUNT(*) FROM people WHERE age > 3 OR GROUP BY region", "a condition is missing after OR", (1, 43)),
+    ("SELECT COUNT(*) FROM people WHERE (NOT) AND age > 3", "a condition is missing after NOT", (1, 36)),
+    ("SELECT COUNT(*) FROM people WHERE age == 30", "== is no comparison: write = (line", (1, 39)),
+    ("SELECT COUNT(*) FROM people WHERE age => 30", "=> is no comparison: write >= (line", (1, 39)),
+    ("SELECT COUNT(*) FORM people", "FORM has no meaning here. Did you mean FROM?", (1, 17)),
+    ("SELECT COUNT(*) FROM people WEHRE age > 3", "Did you mean WHERE?", (1, 29)),
+    ("SELECT region, COUNT(*) FROM people gruop BY region", "Did you mean GROUP?", (1, 37)),
+    ("SELECT COUNT(*) FROM people LIMT 3", "Did you mean LIMIT?", (1, 29)),
+    ("SELECT MEDIAN('AGE') FROM people", "in single quotes is text, and no name: write age", (1, 15)),
+    ("SELECT COUNT('age') FROM people", "in single quotes is text, and no name: write age", (1, 14)),
+    ("SELECT COUNT(*) FROM people WHERE 'age' > 30", "in single quotes is text, and no name: write age", (1, 35)),
+    ("SELECT COUNT(*) FROM 'people'", "in single quotes is text, and no name: write people", (1, 22)),
+    ("SELECT COUNT(*) FROM people WHERE region = 'age'", "'age' is no declared value of region", (1, 44)),
+    ("SELECT COUNT(NULL) FROM people", "a column is expected here", None),
+    ("SELECT COUNT(DISTINCT 1) FROM people", "a column is expected here", (1, 23)),
+    ("SELECT STD(age) FROM people", "STD is not offered. STDDEV(column), which divides by n, is offered", (1, 8)),
+    ("SELECT VAR(age) FROM people", "VARIANCE(column), which divides by n, is offered", (1, 8)),
+    ("SELECT AVERAGE(age) FROM people", "AVG(column) is offered", (1, 8)),
+    ("SELECT COUNT(*) AS a FROM people ORDER BY b", "there is no result 'b' here: there are a (line", (1, 43)),
+    ("SELECT COUNT(*) AS a FROM people GROUP BY region HAVING b > 1", "'b' here: there are region, a (l", (1, 57)),
+    ("SELECT b, COUNT(*) AS a FROM people", "the column 'b' is not declared", (1, 8)),
     ("SELECT COUNT(*) FROM people WHERE age >", "cannot be read from here", None),
     ("SELECT COUNT(*) FROM people WHERE age > 3 age", "cannot be read from here", (1, 43)),
     ("SELECT COUNT(*) FROM people GROUP BY age", "GROUP BY BIN(age, width)", (1, 38)),
-    ("SELECT COUNT(*) FROM people GROUP BY 1", "GROUP BY lists category columns and BIN", (1, 38)),
+    ("SELECT COUNT(*) FROM people GROUP BY 1", "GROUP BY lists columns of categories or booleans and BIN", (1, 38)),
     ("SELECT COUNT(*) FROM people GROUP BY ALL", "ALL is not supported", (1, 38)),
-    ("SELECT COUNT(*) FROM people GROUP BY (region)", "GROUP BY lists category columns", (1, 39)),
+    ("SELECT COUNT(*) FROM people GROUP BY (region)", "GROUP BY lists columns of categories", (1, 39)),
     ("SELECT COUNT(*) FROM people GROUP BY ROLLUP (region)", "", None),
     ("SELECT COUNT(*) FROM people GROUP BY BIN(age)", "BIN(column, width)", (1, 38)),
     ("SELECT COUNT(*) FROM people GROUP BY BIN(age, 0)", "greater than 0", (1, 38)),
@@ -307,7 +331,7 @@ REFUSED = [
     ("SELECT COUNT(*) group, MAX(age) FROM people", "group is no name", (1, 17)),
     ("SELECT COUNT(*) FROM people TABLESAMPLE", "without an alias", (1, 22)),
     ("SELECT COUNT(*) FROM people FOR UPDATE", "", None),
-    ("SELECT TOP 3 COUNT(*) FROM people", "", None),
+    ("SELECT TOP 3 COUNT(*) FROM people", "TOP is not supported: end the question with LIMIT 3", (1, 8)),
     ("SELECT COUNT(*) INTO x FROM people", "", None),
     ("SELECT " + ", ".join(["COUNT(*)"] * 201) + " FROM people", "at most 200 items", None),
 ]
@@ -320,6 +344,12 @@ def test_refusals_say_what_is_allowed_and_where(sql, fragment, position):
     assert fragment in str(caught.value)
     if position is not None:
         assert caught.value.position == position
+
+
+@pytest.mark.parametrize("counted", ["1", "0.5", "TRUE"])
+def test_a_count_of_a_constant_is_one_of_all_records(counted):
+    every = question("SELECT COUNT(*) AS n FROM people")
+    assert question(f"SELECT COUNT({counted}) AS n FROM people") == every
 
 
 def test_names_that_differ_in_case_only_need_quotes():

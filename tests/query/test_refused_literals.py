@@ -16,6 +16,8 @@ COLUMNS = {
     "share": {"values": ["0.5", "1.5"]},
     "sex": {"values": {1: "male", 2: "female"}},
     "income": {"type": "number"},
+    "working": {"type": "boolean"},
+    "rooms": {"type": "integer"},
     "day": {"type": "date"},
 }
 REFUSED = [
@@ -33,13 +35,22 @@ REFUSED = [
     ("COUNT(*) FROM people WHERE day > DATE '01.02.2022'", "write DATE '2022-02-01' (line 1"),
     ("COUNT(*) FROM people WHERE day > '01.13.2022'", "compare it with DATE '2026-01-31' or TIMESTAMP"),
     ("MODE(income) FROM people", "income is a number (line 1"),
+    (
+        "COUNT(*) FROM people WHERE working = 'true'",
+        "working holds truth: compare it with TRUE or FALSE, written without",
+    ),
+    ("COUNT(*) FROM people WHERE rooms", "more than 0 and 1: compare it with a constant; truth is declared by its con"),
+    ("COUNT(*) FROM people GROUP BY rooms", 'rooms = { values = [1, 2] }, and truth as { type = "boolean" } (line 1'),
+    ("COUNT(*) FROM people WHERE education", "with one of its values, such as education = 'school' (line 1"),
 ]
 
 
 @pytest.fixture(scope="module")
 def party(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrustedParty]:
     path: Path = tmp_path_factory.mktemp("office") / "people.csv"
-    path.write_text(f"{';'.join(COLUMNS)}\n" + "school;1;0.5;1;3.5;2026-01-01\nn/a;2;1.5;2;4.5;2026-01-02\n" * 20)
+    path.write_text(
+        f"{';'.join(COLUMNS)}\n" + "school;1;0.5;1;3.5;true;3;2026-01-01\nn/a;2;1.5;2;4.5;false;4;2026-01-02\n" * 20
+    )
     csv = {"delimiter": ";", "nulls": ["n/a"]}
     with TrustedParty.open(path, columns=COLUMNS, csv=csv, budget=1, protection="differential") as opened:
         yield opened

@@ -123,7 +123,7 @@ def tokens(config: Config = DEFAULT) -> None:
     for token in known:
         revoked = "yes" if token.revoked is not None else ""
         table.add_row(token.token, token.holder, token.role, token.expires[:19], revoked)
-    output.console.print(table)
+    output.print_table(table)
 
 
 @app.command("list")

@@ -15,7 +15,7 @@ from idios.audit import WORSE, find_worse_columns
 from idios.backends.base import CsvFormat, Report
 from idios.cli.configuration_text import format_csv, quote_key, write_table
 from idios.cli.init import propose
-from idios.cli.output import console, print_json, show_progress
+from idios.cli.output import console, print_json, print_table, show_progress
 from idios.config import read_configuration
 from idios.core.neighbours import to_plural
 from idios.datasets import DatasetConfig
@@ -115,7 +115,7 @@ def _print_report(name: str, report: Report, worse: Sequence[str], declared: Map
             if problems or len(each.columns) <= LINES:
                 table.add_row(column.name, f"{column.nulls:,}", "; ".join(problems) or "as declared")
         if table.row_count:
-            console.print(table)
+            print_table(table)
         else:
             console.print(f"{quote(title)}: {each.rows:,} rows", highlight=False, markup=False)
         if len(each.columns) > LINES:

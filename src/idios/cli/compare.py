@@ -146,7 +146,7 @@ def _print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[object
         table.add_column(name, justify="right" if name in ("expected error", "of the value") else "left")
     for row in rows:
         table.add_row(*(format_cell(value) for value in row))
-    output.console.print(table)
+    output.print_table(table)
 
 
 def _require_extra(what: str, *packages: str) -> None:

@@ -111,7 +111,11 @@ def init(
     counted too: what may tell people apart, or lead to another source, is proposed as a comment.
     """
     if out.exists():
-        raise ConfigurationError(f"{out} exists already; it is never overwritten: edit it, or name another with --out")
+        added = f'; `idios query {shlex.quote(sources[0])} "SELECT …" --config {out}` adds a file to it'
+        raise ConfigurationError(
+            f"{out} exists already; it is never overwritten: edit it, or name another with --out"
+            f"{added if len(sources) == 1 and '://' not in sources[0] else ''}"
+        )
     if name is not None and len(sources) > 1:
         raise InvalidInput("--name is for one source; several are called by their files or tables")
     total = read_budget({"epsilon": budget, **({} if delta is None else {"delta": delta})}, accounting)
@@ -123,7 +127,7 @@ def init(
     if len(proposals) < len(sources):
         raise InvalidInput("two of the sources have one name: rename a file, or declare one of them by hand")
     for chosen, proposal in proposals.items():
-        confirm(proposal, chosen, out, yes=yes)
+        confirm(proposal, chosen, out, level, yes=yes)
     bounded = dict(split_option(option, "NAME=LOW..HIGH") for option in bounds or [])
     listed = dict(read_values(option) for option in values or [])
     refuse_unknown((*bounded, *listed), [column for proposal in proposals.values() for column in proposal.kinds])
@@ -210,7 +214,7 @@ def declare_file(
     spendable = read_budget(total, "pure")
     belonging = _choose_unit(name, proposal, unit, asks=not confirmed and sys.stdin.isatty())
     table = format_dataset(name, _write_path(source, file), proposal, spendable, level=level, belonging=belonging)
-    confirm(proposal, name, file, yes=confirmed)
+    confirm(proposal, name, file, level, yes=confirmed)
     head = "" if file.exists() else LEDGER
     with file.open("a", encoding="utf-8") as target:
         target.write(head + table)
@@ -288,7 +292,7 @@ def propose(source: str, header: bool | None = None, *, sample: bool = True, ask
     return Proposal(source, described, proposed, format, reads_records=sampled or untyped)
 
 
-def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
+def confirm(proposal: Proposal, name: str, file: Path, level: Level, *, yes: bool) -> None:
     """Show what would be declared; what was read from records counts only once the controller confirms it."""
     stderr.print(f"Proposed for the data set {name!r}:", highlight=False)
     for line in _describe(proposal):
@@ -305,11 +309,20 @@ def confirm(proposal: Proposal, name: str, file: Path, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise ConfigurationError(f"nothing is written to {file} until the proposal is confirmed: add --yes")
+        raise ConfigurationError(
+            f"nothing is written to {file} until the proposal is confirmed: add --yes, and {_offer_level(level)}"
+        )
+    stderr.print(f"Level: {_offer_level(level)}.", highlight=False)
     if not Confirm.ask("Declare it so?", default=False, console=stderr):
         raise ConfigurationError(
             f"nothing was written; declare the data set in {file} by hand, or with `idios init` and its options"
         )
+
+
+def _offer_level(level: Level) -> str:
+    """What the level will be, and how the other is chosen."""
+    other = Level.INDIVIDUAL if level is Level.DIFFERENTIAL else Level.DIFFERENTIAL
+    return f'protection = "{level}" is declared, unless --protection {other} chooses the other level'
 
 
 def _count_columns(proposal: Proposal, listed: Container[str]) -> str:
@@ -354,7 +367,10 @@ def _shorten(names: Sequence[str]) -> str:
 
 def _ask_budget(name: str) -> str:
     if not sys.stdin.isatty():
-        raise ConfigurationError(f"the data set {name!r} has no budget yet: give its total ε once, such as --budget 10")
+        raise ConfigurationError(
+            f"the data set {name!r} has no budget yet: give its total ε once, such as --budget 10, and its level, "
+            "--protection differential or individual"
+        )
     return Prompt.ask(f"Total ε that may ever be spent on {name!r}", default="10", console=stderr)
 
 

@@ -67,10 +67,10 @@ def show_entries(
         return
     table = Table()
     for head in ("#", "time", "kind", "content"):
-        table.add_column(head, overflow="fold" if head == "content" else "ellipsis")
+        table.add_column(head)
     for entry in entries:
         table.add_row(str(entry.sequence), entry.time[:19], entry.kind, _describe_entry(jsonlib.loads(entry.payload)))
-    output.console.print(table)
+    output.print_table(table)
 
 
 def _describe_entry(content: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -57,6 +58,52 @@ def show_progress() -> Iterator[Callable[[str, float], None]]:
             progress.stop()
 
 
+def print_table(table: Table, to: Console | None = None) -> None:
+    """Print a table of which no word and no number is cut.
+
+    Where it is too wide for the terminal its lines wrap between words, and where they are too wide by word, each row is
+    a list of names and values. What is no terminal has no width, but for lists with sentences in them.
+    """
+    to = console if to is None else to
+    columns = table.columns
+    texts = [[str(cell) for cell in (column.header, *column.cells)] for column in columns]
+    widths = [max(cell_len(line) for cell in cells for line in cell.split("\n")) for cells in texts]
+    least = [max(cell_len(word) for cell in cells for word in cell.split() or [""]) for cells in texts]
+    borders = 3 * len(columns) + 1
+    room = to.width - borders
+    if sum(widths) > room and (to.is_terminal or not table.show_header):
+        if sum(least) > room and table.show_header and table.row_count:
+            print_table(_list_rows(table), to)
+            return
+        widths = _share_room(widths, least, room)
+    for column, width in zip(columns, widths, strict=True):
+        column.width, column.overflow = width, "fold"
+    table.width = sum(widths) + borders
+    to.print(table, crop=False)
+
+
+def _share_room(widths: list[int], least: list[int], room: int) -> list[int]:
+    """The widths of columns that wrap, alike as far as they need it; where their words do not fit, the longest fold."""
+    shared = [*least]
+    while sum(shared) > max(room, len(shared)):
+        shared[shared.index(max(shared))] -= 1
+    for _ in range(room - sum(shared)):
+        lacking = [i for i, width in enumerate(widths) if shared[i] < width]
+        shared[min(lacking, key=shared.__getitem__)] += 1
+    return shared
+
+
+def _list_rows(table: Table) -> Table:
+    """A table as one list of names and values for each row."""
+    rows = Table(title=table.title, title_justify=table.title_justify, show_header=False)
+    for cells in zip(*(column.cells for column in table.columns), strict=True):
+        for column, cell in zip(table.columns, cells, strict=True):
+            if cell:
+                rows.add_row(column.header, cell)
+        rows.add_section()
+    return rows
+
+
 def format_cell(value: Any) -> str:
     """One released value as text."""
     if value is None or isinstance(value, bool):
@@ -99,7 +146,7 @@ def print_answer(result: Answer) -> None:
             *map(format_cell_limits, limits),
             *map(str, distances),
         )
-    console.print(table)
+    print_table(table)
     if not result.rows:
         console.print(NO_ROWS, highlight=False)
     for column, distance in result.check_rows[0].items() if len(result.check_rows) == 1 else ():
@@ -149,12 +196,12 @@ def print_quote(result: Quote) -> None:
     rows.append(("promise", str(result.guarantee)))
     for name, value in rows:
         table.add_row(name, value)
-    console.print(table)
+    print_table(table)
 
 
 def print_balances(table: Table, balances: BalanceList) -> None:
     """Print a table of balances; where there is any ρ, what that is."""
-    console.print(table)
+    print_table(table)
     if any(balance.rho is not None for balance in balances.budgets):
         console.print(RHO_MEANING, highlight=False)
 
@@ -178,10 +225,10 @@ def print_inspection(result: Inspection) -> None:
             table.add_row("expected error", f"{cell.expected_error:.6g}")
         if cell.note:
             table.add_row("note", cell.note)
-        console.print(table)
+        print_table(table)
     if result.rows:
         console.print(COMPUTED, style="bold")
         table = Table(*map(format_value, result.rows[0]))
         for row in result.rows:
             table.add_row(*map(format_exact, row.values()))
-        console.print(table)
+        print_table(table)

@@ -115,7 +115,7 @@ def print_plan(made: ReportPlan, console: Console) -> None:
     table = Table(*head)
     for row in rows:
         table.add_row(*row)
-    console.print(table)
+    output.print_table(table, console)
     for total in made.totals:
         console.print(f"{total.dataset}: {total}", highlight=False)
 

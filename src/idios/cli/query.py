@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +17,8 @@ from idios.core.exact import exact
 from idios.display import format_short
 from idios.errors import InvalidInput
 from idios.party import TrustedParty
+
+_SELECT = re.compile(r"\s*SELECT\s", re.IGNORECASE)
 
 Source = Annotated[
     str, typer.Argument(help="A data file (csv, parquet, file.duckdb::table), or the question if --config is used.")
@@ -188,6 +192,10 @@ def _read_target(
     unit: str | None,
 ) -> tuple[str, Path]:
     """The question and the configuration that declares its data; a file that has none gets one."""
+    if sql is None and (Path(source.partition("::")[0]).exists() or len(source.split()) == 1):
+        raise InvalidInput(f'the question is missing: write it after the file, {shlex.quote(source)} "SELECT … FROM …"')
+    if sql is not None and _SELECT.match(source) and not _SELECT.match(sql):
+        raise InvalidInput("the file comes first, and the question after it: they are the other way round here")
     if sql is None:
         if protection is not None or unit is not None:
             raise InvalidInput(

@@ -159,7 +159,7 @@ class Session:
             table = Table("data set", "level", "columns")
             for each, level in known.items():
                 table.add_row(format_value(each), level, shorten_list(self.connection.columns[each]))
-            output.console.print(table)
+            output.print_table(table)
             return
         if name.strip('"') not in known:
             raise InvalidInput(f"there is no data set {name!r}; there are {', '.join(known) or 'none'}")
@@ -169,7 +169,7 @@ class Session:
         table = Table(*head)
         for name, *rest in rows:
             table.add_row(*map(format_value, (quote(str(name)), *rest)))
-        output.console.print(table)
+        output.print_table(table)
         for joined in facts.tables:
             output.console.print(f"{joined.name}, which can be joined: {joined.text}", highlight=False)
 

@@ -54,7 +54,7 @@ from idios.core.inverse import (
 )
 from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon, repeat_multiples
 from idios.core.neighbours import RECORDS, Counted, Moves, Neighbours
-from idios.core.outer_ranks import CentredSearch, RankPlan, least_order, plan_rank
+from idios.core.outer_ranks import CentredSearch, RankPlan, find_lacking, least_order, plan_rank
 from idios.core.refusals import explain_missing, refuse_too_few, refuse_too_long, refuse_undefined
 from idios.core.sampling import Source
 from idios.core.sensitivity import find_sensitivity, find_squared_sensitivity
@@ -394,6 +394,7 @@ def _choose_rank(
     rank = plan_rank(statistic, domain, epsilon, size=size, resolution=resolution)
     if rank is None:
         missing = statistic.missing_bound(domain, least_order(epsilon)) or "bounds"
-        raise Unanswerable(explain_missing(statistic, missing, least_order(epsilon) - 1))
+        factor = find_lacking(statistic, epsilon)
+        raise Unanswerable(explain_missing(statistic, missing, least_order(epsilon) - 1, factor))
     refuse_too_few(statistic, size, rank.least_size, counted)
     return Choice(Method.ABOVE_THRESHOLD, 0, epsilon, reading=rank)

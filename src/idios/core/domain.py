@@ -174,8 +174,8 @@ class Categories:
     Codes may have labels, one for each: what people read in place of a value.
 
     >>> sexes = Categories(("1", "2"), ("male", "female"))
-    >>> sexes.find(Fraction(2)), sexes.find("2"), sexes.find("female"), sexes.find("other")
-    (1, 1, 1, None)
+    >>> sexes.find("2"), sexes.find("female"), sexes.find("other"), sexes.numbers[Fraction(2)]
+    (1, 1, None, (1,))
     >>> sexes.shown(1)
     'female'
     """
@@ -201,12 +201,8 @@ class Categories:
         """The indices of the values."""
         return Domain(lower=0, upper=len(self.values) - 1)
 
-    def find(self, constant: object) -> int | None:
-        """The index of the value that a constant of a question names: by its text, its number or its label."""
-        if isinstance(constant, Fraction):
-            return self.numbers.get(constant)
-        if not isinstance(constant, str):
-            return None
+    def find(self, constant: str) -> int | None:
+        """The index of the value that a text of a question names: the value itself, or its label."""
         return self._places.get(constant, self._labelled.get(constant))
 
     def shown(self, index: int) -> str:
@@ -214,12 +210,13 @@ class Categories:
         return (self.labels or self.values)[index]
 
     @cached_property
-    def numbers(self) -> dict[Fraction, int]:
-        """The indices of those values that are written as numbers; of '1' and '01' the first."""
-        found: dict[Fraction, int] = {}
+    def numbers(self) -> dict[Fraction, tuple[int, ...]]:
+        """The indices of those values that are written as numbers; '1' and '01' are one number."""
+        found: dict[Fraction, tuple[int, ...]] = {}
         for i, value in enumerate(self.values):
             if _NUMBER.fullmatch(value):
-                found.setdefault(Fraction(value), i)
+                number = Fraction(value)
+                found[number] = (*found.get(number, ()), i)
         return found
 
     @cached_property

@@ -33,6 +33,7 @@ FARTHEST = 10**PLACES
 _BLANK = r"[ \t\n\r\f\v]*"
 _DECIMAL = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _TEXT = re.compile(rf"{_BLANK}([+-]?(?:[0-9]+/[0-9]+|{_DECIMAL})){_BLANK}")
+_COMMA = re.compile(rf"{_BLANK}([+-]?[0-9]{{1,9}}),([0-9]{{1,2}}){_BLANK}")  # three digits may be thousands
 _WRONG = (ValueError, TypeError, ArithmeticError)
 
 
@@ -48,7 +49,9 @@ def exact(value: object, name: str) -> Fraction:
         ratio = _ratio(value)
         return Fraction(_modest(_written(value))) if ratio is None else ratio
     except _WRONG:
-        raise InvalidInput(f"{name} must be a finite number, got {format_value(value)}") from None
+        comma = isinstance(value, str) and _COMMA.fullmatch(value)
+        point = f": write {comma[1]}.{comma[2]}" if comma else ""
+        raise InvalidInput(f"{name} must be a finite number, got {format_value(value)}{point}") from None
 
 
 def exact_value(value: object) -> Fraction:

@@ -43,6 +43,8 @@ RATIO = Fraction(10003, 10000)
 _FINEST = 4096
 _TAIL_INDEX = 5.5
 """α of distances from the centre: between incomes (some 2) and a normal distribution (some 10)."""
+ORDER_EPSILON = 10
+"""k·ε from which on the k-th value is answered where no bound is declared."""
 _ASSUMED = 30
 """The k, in units of 1/ε, that T is fitted to where the number of values is secret; it enters as a logarithm."""
 
@@ -198,7 +200,14 @@ def plan_rank(
 
 def least_order(epsilon: Fraction) -> int:
     """The least k whose k-th largest value can be told apart from the noise where no bound is declared."""
-    return math.ceil(10 / epsilon)
+    return math.ceil(ORDER_EPSILON / epsilon)
+
+
+def find_lacking(statistic: Statistic, epsilon: Fraction) -> Fraction | None:
+    """How many times as much ε a k-th value takes where no bound is declared; None of other statistics."""
+    if not isinstance(statistic, KthLargest | KthSmallest):
+        return None
+    return ORDER_EPSILON / (statistic.k * epsilon)
 
 
 def _find_least(statistic: Statistic, epsilon: Fraction) -> int:

@@ -38,9 +38,13 @@ def refuse_too_few(statistic: Statistic, size: int | None, least: int, counted: 
         )
 
 
-def explain_missing(statistic: Statistic, missing: str, distance: int) -> str:
-    """Say what is missing and what would do without it; ``distance`` is how many changes must be survived."""
+def explain_missing(statistic: Statistic, missing: str, distance: int, factor: Fraction | None = None) -> str:
+    """Say what is missing and what would do without it; ``distance`` is how many changes must be survived.
+
+    With so many times as much ε as ``factor`` says, it would be answered, but for its check, which takes a share.
+    """
+    more = "" if factor is None else f", or with about {math.ceil(10 * factor) / 10:,g} times as much epsilon"
     return (
         f"{statistic.name} needs {missing}, and the column declares none: a few records could move it without limit. "
-        f"Declare bounds, or ask for {statistic.advise(distance)}"
+        f"Declare bounds, or ask for {statistic.advise(distance)}{more}"
     )

@@ -99,10 +99,11 @@ def _count(question: Question, key: Key, column: Column, selection: Diagram) -> 
 
 
 def _size(question: Question, key: Key, column: Column) -> int:
-    """How many grid points make a group: one category, or the width of a bin in steps."""
-    if (key.width is None) != isinstance(column.domain, Categories):
+    """How many grid points make a group: one category, false or true, or the width of a bin in steps."""
+    whole = isinstance(column.domain, Categories) or (key.width is None and column.holds_truth)
+    if (key.width is None) != whole:
         raise QuestionRefused(
-            "GROUP BY lists category columns and BIN(column, width) of the others; "
+            "GROUP BY lists columns of categories or booleans and BIN(column, width) of the others; "
             f"{column.name} is {column.kind.with_article}",
             question.source,
             key.offset,
@@ -143,6 +144,8 @@ def _group(question: Question, key: Key, column: Column, selection: Diagram) -> 
         intervals.append((grid.clamp(first), grid.clamp(last)))
         if isinstance(column.domain, Categories):
             values.append(column.domain.shown(index))
+        elif key.width is None:
+            values.append("true" if index else "false")
         else:
             values.append(format_value(first * grid.step, column.kind))
     return Group(key.label, column.name, tuple(intervals), tuple(values), key.width)

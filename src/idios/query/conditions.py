@@ -30,7 +30,7 @@ from idios.query.calendar import DAY, UNITS, parse_moment
 from idios.query.expression_reader import read_constant
 from idios.query.expressions import FUNCTIONS, Type
 from idios.query.lexer import QuestionText
-from idios.query.literals import MOMENT_FORMAT, Typed, find_category, read_pattern, rewrite_date
+from idios.query.literals import MOMENT_FORMAT, Typed, find_category, quote_string, read_pattern, rewrite_date
 from idios.query.parser import (
     COMPARISONS,
     TRUTHS,
@@ -40,6 +40,7 @@ from idios.query.parser import (
     is_unknown,
     list_chain,
     offset_of,
+    quote,
     refuse_bare_conditions,
     resolve_name,
     to_upper,
@@ -165,23 +166,22 @@ def _explain(node: exp.Expression, columns: Mapping[str, Column], otherwise: str
 def _read_truth_of(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> _Test:
     """A column that is a condition by itself: it holds 0 and 1, or the categories true and false."""
     column = _column(text, node, columns)
-    if not holds_truth(column):
-        raise text.refusal(
-            f"{column.name} is no condition by itself, as it holds more than 0 and 1: compare it with a constant",
-            offset_of(node),
-        )
+    if not column.holds_truth:
+        raise text.refusal(f"{column.name} is no condition by itself{_explain_truth(column)}", offset_of(node))
     if isinstance(column.domain, Categories):
         return _Test(column, union((i, i) for i, value in enumerate(column.domain.values) if value == "true"))
     return _Test(column, ((1, 1),))
 
 
-def holds_truth(column: Column) -> bool:
-    """Whether a column holds truth: 0 and 1, or the categories true and false."""
+def _explain_truth(column: Column) -> str:
+    """Why a column is no condition, and what is written instead."""
     if isinstance(column.domain, Categories):
-        return set(column.domain.values) <= {"true", "false"}
-    low, high = column.domain.lower, column.domain.upper
-    whole = column.kind is Kind.INTEGER and column.domain.step == 1
-    return whole and low is not None and high is not None and 0 <= low <= high <= 1
+        first = quote_string(column.domain.values[0])
+        return f": compare it with one of its values, such as {quote(column.name)} = {first}"
+    truth = f'; truth is declared by its controller: {quote(column.name)} = {{ type = "boolean" }}'
+    return (
+        f", as it may hold more than 0 and 1: compare it with a constant{truth if column.kind is Kind.INTEGER else ''}"
+    )
 
 
 def _read_is(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
@@ -297,7 +297,12 @@ def locate(text: QuestionText, column: Column, constant: Typed, at: int | None) 
     elif constant.type is Type.NUMBER and isinstance(value, Fraction):
         number = value
     else:
-        raise text.refusal(f"{column.name} is a number: compare it with a number, written without quotes", at)
+        told = (
+            "holds truth: compare it with TRUE or FALSE"
+            if column.holds_truth
+            else "is a number: compare it with a number"
+        )
+        raise text.refusal(f"{column.name} {told}, written without quotes", at)
     if abs(number) > LIMIT * step:
         raise text.refusal(
             f"{column.name} is read in steps of {number_text(step)}, up to 2^62 of them either way: compare it with a "

@@ -24,6 +24,7 @@ from idios.query.predicates import Predicate
 from idios.query.schema import Column, Dataset, find_kind
 from idios.query.select_reader import Listed, SelectReader
 from idios.query.statistic_reader import Called, read_column, read_number, read_statistic
+from idios.query.suggestions import list_some
 
 TYPES = {"date": Type.DATE, "timestamp": Type.TIMESTAMP, "category": Type.TEXT}
 """What can be computed with a kind of answer; the other kinds are numbers."""
@@ -88,7 +89,7 @@ class InnerReader(SelectReader):
             key = self._read_key(self._resolve_key(node))
             if key is None:
                 raise self.text.refusal(
-                    "GROUP BY lists category columns and BIN(column, width), by name, label or number",
+                    "GROUP BY lists columns of categories or booleans and BIN(column, width), by name, label or number",
                     offset_of(node),
                 )
             if key.meaning in [known.meaning for known in self.keys]:
@@ -117,8 +118,11 @@ class InnerReader(SelectReader):
         """A column or BIN(column, width); None for anything else."""
         if (name := column_identifier(self.text, node)) is not None:
             column = self.columns[resolve_name(self.text, name, self.columns, "column")]
-            if column.kind is not Kind.CATEGORY:
-                coded = f"; codes are declared by their controller: {column.name} = {{ values = [1, 2] }}"
+            if column.kind is not Kind.CATEGORY and not column.holds_truth:
+                coded = (
+                    f"; codes are declared by their controller: {column.name} = {{ values = [1, 2] }}, and truth as "
+                    '{ type = "boolean" }'
+                )
                 raise self.text.refusal(
                     f"{column.name} is no category: answers are given by GROUP BY BIN({column.name}, width) "
                     f"or as statistics of the column{coded if column.kind is Kind.INTEGER else ''}",
@@ -209,8 +213,12 @@ class InnerReader(SelectReader):
         """Say that a column is no key, or that it is no column."""
         name, advice = column_identifier(self.text, node), ""
         if name is not None:
+            if self.items and self._find_column(name) is None:  # HAVING or ORDER BY, which name results
+                results = list_some([item.label for item in self.items])
+                told = f"there is no result {str(name.this)!r} here: there are {results}"
+                return self.text.refusal(told, offset_of(node))
             column = self.columns[resolve_name(self.text, name, self.columns, "column")]
-            if column.kind is not Kind.CATEGORY:
+            if column.kind is not Kind.CATEGORY and not column.holds_truth:
                 advice = f": {column.name} is no category, so write GROUP BY BIN({column.name}, width), or a statistic"
         return self.text.refusal(
             f"a column is shown beside statistics only if it is a key of GROUP BY{advice}", offset_of(node)
@@ -220,8 +228,11 @@ class InnerReader(SelectReader):
         return type(node) is exp.Anonymous and to_upper(str(node.this)) == "BIN"
 
     def _refer_to_key(self, place: int) -> Typed:
-        column = self.dataset.columns[self.keys[place].column]
+        key = self.keys[place]
+        column = self.dataset.columns[key.column]
         kind, named = KEY_TYPES.get(column.kind, Type.NUMBER), column if column.kind is Kind.CATEGORY else None
+        if key.width is None and named is None:
+            kind = Type.BOOLEAN
         return Typed(Reference(place), kind, whole=column.kind is Kind.INTEGER, column=named, released=True)
 
     def _refer_to_measure(self, called: Called, node: exp.Expression) -> Typed:

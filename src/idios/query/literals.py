@@ -43,6 +43,8 @@ class Typed:
     """Whether its values were released, and so are labels where the column has some."""
     offset: int | None = field(default=None, compare=False)
     """Where a literal stands in the text."""
+    written: str = field(default="", compare=False)
+    """A number as it is written."""
 
     @property
     def constant(self) -> bool:
@@ -73,12 +75,14 @@ def read_literal(text: QuestionText, node: exp.Expression) -> Typed:
         raise text.refusal(f"{written!r} is no number", offset_of(node))
     value = Fraction(written)
     bits = value.numerator.bit_length() + value.denominator.bit_length()
-    return Typed(Literal(value), Type.NUMBER, bits, 1, value.denominator == 1, offset=offset_of(node))
+    whole = value.denominator == 1
+    return Typed(Literal(value), Type.NUMBER, bits, 1, whole, offset=offset_of(node), written=written)
 
 
 def find_category(text: QuestionText, column: Column, constant: Typed, at: int | None = None) -> int:
     """The index of the declared value that a constant names: by its text, its number or its label.
 
+    Of codes that are equal as numbers, a number names the one that is written like it.
     Whatever else it names holds for no record, and so is a typo: it is refused, wherever it is compared.
     """
     domain, value = column.domain, constant.value
@@ -90,10 +94,18 @@ def find_category(text: QuestionText, column: Column, constant: Typed, at: int |
     at = at if constant.offset is None else constant.offset
     if not isinstance(value, str) and not numbered:
         raise text.refusal(f"{column.name} is a category: compare it with a string in single quotes", at)
-    index = domain.find(value)
+    written = value if isinstance(value, str) else str(number_text(Fraction(value or 0)))
+    if isinstance(value, str):
+        index = domain.find(value)
+    else:
+        alike = {domain.values[i]: i for i in domain.numbers.get(Fraction(value or 0), ())}
+        spelt = constant.written or written
+        if len(alike) > 1 and spelt not in alike:
+            codes = list_some([quote_string(code) for code in alike])
+            raise text.refusal(f"{spelt} could be several values of {column.name}: write one of {codes}", at)
+        index = alike.get(spelt, next(iter(alike.values()), None))
     if index is not None:
         return index
-    written = value if isinstance(value, str) else str(number_text(Fraction(value or 0)))
     if written in column.missing:
         raise text.refusal(f"{written} is declared to mean that {column.name} is missing: write IS NULL", at)
     if written in column.null_words:
@@ -107,7 +119,10 @@ def _offer_values(written: str, domain: Categories) -> str:
     """The value that was probably meant, or some of those that are declared; of numbers none is nearer."""
     meant = None if _NUMBER.fullmatch(written) else find_nearest(written, [*domain.labels, *domain.values])
     if meant is not None:
-        return f"Did you mean {quote_string(meant)}?"
+        blanks = ""
+        if meant.strip().casefold() == written.strip().casefold() and len(meant) != len(written):
+            blanks = f", {'with' if len(meant) > len(written) else 'without'} a blank at its end or beginning"
+        return f"Did you mean {quote_string(meant)}{blanks}?"
     labelled = [f"{value} {label}" for value, label in zip(domain.values, domain.labels, strict=False)]
     return f"Declared: {list_some(labelled or [quote_string(value) for value in domain.values])}"
 

@@ -26,13 +26,20 @@ from sqlglot.parser import Parser as BaseParser
 from sqlglot.tokens import Tokenizer as BaseTokenizer
 
 from idios.errors import QuestionRefused
-from idios.query.lexer import RESERVED, SHAPE, QuestionText, is_word
+from idios.query.lexer import RESERVED, SHAPE, QuestionText, TokenKind, is_word
 from idios.query.suggestions import find_nearest, list_some
 
 LONGEST_NUMBER = 30
 """How far from an unreadable place the rest of a number is looked for."""
 
 _MARKED_NUMBER = re.compile(r"[0-9][0-9.]*,[0-9][0-9.,]*")
+_NO_SIGNS = {"==": "=", "=<": "<=", "=>": ">="}
+_BEFORE_A_CONDITION = ("WHERE", "HAVING", "AND", "OR", "NOT")
+_END = "end of the text"
+_AFTER_A_CONDITION = (_END, ")", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "AND", "OR")
+_CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET")
+MISSPELT = 0.7
+"""How alike a word and a clause are of which it may be a typo: FORM and FROM."""
 _FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _RAISE = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -184,10 +191,31 @@ def _misread(text: QuestionText, error: ParseError) -> QuestionRefused:
             # the parser names the last character of the word that it did not expect
             lines = text.source.split("\n")
             place = sum(len(before) + 1 for before in lines[: line - 1]) + max(0, column - max(1, len(highlight)))
+    if (slip := _find_slip(text, place)) is not None:
+        return slip
     hint = "A name that is also an SQL word is written in double quotes, a string in single quotes"
     if place is not None and _is_in_marked_number(text.source, place):
         hint = "A number is written without marks for thousands and with a decimal point, such as 1500 or 1500.75"
     return text.refusal(f"the text cannot be read from here. {SHAPE}. {hint}", place)
+
+
+def _find_slip(text: QuestionText, place: int | None) -> QuestionRefused | None:
+    """What to write in place of what other languages have, or of a clause that is misspelt or not finished."""
+    words = text.tokens
+    for before, token, after in zip((None, *words), words, (*words[1:], None), strict=False):
+        word, then, following = token.keyword, after.text if after else "", after.keyword if after else _END
+        if word == "=" and (sign := _NO_SIGNS.get(word + then)):
+            return text.refusal(f"{word}{then} is no comparison: write {sign}", token.start)
+        if word == "TOP" and before and before.keyword == "SELECT" and then.isdecimal():
+            return text.refusal(f"TOP is not supported: end the question with LIMIT {then}", token.start)
+        if word in _BEFORE_A_CONDITION and following in _AFTER_A_CONDITION:
+            return text.refusal(f"a condition is missing after {word}: write one, or leave {word} out", token.start)
+        near = place is not None and place in (token.start, after.start if after else None)
+        ended = before and (before.text == ")" or not (before.kind is TokenKind.SIGN or before.keyword in RESERVED))
+        misspelt = near and ended and token.kind is TokenKind.WORD and word not in RESERVED
+        if misspelt and (meant := find_nearest(token.text, _CLAUSES, MISSPELT)):
+            return text.refusal(f"{token.text} has no meaning here. Did you mean {meant}? {SHAPE}", token.start)
+    return None
 
 
 def _is_in_marked_number(source: str, place: int) -> bool:

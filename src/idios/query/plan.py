@@ -44,7 +44,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Key:
-    """One GROUP BY key: a category column, or with ``width`` the bins of a numeric one."""
+    """One GROUP BY key: a column of categories or of truth, or with ``width`` the bins of a numeric one."""
 
     label: str
     column: str
@@ -188,7 +188,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Group:
-    """One GROUP BY key: a category column, or bins of equal width of a bounded one.
+    """One GROUP BY key: a column of categories or of truth, or bins of equal width of a bounded one.
 
     ``intervals`` are the grid points of each group in order, ``values`` what the analyst sees for it, ``width`` that of
     a bin.

@@ -27,12 +27,13 @@ from typing import Any
 
 from idios.codec import canonical
 from idios.core.calibration import Choice, Method
-from idios.core.domain import LIMIT, Domain
+from idios.core.domain import LIMIT, Categories, Domain
 from idios.core.exact import positive, text
 from idios.errors import InvalidInput, QuestionRefused
 from idios.query.cells import Cell, make_cells, make_groups
 from idios.query.decision_diagram import Diagram, DiagramManager
 from idios.query.derived_values import find_possible
+from idios.query.literals import quote_string
 from idios.query.mechanisms import Chooser, Target, can_check, read_check
 from idios.query.normal_form import (
     list_statistics,
@@ -48,6 +49,7 @@ from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, si
 from idios.query.reductions import reduce as reduce_to_people
 from idios.query.schema import Dataset
 from idios.query.shares import divide, find_price, make_guarantee, shares_rho
+from idios.query.suggestions import list_some
 from idios.query.work import GROUP, MAX_WORK, Work
 
 _NO_CHECK = "how far off it is could be told in records here, of which a {word} has several: ask without check"
@@ -208,11 +210,26 @@ def plan_check(answered: Plan, cells: Sequence[Sequence[str | None]], epsilon: o
     return made
 
 
+def _name_values(question: Question, dataset: Dataset) -> str:
+    """The values of a category of which a condition selects none, as LIKE may."""
+    parts = question.filter.parts if isinstance(question.filter, And) else (question.filter,)
+    for part in parts:
+        if isinstance(part, Among) and not part.intervals and not part.nulls:
+            domain = dataset.columns[part.column].domain
+            if isinstance(domain, Categories):
+                values = list_some([quote_string(value) for value in domain.labels or domain.values])
+                return f". It selects no value of {part.column}, which has {values}"
+    return ""
+
+
 def _selection(question: Question, dataset: Dataset, work: Work) -> Diagram:
     """The records that fulfil WHERE and are in a group: those without NULL in a key."""
     selection = DiagramManager(dataset.columns, work).build(question.filter)
     if selection.never:
-        raise QuestionRefused("no record can ever fulfil WHERE, given the declared columns: there is nothing to ask")
+        told = _name_values(question, dataset)
+        raise QuestionRefused(
+            f"no record can ever fulfil WHERE, given the declared columns: there is nothing to ask{told}"
+        )
     for key in question.keys:
         selection &= selection.manager.build(_present(key.column))
     if selection.never or not all(find_possible(selection, key.column)[0] for key in question.keys):

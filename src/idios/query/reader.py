@@ -42,6 +42,7 @@ LONGEST_KEPT = 4096
 WORK_KEPT = 4 * 10**6
 """How much work all questions took that are kept prepared: a unit leaves some 25 bytes."""
 _QUOTED = re.compile(r'"[^"]*"|\'[^\']*\'')
+_STRING = re.compile(r"'([^']*)'")
 
 
 class RecentQuestions:
@@ -112,6 +113,9 @@ def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
             name, place = unquoted
             message = f"a name that is no plain word is written in double quotes: {quote(name)}"
             raise QuestionRefused(message, refused.source, place) from None
+        if (misquoted := _find_misquoted(refused, datasets)) is not None:
+            message = f"what stands in single quotes is text, and no name: write {quote(misquoted)}"
+            raise QuestionRefused(message, refused.source, refused.offset) from None
         raise
 
 
@@ -147,8 +151,7 @@ def _read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
 def _find_unquoted(refused: QuestionRefused, datasets: Mapping[str, Dataset]) -> tuple[str, int] | None:
     """A declared name that stands without the quotes it needs, and where; one word only where reading ended."""
     written = fold_case(_QUOTED.sub(lambda quoted: " " * len(quoted[0]), refused.source))
-    tables = [table for dataset in datasets.values() for table in (dataset, *dataset.tables.values())]
-    names = {name for table in tables for name in (table.name, *table.columns, *table.unit)}
+    names = _list_names(datasets)
     told = refused.message.split()
     named = [name for name in names if fold_case(name) in written and quote(name) not in (name, *told)]
     for name in sorted(named, key=lambda name: (-len(name), name)):
@@ -160,6 +163,20 @@ def _find_unquoted(refused: QuestionRefused, datasets: Mapping[str, Dataset]) ->
                 return name, place
             place = written.find(fold_case(name), end)
     return None
+
+
+def _find_misquoted(refused: QuestionRefused, datasets: Mapping[str, Dataset]) -> str | None:
+    """The declared name that stands as a string where reading ended; None if the refusal is about its text."""
+    found = _STRING.match(refused.source, refused.offset or 0)
+    if found is None or found[0] in refused.message:
+        return None
+    return next((name for name in sorted(_list_names(datasets)) if fold_case(name) == fold_case(found[1])), None)
+
+
+def _list_names(datasets: Mapping[str, Dataset]) -> set[str]:
+    """Every name that is declared, of data sets and of columns."""
+    tables = [table for dataset in datasets.values() for table in (dataset, *dataset.tables.values())]
+    return {name for table in tables for name in (table.name, *table.columns, *table.unit)}
 
 
 def _list_selects(text: QuestionText, tree: exp.Expression) -> list[exp.Expression]:

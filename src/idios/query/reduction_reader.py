@@ -14,7 +14,7 @@ from sqlglot import exp
 from idios.core.domain import Categories, Kind
 from idios.core.neighbours import to_plural
 from idios.errors import QuestionRefused
-from idios.query.conditions import holds_truth, read_where
+from idios.query.conditions import read_where
 from idios.query.join_reader import Source
 from idios.query.lexer import QuestionText
 from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, quote, to_upper
@@ -22,7 +22,7 @@ from idios.query.plan import Key
 from idios.query.reductions import FUNCTIONS, KEY, ReducedValue, Reduction, limit_groups, make_columns, read_truth
 from idios.query.schema import Column, Dataset
 from idios.query.select_reader import Listed, SelectReader
-from idios.query.statistic_reader import read_column
+from idios.query.statistic_reader import counts_all, read_column
 
 SYNONYMS = {"MEAN": "AVG", "ANY": "BOOL_OR", "ALL": "BOOL_AND", "EVERY": "BOOL_AND"}
 TRUTHS = ("BOOL_OR", "BOOL_AND")
@@ -171,8 +171,7 @@ class ReductionReader(SelectReader):
         function, arguments = SYNONYMS.get(written, written), list(node.expressions)
         if (function not in FUNCTIONS and function not in TRUTHS) or len(arguments) != 1:
             raise self._refuse(listed)
-        if type(arguments[0]) is exp.Star and function == "COUNT":
-            allow_only(self.text, arguments[0])
+        if function == "COUNT" and counts_all(self.text, arguments[0]):
             return ReducedValue("COUNT")
         if type(arguments[0]) is exp.Distinct:
             raise self._refuse(listed)
@@ -181,7 +180,7 @@ class ReductionReader(SelectReader):
 
     def _make_value(self, written: str, function: str, column: Column, listed: Listed) -> ReducedValue:
         if function in TRUTHS:
-            if not holds_truth(column):
+            if not column.holds_truth:
                 raise self.text.refusal(
                     f"{written} is of a column of truth, which holds 0 and 1, or true and false", listed.start
                 )

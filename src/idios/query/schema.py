@@ -62,6 +62,19 @@ class Column:
         """The grid of the column; the indices of its values, for a category."""
         return self.domain.grid
 
+    @property
+    def holds_truth(self) -> bool:
+        """Whether it is a condition by itself: of 0 and 1, as declared booleans are, or the categories true and false.
+
+        >>> Column("working", Kind.INTEGER, Domain(lower=0, upper=1)).holds_truth
+        True
+        """
+        if isinstance(self.domain, Categories):
+            return set(self.domain.values) <= {"true", "false"}
+        low, high = self.domain.lower, self.domain.upper
+        whole = self.kind is Kind.INTEGER and self.domain.step == 1
+        return whole and low is not None and high is not None and 0 <= low <= high <= 1
+
 
 def find_kind(statistic: Statistic, column: Column | None, fineness: int) -> str:
     """The type of a statistic's answers: integer, number, date, timestamp or category."""

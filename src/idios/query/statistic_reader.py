@@ -57,8 +57,7 @@ def read_statistic(text: QuestionText, node: exp.Expression, columns: Mapping[st
         if not function.spelling.within_group or len(arguments) != 1:
             raise text.refusal(f"{name} is written {function.signature}", start)
         arguments.insert(0, within)
-    if len(arguments) == 1 and type(arguments[0]) is exp.Star and function.statistic.counts_records:
-        allow_only(text, arguments[0])
+    if len(arguments) == 1 and function.statistic.counts_records and counts_all(text, arguments[0]):
         return Called(function.statistic.make(), None, f"{name}(*)")
     if len(arguments) == 1 and type(arguments[0]) is exp.Distinct:
         distinct = find_function(name, distinct=True)
@@ -67,6 +66,13 @@ def read_statistic(text: QuestionText, node: exp.Expression, columns: Mapping[st
             function, arguments = distinct, list(arguments[0].expressions)
             name = f"{name}(DISTINCT …)"
     return _of_column(text, function, name, arguments, columns, start)
+
+
+def counts_all(text: QuestionText, node: exp.Expression) -> bool:
+    """Whether COUNT of this is of all records: of a star, or of a number or a truth, which no record lacks."""
+    if type(node) is exp.Star:
+        allow_only(text, node)
+    return type(node) in (exp.Star, exp.Boolean) or (type(node) is exp.Literal and not node.args.get("is_string"))
 
 
 def _of_column(
@@ -79,7 +85,8 @@ def _of_column(
 ) -> Called:
     signature, kinds = function.signature, function.statistic.kinds
     if len(arguments) != (2 if function.parameter else 1):
-        raise text.refusal(f"{name} is written {signature}", start)
+        starred = f" or {name}(*)" if function.statistic.counts_records else ""
+        raise text.refusal(f"{name} is written {signature}{starred}", start)
     column = read_column(text, arguments[0], columns, signature)
     if column.kind not in kinds:
         offered = ", ".join(sorted(kinds))

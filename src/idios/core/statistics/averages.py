@@ -8,7 +8,7 @@ size by at most one, so the averaged run of ranks never moves up).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
@@ -18,7 +18,7 @@ import numpy as np
 
 from idios.core.domain import Domain
 from idios.core.envelope import Envelope
-from idios.core.exact import INFINITY, Extended, exact, plus
+from idios.core.exact import INFINITY, Extended, exact, plus, text
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics.base import (
     FINENESS,
@@ -45,7 +45,8 @@ class _Trimming(MonotoneStatistic):
     def __post_init__(self) -> None:
         p = exact(self.p, "p")
         if not 0 <= p < Fraction(1, 2):
-            raise InvalidInput(f"p, the share cut off at each end, must be in [0, 0.5), got {self.p!r}")
+            percent = f": did you mean {text(p / 100)}?" if p.denominator == 1 and 1 <= p < 50 else ""
+            raise InvalidInput(f"p, the share cut off at each end, must be in [0, 0.5), got {text(p)}{percent}")
         object.__setattr__(self, "p", p)
 
     def normalise(self) -> Statistic:
@@ -138,6 +139,7 @@ class Mean(TrimmedMean):
 
     name: ClassVar[str] = "mean"
     spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("AVG"), Spelling("MEAN", synonym=True))
+    advice: ClassVar[Mapping[str, str]] = {"AVERAGE": "AVG(column) is offered"}
     function: ClassVar[str | None] = "mean"
     parameter: ClassVar[Parameter | None] = None
     tries_splits: ClassVar[bool] = False  # its answers need no envelope

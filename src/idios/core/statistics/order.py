@@ -307,7 +307,8 @@ class _AnyQuantile(OrderStatistic):
     def __post_init__(self) -> None:
         q = exact(self.q, "q")
         if not 0 <= q <= 1:
-            raise InvalidInput(f"q must be between 0 and 1, got {self.q!r}")
+            percent = f": did you mean {text(q / 100)}?" if q.denominator == 1 and 1 < q < 100 else ""
+            raise InvalidInput(f"q must be a share between 0 and 1, got {text(q)}{percent}")
         if q.denominator > MOST_PARTS:
             raise InvalidInput(f"q must be a fraction with a denominator of at most {MOST_PARTS}, got {text(q)}")
         object.__setattr__(self, "q", q)

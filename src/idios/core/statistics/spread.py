@@ -99,7 +99,9 @@ class Variance(Statistic):
     name: ClassVar[str] = "variance"
     spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("VARIANCE"), Spelling("VAR_POP", synonym=True))
     function: ClassVar[str | None] = "variance"
-    advice: ClassVar[Mapping[str, str]] = {"VAR_SAMP": "VARIANCE(column), which divides by n, is offered"}
+    advice: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("VAR_SAMP", "VAR"), "VARIANCE(column), which divides by n, is offered"
+    )
     fractional: ClassVar[bool] = True
     equivariant: ClassVar[bool] = False
     degree: ClassVar[int] = 2
@@ -196,7 +198,9 @@ class StandardDeviation(Variance):
     name: ClassVar[str] = "standard_deviation"
     spellings: ClassVar[tuple[Spelling, ...]] = (Spelling("STDDEV"), Spelling("STDDEV_POP", synonym=True))
     function: ClassVar[str | None] = "stddev"
-    advice: ClassVar[Mapping[str, str]] = {"STDDEV_SAMP": "STDDEV(column), which divides by n, is offered"}
+    advice: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("STDDEV_SAMP", "STD", "STDEV"), "STDDEV(column), which divides by n, is offered"
+    )
     degree: ClassVar[int] = 1
 
     def place(self, value: Extended, fineness: int = FINENESS) -> int | float:
