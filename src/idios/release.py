@@ -31,7 +31,7 @@ from idios.core.many_scales import draw_discrete_laplaces
 from idios.core.sampling import Source
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
-from idios.many_cells import MANY, draw_many
+from idios.many_cells import draw_many
 from idios.margins import draw_with_interval, find_margin, find_public_range
 from idios.model import ReleasedTable
 from idios.model.released import TableColumns
@@ -231,9 +231,7 @@ def calibrate_plan(
 
 
 def _draw_together(cells: list[list[Mechanism]], source: Source | None) -> list[list[Mechanism]]:
-    """Draw Laplace noise of many scales at once, where there are many cells."""
-    if len(cells) < MANY:
-        return cells
+    """Draw Laplace noise of all scales at once: to prepare for one scale takes longer, and few are used again."""
     scales = [scale for cell in cells for m in cell if (scale := _find_scale(m)) is not None]
     drawn = iter(draw_discrete_laplaces(scales, source))
     return [
