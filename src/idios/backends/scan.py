@@ -155,8 +155,7 @@ def count_whole(queries: Queries, names: Sequence[str]) -> tuple[dict[int, int],
         records, known = scan(queries, dict.fromkeys(names, Need()), {})
         found = [records[ONLY], *(known[ONLY, name] for name in names)]
         counted |= zip(keys, found, strict=True)
-    number, *columns = found
-    return {ONLY: number}, {(ONLY, name): column for name, column in zip(names, columns, strict=True)}
+    return {ONLY: found[0]}, {(ONLY, name): column for name, column in zip(names, found[1:], strict=True)}
 
 
 def scan_in_buckets(
