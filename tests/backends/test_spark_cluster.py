@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from idios.backends import spark_cluster
 from idios.backends.base import CancellationToken, describe_source
 from idios.config import read_configuration
 from idios.core.domain import Kind
@@ -162,12 +163,17 @@ def has_running_stage(port: int) -> bool:
     return any(0 < stage["numCompleteTasks"] < stage["numTasks"] for stage in stages)
 
 
-def test_spark_connect_reads_tables_and_pinned_folders(connect: ConnectServer, tmp_path: Path) -> None:
+def test_spark_connect_reads_tables_and_pinned_folders(
+    connect: ConnectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from pyspark.sql.connect.session import SparkSession
 
+    finalised: list[SparkSession] = []
+    monkeypatch.setattr(SparkSession, "__del__", lambda self: finalised.append(self))  # the real one may wait for ever
     write_people(tmp_path)
     folder = tmp_path / "people"
     helper = SparkSession.builder.remote(connect.url).create()
+    spark_cluster.CONNECTED.append(helper)
     helper.sql(f"CREATE TABLE people USING parquet LOCATION '{folder}/year=2024'").collect()
     helper.stop()
     table, path = f"{connect.url}?table=default.people", f"{connect.url}?path={folder}"
@@ -195,6 +201,9 @@ def test_spark_connect_reads_tables_and_pinned_folders(connect: ConnectServer, t
     for wrong in (f"{connect.url}?table=nobody", f"{connect.url}?path={tmp_path}/nowhere"):
         with pytest.raises(SourceError):
             TrustedParty.open(wrong, name="people", columns=COLUMNS, budget=10)
+
+    gc.collect()
+    assert not finalised
 
 
 def ask_again(party: TrustedParty, sql: str, epsilon: object) -> Answer:

@@ -222,6 +222,7 @@ class SparkCluster(SparkPlace):
             ) from error
         try:
             session: Any = ConnectSession.builder.remote(self.address.url).create()
+            CONNECTED.append(session)
             limit_retries(session)
             for name, value in self.settings.items():
                 session.conf.set(name, value)
@@ -240,6 +241,12 @@ class SparkCluster(SparkPlace):
             session.conf.set(PARTITIONS, wanted)
 
 
+CONNECTED: list[SparkSession] = []
+"""All sessions of Spark Connect that were ever started, stopped or not: none is left to the garbage collector.
+
+PySpark's finaliser of a session waits for a lock of all sessions. It may run in any thread, and so in one that another
+session, which holds the lock, has just started and waits for: that never ends.
+"""
 _CLUSTERS: dict[str, SparkCluster] = {}
 _CLUSTERS_LOCK = RLock()
 
