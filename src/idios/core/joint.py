@@ -198,7 +198,9 @@ class _Cell:
                 for e in range(i + 1):
                     if (d or e) and (self.neighbours is Neighbours.REPLACE or d + e <= i):
                         loss = max(self.selection.loss(d, e, i), self.floor)
-                        costs[d, e] = max(math.ceil(loss * unit), costs.get((d, e), 0))
+                        # ⌈loss·unit⌉ without the greatest common divisor
+                        times, parts = loss.numerator * unit.numerator, loss.denominator * unit.denominator
+                        costs[d, e] = max(-(-times // parts), costs.get((d, e), 0))
         return costs
 
     def calibrate(self, epsilon: Fraction) -> list[Added | Silent]:

@@ -160,15 +160,9 @@ class Moved:
         return int(max(high - self.value, self.value - low))
 
     def _read(self, size: int, offset: int) -> int:
-        statistic, summary = self.component.statistic, self.component.summary
+        statistic = self.component.statistic
         assert isinstance(statistic, MonotoneStatistic)
-        if not isinstance(statistic, OrderStatistic):
-            return int(statistic.place(statistic.read(summary, size, offset), self.component.fineness))
-        # the same in whole numbers: a question may have many cells
-        numerator, parts = statistic.position(size)
-        rank, rest = divmod(numerator, parts)
-        value = (parts - rest) * summary.at(rank + offset) + (rest * summary.at(rank + 1 + offset) if rest else 0)
-        return int(2 * value * statistic.resolution(self.component.fineness) + parts) // (2 * parts)
+        return int(statistic.read_placed(self.component.summary, size, offset, self.component.fineness))
 
 
 class JointLoss:
@@ -191,14 +185,12 @@ class JointLoss:
     def loss(self, dropped: int, placed: int, distance: int) -> Fraction:
         """G(d, e, n)."""
         records = min(distance, dropped + placed)
-        total = Fraction(0)
-        for part in self._single:
-            total += part.coefficient * part.counted(records) ** self._power
+        lost = [part.coefficient * part.counted(records) ** self._power for part in self._single]
         for table, common in self._tables:
             losses = [loss for (d, e, n), loss in table.items() if d <= dropped and e <= placed and n <= distance]
             if losses:
-                total += Fraction(max(losses), common)
-        return total
+                lost.append(Fraction(max(losses), common))
+        return lost[0] if len(lost) == 1 else sum(lost, Fraction(0))
 
 
 def _is_monotone(component: Component) -> bool:

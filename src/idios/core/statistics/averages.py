@@ -64,13 +64,12 @@ class _Trimming(MonotoneStatistic):
 
     @abstractmethod
     def parts(self, values: Any, size: Any, k: Any, offset: Any) -> tuple[Any, Any]:
-        """``read`` as numerator and denominator; of numbers from a ``Summary``, or of arrays from ``Ranks``."""
+        """``read_parts`` of numbers from a ``Summary``, or of arrays from ``Ranks``."""
 
-    def read(self, summary: Summary, size: int, offset: int) -> Extended:
-        """The quotient of ``parts``."""
+    def read_parts(self, summary: Summary, size: int, offset: int) -> tuple[int | float, int]:
+        """What is averaged, and how much of it there is."""
         numerator, denominator = self.parts(summary, size, self.cut(size), offset)
-        quotient: Extended = Fraction(1, denominator) * numerator
-        return quotient
+        return numerator, denominator
 
     def envelope(self, summary: Summary, distance: int, fineness: int = FINENESS) -> Envelope:
         """Under add-remove any split of the changes can be extreme: all of one distance are read at once."""

@@ -350,8 +350,20 @@ class MonotoneStatistic(Statistic):
     """
 
     @abstractmethod
+    def read_parts(self, summary: Summary, size: int, offset: int) -> tuple[int | float, int]:
+        """``read`` as a numerator, which may be infinite, and a denominator; Fractions are slow."""
+
     def read(self, summary: Summary, size: int, offset: int) -> Extended:
         """The statistic of a list of ``size`` values whose rank r is the data's rank r + offset."""
+        numerator, denominator = self.read_parts(summary, size, offset)
+        return numerator if isinstance(numerator, float) else Fraction(numerator, denominator)
+
+    def read_placed(self, summary: Summary, size: int, offset: int, fineness: int) -> int | float:
+        """The same on the answer's grid."""
+        numerator, denominator = self.read_parts(summary, size, offset)
+        if isinstance(numerator, float):
+            return numerator
+        return (2 * numerator * self.resolution(fineness) + denominator) // (2 * denominator)
 
     def extreme_exchanges(self, moves: Moves, distance: int) -> Iterable[Exchange]:
         """The exchanges among which the highest and the lowest value are found."""
@@ -364,6 +376,15 @@ class MonotoneStatistic(Statistic):
             size = summary.size - dropped + placed
             lows.append(self.read(summary, size, -placed))
             highs.append(self.read(summary, size, dropped))
+        return min(lows), max(highs)
+
+    def placed_limits(self, summary: Summary, distance: int, fineness: int) -> tuple[int | float, int | float]:
+        """The same on the answer's grid, to which rounding is monotone."""
+        lows, highs = [], []
+        for dropped, placed in self.extreme_exchanges(summary.moves, distance):
+            size = summary.size - dropped + placed
+            lows.append(self.read_placed(summary, size, -placed, fineness))
+            highs.append(self.read_placed(summary, size, dropped, fineness))
         return min(lows), max(highs)
 
     def range(self, domain: Domain) -> tuple[Extended, Extended]:

@@ -29,7 +29,7 @@ from typing import ClassVar, Self
 
 from idios.core.domain import Domain
 from idios.core.envelope import Envelope
-from idios.core.exact import Extended, exact, text, whole
+from idios.core.exact import exact, text, whole
 from idios.core.neighbours import Exchange, Moves, Neighbours
 from idios.core.statistics.base import (
     FINENESS,
@@ -99,15 +99,15 @@ class OrderStatistic(MonotoneStatistic):
         """The numerators of p(s) for many sizes."""
         return [self.position(size)[0] for size in sizes]
 
-    def read(self, summary: Summary, size: int, offset: int) -> Extended:
+    def read_parts(self, summary: Summary, size: int, offset: int) -> tuple[int | float, int]:
         """The value at p(size) + offset, interpolated where the position is fractional."""
         numerator, parts = self.position(size)
         rank, rest = divmod(numerator + offset * parts, parts)
         below = summary.at(rank)
         if not rest or isinstance(below, float):
-            return below  # −∞, as only the lower bound lies below a position
+            return below, 1  # −∞, as only the lower bound lies below a position
         above = summary.at(rank + 1)
-        return above if isinstance(above, float) else Fraction((parts - rest) * below + rest * above, parts)
+        return above if isinstance(above, float) else (parts - rest) * below + rest * above, parts
 
     def envelope(self, summary: Summary, distance: int, fineness: int = FINENESS) -> Envelope:
         """All distances read one run of ranks; under replace around the position, at the same place between two."""
