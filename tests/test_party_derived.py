@@ -11,7 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from idios.backends import brackets, sql_backend, summarise
+from idios.backends import brackets, guesses, sql_backend, summarise
 from idios.backends.base import open_source
 from idios.datasets import declare, read_columns
 from idios.errors import InvalidInput, SourceError
@@ -148,6 +148,7 @@ def test_large_tables_find_order_statistics_of_derived_columns(monkeypatch: pyte
     for module, name, small in (
         (sql_backend, "SMALL", 10),
         (summarise, "SMALL", 10),
+        (guesses, "FEW", 4),
         (summarise, "FEW", 4),
         (sql_backend, "SAMPLED", 60),
         (brackets, "ENOUGH", 10),

@@ -93,7 +93,7 @@ def test_two_questions_at_a_time_share_what_was_counted() -> None:
     table = pa.table({"g": ["a", "b"] * 40_000, "x": range(80_000)})
     with open_source(table, data) as backend:
         assert isinstance(backend, DuckDbBackend)
-        backend.counted = Forgetful()
+        backend.kept = Forgetful()
         for _ in range(3):
             (ends,) = backend.summarise(plan(data, (KthLargest(2), "x")))[0]
             assert ends.at(79_999) == 79_998

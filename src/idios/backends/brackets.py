@@ -37,6 +37,8 @@ class Bracket:
     high: int
     tied_low: bool = False
     tied_high: bool = False
+    start: int | None = field(default=None, compare=False)
+    """How many values lie below, if that is known and need not be counted."""
 
     @property
     def first(self) -> int:

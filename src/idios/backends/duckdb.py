@@ -21,11 +21,11 @@ from idios.backends.csv import CsvFormat
 from idios.backends.duckdb_dialect import DIALECT
 from idios.backends.duckdb_sources import NUMBER, Attached, Place, attach
 from idios.backends.grid_sql import GridColumn, make_grid_column
+from idios.backends.guesses import Sample
 from idios.backends.join_sql import HeldKey, Rows
 from idios.backends.missing_sql import is_sentinel, select_known
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
-from idios.backends.summarise import Sample
 from idios.backends.text_fields import parse_field
 from idios.backends.text_files import TextFile
 from idios.core.domain import Categories, Kind
@@ -187,7 +187,7 @@ class DuckDbBackend(SqlBackend):
         )
         self._attached = attached
         self._units: int | None = None
-        self.counted = {}  # frames do not change, and of a file that changed no more is asked
+        self.kept = {}  # frames do not change, and of a file that changed no more is asked
         self.hold(rows)
         self.try_reading()
 

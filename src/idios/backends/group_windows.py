@@ -114,7 +114,7 @@ class GroupReader:
         names, plan = list(self.requirements.needs()), self.requirements.plan
         if self._lists_at_once:
             return count_cells(self.queries, names, listed=True)
-        counted = {} if self.queries.counted is None else self.queries.counted
+        counted = {} if self.queries.kept is None else self.queries.kept
         # names are those of a relation, and stand for other columns in other plans
         columns = tuple((name, self.requirements.selection.column_name(name)) for name in names)
         key, (kept, known) = (plan.groups, plan.filter, self.queries.source, columns), counted.get(GROUPS, (None, None))

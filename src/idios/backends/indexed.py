@@ -31,11 +31,12 @@ import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import numpy as np
 
 from idios.backends.brackets import Known, Piece
+from idios.backends.guesses import FEW
 from idios.backends.queries import CHANGED, Queries, Run
 from idios.backends.requirements import NOMINAL
 from idios.backends.scan import Need
 from idios.backends.selection import ONLY, Statement
-from idios.backends.summarise import FEW, RankSearch
+from idios.backends.summarise import RankSearch
 from idios.core.calibration import Method
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.outer_ranks import RankPlan

@@ -21,11 +21,12 @@ from idios.backends.cancellation import Progress
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
+from idios.backends.guesses import Sample
 from idios.backends.indexed import IndexedColumn, cut_to_ends, walk_index
 from idios.backends.missing_sql import hide_sentinels
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
-from idios.backends.summarise import RankSearch, Sample
+from idios.backends.summarise import RankSearch
 from idios.core.domain import Kind
 from idios.errors import SourceError
 from idios.query.plan import Plan

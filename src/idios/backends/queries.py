@@ -47,8 +47,8 @@ class Queries:
     connection: Connection
     selection: Selection
     source: str
-    counted: dict[Hashable, Any] | None = None
-    """What was counted before in this source, which does not change; None if it may."""
+    kept: dict[Hashable, Any] | None = None
+    """What earlier questions found in this source, which does not change; None if it may."""
 
     def fetch(
         self, inquiry: Inquiry, *arguments: Hashable, constants: Constants | None = None, held: str | None = None

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
+from types import MappingProxyType
 from typing import Any
 
 import ibis  # type: ignore[import-untyped]
@@ -120,7 +121,7 @@ def scan(
         return {ONLY: row["records"]}, {(ONLY, column.name): column.read(row) for column in scans}
     numbers = {end: numbers for ends in constants.values() for end, numbers in ends.items()}
     for held in (_find_held(queries, needs, brackets), None):
-        scans = _list_scans(queries, needs, constants, held)
+        scans = _list_scans(queries, needs, constants, brackets, held)
         found = _read_cells(queries.fetch(_count_and_add, scans, constants=numbers, held=held), scans, brackets)
         if held is None or not found[1][ONLY, held].unread:
             break
@@ -148,7 +149,7 @@ def _find_held(
 
 def count_whole(queries: Queries, names: Sequence[str]) -> tuple[dict[int, int], dict[CellColumn, Known]]:
     """What ``scan`` finds where nothing but counts of all records is needed: once, of a source that does not change."""
-    counted = {} if queries.counted is None else queries.counted
+    counted = {} if queries.kept is None else queries.kept
     keys = [(queries.source, None), *((queries.source, queries.selection.column_name(name)) for name in names)]
     found: list[Any] = [counted.get(key) for key in keys]
     if None in found:
@@ -174,6 +175,7 @@ def _list_scans(
     queries: Queries,
     needs: Mapping[str, Need],
     constants: Mapping[str, Mapping[str, object]],
+    brackets: Mapping[CellColumn, Sequence[Bracket]] = MappingProxyType({}),
     held: str | None = None,
 ) -> tuple[_ColumnScan, ...]:
     columns = {name: queries.selection.grid_column(name) for name in needs}
@@ -184,6 +186,9 @@ def _list_scans(
             name,
             replace(need, least=0, greatest=0) if name in told else need,
             tuple(constants.get(name, ())),
+            frozenset(
+                f"{name}_{k}" for k, bracket in enumerate(brackets.get((ONLY, name), ())) if bracket.start is not None
+            ),
             # the point of a category is never written out before what cannot be read was replaced
             flagged=columns[name].readable != columns[name].given or columns[name].place is not None,
             bounded=columns[name].bounded is not None,
@@ -228,6 +233,8 @@ class _ColumnScan:
     name: str
     need: Need
     ends: tuple[str, ...]
+    started: frozenset[str]
+    """The names of brackets of which it is known how many values lie below."""
     flagged: bool
     """Whether the condition that a value can be read is quicker than reading it, or all that there is."""
     bounded: bool
@@ -345,7 +352,8 @@ def _inside(relation: ir.Table, dialect: Dialect, column: _ColumnScan) -> dict[s
             for kind in ("low", "first", "last", "high")
         )
         if low is not None and (last is not None or column.need.below):
-            aggregates[f"{prefix}_below"] = _count_where(value < low, dialect)
+            if prefix not in column.started:
+                aggregates[f"{prefix}_below"] = _count_where(value < low, dialect)
             if column.need.below:
                 aggregates[f"{prefix}_sum"] = sum_exactly(value, dialect, where=value < low).cast(WIDE)
         if first is not None:
@@ -392,7 +400,9 @@ def _make_piece(bracket: Bracket, row: Mapping[str, Any], prefix: str, listed: N
     lows = (row[f"{prefix}_lows"] or 0) if bracket.tied_low else 0
     highs = (row[f"{prefix}_highs"] or 0) if bracket.tied_high and bracket.high > bracket.low else 0
     inside = listed[(listed >= bracket.first) & (listed <= bracket.last)]
-    if f"{prefix}_below" in row:
+    if bracket.start is not None:
+        start = bracket.start
+    elif f"{prefix}_below" in row:
         start = row[f"{prefix}_below"] or 0
     else:
         start = 0 if bracket.open_low else size - lows - len(inside) - highs

@@ -28,12 +28,12 @@ from idios.backends.cancellation import Progress
 from idios.backends.connection_pool import AT_ONCE, Connection, ConnectionPool
 from idios.backends.csv import CsvFormat
 from idios.backends.dialect import Dialect
+from idios.backends.guesses import Sample
 from idios.backends.selection import Statement
 from idios.backends.spark_address import WRITTEN, read_address
 from idios.backends.spark_cluster import GivenSession, SparkPlace, find_cluster, find_context
 from idios.backends.spark_files import PinnedFiles
 from idios.backends.sql_backend import SqlBackend
-from idios.backends.summarise import Sample
 from idios.core.domain import Kind
 from idios.errors import DataChanged, SourceError
 from idios.query.schema import Dataset

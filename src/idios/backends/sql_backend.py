@@ -18,6 +18,7 @@ from idios.backends.clipped_sums import correct_sums, sum_clipped
 from idios.backends.connection_pool import Connection, ConnectionPool
 from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn
+from idios.backends.guesses import Sample
 from idios.backends.join_sql import (
     HeldKey,
     Rows,
@@ -32,7 +33,7 @@ from idios.backends.queries import CHANGED, Queries
 from idios.backends.reduction_sql import ReducedTable, reduce_rows
 from idios.backends.requirements import Requirements
 from idios.backends.selection import Selection, Statement, columns_of
-from idios.backends.summarise import SMALL, RankSearch, Sample, Summaries, summarise
+from idios.backends.summarise import SMALL, RankSearch, Summaries, summarise
 from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
@@ -84,8 +85,8 @@ class SqlBackend(Backend):
     columns: Mapping[str, GridColumn]
     keys: Mapping[str, HeldKey]
     linked: Mapping[str, Rows]
-    counted: dict[Hashable, Any] | None = None
-    """What questions have counted, where the source does not change while it is open."""
+    kept: dict[Hashable, Any] | None = None
+    """What questions have counted and sampled, where the source does not change while it is open."""
 
     def __init__(self, dataset: Dataset, connections: ConnectionPool, progress: Progress | None = None) -> None:
         self.dataset = dataset
@@ -176,7 +177,7 @@ class SqlBackend(Backend):
         samples = [] if read.cut else self._list_samples(plan, connection, read.source, rows, selection.span)
         requirements, queries = (
             Requirements(plan, selection, rows * plan.dataset.records),
-            Queries(connection, selection, read.source, None if plan.dataset.reduction else self.counted),
+            Queries(connection, selection, read.source, None if plan.dataset.reduction else self.kept),
         )
         summaries = summarise(requirements, queries, samples, connection.cancellation, self.find_ordered)
         for name, number in summaries.unread.items():

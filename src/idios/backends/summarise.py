@@ -17,21 +17,22 @@ Each is one query for all cells, whatever their number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, floor
 
-from idios.backends.brackets import Bracket, Known, outermost, shares_near
+from idios.backends.brackets import Bracket, Known
 from idios.backends.cancellation import CancellationToken, Progress
 from idios.backends.clip import Totals
 from idios.backends.fetched_columns import FetchedColumns, fetch_columns
-from idios.backends.group_counts import LARGE, Buckets, cut_span, divide_all, search_by_counting
+from idios.backends.group_counts import LARGE, Buckets, divide_all, search_by_counting
 from idios.backends.group_ranks import Wanted, read_brackets, read_by_shares, read_lists
 from idios.backends.group_windows import GroupReader
+from idios.backends.guesses import FEW, Guesses, Sample
 from idios.backends.queries import CHANGED, CellColumn, Queries, Run
-from idios.backends.requirements import ENDS, NOMINAL, Requirements
+from idios.backends.requirements import Requirements
 from idios.backends.scan import Need, count_whole, scan, scan_in_buckets
 from idios.backends.selection import ONLY
 from idios.core.calibration import Method
@@ -45,20 +46,6 @@ from idios.query.plan import Aggregate
 
 SMALL = 50_000
 """Up to this many records, sorting is as fast as any other way."""
-
-FEW = 5_000
-"""Up to this many values at either end are fetched with ORDER BY and LIMIT."""
-
-COARSE = [i / 32 for i in range(33)]
-"""The shares of a sketch that says only where to begin to count."""
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A way to take a sample: what stands after FROM, and about what share of the records it gives."""
-
-    source: str
-    share: float
 
 
 @dataclass
@@ -92,12 +79,12 @@ class RankSearch:
             self.records, self.known = {ONLY: self.fetched.records}, self.fetched.know(self.needs)
             return
         brackets: dict[CellColumn, tuple[Bracket, ...]] = {}
-        if self.samples and self._inner and not self._in_groups:
+        if self.samples and self._guesses.inner and not self._in_groups:
             self.progress("sampling", 0.0)
             if self._counts_groups:
-                self.spans = self._guess_spans(self.samples[0])
+                self.spans = self._guesses.guess_spans(self.samples[0])
             else:
-                brackets = self._guess(self.samples[0])
+                brackets = self._guesses.guess(self.samples[0])
         self.progress("scanning", 0.2)
         if self.spans:
             name = next(iter(self.spans))
@@ -108,6 +95,7 @@ class RankSearch:
             self.records, self.known = count_whole(self.queries, list(self.needs))
             return
         self.records, self.known = scan(self.queries, self.needs, brackets)
+        self._guesses.keep(brackets, self.known)
 
     @property
     def _is_fetched(self) -> bool:
@@ -207,63 +195,12 @@ class RankSearch:
         return window if sums else replace(window, below=0)
 
     @cached_property
-    def _inner(self) -> dict[str, list[Run]]:
-        """The columns for which brackets are needed, and the ranks they would be asked for."""
-        inner = {name: self._bracketed(name, runs, NOMINAL) for name, runs in self.requirements.nominal.items()}
-        return {name: runs for name, runs in inner.items() if runs}
-
-    def _bracketed(self, name: str, runs: Iterable[Run], size: int) -> list[Run]:
-        """Those that are not among the values at the ends, where all are; the scan holds one list of all brackets."""
-        need, nominal = self.needs[name], self.requirements.nominal[name]
-        most = ENDS if need.least or need.greatest else 0
-        if not need.total and self._is_large_and_plain(name) and self.requirements.reads_ends(nominal, FEW):
-            most = FEW
-        return [run for run in runs if run[1] > most and size - run[0] >= most]
-
-    def _is_large_and_plain(self, name: str) -> bool:
-        return bool(self.samples) and self.requirements.is_plain(name)
-
-    def _guess(self, sample: Sample, only: Iterable[CellColumn] | None = None) -> dict[CellColumn, tuple[Bracket, ...]]:
-        """Where the wanted ranks should lie, by a sample; of some columns in some cells ``only``."""
-        if not self._inner:
-            return {}  # ends alone, which the source could not give in order: sorting finds them
-        places = {rank / NOMINAL for runs in self._inner.values() for run in runs for rank in run}
-        sampled = replace(self.queries, source=sample.source)
-        sketches = sampled.sketches(sorted(self._inner), shares_near(places), sample.share)
-        guesses: dict[CellColumn, tuple[Bracket, ...]] = {}
-        for key, sketch in sketches.items():
-            if only is not None and key not in only:
-                continue
-            brackets = [
-                sketch.bracket(*run)
-                for aggregate in self.requirements.ranked
-                if self.requirements.alias(aggregate) == key[1]
-                for run in self._bracketed(
-                    key[1], self.requirements.runs(aggregate, sketch.population), sketch.population
-                )
-            ]
-            guesses[key] = outermost(bracket for bracket in brackets if bracket is not None)
-        return {key: outer for key, outer in guesses.items() if outer}
-
-    def _guess_spans(self, sample: Sample) -> dict[str, dict[int, list[Run]]]:
-        """About where the wanted ranks of each column lie in each cell; one that was not sampled is like the others."""
-        sampled = replace(self.queries, source=sample.source)
-        guesses: dict[str, dict[int, Run]] = {}
-        for (cell, name), sketch in sampled.sketches(sorted(self._inner), COARSE, sample.share).items():
-            ranked = (aggregate for aggregate in self.requirements.ranked if self.requirements.alias(aggregate) == name)
-            runs = [run for aggregate in ranked for run in self.requirements.runs(aggregate, sketch.population)]
-            if runs:
-                span = sketch.span(min(first for first, _ in runs), max(last for _, last in runs))
-                guesses.setdefault(name, {})[cell] = span
-        spans: dict[str, dict[int, list[Run]]] = {}
-        for name, of in guesses.items():
-            every = min(first for first, _ in of.values()), max(last for _, last in of.values())
-            spans[name] = {cell: cut_span(*of.get(cell, every)) for cell in self.requirements.cells}
-        return spans
+    def _guesses(self) -> Guesses:
+        return Guesses(self.requirements, self.queries, self.needs, large=bool(self.samples))
 
     def _take_ends(self) -> None:
         for name, missing in self._missing().items():
-            if not self._is_large_and_plain(name) or self.known[ONLY, name].unread:
+            if not self._guesses.is_large_and_plain(name) or self.known[ONLY, name].unread:
                 continue  # the order of the source is not that of the points
             known = self.known[ONLY, name]
             least, greatest = self.requirements.count_ends(missing[ONLY], FEW, known.size)
@@ -273,7 +210,7 @@ class RankSearch:
 
     def _search_again(self, sample: Sample, missing: set[CellColumn]) -> None:
         self.progress("sampling again", 0.5)
-        self._scan_again(self._guess(sample, missing))
+        self._scan_again(self._guesses.guess(sample, missing))
 
     def _scan_again(self, brackets: Mapping[CellColumn, tuple[Bracket, ...]]) -> None:
         """Look into some brackets."""
@@ -281,6 +218,7 @@ class RankSearch:
             return
         needs = {name: Need(total=self.needs[name].below, below=self.needs[name].below) for _, name in brackets}
         _, scanned = scan(self.queries, needs, brackets)
+        self._guesses.keep(brackets, scanned)
         for key in brackets:
             self.known[key] = self.known[key].extended(scanned[key].pieces)
 
