@@ -30,6 +30,7 @@ from idios.errors import (
     IdiosError,
     InvalidInput,
     KeyReused,
+    LedgerError,
     NotPermitted,
     QuestionRefused,
     Unanswerable,
@@ -173,6 +174,22 @@ def test_a_quote_tells_what_fitted_values_cost_at_least(party: TrustedParty) -> 
     counted = party.quote(sql.replace("MEDIAN(income)", "COUNT(*)"), "0.1")
     assert (counted.fitted, counted.least_epsilon) == (0, Fraction(1, 10))
     assert "least ε: 0.1\n" in str(counted)
+
+
+def test_a_closed_party_charges_nothing(tmp_path: Path) -> None:
+    """Its data cannot be read any more, so that a question would be charged and not answered."""
+
+    def open_party() -> TrustedParty:
+        columns = {"x": {"type": "integer"}}
+        return TrustedParty.open({"x": [1, 2, 3]}, name="t", columns=columns, budget=3, ledger=tmp_path / "ledger.db")
+
+    with open_party() as party:
+        pass
+    for ask in (party.query, party.quote):
+        with pytest.raises(LedgerError, match=r"ledger\.db was closed; open it again; nothing was recorded"):
+            ask("SELECT MEDIAN(x) FROM t", 1)
+    with open_party() as party:
+        assert party.budget()[0].epsilon.spent == 0
 
 
 def test_fitted_values_that_are_too_cheap_are_refused_before_anything_is_charged(party: TrustedParty) -> None:

@@ -115,6 +115,7 @@ class Database:
     # The ledger's file as it was when it was opened; None where there is no file.
     file: DatabaseFile | None = None
     process: int = field(default_factory=os.getpid)
+    _closed: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -170,7 +171,8 @@ class Database:
             self.file.check_room()
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection, and open no other."""
+        self._closed.set()
         self.writer.dispose()
         self.notes.dispose()
 
@@ -193,6 +195,8 @@ class Database:
 
     @contextmanager
     def _queue(self, wait: bool) -> Iterator[None]:
+        if self._closed.is_set():
+            raise LedgerError(f"the ledger {self.place} was closed; open it again; {UNCHANGED}")
         if os.getpid() != self.process:
             raise LedgerError(
                 f"the ledger {self.place} was opened before this process was forked; open it again in each process"
