@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from idios import display
-from idios.codec import from_json, json_field, read_number, refuse, to_json
+from idios.codec import from_json, json_field, refuse, to_json
 from idios.core.exact import text
 from idios.core.guarantee import Guarantee
-from idios.display import format_cost, format_left, format_value, to_float
+from idios.display import format_cost, format_left, format_value
 from idios.errors import InvalidInput
 from idios.model.late_rows import LateRows, make_rows
 from idios.model.released import Distance, Interval, Limits, check_limits, format_cell_limits, format_interval
 from idios.model.tidy import list_columns, write_csv
-
-PYTHON_TYPES = {
-    "integer": int,
-    "number": float,
-    "date": datetime.date,
-    "timestamp": datetime.datetime,
-    "category": str,
-    "boolean": bool,
-}
-"""What ``python_value`` makes of each kind of value."""
+from idios.model.values import find_kind, plain_number, python_value, read_value
 
 
 def _read_rows(plain: Any, what: str) -> tuple[Any, ...]:
@@ -94,7 +83,7 @@ class Answer:
         elif self.exact_rows and not self.rows:
             object.__setattr__(self, "rows", tuple(self._python_row(row) for row in self.exact_rows))
         kinds = {
-            column: self.types.get(column) or _kind_of([row[column] for row in self.rows]) for column in self.columns
+            column: self.types.get(column) or find_kind([row[column] for row in self.rows]) for column in self.columns
         }
         object.__setattr__(self, "types", {column: kind for column, kind in kinds.items() if kind is not None})
         for name, rows, statistics in (
@@ -134,7 +123,7 @@ class Answer:
     def _python_intervals(self) -> tuple[dict[str, tuple[Any, Any]], ...]:
         return tuple(
             {
-                column: (_read_value(low, kind, column), _read_value(high, kind, column))
+                column: (read_value(low, kind, column), read_value(high, kind, column))
                 for column, (low, high) in row.items()
                 for kind in [self.types.get(column)]
             }
@@ -144,7 +133,7 @@ class Answer:
     def _python_row(self, exact_row: Any) -> dict[str, Any]:
         if not isinstance(exact_row, Mapping) or set(exact_row) != set(self.columns):
             raise InvalidInput(f"an answer: every row must have the columns {', '.join(self.columns)}")
-        return {column: _read_value(exact_row[column], self.types.get(column), column) for column in self.columns}
+        return {column: read_value(exact_row[column], self.types.get(column), column) for column in self.columns}
 
     def __str__(self) -> str:
         """The released values, their cost and what is left, in plain text."""
@@ -240,8 +229,8 @@ class Answer:
     def margin(self) -> Any:
         """The margin of the only statistic, or a table of them by column."""
         if len(self.margins) == 1:
-            return _plain_number(next(iter(self.margins.values())))
-        return {column: _plain_number(margin) for column, margin in self.margins.items()}
+            return plain_number(next(iter(self.margins.values())))
+        return {column: plain_number(margin) for column, margin in self.margins.items()}
 
     @property
     def margin_reason(self) -> str:
@@ -277,7 +266,7 @@ class Answer:
     def clipped(self) -> Any:
         """By statistic, the limits to which values were clipped; with several rows a tuple of such mappings."""
         rows = tuple(
-            {column: (_plain_number(low), _plain_number(high)) for column, (low, high) in limits.items()}
+            {column: (plain_number(low), plain_number(high)) for column, (low, high) in limits.items()}
             for limits in self.clipped_rows
         )
         return rows if len(self.rows) > 1 else rows[0] if rows else {}
@@ -352,98 +341,3 @@ for _late in (
     LateRows("exact_rows", Answer._make_exact_rows),
 ):
     setattr(Answer, _late.name, _late)
-
-
-@dataclass(frozen=True)
-class QuestionRequest:
-    """A question as it came to a server, its numbers as text.
-
-    ``then_check`` is the ε of a check of the answer that is stored; without it the question itself is asked.
-    """
-
-    sql: str
-    epsilon: str
-    split: Mapping[str, str] | None = None
-    check: str | None = None
-    then_check: str | None = None
-
-
-class QuestionState(StrEnum):
-    """The state of a question that outlasted its request."""
-
-    RUNNING = "running"
-    ANSWERED = "answered"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuestionProgress:
-    """The progress of a question that outlasted its request; step and share only where they may be told.
-
-    ``answer`` is there once it is answered, ``error`` once it failed.
-    """
-
-    id: str
-    state: QuestionState
-    step: str | None = None
-    share: float | None = None
-    elapsed: float
-    href: str = field(init=False)
-    answer: Answer | None = None
-    error: Mapping[str, Any] | None = None
-    question: QuestionRequest | None = json_field(hidden=True, default=None)
-    """The question itself, on the server alone."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "href", f"/v1/questions/{self.id}")
-
-
-def python_value(stored: str | None, kind: str) -> Any:
-    """A stored value as Python's own."""
-    if stored is None or kind == "category":
-        return stored
-    if kind == "date":
-        return datetime.date.fromisoformat(stored)
-    if kind == "timestamp":
-        return datetime.datetime.fromisoformat(stored)
-    if kind == "boolean":
-        return stored == "true"
-    if kind == "integer":
-        return int(stored)
-    # both are the nearest float, and what has no denominator is read faster
-    return to_float(Fraction(stored)) if "/" in stored else float(stored)
-
-
-def _kind_of(values: list[Any]) -> str | None:
-    """The kind of a column's values, if any of them is there to tell; among whole numbers one float decides."""
-    present = {type(value) for value in values if value is not None}
-    for kind in ("number", "integer", "timestamp", "date", "category", "boolean"):
-        if PYTHON_TYPES[kind] in present:
-            return kind
-    return None
-
-
-def _read_value(stored: Any, kind: str | None, column: str) -> Any:
-    """A stored value as Python's own, from a source that is not trusted."""
-    if stored is None:
-        return None
-    if kind not in PYTHON_TYPES:
-        raise InvalidInput(
-            f"an answer: types must give column {column!r} one of {', '.join(PYTHON_TYPES)}, got {kind!r}"
-        )
-    if not isinstance(stored, str):
-        raise InvalidInput(f"an answer: the values of column {column!r} must be written as text")
-    if kind in ("integer", "number"):
-        read_number(stored, f"an answer: a value of column {column!r}")
-    try:
-        return python_value(stored, kind)
-    except (ValueError, OverflowError):
-        raise InvalidInput(f"an answer: a value of column {column!r} is not of the type {kind}") from None
-
-
-def _plain_number(margin: Fraction | None) -> int | float | None:
-    if margin is None:
-        return None
-    # a float ends before 2¹⁰²⁴
-    return int(margin) if margin.denominator == 1 or abs(margin) >= 2**1023 else float(margin)
