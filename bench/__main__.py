@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="less data and fewer repetitions, in about two minutes")
     parser.add_argument("--growth", action="store_true", help="10⁸ rows in the section growth too")
     parser.add_argument("--rows", type=int, help="another number of rows")
-    parser.add_argument("--repetitions", type=int, help="how many turns count: 5, or 2 if quick")
+    parser.add_argument("--repetitions", type=int, help="how many turns count at least: 5, or 2 if quick")
     parser.add_argument("--only", default="", help="words of the figures that are measured")
     parser.add_argument("--page", action="store_true", help="measure nothing, and write the page from stored figures")
     chosen = parser.parse_args(arguments)

@@ -33,7 +33,7 @@ class Settings:
     @property
     def turns(self) -> str:
         """How often things are timed, in words."""
-        return f"medians of {self.repetitions} turns"
+        return f"medians of at least {self.repetitions} turns"
 
     @property
     def seconds_of_a_row(self) -> float:

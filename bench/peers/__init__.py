@@ -33,12 +33,12 @@ groups there are, and reads the file anew. The ratio is that to the fastest peer
 unless they were nearly as fast. A peer is waited for 20 s, and one that took longer than 3 s for 10⁶ rows is not asked
 about 10⁷. OpenDP is asked in both of its ways: about vectors, whose length it is told, and about Polars' frames.
 
-Medians are meant to take a fifth of the fastest peer's time, which they do not beside OpenDP's vectors: these choose
-among 1,001 given values, 1,000 apart, where we find any value of the grid. Looked at by itself (cores' time of 10⁶ rows
-on a busy machine, so roughly), OpenDP took 56 ms beside reading the file, three to nine times that with 100,001 given
-values, and our whole question 63 ms. Sums and means of floats may take longer than diffprivlib's, which adds floats:
-ours are exact on a grid. In DuckDB alone such a sum took 29 ms where the plain one took 11, our whole question 29; what
-a question costs whatever it reads is not the reason (a count took 3 ms)."""
+Medians are meant to take a fifth of the fastest peer's time. Of 10⁷ rows they do, of 10⁶ they do not beside OpenDP's
+vectors: these choose among 1,001 given values, 1,000 apart, where we find any value of the grid. Looked at by itself
+(cores' time of 10⁶ rows on a busy machine, so roughly), OpenDP took 56 ms beside reading the file, three to nine times
+that with 100,001 given values, and our whole question 63 ms. Sums and means of floats may take longer than
+diffprivlib's, which adds floats: ours are exact on a grid. In DuckDB alone such a sum took 29 ms where the plain one
+took 11, our whole question 29; what a question costs whatever it reads is not the reason (a count took 3 ms)."""
 PEERS = {
     "diffprivlib": ["diffprivlib", "scikit-learn<1.6", "pyarrow"],
     "opendp_vectors": ["opendp[polars]"],
