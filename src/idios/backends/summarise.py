@@ -126,6 +126,8 @@ class RankSearch:
 
     def complete(self) -> None:
         """Find the order statistics that are not known yet."""
+        if not self._missing():
+            return
         self._take_ends()
         for name, runs in self._missing().items():
             if name in self.spans:
