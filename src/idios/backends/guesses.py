@@ -140,28 +140,30 @@ class Guesses:
 
     def keep(self, brackets: Mapping[CellColumn, Sequence[Bracket]], known: Mapping[CellColumn, Known]) -> None:
         """Keep what was counted below brackets and inside."""
+        if (kept := self._kept) is None:
+            return
         for key, of_column in brackets.items():
-            if (column := self._kept.get(self._name_kept(key))) is not None:
-                self._kept[self._name_kept(key)] = column.count(known[key], of_column)
+            if (column := kept.get(self._name_kept(key))) is not None:
+                kept[self._name_kept(key)] = column.count(known[key], of_column)
 
     def _sketch(self, sample: Sample, *, again: bool) -> dict[CellColumn, KeptColumn]:
         """What is kept of the columns, with the quantiles of a sample where there are none yet."""
         places = {rank / NOMINAL for runs in self.inner.values() for run in runs for rank in run}
         shares, names = tuple(shares_near(places)), sorted(self.inner)
-        kept = {(ONLY, name): self._kept.get(self._name_kept((ONLY, name))) for name in names}
-        found = {key: column for key, column in kept.items() if column is not None and column.sketch.shares == shares}
+        kept = {} if self._kept is None else self._kept
+        before = {(ONLY, name): kept.get(self._name_kept((ONLY, name))) for name in names}
+        found = {key: column for key, column in before.items() if column is not None and column.sketch.shares == shares}
         if not again and len(found) == len(names):
             return found
         sketches = replace(self.queries, source=sample.source).sketches(names, shares, sample.share)
         found = {key: KeptColumn(sketch) for key, sketch in sketches.items()}
-        self._kept.update((self._name_kept(key), column) for key, column in found.items())
+        kept.update((self._name_kept(key), column) for key, column in found.items())
         return found
 
-    @cached_property
-    def _kept(self) -> dict[Hashable, Any]:
-        """What is kept by the source; else what is forgotten with this question."""
-        kept = self.queries.kept if self.requirements.selection.is_whole else None
-        return {} if kept is None else kept
+    @property
+    def _kept(self) -> dict[Hashable, Any] | None:
+        """What the source keeps of whole columns, if it does."""
+        return self.queries.kept if self.requirements.selection.is_whole else None
 
     def _name_kept(self, key: CellColumn) -> Hashable:
         # names are those of a relation, and stand for other columns in other plans
