@@ -371,20 +371,20 @@ class MonotoneStatistic(Statistic):
 
     def limits(self, summary: Summary, distance: int) -> tuple[Extended, Extended]:
         """The least and greatest reading over the extreme exchanges."""
-        lows, highs = [], []
-        for dropped, placed in self.extreme_exchanges(summary.moves, distance):
-            size = summary.size - dropped + placed
-            lows.append(self.read(summary, size, -placed))
-            highs.append(self.read(summary, size, dropped))
-        return min(lows), max(highs)
+        return self._read_extremes(summary, distance, lambda size, offset: self.read(summary, size, offset))
 
     def placed_limits(self, summary: Summary, distance: int, fineness: int) -> tuple[int | float, int | float]:
         """The same on the answer's grid, to which rounding is monotone."""
+        return self._read_extremes(
+            summary, distance, lambda size, offset: self.read_placed(summary, size, offset, fineness)
+        )
+
+    def _read_extremes(self, summary: Summary, distance: int, read: Callable[[int, int], Any]) -> tuple[Any, Any]:
         lows, highs = [], []
         for dropped, placed in self.extreme_exchanges(summary.moves, distance):
             size = summary.size - dropped + placed
-            lows.append(self.read_placed(summary, size, -placed, fineness))
-            highs.append(self.read_placed(summary, size, dropped, fineness))
+            lows.append(read(size, -placed))
+            highs.append(read(size, dropped))
         return min(lows), max(highs)
 
     def range(self, domain: Domain) -> tuple[Extended, Extended]:
