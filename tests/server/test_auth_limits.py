@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from idios.server.auth import MOST_CALLERS, Limiter
 from tests.server.office import MEDIAN, Office, open_office, write_office
 
 QUESTION = {"sql": MEDIAN, "epsilon": "0.1"}
+
+
+@pytest.fixture(autouse=True)
+def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was used up comes back with time, and requests may take long."""
+    monkeypatch.setitem(Limiter.__init__.__kwdefaults__, "clock", lambda: 0.0)
 
 
 def test_a_token_has_a_limit_of_its_own(tmp_path: Path) -> None:
