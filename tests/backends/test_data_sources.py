@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
@@ -348,6 +349,17 @@ def test_a_file_name_is_not_a_pattern(name: str, tmp_path: Path) -> None:
         with open_source(path, dataset(whole("n"))) as backend:
             assert backend.rows() == 1
         assert describe_source(path) == [("n", Kind.INTEGER, 0)]
+
+
+@pytest.mark.parametrize("wrap", [lambda x: {"x": x}, lambda x: pd.DataFrame({"x": x}, copy=False)])
+def test_arrays_may_be_written_to_after_opening(wrap: Callable[[np.ndarray], object]) -> None:
+    """What was counted of a frame is kept, and its version was taken when it was opened."""
+    values = np.arange(2_000_000.0)
+    data = dataset(number("x"))
+    with open_source(wrap(values), data) as backend:
+        before = backend.summarise(plan(data, (Median(), "x")))
+        values[:] = 0
+        assert backend.summarise(plan(data, (Median(), "x"))) == before
 
 
 def test_collations_of_the_source_do_not_matter(tmp_path: Path) -> None:

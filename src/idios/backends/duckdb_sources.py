@@ -257,7 +257,17 @@ def _arrow(source: object) -> pa.Table:
             "the columns of a frame must be equally long, and the values of each of one type that fits 64 bits"
         ) from error
     _refuse_repeated(frame.column_names)
-    return _without_zones(frame)
+    held = source.values() if isinstance(source, Mapping) else [source]
+    shared = any(type(each).__module__.partition(".")[0] in ("numpy", "pandas") for each in held)
+    return _without_zones(_copy(frame) if shared else frame)
+
+
+def _copy(frame: pa.Table) -> pa.Table:
+    """The same in memory of its own: arrays of numpy, and frames of pandas, can be written to by whoever has them."""
+    copied = pa.BufferOutputStream()
+    with pa.ipc.new_stream(copied, frame.schema) as stream:
+        stream.write_table(frame)
+    return pa.ipc.open_stream(copied.getvalue()).read_all()
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:
