@@ -11,7 +11,6 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from idios.backends import brackets, guesses, sql_backend, summarise
 from idios.backends.base import open_source
 from idios.datasets import declare, read_columns
 from idios.errors import InvalidInput, SourceError
@@ -21,6 +20,7 @@ from idios.query.planner import make_plan
 from idios.query.reader import read
 from idios.query.schema import Column, Dataset
 from idios.server.catalogue import describe_dataset
+from tests.conformance.plans import call_tables_large
 
 HELD: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
@@ -145,15 +145,7 @@ def test_the_source_need_not_hold_them_and_must_hold_what_they_use() -> None:
 @pytest.mark.slow
 def test_large_tables_find_order_statistics_of_derived_columns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Samples, brackets and ends are for large tables; what they find is what a column of the source would give."""
-    for module, name, small in (
-        (sql_backend, "SMALL", 10),
-        (summarise, "SMALL", 10),
-        (guesses, "FEW", 4),
-        (summarise, "FEW", 4),
-        (sql_backend, "SAMPLED", 60),
-        (brackets, "ENOUGH", 10),
-    ):
-        monkeypatch.setattr(module, name, small)
+    call_tables_large(monkeypatch)
     data = people(3000)
     columns = read_columns(HELD | {"sum": DERIVED["sum"], "low": {"expression": "0 - wage"}})
     held = data | {"sum": true_values(data)["sum"], "low": [None if w is None else -w for w in data["wage"]]}

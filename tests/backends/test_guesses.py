@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from idios.backends import brackets, duckdb, guesses, sql_backend, summarise
+from idios.backends import duckdb
 from idios.backends.base import open_source
 from idios.backends.brackets import Bracket, Known, Piece, Sketch
 from idios.backends.duckdb import DuckDbBackend
@@ -24,7 +24,7 @@ from idios.backends.scan import scan
 from idios.core.clipping import plan_clipping
 from idios.core.statistics import Mean, Median, Quantile, Statistic, Sum, TrimmedMean
 from idios.query.plan import Plan
-from tests.conformance.plans import dataset, number, plan, whole
+from tests.conformance.plans import call_tables_large, dataset, number, plan, whole
 from tests.conformance.reference import Table, reference
 
 N = 3_000
@@ -55,16 +55,8 @@ def clip(asked: Plan, epsilon: Fraction) -> Plan:
 
 @pytest.fixture(autouse=True)
 def _small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name, small in (
-        (sql_backend, "SMALL", 10),
-        (summarise, "SMALL", 10),
-        (guesses, "FEW", 4),
-        (summarise, "FEW", 4),
-        (sql_backend, "SAMPLED", 400),
-        (brackets, "ENOUGH", 10),
-        (duckdb, "KEPT", 0),
-    ):
-        monkeypatch.setattr(module, name, small)
+    call_tables_large(monkeypatch, sampled=400)
+    monkeypatch.setattr(duckdb, "KEPT", 0)
 
 
 @pytest.mark.slow

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 
+import pytest
+
+from idios.backends import brackets, guesses, sql_backend, summarise
 from idios.core.calibration import Choice, Level, Method
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.guarantee import Guarantee
@@ -76,3 +79,16 @@ def plan(
     guarantee = Guarantee(Level.INDIVIDUAL, ONE, data.neighbours)
     cells = tuple(product(*(range(len(group.intervals)) for group in groups)))
     return Plan(data, where, tuple(groups), cells, tuple(aggregates), ONE, Fraction(0), guarantee, "")
+
+
+def call_tables_large(monkeypatch: pytest.MonkeyPatch, sampled: int = 60) -> None:
+    """Samples, brackets and ends, which small tables do not need, are for all that have more than ten records."""
+    for module, name, small in (
+        (sql_backend, "SMALL", 10),
+        (summarise, "SMALL", 10),
+        (summarise, "FEW", 4),
+        (guesses, "FEW", 4),
+        (sql_backend, "SAMPLED", sampled),
+        (brackets, "ENOUGH", 10),
+    ):
+        monkeypatch.setattr(module, name, small)

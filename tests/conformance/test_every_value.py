@@ -24,7 +24,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from idios.backends import brackets, sql_backend, summarise
 from idios.backends.base import open_source
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
@@ -37,6 +36,7 @@ from idios.release import calibrate_plan, clip_values, draw_cell
 from tests.conformance import hostile
 from tests.conformance.engines import SPARK, DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
 from tests.conformance.hostile import Hostile, Meaning
+from tests.conformance.plans import call_tables_large
 from tests.conformance.reference import reference
 
 pytestmark = pytest.mark.slow
@@ -169,14 +169,7 @@ def test_no_value_decides_on_the_ways_of_large_tables(
     duckdb_engine: DuckdbEngine, type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Samples, brackets and ends, which small tables do not need, on tables that are called large."""
-    for module, name, small in (
-        (sql_backend, "SMALL", 10),
-        (summarise, "SMALL", 10),
-        (summarise, "FEW", 4),
-        (sql_backend, "SAMPLED", 60),
-        (brackets, "ENOUGH", 10),
-    ):
-        monkeypatch.setattr(module, name, small)
+    call_tables_large(monkeypatch)
     case = next(case for case in hostile.DUCKDB if case.type == type)
     source = keep(duckdb_engine, case, parquet=True)
     for kind in case.kinds:

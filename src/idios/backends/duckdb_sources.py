@@ -258,12 +258,12 @@ def _arrow(source: object) -> pa.Table:
         ) from error
     _refuse_repeated(frame.column_names)
     held = source.values() if isinstance(source, Mapping) else [source]
-    shared = any(type(each).__module__.partition(".")[0] in ("numpy", "pandas") for each in held)
-    return _without_zones(_copy(frame) if shared else frame)
+    kinds = {type(each).__module__.partition(".")[0] for each in held}
+    return _without_zones(frame if kinds <= {"builtins", "pyarrow", "polars"} else _copy(frame))
 
 
 def _copy(frame: pa.Table) -> pa.Table:
-    """The same in memory of its own: arrays of numpy, and frames of pandas, can be written to by whoever has them."""
+    """The same in memory of its own: arrays of numpy and frames of pandas, say, can be written to by their callers."""
     copied = pa.BufferOutputStream()
     with pa.ipc.new_stream(copied, frame.schema) as stream:
         stream.write_table(frame)

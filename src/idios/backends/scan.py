@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
-from types import MappingProxyType
 from typing import Any
 
 import ibis  # type: ignore[import-untyped]
@@ -121,7 +120,7 @@ def scan(
         return {ONLY: row["records"]}, {(ONLY, column.name): column.read(row) for column in scans}
     numbers = {end: numbers for ends in constants.values() for end, numbers in ends.items()}
     for held in (_find_held(queries, needs, brackets), None):
-        scans = _list_scans(queries, needs, constants, brackets, held)
+        scans = _list_scans(queries, needs, constants, held)
         found = _read_cells(queries.fetch(_count_and_add, scans, constants=numbers, held=held), scans, brackets)
         if held is None or not found[1][ONLY, held].unread:
             break
@@ -175,7 +174,6 @@ def _list_scans(
     queries: Queries,
     needs: Mapping[str, Need],
     constants: Mapping[str, Mapping[str, object]],
-    brackets: Mapping[CellColumn, Sequence[Bracket]] = MappingProxyType({}),
     held: str | None = None,
 ) -> tuple[_ColumnScan, ...]:
     columns = {name: queries.selection.grid_column(name) for name in needs}
@@ -186,9 +184,6 @@ def _list_scans(
             name,
             replace(need, least=0, greatest=0) if name in told else need,
             tuple(constants.get(name, ())),
-            frozenset(
-                f"{name}_{k}" for k, bracket in enumerate(brackets.get((ONLY, name), ())) if bracket.start is not None
-            ),
             # the point of a category is never written out before what cannot be read was replaced
             flagged=columns[name].readable != columns[name].given or columns[name].place is not None,
             bounded=columns[name].bounded is not None,
@@ -233,8 +228,6 @@ class _ColumnScan:
     name: str
     need: Need
     ends: tuple[str, ...]
-    started: frozenset[str]
-    """The names of brackets of which it is known how many values lie below."""
     flagged: bool
     """Whether the condition that a value can be read is quicker than reading it, or all that there is."""
     bounded: bool
@@ -352,7 +345,7 @@ def _inside(relation: ir.Table, dialect: Dialect, column: _ColumnScan) -> dict[s
             for kind in ("low", "first", "last", "high")
         )
         if low is not None and (last is not None or column.need.below):
-            if prefix not in column.started:
+            if f"{prefix}_start" not in ends:
                 aggregates[f"{prefix}_below"] = _count_where(value < low, dialect)
             if column.need.below:
                 aggregates[f"{prefix}_sum"] = sum_exactly(value, dialect, where=value < low).cast(WIDE)
@@ -384,6 +377,8 @@ def _bracket_ends(name: str, brackets: Mapping[CellColumn, Sequence[Bracket]]) -
             ends[f"{name}_{k}_low"] = {cell: bracket.low for cell, bracket in kth.items()}
         if not all(bracket.open_high for bracket in kth.values()):
             ends[f"{name}_{k}_last"] = {cell: bracket.last for cell, bracket in kth.items()}
+        if all(bracket.start is not None for bracket in kth.values()):
+            ends[f"{name}_{k}_start"] = {cell: bracket.start or 0 for cell, bracket in kth.items()}
         if any(bracket.tied_low for bracket in kth.values()):
             ends[f"{name}_{k}_first"] = {cell: bracket.first for cell, bracket in kth.items()}
         if any(bracket.tied_high for bracket in kth.values()):

@@ -18,7 +18,7 @@ from idios.errors import InvalidInput
 from idios.model.late_rows import LateRows, make_rows
 from idios.model.released import Distance, Interval, Limits, check_limits, format_cell_limits, format_interval
 from idios.model.tidy import list_columns, write_csv
-from idios.model.values import find_kind, plain_number, python_value, read_value
+from idios.model.values import infer_kind, plain_number, python_value, read_value
 
 
 def _read_rows(plain: Any, what: str) -> tuple[Any, ...]:
@@ -83,7 +83,7 @@ class Answer:
         elif self.exact_rows and not self.rows:
             object.__setattr__(self, "rows", tuple(self._python_row(row) for row in self.exact_rows))
         kinds = {
-            column: self.types.get(column) or find_kind([row[column] for row in self.rows]) for column in self.columns
+            column: self.types.get(column) or infer_kind([row[column] for row in self.rows]) for column in self.columns
         }
         object.__setattr__(self, "types", {column: kind for column, kind in kinds.items() if kind is not None})
         for name, rows, statistics in (

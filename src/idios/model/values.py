@@ -37,7 +37,7 @@ def python_value(stored: str | None, kind: str) -> Any:
     return to_float(Fraction(stored)) if "/" in stored else float(stored)
 
 
-def find_kind(values: list[Any]) -> str | None:
+def infer_kind(values: list[Any]) -> str | None:
     """The kind of a column's values, if any of them is there to tell; among whole numbers one float decides."""
     present = {type(value) for value in values if value is not None}
     for kind in ("number", "integer", "timestamp", "date", "category", "boolean"):
