@@ -17,7 +17,7 @@ from idios.margins import describe_risk, list_margin_reasons, public_margin
 from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.released import Limits
 from idios.notes import count_in_words, list_notes, list_public_notes, name_clipped
-from idios.query.parser import quote
+from idios.query.names import quote
 from idios.query.plan import Aggregate, Plan
 from idios.query.predicates import column_names
 from idios.query.question_words import describe_question

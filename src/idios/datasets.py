@@ -32,7 +32,7 @@ from idios.query.declared_columns import read_column
 from idios.query.derived import derive_columns
 from idios.query.joins import find_table, list_tables, read_links
 from idios.query.mechanisms import read_check
-from idios.query.parser import quote
+from idios.query.names import quote
 from idios.query.reductions import read_limit, read_order, read_unit, read_unit_word
 from idios.query.schema import Budget, Column, Dataset
 

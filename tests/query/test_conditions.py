@@ -4,7 +4,6 @@ import pytest
 
 from idios.core.domain import Categories, Domain, Kind
 from idios.errors import QuestionRefused
-from idios.query.parser import COMPARISONS
 from idios.query.predicates import ALWAYS, NEVER, Among
 from idios.query.reader import read
 from idios.query.schema import Column
@@ -156,7 +155,7 @@ REFUSED = [
     ("ABS(age) = 3", DERIVED, 1),
     ("age BETWEEN 1 AND income", DERIVED, 19),
     ("age IN (1, income)", DERIVED, 12),
-    ("(age, sex) = (1, 2)", DERIVED, 2),
+    ("(age, sex) = (1, 2)", "a list in parentheses follows IN only", 5),
     ("EXTRACT(YEAR FROM born) = 2000", DERIVED, None),
     ("age IN ()", "list of constants", 1),
     ("3 BETWEEN age AND 5", "a column is expected here", 1),
@@ -171,7 +170,7 @@ REFUSED = [
     ("never = TRUE", "'true' is no declared value of never. Declared: 'false'", None),
     ("LOWER('a') = 'a'", "a column is expected here", 1),
     ("age > LENGTH('a')", "what is computed here is not offered", 7),
-    ("age < 3 < 5", "stands in parentheses", 1),
+    ("age < 3 < 5", "stands in parentheses", 7),
     ("married = TRUE IS NULL", "stands in parentheses", None),
     ("FALSE = TRUE IS NULL", "stands in parentheses", None),
     ("married = NOT TRUE", "stands in parentheses", None),
@@ -216,6 +215,5 @@ def test_a_pattern_causes_bounded_work():
 
 
 def test_every_comparison_is_read():
-    assert len(COMPARISONS) == 8
     for sign in ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"):
         assert selected(f"age {sign} 5").column == "age"

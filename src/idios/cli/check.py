@@ -21,7 +21,7 @@ from idios.core.neighbours import to_plural
 from idios.datasets import DatasetConfig
 from idios.errors import IdiosError
 from idios.party import TrustedParty
-from idios.query.parser import quote
+from idios.query.names import quote
 from idios.query.suggestions import list_some
 
 LINES = 20

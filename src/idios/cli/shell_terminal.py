@@ -15,7 +15,7 @@ from pathlib import Path
 from idios.cli.plan import PIECES
 from idios.cli.shell_session import WORDS, Connection
 from idios.query.expression_reader import list_value_functions
-from idios.query.parser import quote
+from idios.query.names import quote
 from idios.query.sql_functions import function_names
 
 try:

@@ -17,7 +17,7 @@ from idios.config import Configuration, read_configuration
 from idios.core.domain import Kind
 from idios.errors import IdiosError, QuestionRefused
 from idios.query.lexer import Token, TokenKind, tokenize
-from idios.query.parser import fold_case
+from idios.query.names import fold_case
 from idios.query.sql_functions import function_names
 
 _OF_NUMBERS = {*function_names(), "BIN"} - {"COUNT", "MODE"}

@@ -22,28 +22,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlglot import exp
-
 from idios.core.domain import LIMIT, Categories, Kind
 from idios.core.exact import text as number_text
 from idios.query.calendar import DAY, UNITS, parse_moment
 from idios.query.expression_reader import read_constant
 from idios.query.expressions import FUNCTIONS, Type
 from idios.query.lexer import QuestionText
-from idios.query.literals import MOMENT_FORMAT, Typed, find_category, quote_string, read_pattern, rewrite_date
+from idios.query.literals import MOMENT_FORMAT, Typed, find_category, quote_string, rewrite_date
+from idios.query.names import fold_case, quote, resolve_name, to_upper
 from idios.query.parser import (
-    COMPARISONS,
-    TRUTHS,
-    allow_only,
-    column_identifier,
-    fold_case,
-    is_unknown,
-    list_chain,
-    offset_of,
-    quote,
-    refuse_bare_conditions,
-    resolve_name,
-    to_upper,
+    TESTS,
+    Between,
+    Call,
+    Comparison,
+    In,
+    Is,
+    Junction,
+    Like,
+    Name,
+    Node,
+    Not,
+    Null,
+    Truth,
+    walk,
 )
 from idios.query.point_sets import COMPARED
 from idios.query.predicates import (
@@ -73,25 +74,7 @@ MATCHED = 4
 """How many characters of a value and a pattern are compared for one unit of work."""
 
 
-_SIGNS: Mapping[type[exp.Expression], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "=",
-    exp.NullSafeNEQ: "<>",
-}
-_MIRRORED: Mapping[type[exp.Expression], type[exp.Expression]] = {
-    exp.LT: exp.GT,
-    exp.LTE: exp.GTE,
-    exp.GT: exp.LT,
-    exp.GTE: exp.LTE,
-}
-_UNORDERED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
-_ON_NULL: Mapping[type[exp.Expression], bool] = {exp.NullSafeEQ: False, exp.NullSafeNEQ: True}
-"""What a comparison is on NULL, where it is not unknown."""
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True)
@@ -111,63 +94,59 @@ class _Test:
 
 def read_condition(
     text: QuestionText,
-    node: exp.Expression,
+    node: Node,
     columns: Mapping[str, Column],
     negated: bool = False,
     work: Work | None = None,
 ) -> Predicate:
     """Where a condition is true; with ``negated``, where it is false."""
-    work, kind = work or Work(), type(node)
-    if kind is exp.And or kind is exp.Or:
-        parts = tuple(read_condition(text, part, columns, negated, work) for part in list_chain(text, node))
-        return And(parts) if (kind is exp.And) != negated else Or(parts)
-    if kind is exp.Paren or kind is exp.Not:
-        allow_only(text, node, "this")
-        return read_condition(text, node.this, columns, negated != (kind is exp.Not), work)
-    if kind is exp.Column:
+    work = work or Work()
+    if isinstance(node, Junction):
+        parts = tuple(read_condition(text, part, columns, negated, work) for part in node.conditions)
+        return And(parts) if (node.word == "AND") != negated else Or(parts)
+    if isinstance(node, Not):
+        return read_condition(text, node.value, columns, not negated, work)
+    if isinstance(node, Name):
         return _read_truth_of(text, node, columns).select(not negated)
-    if kind in (*TRUTHS, exp.Boolean, exp.Null):
-        if not _names_a_column(node) and (constant := read_constant(text, node)) is not None:
+    if isinstance(node, (*TESTS, Truth, Null)):
+        constant = None if _names_a_column(node) else read_constant(text, node)
+        if constant is not None:
             return ALWAYS if constant.value is (not negated) else NEVER
-        if kind in TRUTHS:
-            refuse_bare_conditions(text, node)
-            return _READERS[kind](text, node, columns, work).select(not negated)
+        if isinstance(node, TESTS):
+            return _READERS[type(node)](text, node, columns, work).select(not negated)
     problem = _explain(node, columns, "this is no condition that is offered")
-    raise text.refusal(f"{problem}. {ALLOWED}", offset_of(node))
+    raise text.refusal(f"{problem}. {ALLOWED}", node.start)
 
 
-def read_where(text: QuestionText, tree: exp.Expression, columns: Mapping[str, Column]) -> Predicate:
+def read_where(text: QuestionText, where: Node | None, columns: Mapping[str, Column]) -> Predicate:
     """Where WHERE of a SELECT is true; everywhere, if it has none."""
-    where = tree.args.get("where")
-    if where is None:
-        return ALWAYS
-    allow_only(text, where, "this")
-    return read_condition(text, where.this, columns)
+    return ALWAYS if where is None else read_condition(text, where, columns)
 
 
-def _names_a_column(node: exp.Expression) -> bool:
-    """Whether one side is a column, so that it need not be looked for."""
-    return exp.Column in (type(node.args.get("this")), type(node.args.get("expression")))
+def _names_a_column(node: Node) -> bool:
+    """Whether one of its sides is a column, so that it need not be looked for."""
+    sides = (node.left, node.right) if isinstance(node, Comparison) else (getattr(node, "value", None),)
+    return any(isinstance(side, Name) for side in sides)
 
 
-def _explain(node: exp.Expression, columns: Mapping[str, Column], otherwise: str) -> str:
+def _explain(node: Node, columns: Mapping[str, Column], otherwise: str) -> str:
     """What is wrong with what is not what was expected."""
-    parts = list(node.walk())
-    if any(type(part) is exp.Anonymous and find_function(to_upper(str(part.this))) for part in parts):
+    parts = list(walk(node))
+    if any(type(part) is Call and find_function(to_upper(part.function)) for part in parts):
         return "WHERE selects records: a condition on statistics is written in HAVING, a released number as a literal"
     declared = {fold_case(name) for name in columns}
-    if type(node) is exp.Column and fold_case(str(node.this.this)) not in declared:
-        return f"{node.this.this} is no column, and a string is written in single quotes"
-    if any(type(part) is exp.Column for part in parts):
+    if type(node) is Name and node.meaning is None and fold_case(node.text) not in declared:
+        return f"{node.text} is no column, and a string is written in single quotes"
+    if any(type(part) is Name for part in parts):
         return f"a column is compared with constants, nothing is computed from one: {DERIVED}"
     return otherwise
 
 
-def _read_truth_of(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> _Test:
+def _read_truth_of(text: QuestionText, node: Node, columns: Mapping[str, Column]) -> _Test:
     """A column that is a condition by itself: it holds 0 and 1, or the categories true and false."""
     column = _column(text, node, columns)
     if not column.holds_truth:
-        raise text.refusal(f"{column.name} is no condition by itself{_explain_truth(column)}", offset_of(node))
+        raise text.refusal(f"{column.name} is no condition by itself{_explain_truth(column)}", node.start)
     if isinstance(column.domain, Categories):
         return _Test(column, union((i, i) for i, value in enumerate(column.domain.values) if value == "true"))
     return _Test(column, ((1, 1),))
@@ -184,94 +163,76 @@ def _explain_truth(column: Column) -> str:
     )
 
 
-def _read_is(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
-    allow_only(text, node, "this", "expression")
-    other = node.args["expression"]
-    if type(other) is exp.Null:
-        return _Test(_column(text, node.this, columns), NOTHING, on_null=True)
-    if type(other) is not exp.Boolean and not is_unknown(other):
-        raise text.refusal("IS is followed by [NOT] NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM", offset_of(node))
-    truth = _read_truth_of(text, node.this, columns)
-    if is_unknown(other):
+def _read_is(text: QuestionText, node: Is, columns: Mapping[str, Column], work: Work) -> _Test:
+    if node.state == "NULL":
+        return _Test(_column(text, node.value, columns), NOTHING, on_null=True)
+    truth = _read_truth_of(text, node.value, columns)
+    if node.state == "UNKNOWN":
         return _Test(truth.column, NOTHING, on_null=True)
-    return _Test(truth.column, truth.points if other.this else complement(truth.points), on_null=False)
+    return _Test(truth.column, truth.points if node.state == "TRUE" else complement(truth.points), on_null=False)
 
 
-def _read_comparison(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
-    allow_only(text, node, "this", "expression")
-    kind, left, right = type(node), node.this, node.args["expression"]
-    if type(left) is not exp.Column and (type(right) is exp.Column or read_constant(text, left) is not None):
-        kind, left, right = _MIRRORED.get(kind, kind), right, left
+def _read_comparison(text: QuestionText, node: Comparison, columns: Mapping[str, Column], work: Work) -> _Test:
+    sign, left, right = node.sign, node.left, node.right
+    if type(left) is not Name and (type(right) is Name or read_constant(text, left) is not None):
+        sign, left, right = _MIRRORED.get(sign, sign), right, left
     column = _column(text, left, columns)
-    if type(right) is exp.Null and kind in _ON_NULL:
-        return _Test(column, EVERYTHING if kind is exp.NullSafeNEQ else NOTHING, on_null=kind is exp.NullSafeEQ)
-    if column.kind is Kind.CATEGORY and kind not in _UNORDERED:
-        raise text.refusal(f"{column.name} is a category, which has no order: use =, <> or IN", offset_of(node))
-    at = locate(text, column, _constant(text, right, columns), offset_of(right))
-    return _Test(column, COMPARED[_SIGNS[kind]](at), _ON_NULL.get(kind))
+    if type(right) is Null and sign == "is distinct":
+        return _Test(column, EVERYTHING, on_null=False)
+    if column.kind is Kind.CATEGORY and sign in ("<", "<=", ">", ">="):
+        raise text.refusal(f"{column.name} is a category, which has no order: use =, <> or IN", node.start)
+    at = locate(text, column, _constant(text, right, columns), right.start)
+    return _Test(column, COMPARED["<>" if sign == "is distinct" else sign](at), True if sign == "is distinct" else None)
 
 
-def _read_between(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
-    allow_only(text, node, "this", "low", "high")
-    column = _column(text, node.this, columns)
+def _read_between(text: QuestionText, node: Between, columns: Mapping[str, Column], work: Work) -> _Test:
+    column = _column(text, node.value, columns)
     if column.kind is Kind.CATEGORY:
-        raise text.refusal(f"{column.name} is a category, which has no order: use =, <> or IN", offset_of(node))
-    low, high = (
-        locate(text, column, _constant(text, end, columns), offset_of(end))
-        for end in (node.args["low"], node.args["high"])
-    )
+        raise text.refusal(f"{column.name} is a category, which has no order: use =, <> or IN", node.start)
+    low, high = (locate(text, column, _constant(text, end, columns), end.start) for end in (node.low, node.high))
     return _Test(column, intersection(COMPARED[">="](low), COMPARED["<="](high)))
 
 
-def _read_in(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
-    allow_only(text, node, "this", "expressions")
-    column = _column(text, node.this, columns)
-    values = node.args.get("expressions") or []
-    if not values:
-        raise text.refusal("IN is followed by a list of constants in parentheses", offset_of(node))
-    places = (locate(text, column, _constant(text, value, columns), offset_of(value)) for value in values)
+def _read_in(text: QuestionText, node: In, columns: Mapping[str, Column], work: Work) -> _Test:
+    column = _column(text, node.value, columns)
+    places = (locate(text, column, _constant(text, item, columns), item.start) for item in node.items)
     return _Test(column, union(run for at in places for run in COMPARED["="](at)))
 
 
-def _read_like(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], work: Work) -> _Test:
+def _read_like(text: QuestionText, node: Like, columns: Mapping[str, Column], work: Work) -> _Test:
     """The declared categories that match; each comparison is counted, as patterns and lists of values may be long."""
-    function, negated, subject, pattern = read_pattern(text, node)
-    column = _column(text, subject, columns)
+    column = _column(text, node.value, columns)
     if not isinstance(column.domain, Categories):
-        raise text.refusal(f"LIKE compares text, and {column.name} is of type {column.kind}", offset_of(node))
+        raise text.refusal(f"LIKE compares text, and {column.name} is of type {column.kind}", node.start)
     named = [*enumerate(column.domain.values), *enumerate(column.domain.labels)]
-    work.spend(sum(1 + (len(name) + len(pattern[0])) // MATCHED for _, name in named))
-    matching = {i for i, name in named if FUNCTIONS[function].compute(name, *pattern)}
-    points = union((i, i) for i in sorted(matching))
-    return _Test(column, complement(points) if negated else points)
+    work.spend(sum(1 + (len(name) + len(node.pattern[0])) // MATCHED for _, name in named))
+    matching = {i for i, name in named if FUNCTIONS[node.function].compute(name, *node.pattern)}
+    return _Test(column, union((i, i) for i in sorted(matching)))
 
 
-_READERS: Mapping[type[exp.Expression], Callable[..., _Test]] = {
-    **dict.fromkeys(COMPARISONS, _read_comparison),
-    exp.Is: _read_is,
-    exp.Between: _read_between,
-    exp.In: _read_in,
-    exp.Like: _read_like,
-    exp.ILike: _read_like,
-    exp.Escape: _read_like,
+_READERS: Mapping[type[Node], Callable[..., _Test]] = {
+    Comparison: _read_comparison,
+    Is: _read_is,
+    Between: _read_between,
+    In: _read_in,
+    Like: _read_like,
 }
 
 
-def _column(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> Column:
-    name = column_identifier(text, node)
-    if name is None:
+def _column(text: QuestionText, node: Node, columns: Mapping[str, Column]) -> Column:
+    if type(node) is not Name:
         problem = _explain(node, columns, "a column is expected here")
-        raise text.refusal(f"{problem}. {ALLOWED}", offset_of(node))
-    return columns[resolve_name(text, name, columns, "column")]
+        raise text.refusal(f"{problem}. {ALLOWED}", node.start)
+    return columns[resolve_name(text, node, columns, "column")]
 
 
-def _constant(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> Typed:
+def _constant(text: QuestionText, node: Node, columns: Mapping[str, Column]) -> Typed:
     constant = read_constant(text, node)
     if constant is None:
         problem = _explain(node, columns, "what is computed here is not offered")
-        raise text.refusal(f"a constant is expected here: {problem}. {ALLOWED}", offset_of(node))
+        raise text.refusal(f"a constant is expected here: {problem}. {ALLOWED}", node.start)
     if constant.value is None:
-        raise text.refusal("a comparison with NULL holds for no record: write IS NULL or IS NOT NULL", offset_of(node))
+        raise text.refusal("a comparison with NULL holds for no record: write IS NULL or IS NOT NULL", node.start)
     return constant
 
 

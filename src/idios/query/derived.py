@@ -20,8 +20,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from sqlglot import exp
-
 from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.errors import InvalidInput, QuestionRefused
 from idios.query.calendar import UNITS
@@ -31,7 +29,8 @@ from idios.query.expressions import Call, Case, Expression, Literal, Reference, 
 from idios.query.grid_expressions import GridNode, find_column_range, make_node
 from idios.query.lexer import SHAPE, tokenize
 from idios.query.literals import Typed
-from idios.query.parser import allow_only, column_identifier, parse, resolve_name
+from idios.query.names import resolve_name
+from idios.query.parser import Name, Node, parse
 from idios.query.ranges import Range, find_range
 from idios.query.schema import Column
 
@@ -100,18 +99,17 @@ class _Derivation:
     def _read(self, formula: str) -> Typed:
         text = tokenize(_SELECT + formula)
         tree = parse(text)
-        allow_only(text, tree, "expressions")
-        if len(tree.expressions) != 1 or type(tree.expressions[0]) is exp.Alias:
+        clauses = (tree.source, tree.where, tree.group, tree.having, tree.order, tree.limit, tree.offset)
+        if len(tree.items) != 1 or tree.items[0].alias is not None or any(clauses):
             raise text.refusal(_ALLOWED, len(_SELECT))
 
-        def leaf(node: exp.Expression) -> Typed | None:
-            identifier = column_identifier(text, node)
-            if identifier is None:
+        def leaf(node: Node) -> Typed | None:
+            if not isinstance(node, Name):
                 return None
-            named = resolve_name(text, identifier, [*self._held, *self._given], "column")
+            named = resolve_name(text, node, [*self._held, *self._given], "column")
             return self._make(named)[1] if named in self._given else _refer_to(self._held[named])
 
-        return read_expression(text, tree.expressions[0], leaf)
+        return read_expression(text, tree.items[0].node, leaf)
 
 
 def _explain(name: str, formula: str, error: QuestionRefused) -> str:

@@ -7,12 +7,10 @@ operators are read in a loop, and everything else nests at most so deep.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias
-
-from sqlglot import exp
 
 from idios.core.domain import Categories
 from idios.query.calendar import DAY
@@ -28,24 +26,31 @@ from idios.query.expressions import (
     evaluate,
 )
 from idios.query.lexer import QuestionText
-from idios.query.literals import Typed, find_category, make_moment, read_literal, read_pattern
-from idios.query.parser import TRUTHS, allow_only, is_unknown, list_chain, offset_of, refuse_bare_conditions, to_upper
+from idios.query.literals import LITERALS, Typed, find_category, make_moment, read_literal
+from idios.query.names import to_upper
+from idios.query.parser import (
+    Between,
+    Chain,
+    Comparison,
+    Extract,
+    In,
+    Is,
+    Junction,
+    Like,
+    Name,
+    Negative,
+    Node,
+    Not,
+    Star,
+    walk,
+)
+from idios.query.parser import Call as CallNode
+from idios.query.parser import Case as CaseNode
 
 MAX_DEPTH = 100
 MAX_BITS = 8_000
 MAX_ROUND = 30
 
-_ARITHMETIC: Mapping[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
-_COMPARED: Mapping[type[exp.Expression], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeNEQ: "is distinct",
-    exp.NullSafeEQ: "is distinct",
-}
 _CALLED = {
     "ABS": "ABS(number)",
     "CEIL": "CEIL(number)",
@@ -62,7 +67,7 @@ _GIVES_WHOLE = ("floor", "ceil", *EXTRACTED)
 _KEEPS_WHOLE = ("+", "-", "*", "abs", "greatest", "least", "coalesce", "nullif")
 
 
-Leaf: TypeAlias = Callable[[exp.Expression], Typed | None]
+Leaf: TypeAlias = Callable[[Node], Typed | None]
 """What a name or a call means; None if it is none of the caller's, and so a function or an operator."""
 
 
@@ -71,40 +76,38 @@ def list_value_functions() -> dict[str, str]:
     return dict(_CALLED)
 
 
-def read_expression(text: QuestionText, node: exp.Expression, leaf: Leaf) -> Typed:
+def read_expression(text: QuestionText, node: Node, leaf: Leaf) -> Typed:
     """Read an expression whose names and aggregates ``leaf`` knows."""
     return _Reader(text, leaf).read(node)
 
 
-def read_condition_of_values(text: QuestionText, node: exp.Expression, leaf: Leaf) -> Expression:
+def read_condition_of_values(text: QuestionText, node: Node, leaf: Leaf) -> Expression:
     """Read an expression that is true or not."""
     reader = _Reader(text, leaf)
     return reader.require(reader.read(node), Type.BOOLEAN, node, "a condition is expected here").expression
 
 
-def read_constant(text: QuestionText, node: exp.Expression) -> Typed | None:
+def read_constant(text: QuestionText, node: Node) -> Typed | None:
     """The constant that an expression without names comes to; None if it has a name or an aggregate in it."""
-    if type(node) is exp.Literal:
+    if isinstance(node, LITERALS):
         return read_literal(text, node)
-    for part in node.walk():
-        if type(part) in (exp.Column, exp.Star) or (
-            type(part) is exp.Anonymous and to_upper(str(part.this)) not in _CALLED
-        ):
+    for part in walk(node):
+        if type(part) in (Name, Star) or (type(part) is CallNode and to_upper(part.function) not in _CALLED):
             return None
     read = read_expression(text, node, _know_nothing)
     return read if read.constant else replace(read, expression=Literal(evaluate(read.expression, ())))
 
 
-def read_whole_number(text: QuestionText, node: exp.Expression, what: str) -> int:
+def read_whole_number(text: QuestionText, node: Node, what: str) -> int:
     """A constant that is a whole number from 0 on."""
     read = read_constant(text, node)
     value = read.expression.value if read is not None and isinstance(read.expression, Literal) else None
     if not isinstance(value, Fraction) or value.denominator != 1 or not 0 <= value < 10**9:
-        raise text.refusal(f"{what} is a whole number", offset_of(node))
+        raise text.refusal(f"{what} is a whole number", node.start)
     return int(value)
 
 
-def _know_nothing(node: exp.Expression) -> None:
+def _know_nothing(node: Node) -> None:
     return None
 
 
@@ -114,52 +117,45 @@ class _Reader:
     leaf: Leaf
     depth: int = 0
 
-    def read(self, node: exp.Expression) -> Typed:
+    def read(self, node: Node) -> Typed:
         if self.depth > MAX_DEPTH // 2:
-            raise self.text.refusal("the expression nests too deep", offset_of(node))
-        spine = []
-        while type(node) in _ARITHMETIC:
-            allow_only(self.text, node, "this", "expression", "typed", "safe")
-            spine.append(node)
-            node = node.this
+            raise self.text.refusal("the expression nests too deep", node.start)
         inner = replace(self, depth=self.depth + 1)
-        result = inner.read_one(node)
-        for operation in reversed(spine):
-            right = inner.read(operation.args["expression"])
-            result = self.make_arithmetic(operation, _ARITHMETIC[type(operation)], result, right)
+        if not isinstance(node, Chain):
+            return inner.read_one(node)
+        result = inner.read_one(node.first)
+        for sign, value in node.rest:
+            result = self.make_arithmetic(node, sign, result, inner.read(value))
         return result
 
-    def read_one(self, node: exp.Expression) -> Typed:
+    def read_one(self, node: Node) -> Typed:
         """Read anything but arithmetic."""
         known = self.leaf(node)
         if known is not None:
             return known
-        kind = type(node)
-        if kind is exp.Paren:
-            allow_only(self.text, node, "this")
-            return self.read(node.this)
-        if kind is exp.Neg:
-            allow_only(self.text, node, "this")
+        if isinstance(node, Chain):
+            return self.read(node)
+        if isinstance(node, Negative):
             zero = Typed(Literal(Fraction(0)), Type.NUMBER, 1, 1, True)
-            return self.make_arithmetic(node, "-", zero, self.read(node.this))
-        if kind in (exp.Literal, exp.Boolean, exp.Null, exp.Cast):
+            return self.make_arithmetic(node, "-", zero, self.read(node.value))
+        if isinstance(node, LITERALS):
             return read_literal(self.text, node)
-        if kind is exp.Case:
+        if isinstance(node, CaseNode):
             return self.read_case(node)
-        if kind is exp.Anonymous:
+        if isinstance(node, CallNode):
             return self.read_call(node)
-        if kind is exp.Extract:
+        if isinstance(node, Extract):
             return self.read_extract(node)
         return self.read_truth(node)
 
     # Types.
 
-    def require(self, read: Typed, wanted: Type, node: exp.Expression, message: str) -> Typed:
+    def require(self, read: Typed, wanted: Type, node: Node, message: str) -> Typed:
         if read.type not in (wanted, None):
-            raise self.text.refusal(f"{message}, and this is a {read.type}", offset_of(node))
+            raise self.text.refusal(f"{message}, and this is a {read.type}", node.start)
         return replace(read, type=wanted)
 
-    def unify(self, parts: Sequence[Typed], node: exp.Expression) -> tuple[tuple[Typed, ...], Type | None]:
+    def unify(self, parts: Sequence[Typed], node: Node) -> tuple[tuple[Typed, ...], Type | None]:
         """Give values one type: text is read as a date where a date is expected, and a date as its first moment."""
         types = {part.type for part in parts} - {None}
         moments = types & {Type.DATE, Type.TIMESTAMP}
@@ -168,13 +164,13 @@ class _Reader:
             return tuple(self._to_moment(part, wanted, node) for part in parts), wanted
         if len(types) > 1:
             listed = " and ".join(sorted(str(kind) for kind in types))
-            raise self.text.refusal(f"values of one type are expected here, got {listed}", offset_of(node))
+            raise self.text.refusal(f"values of one type are expected here, got {listed}", node.start)
         return tuple(parts), next(iter(types), None)
 
-    def _to_moment(self, part: Typed, wanted: Type, node: exp.Expression) -> Typed:
+    def _to_moment(self, part: Typed, wanted: Type, node: Node) -> Typed:
         if part.type is Type.TEXT:
             if not isinstance(part.expression, Literal):
-                raise self.text.refusal("text is no date: compare dates with dates", offset_of(node))
+                raise self.text.refusal("text is no date: compare dates with dates", node.start)
             return make_moment(self.text, str(part.expression.value), wanted, node)
         if part.type is Type.DATE and wanted is Type.TIMESTAMP:
             return self.make("*", [part, Typed(Literal(Fraction(DAY)), Type.NUMBER, 64)], wanted, node)
@@ -182,13 +178,13 @@ class _Reader:
 
     # What is made of parts.
 
-    def make(self, function: str, parts: Sequence[Typed], kind: Type, node: exp.Expression) -> Typed:
+    def make(self, function: str, parts: Sequence[Typed], kind: Type, node: Node) -> Typed:
         """A call, folded where it is constant."""
         longest = max((part.bits for part in parts), default=0)
         bits = sum(part.bits for part in parts) + 1 if function in ("+", "-", "*", "/") else longest + 4 * MAX_ROUND
         depth = 1 + max((part.depth for part in parts), default=0)
         if bits > MAX_BITS or depth > MAX_DEPTH:
-            raise self.text.refusal("the expression is too long to be computed exactly", offset_of(node))
+            raise self.text.refusal("the expression is too long to be computed exactly", node.start)
         call: Expression = Call(function, tuple(part.expression for part in parts))
         whole = function in _GIVES_WHOLE or (function in _KEEPS_WHOLE and all(part.whole for part in parts))
         if all(part.constant for part in parts):
@@ -197,53 +193,52 @@ class _Reader:
             return Typed(Literal(value), kind if value is not None else None, bits, 1, whole)
         return Typed(call, kind, 1 if kind is Type.BOOLEAN else bits, depth, whole)
 
-    def make_arithmetic(self, node: exp.Expression, function: str, left: Typed, right: Typed) -> Typed:
+    def make_arithmetic(self, node: Node, function: str, left: Typed, right: Typed) -> Typed:
         moved = left if left.type in (Type.DATE, Type.TIMESTAMP) else right
         if moved.type is Type.DATE and function in ("+", "-"):
             return self._move_date(node, function, left, right)
         if moved.type is Type.TIMESTAMP:
-            raise self.text.refusal("timestamps are compared, nothing is computed from them", offset_of(node))
+            raise self.text.refusal("timestamps are compared, nothing is computed from them", node.start)
         sides = [self.require(side, Type.NUMBER, node, f"{function} is of numbers") for side in (left, right)]
         return self.make(function, sides, Type.NUMBER, node)
 
-    def _move_date(self, node: exp.Expression, function: str, left: Typed, right: Typed) -> Typed:
+    def _move_date(self, node: Node, function: str, left: Typed, right: Typed) -> Typed:
         if left.type is right.type and function == "-":
             return self.make("-", [left, right], Type.NUMBER, node)
         date, days = (left, right) if left.type is Type.DATE else (right, left)
         if days.type not in (Type.NUMBER, None) or not days.whole or (date is right and function == "-"):
-            raise self.text.refusal("a date moves by a whole number of days: day + 30", offset_of(node))
+            raise self.text.refusal("a date moves by a whole number of days: day + 30", node.start)
         return self.make(function, [left, right], Type.DATE, node)
 
-    def read_case(self, node: exp.Expression) -> Typed:
-        allow_only(self.text, node, "this", "ifs", "default")
-        subject, default = node.args.get("this"), node.args.get("default")
-        compared = None if subject is None else self.read(subject)
+    def read_case(self, node: CaseNode) -> Typed:
+        default = node.default
+        compared = None if node.subject is None else self.read(node.subject)
         conditions, values = [], []
-        for branch in node.args["ifs"]:
-            allow_only(self.text, branch, "this", "true")
-            when = self.read(branch.this)
+        for condition, value in node.branches:
+            when = self.read(condition)
             if compared is not None:
-                when = self.compare("=", [compared, when], branch)
-            conditions.append(self.require(when, Type.BOOLEAN, branch, "WHEN is followed by a condition"))
-            values.append(self.read(branch.args["true"]))
+                when = self.compare("=", [compared, when], condition)
+            conditions.append(self.require(when, Type.BOOLEAN, condition, "WHEN is followed by a condition"))
+            values.append(self.read(value))
         values.append(Typed(Literal(None), None, 0) if default is None else self.read(default))
         unified, kind = self.unify(values, node)
         depth = 1 + max(part.depth for part in (*conditions, *unified))
         if depth > MAX_DEPTH:
-            raise self.text.refusal("the expression nests too deep", offset_of(node))
+            raise self.text.refusal("the expression nests too deep", node.start)
         branches = zip((c.expression for c in conditions), (v.expression for v in unified[:-1]), strict=True)
         case = Case(tuple(branches), unified[-1].expression)
         whole = all(value.whole or value.type is None for value in unified)
         return Typed(case, kind, max(value.bits for value in unified), depth, whole)
 
-    def read_call(self, node: exp.Expression) -> Typed:
-        allow_only(self.text, node, "this", "expressions")
-        name, start = to_upper(str(node.this)), offset_of(node)
+    def read_call(self, node: CallNode) -> Typed:
+        name, start = to_upper(node.function), node.start
         if name not in _CALLED:
             raise self.text.refusal(
-                f"{node.this} is not offered here. Functions of values: {', '.join(_CALLED)}, CASE, EXTRACT", start
+                f"{node.function} is not offered here. Functions of values: {', '.join(_CALLED)}, CASE, EXTRACT", start
             )
-        parts = [self.read(argument) for argument in node.expressions]
+        if node.distinct or node.within is not None:
+            raise self.text.refusal(f"{name} is written {_CALLED[name]}", start)
+        parts = [self.read(argument) for argument in node.arguments]
         function = {"CEILING": "ceil"}.get(name, name.lower())
         least, most = {"round": (1, 2), "nullif": (2, 2)}.get(function, (1, 1))
         if function in ("coalesce", "greatest", "least"):
@@ -266,23 +261,22 @@ class _Reader:
                 or abs(digits.value) > MAX_ROUND
             ):
                 raise self.text.refusal(
-                    f"the digits of ROUND are a whole number from -{MAX_ROUND} to {MAX_ROUND}", offset_of(node)
+                    f"the digits of ROUND are a whole number from -{MAX_ROUND} to {MAX_ROUND}", node.start
                 )
             rounded = self.make(function, numbers[:2], Type.NUMBER, node)
             return replace(rounded, whole=digits.value <= 0)
         return self.make(function, numbers, Type.NUMBER, node)
 
-    def read_extract(self, node: exp.Expression) -> Typed:
-        allow_only(self.text, node, "this", "expression")
-        part = str(node.this.this).lower() if type(node.this) is exp.Var else ""
-        moment = self.read(node.args["expression"])
+    def read_extract(self, node: Extract) -> Typed:
+        part = node.part.lower()
+        moment = self.read(node.value)
         if part not in (*DATE_PARTS, *TIME_PARTS):
             listed = ", ".join(name.upper() for name in (*DATE_PARTS, *TIME_PARTS))
-            raise self.text.refusal(f"EXTRACT takes one of {listed}", offset_of(node))
+            raise self.text.refusal(f"EXTRACT takes one of {listed}", node.start)
         if moment.type not in (Type.DATE, Type.TIMESTAMP):
-            raise self.text.refusal("EXTRACT is of a date or a timestamp", offset_of(node))
+            raise self.text.refusal("EXTRACT is of a date or a timestamp", node.start)
         if part in TIME_PARTS and moment.type is Type.DATE:
-            raise self.text.refusal(f"a date has no {part}", offset_of(node))
+            raise self.text.refusal(f"a date has no {part}", node.start)
         if part in DATE_PARTS and moment.type is Type.TIMESTAMP:
             day = Typed(Literal(Fraction(DAY)), Type.NUMBER, 64)
             moment = self.make("/", [moment, day], Type.DATE, node)
@@ -290,77 +284,58 @@ class _Reader:
 
     # Truth.
 
-    def read_truth(self, node: exp.Expression) -> Typed:
-        kind = type(node)
-        if kind in (exp.And, exp.Or):
+    def read_truth(self, node: Node) -> Typed:
+        if isinstance(node, Junction):
             parts = [
                 self.require(self.read(part), Type.BOOLEAN, part, "AND and OR join conditions")
-                for part in list_chain(self.text, node)
+                for part in node.conditions
             ]
-            return self.make("and" if kind is exp.And else "or", parts, Type.BOOLEAN, node)
-        if kind is exp.Not:
-            allow_only(self.text, node, "this")
-            inner = self.require(self.read(node.this), Type.BOOLEAN, node, "NOT is followed by a condition")
+            return self.make(node.word.lower(), parts, Type.BOOLEAN, node)
+        if isinstance(node, Not):
+            inner = self.require(self.read(node.value), Type.BOOLEAN, node, "NOT is followed by a condition")
             return self.make("not", [inner], Type.BOOLEAN, node)
-        if kind in TRUTHS:
-            refuse_bare_conditions(self.text, node)
-        if kind in _COMPARED:
-            allow_only(self.text, node, "this", "expression")
-            sides = [self.read(node.this), self.read(node.args["expression"])]
-            return self.negate(self.compare(_COMPARED[kind], sides, node), kind is exp.NullSafeEQ, node)
-        if kind is exp.Between:
-            allow_only(self.text, node, "this", "low", "high")
-            value, low, high = (self.read(node.args[part]) for part in ("this", "low", "high"))
+        if isinstance(node, Comparison):
+            return self.compare(node.sign, [self.read(node.left), self.read(node.right)], node)
+        if isinstance(node, Between):
+            value, low, high = (self.read(part) for part in (node.value, node.low, node.high))
             ends = [self.compare(">=", [value, low], node), self.compare("<=", [value, high], node)]
             return self.make("and", ends, Type.BOOLEAN, node)
-        if kind is exp.In:
-            allow_only(self.text, node, "this", "expressions")
-            value, listed = self.read(node.this), node.args.get("expressions") or []
-            if not listed:
-                raise self.text.refusal("IN is followed by a list of values in parentheses", offset_of(node))
-            equal = [self.compare("=", [value, self.read(item)], node) for item in listed]
+        if isinstance(node, In):
+            value = self.read(node.value)
+            equal = [self.compare("=", [value, self.read(item)], node) for item in node.items]
             return self.make("or", equal, Type.BOOLEAN, node)
-        if kind is exp.Is:
+        if isinstance(node, Is):
             return self.read_is(node)
-        if kind in (exp.Like, exp.ILike, exp.Escape):
-            return self.read_like(node)
-        raise self.text.refusal("this is nothing that can be computed here", offset_of(node))
+        if isinstance(node, Like):
+            value = self.require(self.read(node.value), Type.TEXT, node, "LIKE compares text")
+            patterns = [Typed(Literal(part), Type.TEXT, 0) for part in node.pattern]
+            return self.make(node.function, [value, *patterns], Type.BOOLEAN, node)
+        raise self.text.refusal("this is nothing that can be computed here", node.start)
 
-    def read_is(self, node: exp.Expression) -> Typed:
-        allow_only(self.text, node, "this", "expression")
-        value, other = self.read(node.this), node.args["expression"]
-        if type(other) is exp.Null:
+    def read_is(self, node: Is) -> Typed:
+        value = self.read(node.value)
+        if node.state == "NULL":
             return self.make("is null", [value], Type.BOOLEAN, node)
-        if is_unknown(other):
-            truth = self.require(value, Type.BOOLEAN, node, "IS UNKNOWN is asked of a condition")
+        truth = self.require(value, Type.BOOLEAN, node, f"IS {node.state} is asked of a condition")
+        if node.state == "UNKNOWN":
             return self.make("is null", [truth], Type.BOOLEAN, node)
-        if type(other) is exp.Boolean:
-            truth = self.require(value, Type.BOOLEAN, node, "IS TRUE is asked of a condition")
-            return self.negate(self.make("is distinct", [truth, self.read(other)], Type.BOOLEAN, node), True, node)
-        raise self.text.refusal("IS is followed by [NOT] NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM", offset_of(node))
+        wanted = Typed(Literal(node.state == "TRUE"), Type.BOOLEAN, 1)
+        distinct = self.make("is distinct", [truth, wanted], Type.BOOLEAN, node)
+        return self.make("not", [distinct], Type.BOOLEAN, node)
 
-    def read_like(self, node: exp.Expression) -> Typed:
-        function, negated, subject, pattern = read_pattern(self.text, node)
-        value = self.require(self.read(subject), Type.TEXT, node, "LIKE compares text")
-        parts = [value, *(Typed(Literal(part), Type.TEXT, 0) for part in pattern)]
-        return self.negate(self.make(function, parts, Type.BOOLEAN, node), negated, node)
-
-    def compare(self, function: str, sides: Sequence[Typed], node: exp.Expression) -> Typed:
+    def compare(self, function: str, sides: Sequence[Typed], node: Node) -> Typed:
         left, right = sides
         sides = [self.name_value(left, right, node), self.name_value(right, left, node)]
         unified, kind = self.unify(sides, node)
         if kind in (Type.TEXT, Type.BOOLEAN) and function not in ("=", "<>", "is distinct"):
-            raise self.text.refusal(f"a {kind} has no order: use =, <> or IN", offset_of(node))
+            raise self.text.refusal(f"a {kind} has no order: use =, <> or IN", node.start)
         return self.make(function, unified, Type.BOOLEAN, node)
 
-    def name_value(self, part: Typed, other: Typed, node: exp.Expression) -> Typed:
+    def name_value(self, part: Typed, other: Typed, node: Node) -> Typed:
         """The value that a number, a code or a label names where it is compared with a column of categories."""
         column = other.column
         if column is None or not isinstance(column.domain, Categories) or part.type is None or not part.constant:
             return part
-        index = find_category(self.text, column, part, offset_of(node))
+        index = find_category(self.text, column, part, node.start)
         value = column.domain.shown(index) if other.released else column.domain.values[index]
         return replace(part, expression=Literal(value), type=Type.TEXT)
-
-    def negate(self, read: Typed, negated: bool, node: exp.Expression) -> Typed:
-        return self.make("not", [read], Type.BOOLEAN, node) if negated else read

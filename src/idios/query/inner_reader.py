@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-
-from sqlglot import exp
+from fractions import Fraction
 
 from idios.core.domain import Kind
 from idios.core.exact import text as written
@@ -17,12 +16,14 @@ from idios.query.conditions import read_where
 from idios.query.expressions import Reference, Type
 from idios.query.lexer import QuestionText
 from idios.query.literals import Typed
-from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, resolve_name, to_upper
+from idios.query.names import find_spelt, fold_case, resolve_name, to_upper
+from idios.query.parser import Call, ListItem, Name, Node, walk
+from idios.query.parser import Select as SelectNode
 from idios.query.plan import Key, Measure, Question
 from idios.query.postprocessing import Select
 from idios.query.predicates import Predicate
 from idios.query.schema import Column, Dataset, find_kind
-from idios.query.select_reader import Listed, SelectReader
+from idios.query.select_reader import SelectReader
 from idios.query.statistic_reader import Called, read_column, read_number, read_statistic
 from idios.query.suggestions import list_some
 
@@ -37,12 +38,11 @@ class InnerReader(SelectReader):
     def __init__(
         self,
         text: QuestionText,
-        tree: exp.Expression,
-        number: int,
+        tree: SelectNode,
         dataset: Dataset,
         columns: Mapping[str, Column] | None = None,
     ) -> None:
-        super().__init__(text, tree, number)
+        super().__init__(text, tree)
         self.dataset = dataset
         self.columns = dataset.columns if columns is None else columns
         self.names = {column.name: name for name, column in reversed(list(self.columns.items()))}
@@ -50,7 +50,7 @@ class InnerReader(SelectReader):
         self.measures: list[Measure] = []
         self._places: dict[tuple[Statistic, str | None], int] = {}
         self._first_places: list[int] = []
-        self._called: dict[int, Called | None] = {}
+        self._called: dict[Node, Called | None] = {}
 
     def read(self) -> Question:
         """The question, as far as this SELECT is it."""
@@ -62,35 +62,31 @@ class InnerReader(SelectReader):
     def read_selected(self) -> Predicate:
         """WHERE."""
         try:
-            return read_where(self.text, self.tree, self.columns)
+            return read_where(self.text, self.tree.where, self.columns)
         except QuestionRefused:
-            self._refuse_results(self.tree.args["where"])
+            self._refuse_results()
             raise
 
-    def _refuse_results(self, where: exp.Expression) -> None:
+    def _refuse_results(self) -> None:
         """Where WHERE names a result, say where a condition on one stands."""
         columns = {fold_case(name) for name in self.columns}
         labels = {fold_case(item.label) for item in self.listed if item.label} - columns
-        for node in where.walk():
-            if type(node) is exp.Column and fold_case(node.name) in labels:
+        for node in walk(self.tree.where):
+            if isinstance(node, Name) and fold_case(node.text) in labels:
                 raise self.text.refusal(
-                    f"{node.name} is a result, and WHERE selects records: a condition on results stands in HAVING",
-                    offset_of(node),
+                    f"{node.text} is a result, and WHERE selects records: a condition on results stands in HAVING",
+                    node.start,
                 )
 
     # GROUP BY.
 
     def _read_keys(self) -> None:
-        group = self.tree.args.get("group")
-        if group is None:
-            return
-        allow_only(self.text, group, "expressions")
-        for node in group.expressions:
+        for node in self.tree.group:
             key = self._read_key(self._resolve_key(node))
             if key is None:
                 raise self.text.refusal(
                     "GROUP BY lists columns of categories or booleans and BIN(column, width), by name, label or number",
-                    offset_of(node),
+                    node.start,
                 )
             if key.meaning in [known.meaning for known in self.keys]:
                 continue
@@ -98,26 +94,26 @@ class InnerReader(SelectReader):
                 raise self.text.refusal(f"{key.column} is already a key of GROUP BY", key.offset)
             self.keys.append(key)
 
-    def _resolve_key(self, node: exp.Expression) -> exp.Expression:
+    def _resolve_key(self, node: Node) -> Node:
         """What a key stands for: a number and a label for an item of SELECT; a column that can be a key for itself."""
-        name = column_identifier(self.text, node)
-        column = None if name is None else self._find_column(name)
+        column = self._find_column(node) if isinstance(node, Name) else None
         item = None
         if column is None or column.kind is not Kind.CATEGORY:
             item = self.resolve_item(node, "GROUP BY")
         return node if item is None else item.node
 
-    def _find_column(self, name: exp.Expression) -> Column | None:
+    def _find_column(self, name: Name) -> Column | None:
         """The declared column of a name, if it is one."""
-        named = str(name.this)
-        if any(named == known or fold_case(named) == fold_case(known) for known in self.columns):
-            return self.columns[resolve_name(self.text, name, self.columns, "column")]
-        return None
+        if name.meaning is not None:
+            return self.columns.get(name.meaning)
+        if not find_spelt(self.text, replace(name, quoted=False), self.columns):
+            return None
+        return self.columns[resolve_name(self.text, name, self.columns, "column")]
 
-    def _read_key(self, node: exp.Expression) -> Key | None:
+    def _read_key(self, node: Node) -> Key | None:
         """A column or BIN(column, width); None for anything else."""
-        if (name := column_identifier(self.text, node)) is not None:
-            column = self.columns[resolve_name(self.text, name, self.columns, "column")]
+        if isinstance(node, Name):
+            column = self.columns[resolve_name(self.text, node, self.columns, "column")]
             if column.kind is not Kind.CATEGORY and not column.holds_truth:
                 coded = (
                     f"; codes are declared by their controller: {column.name} = {{ values = [1, 2] }}, and truth as "
@@ -126,22 +122,21 @@ class InnerReader(SelectReader):
                 raise self.text.refusal(
                     f"{column.name} is no category: answers are given by GROUP BY BIN({column.name}, width) "
                     f"or as statistics of the column{coded if column.kind is Kind.INTEGER else ''}",
-                    offset_of(node),
+                    node.start,
                 )
-            return Key(self.names[column.name], column.name, None, offset_of(node))
-        if type(node) is not exp.Anonymous or to_upper(str(node.this)) != "BIN":
+            return Key(self.names[column.name], column.name, None, node.start)
+        if not isinstance(node, Call) or to_upper(node.function) != "BIN":
             return None
-        allow_only(self.text, node, "this", "expressions")
-        arguments = node.expressions
-        if len(arguments) != 2:
-            raise self.text.refusal("BIN is written BIN(column, width)", offset_of(node))
+        arguments = node.arguments
+        if len(arguments) != 2 or node.distinct or node.within is not None:
+            raise self.text.refusal("BIN is written BIN(column, width)", node.start)
         column = read_column(self.text, arguments[0], self.columns, "BIN(column, width)")
         if column.kind is Kind.CATEGORY:
-            raise self.text.refusal(f"{column.name} is a category: GROUP BY {column.name}", offset_of(node))
+            raise self.text.refusal(f"{column.name} is a category: GROUP BY {column.name}", node.start)
         width = read_number(self.text, arguments[1], "the width of a bin")
         if width <= 0:
-            raise self.text.refusal("the width of a bin is greater than 0", offset_of(node))
-        return Key(f"BIN({self.names[column.name]}, {written(width)})", column.name, width, offset_of(node))
+            raise self.text.refusal("the width of a bin is greater than 0", node.start)
+        return Key(f"BIN({self.names[column.name]}, {written(width)})", column.name, width, node.start)
 
     # What is shown.
 
@@ -170,62 +165,62 @@ class InnerReader(SelectReader):
                 )
         return (Select(tuple(self.items), having=having, order=order, limit=limit, offset=offset),)
 
-    def _read_listed(self, listed: Listed) -> tuple[str, Typed]:
+    def _read_listed(self, listed: ListItem) -> tuple[str, Typed]:
         read = self.read_item(listed)
         label = listed.label
-        if not label and type(listed.node) is exp.Column and isinstance(read.expression, Reference):
+        if not label and isinstance(listed.node, Name) and isinstance(read.expression, Reference):
             place = int(read.expression.name)
             label = self.names[self.keys[place].column] if place < len(self.keys) else ""
         label = label or listed.spelling
         self.label(label, read)
         return label, read
 
-    def find(self, node: exp.Expression) -> Typed | None:
+    def find(self, node: Node) -> Typed | None:
         """A key of GROUP BY or a statistic."""
-        if type(node) is exp.Column or self._is_bin(node):
-            name = column_identifier(self.text, node)
-            if name is None:
+        if isinstance(node, Name) or self._is_bin(node):
+            meaning: tuple[str, Fraction | None] | None
+            if isinstance(node, Name):
+                column = self._find_column(node)
+                meaning = None if column is None else (column.name, None)
+            else:
                 bins = self._read_key(node)
                 meaning = None if bins is None else bins.meaning
-            else:
-                column = self._find_column(name)
-                meaning = None if column is None else (column.name, None)
             for place, known in enumerate(self.keys):
                 if known.meaning == meaning:
                     return self._refer_to_key(place)
-            if name is None:
+            if not isinstance(node, Name):
                 raise self.refuse_name(node)
             return None
         called = self._find_statistic(node)
         return None if called is None else self._refer_to_measure(called, node)
 
-    def _find_statistic(self, node: exp.Expression) -> Called | None:
-        if id(node) not in self._called:
+    def _find_statistic(self, node: Node) -> Called | None:
+        if node not in self._called:
             called = read_statistic(self.text, node, self.columns)
-            self._called[id(node)] = None if called is None else self.resolve_statistic(called, node)
-        return self._called[id(node)]
+            self._called[node] = None if called is None else self.resolve_statistic(called, node)
+        return self._called[node]
 
-    def resolve_statistic(self, called: Called, node: exp.Expression) -> Called:
+    def resolve_statistic(self, called: Called, node: Node) -> Called:
         """The statistic that is released for one that is written."""
         return called
 
-    def refuse_name(self, node: exp.Expression) -> QuestionRefused:
+    def refuse_name(self, node: Node) -> QuestionRefused:
         """Say that a column is no key, or that it is no column."""
-        name, advice = column_identifier(self.text, node), ""
-        if name is not None:
-            if self.items and self._find_column(name) is None:  # HAVING or ORDER BY, which name results
+        advice = ""
+        if isinstance(node, Name):
+            if self.items and self._find_column(node) is None:  # HAVING or ORDER BY, which name results
                 results = list_some([item.label for item in self.items])
-                told = f"there is no result {str(name.this)!r} here: there are {results}"
-                return self.text.refusal(told, offset_of(node))
-            column = self.columns[resolve_name(self.text, name, self.columns, "column")]
+                told = f"there is no result {node.text!r} here: there are {results}"
+                return self.text.refusal(told, node.start)
+            column = self.columns[resolve_name(self.text, node, self.columns, "column")]
             if column.kind is not Kind.CATEGORY and not column.holds_truth:
                 advice = f": {column.name} is no category, so write GROUP BY BIN({column.name}, width), or a statistic"
         return self.text.refusal(
-            f"a column is shown beside statistics only if it is a key of GROUP BY{advice}", offset_of(node)
+            f"a column is shown beside statistics only if it is a key of GROUP BY{advice}", node.start
         )
 
-    def _is_bin(self, node: exp.Expression) -> bool:
-        return type(node) is exp.Anonymous and to_upper(str(node.this)) == "BIN"
+    def _is_bin(self, node: Node) -> bool:
+        return isinstance(node, Call) and to_upper(node.function) == "BIN"
 
     def _refer_to_key(self, place: int) -> Typed:
         key = self.keys[place]
@@ -235,10 +230,10 @@ class InnerReader(SelectReader):
             kind = Type.BOOLEAN
         return Typed(Reference(place), kind, whole=column.kind is Kind.INTEGER, column=named, released=True)
 
-    def _refer_to_measure(self, called: Called, node: exp.Expression) -> Typed:
+    def _refer_to_measure(self, called: Called, node: Node) -> Typed:
         meaning = called.meaning
         if meaning not in self._places:
-            self._add_measure(called, called.written, offset_of(node))
+            self._add_measure(called, called.written, node.start)
         place = self._places[meaning]
         kind = find_kind(called.statistic, called.column, self.dataset.protection.fineness)
         column = called.column if kind == "category" else None

@@ -3,9 +3,9 @@
 Rules:
 
 1. Length and nesting are capped here, so that no text can exhaust the parser.
-2. A character or a word that no question needs is refused here, where its place is known exactly: second statements,
-   casts, parameters, and the clauses that are not offered. What passes is still checked node by node (``parser``).
-3. A comment is blanked out: no parser sees it.
+2. A character or a word that no question needs is refused here, with what to write instead: second statements, casts,
+   parameters, and the clauses that are not offered.
+3. A comment is no token: the parser never sees it.
 4. A name that is one of the refused words is written in double quotes.
 """
 
@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
@@ -65,35 +66,18 @@ class Token:
 
 @dataclass(frozen=True)
 class QuestionText:
-    """A question's text and its tokens, without a closing semicolon; ``plain`` is the text without comments."""
+    """A question's text and its tokens, without comments and a closing semicolon."""
 
     source: str
     tokens: tuple[Token, ...]
-    plain: str
+    indexed: dict[int, tuple[Mapping[str, object], Mapping[str, tuple[str, ...]]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Declared names by their folded form, as far as this question has asked for them (``names``)."""
 
     def refusal(self, message: str, offset: int | None = None) -> QuestionRefused:
         """The error for one place of this text, to be raised."""
         return QuestionRefused(message, self.source, offset)
-
-    def select_items(self, number: int = 0) -> tuple[tuple[int, str], ...]:
-        """Where each item of a SELECT list starts and how it is written, spaces evened out; the outermost is number 0.
-
-        >>> tokenize("SELECT region,  MEDIAN( income) FROM people").select_items()
-        ((7, 'region'), (16, 'MEDIAN(income)'))
-        """
-        selects = [i for i, token in enumerate(self.tokens) if token.keyword == "SELECT"]
-        items: list[list[Token]] = [[]]
-        depth, before = 0, ""
-        for token in self.tokens[selects[number] + 1 :]:
-            depth += {"(": 1, ")": -1}.get(token.keyword, 0)
-            if depth < 0 or (not depth and token.keyword == "FROM" and before != "DISTINCT"):
-                break
-            if not depth and token.keyword == ",":
-                items.append([])
-            else:
-                items[-1].append(token)
-            before = token.keyword
-        return tuple((item[0].start, _spell(item)) for item in items if item)
 
 
 def tokenize(source: object) -> QuestionText:
@@ -110,10 +94,10 @@ def tokenize(source: object) -> QuestionText:
             "a long list of values may be written with BETWEEN, or asked in parts"
         )
     _refuse_hidden(source)
-    tokens, plain = _tokens(source)
+    tokens = _tokens(source)
     if tokens and tokens[-1].text == ";":
         tokens.pop()
-    text = QuestionText(source, tuple(tokens), plain)
+    text = QuestionText(source, tuple(tokens))
     _refuse_words(text)
     _refuse_depth(text)
     return text
@@ -188,10 +172,9 @@ def _refuse_hidden(source: str) -> None:
             )
 
 
-def _tokens(source: str) -> tuple[list[Token], str]:
-    """The tokens, and the text with comments blanked out."""
+def _tokens(source: str) -> list[Token]:
+    """The tokens, without comments."""
     tokens: list[Token] = []
-    plain = source
     at = 0
     while at < len(source):
         match = _PATTERN.match(source, at)
@@ -209,7 +192,6 @@ def _tokens(source: str) -> tuple[list[Token], str]:
             # some parsers nest comments and others do not: what they differ on is not read
             if "/*" in token.text[2:]:
                 raise QuestionRefused("a comment stands in a comment", source, token.start)
-            plain = plain[: token.start] + " " * len(token.text) + plain[token.end :]
             continue
         if token.text == "/" and source[at - 1 : at + 1] == "/*":
             raise QuestionRefused("a comment does not end", source, token.start)
@@ -219,7 +201,7 @@ def _tokens(source: str) -> tuple[list[Token], str]:
             raise QuestionRefused(told, source, token.start)
         _refuse_form(token, source)
         tokens.append(token)
-    return tokens, plain
+    return tokens
 
 
 def _touch(before: Token, after: Token) -> bool:
@@ -357,13 +339,3 @@ def _refuse_depth(text: QuestionText) -> None:
             raise text.refusal(f"parentheses, CASE, NOT and signs nest at most {MAX_NESTING} deep", token.start)
     if any(opened == "(" for opened, _ in open_levels):
         raise text.refusal("a parenthesis is not closed", len(text.source.rstrip()))
-
-
-def _spell(item: list[Token]) -> str:
-    """The tokens with single spaces where the writer had any, none beside parentheses, one after a comma."""
-    spelt = ""
-    for before, token in zip([None, *item], item, strict=False):
-        tight = before is None or before.text == "(" or token.text in (")", ",")
-        spaced = before is not None and (before.text == "," or before.end < token.start)
-        spelt += (" " if spaced and not tight else "") + token.text
-    return spelt

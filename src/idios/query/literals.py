@@ -6,14 +6,12 @@ import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from sqlglot import exp
-
 from idios.core.domain import Categories
 from idios.core.exact import text as number_text
 from idios.query.calendar import DAY, parse_moment
 from idios.query.expressions import Expression, Literal, Type, Value
 from idios.query.lexer import QuestionText
-from idios.query.parser import allow_only, offset_of
+from idios.query.parser import Moment, Node, Null, Number, String, Truth
 from idios.query.schema import Column
 from idios.query.suggestions import find_nearest, list_some
 
@@ -25,7 +23,8 @@ REFERENCE_BITS = 256
 
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?0*[0-9]{1,3})?")
 _DOTTED = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})")
-_MOMENTS = {exp.DataType.Type.DATE: Type.DATE, exp.DataType.Type.TIMESTAMP: Type.TIMESTAMP}
+LITERALS = (Number, String, Truth, Null, Moment)
+_MOMENTS = {"DATE": Type.DATE, "TIMESTAMP": Type.TIMESTAMP}
 
 
 @dataclass(frozen=True)
@@ -57,26 +56,20 @@ class Typed:
         return self.expression.value if isinstance(self.expression, Literal) else None
 
 
-def read_literal(text: QuestionText, node: exp.Expression) -> Typed:
+def read_literal(text: QuestionText, node: Node) -> Typed:
     """Read a number, text, TRUE, FALSE, NULL, DATE '…' or TIMESTAMP '…'."""
-    if type(node) is exp.Null:
-        return Typed(Literal(None), None, 0)
-    if type(node) is exp.Boolean:
-        allow_only(text, node, "this")
-        return Typed(Literal(bool(node.this)), Type.BOOLEAN, 1, offset=offset_of(node))
-    if type(node) is exp.Cast:
-        return _read_moment(text, node)
-    allow_only(text, node, "this", "is_string")
-    written = str(node.this)
-    if node.args.get("is_string"):
-        return Typed(Literal(written), Type.TEXT, 0, offset=offset_of(node))
-    # what else Fraction reads is no literal
-    if not _NUMBER.fullmatch(written):
-        raise text.refusal(f"{written!r} is no number", offset_of(node))
-    value = Fraction(written)
-    bits = value.numerator.bit_length() + value.denominator.bit_length()
-    whole = value.denominator == 1
-    return Typed(Literal(value), Type.NUMBER, bits, 1, whole, offset=offset_of(node), written=written)
+    if isinstance(node, Number):
+        value = Fraction(node.written)
+        bits = value.numerator.bit_length() + value.denominator.bit_length()
+        whole = value.denominator == 1
+        return Typed(Literal(value), Type.NUMBER, bits, 1, whole, offset=node.start, written=node.written)
+    if isinstance(node, String):
+        return Typed(Literal(node.value), Type.TEXT, 0, offset=node.start)
+    if isinstance(node, Truth):
+        return Typed(Literal(node.value), Type.BOOLEAN, 1, offset=node.start)
+    if isinstance(node, Moment):
+        return make_moment(text, node.written, _MOMENTS[node.kind], node)
+    return Typed(Literal(None), None, 0)
 
 
 def find_category(text: QuestionText, column: Column, constant: Typed, at: int | None = None) -> int:
@@ -136,23 +129,12 @@ def quote_string(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _read_moment(text: QuestionText, node: exp.Expression) -> Typed:
-    allow_only(text, node, "this", "to")
-    to = node.args.get("to")
-    if type(to) is not exp.DataType or type(node.this) is not exp.Literal or not node.this.args.get("is_string"):
-        raise text.refusal(f"casts are not supported: write {MOMENT_FORMAT}", offset_of(node))
-    allow_only(text, to, "this")
-    if to.this not in _MOMENTS:
-        raise text.refusal(f"casts are not supported: write {MOMENT_FORMAT}", offset_of(node))
-    return make_moment(text, str(node.this.this), _MOMENTS[to.this], node)
-
-
-def make_moment(text: QuestionText, written: str, kind: Type, node: exp.Expression) -> Typed:
+def make_moment(text: QuestionText, written: str, kind: Type, node: Node) -> Typed:
     """The date or timestamp that a text says."""
     found = parse_moment(written, dates_only=kind is Type.DATE)
     if found is None:
         form = rewrite_date(written) or f"{MOMENT_FORMAT}, without a time zone"
-        raise text.refusal(f"{written!r} is no date: write {form}", offset_of(node))
+        raise text.refusal(f"{written!r} is no date: write {form}", node.start)
     return Typed(Literal(Fraction(found, DAY if kind is Type.DATE else 1)), kind, 64, 1, True)
 
 
@@ -167,29 +149,3 @@ def rewrite_date(written: str) -> str | None:
         return None
     iso = f"{parts[3]}-{int(parts[2]):02}-{int(parts[1]):02}"
     return None if parse_moment(iso, dates_only=True) is None else f"DATE '{iso}'"
-
-
-def read_pattern(text: QuestionText, node: exp.Expression) -> tuple[str, bool, exp.Expression, tuple[str, ...]]:
-    """The function of LIKE, whether NOT stands before it, what is compared, and the pattern with its escape."""
-    like, escape = node, None
-    if type(node) is exp.Escape:
-        allow_only(text, node, "this", "expression")
-        like, escape = node.this, node.args["expression"]
-    if type(like) not in (exp.Like, exp.ILike):
-        raise text.refusal("ESCAPE belongs to LIKE", offset_of(node))
-    allow_only(text, like, "this", "expression", "negate")
-    pattern = _read_text(text, like.args["expression"])
-    sign = "" if escape is None else _read_text(text, escape)
-    # a letter would be folded by ILIKE, and then stand for two
-    if pattern is None or sign is None or (escape is not None and (len(sign) != 1 or sign.isalnum())):
-        raise text.refusal("LIKE is followed by a pattern, and ESCAPE by one sign, in quotes", offset_of(node))
-    if sign and (len(pattern) - len(pattern.rstrip(sign))) % 2:
-        raise text.refusal("nothing follows the last escape sign of the pattern", offset_of(node))
-    function = "like" if type(like) is exp.Like else "ilike"
-    return function, bool(like.args.get("negate")), like.this, (pattern, sign) if sign else (pattern,)
-
-
-def _read_text(text: QuestionText, node: exp.Expression) -> str | None:
-    """The text of a literal in quotes; None of anything else."""
-    value = read_literal(text, node).value if type(node) is exp.Literal else None
-    return value if isinstance(value, str) else None

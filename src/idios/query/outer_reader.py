@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from sqlglot import exp
-
 from idios.errors import QuestionRefused
 from idios.query.expression_reader import read_condition_of_values, read_expression
 from idios.query.expressions import Expression, Reference, Type
 from idios.query.lexer import QuestionText
 from idios.query.literals import Typed
-from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, to_upper
+from idios.query.names import fold_case, to_upper
+from idios.query.parser import Call, ListItem, Name, Node, Star
+from idios.query.parser import Select as SelectNode
 from idios.query.postprocessing import FOLDS, Fold, Item, Select
-from idios.query.select_reader import Listed, SelectReader, has_call
+from idios.query.select_reader import SelectReader, has_call
 
 COUNT_BITS = 32
 """How long the number of released rows may be."""
@@ -28,30 +28,23 @@ COUNT_BITS = 32
 class OuterReader(SelectReader):
     """Reads a SELECT around one that gives ``columns``."""
 
-    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, columns: Sequence[Item]) -> None:
-        if len(tree.expressions) == 1 and type(tree.expressions[0]) is exp.Star:
-            allow_only(text, tree.expressions[0])
-            self.every = True
-            tree.set("expressions", [])
-        else:
-            self.every = False
+    def __init__(self, text: QuestionText, tree: SelectNode, columns: Sequence[Item]) -> None:
+        super().__init__(text, tree)
+        self.every = [type(item.node) for item in tree.items] == [Star]
+        if self.every:
+            self.listed = ()
         self.columns = columns
-        super().__init__(text, tree, number)
         self.keys: list[Typed] = []
-        self.key_nodes: dict[int, int] = {}
+        self.key_nodes: dict[Node, int] = {}
         self.folds: list[Fold] = []
-        clauses = [tree.args[clause] for clause in ("having", "order") if tree.args.get(clause) is not None]
-        self.grouped = tree.args.get("group") is not None or has_call(
-            [*(listed.node for listed in self.listed), *clauses], FOLDS
-        )
+        computed = [*(listed.node for listed in self.listed), tree.having, *(order.value for order in tree.order)]
+        self.grouped = bool(tree.group) or has_call(computed, FOLDS)
 
     def read(self) -> Select:
         """The whole SELECT."""
-        where = self.tree.args.get("where")
         condition: Expression | None = None
-        if where is not None:
-            allow_only(self.text, where, "this")
-            condition = read_condition_of_values(self.text, where.this, self.find_column_or_refuse)
+        if self.tree.where is not None:
+            condition = read_condition_of_values(self.text, self.tree.where, self.find_column_or_refuse)
         self._read_keys()
         if self.every:
             if self.grouped:
@@ -59,7 +52,8 @@ class OuterReader(SelectReader):
             for i, column in enumerate(self.columns):
                 self.add_item(column.label, self._refer(i), column.label, None)
         for listed in self.listed:
-            label = listed.label or self._name_of(listed.node) or listed.spelling
+            named = listed.node.text if isinstance(listed.node, Name) else ""
+            label = listed.label or named or listed.spelling
             self.add_item(label, self.read_item(listed), listed.spelling, listed.start)
         having, order, (limit, offset) = self.read_having(), self.read_order(), self.read_limits()
         return Select(
@@ -73,26 +67,19 @@ class OuterReader(SelectReader):
             offset,
         )
 
-    def _list_items(self, number: int) -> list[Listed]:
-        return [] if self.every else super()._list_items(number)
-
     def _read_keys(self) -> None:
-        group = self.tree.args.get("group")
-        if group is None:
-            return
-        allow_only(self.text, group, "expressions")
-        for node in group.expressions:
+        for node in self.tree.group:
             item = None if self.find_column(node) is not None else self.resolve_item(node, "GROUP BY")
             target = node if item is None else item.node
-            self.key_nodes[id(target)] = len(self.keys)
+            self.key_nodes[target] = len(self.keys)
             self.keys.append(read_expression(self.text, target, self.find_column_or_refuse))
 
-    def read_item(self, listed: Listed) -> Typed:
+    def read_item(self, listed: ListItem) -> Typed:
         """One item of the list; a key of GROUP BY may be any expression."""
-        key = self.key_nodes.get(id(listed.node))
+        key = self.key_nodes.get(listed.node)
         return super().read_item(listed) if key is None else self._refer_to_key(key)
 
-    def read_value(self, node: exp.Expression) -> Typed:
+    def read_value(self, node: Node) -> Typed:
         """Anything that is computed here; what is written as a key of GROUP BY is written, is that key."""
         if any(not isinstance(key.expression, Reference) for key in self.keys) and not has_call([node], FOLDS):
             with suppress(QuestionRefused):  # labels are no columns
@@ -102,11 +89,11 @@ class OuterReader(SelectReader):
                         return self._refer_to_key(place)
         return super().read_value(node)
 
-    def find(self, node: exp.Expression) -> Typed | None:
+    def find(self, node: Node) -> Typed | None:
         """A result of the SELECT inside; in groups a key, or an aggregate."""
         if not self.grouped:
             return self.find_column(node)
-        if type(node) is exp.Anonymous and to_upper(str(node.this)) in FOLDS:
+        if isinstance(node, Call) and to_upper(node.function) in FOLDS:
             return self._read_fold(node)
         column = self.find_column(node)
         if column is None:
@@ -114,40 +101,33 @@ class OuterReader(SelectReader):
         for i, key in enumerate(self.keys):
             if key.expression == column.expression:
                 return self._refer_to_key(i)
-        raise self.text.refusal("a column is shown beside aggregates only if it is a key of GROUP BY", offset_of(node))
+        raise self.text.refusal("a column is shown beside aggregates only if it is a key of GROUP BY", node.start)
 
-    def find_column(self, node: exp.Expression) -> Typed | None:
+    def find_column(self, node: Node) -> Typed | None:
         """A result of the SELECT inside."""
-        name = self._name_of(node)
-        if name is None:
+        if not isinstance(node, Name):
             return None
-        quoted = bool(node.this.args.get("quoted"))
         matching = [
             i
             for i, column in enumerate(self.columns)
-            if column.label == name or (not quoted and fold_case(column.label) == fold_case(name))
+            if column.label == node.text or (not node.quoted and fold_case(column.label) == fold_case(node.text))
         ]
         if len(matching) > 1:
-            raise self.text.refusal(f"{name!r} could be several results: write it in double quotes", offset_of(node))
+            raise self.text.refusal(f"{node.text!r} could be several results: write it in double quotes", node.start)
         return self._refer(matching[0]) if matching else None
 
-    def find_column_or_refuse(self, node: exp.Expression) -> Typed | None:
+    def find_column_or_refuse(self, node: Node) -> Typed | None:
         """A result of the SELECT inside, where labels of this one mean nothing."""
         found = self.find_column(node)
-        if found is None and type(node) is exp.Column:
+        if found is None and isinstance(node, Name):
             raise self.refuse_name(node)
         return found
 
-    def refuse_name(self, node: exp.Expression) -> QuestionRefused:
+    def refuse_name(self, node: Node) -> QuestionRefused:
         """Say which results there are."""
         listed = ", ".join(column.label for column in self.columns)
-        return self.text.refusal(
-            f"there is no result {self._name_of(node)!r} here: there are {listed}", offset_of(node)
-        )
-
-    def _name_of(self, node: exp.Expression) -> str | None:
-        name = column_identifier(self.text, node)
-        return None if name is None else str(name.this)
+        named = node.text if isinstance(node, Name) else ""
+        return self.text.refusal(f"there is no result {named!r} here: there are {listed}", node.start)
 
     def _refer(self, place: int) -> Typed:
         column = self.columns[place]
@@ -159,19 +139,17 @@ class OuterReader(SelectReader):
         key = self.keys[place]
         return Typed(Reference(place), key.type, key.bits, whole=key.whole, column=key.column, released=True)
 
-    def _read_fold(self, node: exp.Expression) -> Typed:
-        allow_only(self.text, node, "this", "expressions")
-        name, arguments = to_upper(str(node.this)), list(node.expressions)
-        if len(arguments) != 1 or type(arguments[0]) is exp.Distinct:
-            raise self.text.refusal(f"{name} of released rows is written {name}(result)", offset_of(node))
-        if type(arguments[0]) is exp.Star and name == "COUNT":
-            allow_only(self.text, arguments[0])
+    def _read_fold(self, node: Call) -> Typed:
+        name, arguments = to_upper(node.function), node.arguments
+        if len(arguments) != 1 or node.distinct or node.within is not None:
+            raise self.text.refusal(f"{name} of released rows is written {name}(result)", node.start)
+        if type(arguments[0]) is Star and name == "COUNT":
             return self._add_fold(Fold(name), Type.NUMBER, COUNT_BITS, whole=True)
         value = read_expression(self.text, arguments[0], self.find_column_or_refuse)
         if name in ("SUM", "AVG", "MEAN", "MEDIAN") and value.type not in (Type.NUMBER, None):
-            raise self.text.refusal(f"{name} is of numbers, and this is a {value.type}", offset_of(node))
+            raise self.text.refusal(f"{name} is of numbers, and this is a {value.type}", node.start)
         if name in ("MIN", "MAX") and value.type is Type.BOOLEAN:
-            raise self.text.refusal(f"{name} is of values that have an order", offset_of(node))
+            raise self.text.refusal(f"{name} is of values that have an order", node.start)
         whole = name == "COUNT" or (name in ("SUM", "MIN", "MAX") and value.whole)
         kind = Type.NUMBER if name == "COUNT" else value.type
         fold = self._add_fold(Fold(name, value.expression), kind, value.bits + COUNT_BITS, whole=whole)

@@ -1,205 +1,707 @@
-"""The parser: from tokenized text to a syntax tree, and the names in that tree resolved against declared ones.
+"""The parser: from tokens to a tree of typed nodes, each with its place in the text.
 
 Rules:
 
-1. sqlglot parses with a dialect of Idios' own, which knows the few keywords of a question and not one function: any
-   other word is a plain name, and every call is an ``Anonymous`` node that carries the name as written.
-2. The reader takes nothing from a node without ``allow_only``, which refuses any argument that the reader does not
-   list. So the reader cannot ignore a clause that it does not know.
-3. Names are case-insensitive unless quoted. Only the letters A to Z have a case: folding others would let two
-   different declared names meet.
+1. The parser reads each token once, from left to right, and never goes back: its work is linear in the text. Nesting is
+   capped by the lexer, and chains of operators are read in a loop, so that recursion is bounded.
+2. The grammar below is all there is. What does not fit is refused where it stands.
+3. A node knows nothing of data sets: a name is a name, and a call carries its function as written.
+
+    select  = SELECT item {, item} [FROM source {join}] [WHERE truth] [GROUP BY truth {, truth}] [HAVING truth]
+              [ORDER BY order {, order}] [LIMIT sum] [OFFSET sum]
+    item    = * | truth [[AS] name]
+    source  = name [[AS] name] | ( select ) [[AS] name]
+    join    = , source | [INNER | LEFT [OUTER]] JOIN source [ON truth | USING ( name {, name} )]
+    order   = truth [ASC | DESC] [NULLS FIRST | NULLS LAST]
+    truth   = all {OR all};   all = one {AND one};   one = NOT one | test
+    test    = sum [sign sum | IS [NOT] state | IS [NOT] DISTINCT FROM sum | [NOT] BETWEEN sum AND sum
+              | [NOT] IN ( sum {, sum} ) | [NOT] LIKE string [ESCAPE string]]
+    sum     = product {+ product | - product};   product = signed {* signed | / signed};   signed = {+ | -} value
+    value   = literal | DATE string | TIMESTAMP string | name [. name] | ( truth ) | * | CASE … END
+              | EXTRACT ( name FROM truth ) | name ( [DISTINCT] [truth {, truth}] ) [WITHIN GROUP ( ORDER BY order )]
 """
 
 from __future__ import annotations
 
 import re
-import string
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import ClassVar
-
-import sqlglot
-from sqlglot import TokenType, exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ParseError
-from sqlglot.parser import Parser as BaseParser
-from sqlglot.tokens import Tokenizer as BaseTokenizer
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 from idios.errors import QuestionRefused
-from idios.query.lexer import RESERVED, SHAPE, QuestionText, TokenKind, is_word
-from idios.query.suggestions import find_nearest, list_some
+from idios.query.lexer import KEYWORDS, RESERVED, SHAPE, QuestionText, Token, TokenKind
+from idios.query.suggestions import find_nearest
 
+JOIN_WORDS = frozenset(("JOIN", "INNER", "LEFT", "OUTER", "ON", "USING"))
+"""Words that are names where a text has no JOIN."""
+KINDS = "a join is [INNER] JOIN … ON or LEFT [OUTER] JOIN … ON"
 LONGEST_NUMBER = 30
 """How far from an unreadable place the rest of a number is looked for."""
+MISSPELT = 0.7
+"""How alike a word and a clause are of which it may be a typo: FORM and FROM."""
 
+_T = TypeVar("_T")
+_END = "end of the text"
+_COMPARISONS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_TESTS = frozenset((*_COMPARISONS, "IS", "BETWEEN", "IN", "LIKE", "ILIKE"))
+_CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET")
 _MARKED_NUMBER = re.compile(r"[0-9][0-9.]*,[0-9][0-9.,]*")
 _NO_SIGNS = {"==": "=", "=<": "<=", "=>": ">="}
 _BEFORE_A_CONDITION = ("WHERE", "HAVING", "AND", "OR", "NOT")
-_END = "end of the text"
 _AFTER_A_CONDITION = (_END, ")", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "AND", "OR")
-_CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET")
-MISSPELT = 0.7
-"""How alike a word and a clause are of which it may be a typo: FORM and FROM."""
-_FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-_RAISE = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
-COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
-TRUTHS = (*COMPARISONS, exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.Escape)
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A part of a question, by the place where it starts. Two nodes are equal if they are the same node."""
+
+    start: int
+
+
+@dataclass(eq=False, slots=True)
+class Number(Node):
+    """A number, as it is written."""
+
+    written: str
+
+
+@dataclass(eq=False, slots=True)
+class String(Node):
+    """Text in single quotes."""
+
+    value: str
+
+
+@dataclass(eq=False, slots=True)
+class Truth(Node):
+    """TRUE or FALSE."""
+
+    value: bool
+
+
+@dataclass(eq=False, slots=True)
+class Null(Node):
+    """NULL."""
+
+
+@dataclass(eq=False, slots=True)
+class Moment(Node):
+    """DATE '…' or TIMESTAMP '…'."""
+
+    kind: str
+    written: str
+
+
+@dataclass(eq=False, slots=True)
+class Star(Node):
+    """The star of COUNT(*) and SELECT *."""
+
+
+@dataclass(eq=False, slots=True)
+class Name(Node):
+    """A name, with the table before its dot; ``meaning`` is the column that FROM gives it (``join_reader``)."""
+
+    text: str
+    quoted: bool
+    prefix: Name | None = None
+    meaning: str | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Chain(Node):
+    """a + b - c … or a * b / c …, from left to right: the first value, then a sign and a value each."""
+
+    first: Node
+    rest: Sequence[tuple[str, Node]]
+
+
+@dataclass(eq=False, slots=True)
+class Negative(Node):
+    """The minus before a value."""
+
+    value: Node
+
+
+@dataclass(eq=False, slots=True)
+class Call(Node):
+    """A function by its written name; ``within`` is the order of WITHIN GROUP (ORDER BY …)."""
+
+    function: str
+    arguments: Sequence[Node]
+    distinct: bool = False
+    within: Sequence[Order] | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Extract(Node):
+    """EXTRACT(part FROM value)."""
+
+    part: str
+    value: Node
+
+
+@dataclass(eq=False, slots=True)
+class Case(Node):
+    """CASE [subject] WHEN … THEN … [ELSE default] END."""
+
+    subject: Node | None
+    branches: Sequence[tuple[Node, Node]]
+    default: Node | None
+
+
+@dataclass(eq=False, slots=True)
+class Junction(Node):
+    """Conditions joined by AND or by OR."""
+
+    word: str
+    conditions: Sequence[Node]
+
+
+@dataclass(eq=False, slots=True)
+class Not(Node):
+    """The opposite of a condition."""
+
+    value: Node
+
+
+@dataclass(eq=False, slots=True)
+class Comparison(Node):
+    """Two values and a sign: = <> < <= > >=, or "is distinct"."""
+
+    sign: str
+    left: Node
+    right: Node
+
+
+@dataclass(eq=False, slots=True)
+class Between(Node):
+    """value BETWEEN low AND high."""
+
+    value: Node
+    low: Node
+    high: Node
+
+
+@dataclass(eq=False, slots=True)
+class In(Node):
+    """value IN (…)."""
+
+    value: Node
+    items: Sequence[Node]
+
+
+@dataclass(eq=False, slots=True)
+class Is(Node):
+    """value IS NULL, TRUE, FALSE or UNKNOWN."""
+
+    value: Node
+    state: str
+
+
+@dataclass(eq=False, slots=True)
+class Like(Node):
+    """value LIKE pattern, or ILIKE; the pattern comes with its escape sign, if one is given."""
+
+    function: str
+    value: Node
+    pattern: tuple[str, ...]
+
+
+Test: TypeAlias = Comparison | Between | In | Is | Like
+TESTS = (Comparison, Between, In, Is, Like)
 """What is true, false or unknown, and is not joined from such."""
 
 
-class QuestionDialect(Dialect):
-    """The SQL of a question: literals, names, comparisons, AND OR NOT, and calls without meaning."""
+@dataclass(eq=False, slots=True)
+class Order(Node):
+    """An item of ORDER BY."""
 
-    NULL_ORDERING = "nulls_are_last"
-
-    class Tokenizer(BaseTokenizer):
-        """The keywords; any other word is a name."""
-
-        KEYWORDS: ClassVar[dict[str, TokenType]] = {
-            "SELECT": TokenType.SELECT,
-            "FROM": TokenType.FROM,
-            "WHERE": TokenType.WHERE,
-            "GROUP BY": TokenType.GROUP_BY,
-            "ORDER BY": TokenType.ORDER_BY,
-            "AS": TokenType.ALIAS,
-            "DISTINCT": TokenType.DISTINCT,
-            "AND": TokenType.AND,
-            "OR": TokenType.OR,
-            "NOT": TokenType.NOT,
-            "IN": TokenType.IN,
-            "IS": TokenType.IS,
-            "BETWEEN": TokenType.BETWEEN,
-            "NULL": TokenType.NULL,
-            "TRUE": TokenType.TRUE,
-            "FALSE": TokenType.FALSE,
-            "DATE": TokenType.DATE,
-            "TIMESTAMP": TokenType.TIMESTAMP,
-            "ASC": TokenType.ASC,
-            "DESC": TokenType.DESC,
-            "HAVING": TokenType.HAVING,
-            "LIMIT": TokenType.LIMIT,
-            "OFFSET": TokenType.OFFSET,
-            "CASE": TokenType.CASE,
-            "WHEN": TokenType.WHEN,
-            "THEN": TokenType.THEN,
-            "ELSE": TokenType.ELSE,
-            "END": TokenType.END,
-            "LIKE": TokenType.LIKE,
-            "ILIKE": TokenType.ILIKE,
-            "ESCAPE": TokenType.ESCAPE,
-            "<>": TokenType.NEQ,
-            "!=": TokenType.NEQ,
-            "<=": TokenType.LTE,
-            ">=": TokenType.GTE,
-        }
-
-    class Parser(BaseParser):
-        """No function is known, so none is rewritten or renamed; only EXTRACT and CASE have a syntax of their own."""
-
-        FUNCTIONS: ClassVar = {}
-        FUNCTION_PARSERS: ClassVar = {"EXTRACT": lambda self: self._parse_extract()}
-        NO_PAREN_FUNCTIONS: ClassVar = {}
-        NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": lambda self: self._parse_case()}
+    value: Node
+    descending: bool = False
+    nulls_first: bool = False
 
 
-class JoinDialect(QuestionDialect):
-    """The SQL of a question that has a JOIN: where there is none, its words are plain names."""
+@dataclass(frozen=True, slots=True)
+class ListItem:
+    """An item of a SELECT list; ``spelling`` is how it is written, spaces evened out, without its name."""
 
-    class Tokenizer(QuestionDialect.Tokenizer):
-        """The keywords, and those of joins."""
+    start: int
+    node: Node
+    alias: Name | None
+    spelling: str
 
-        KEYWORDS: ClassVar[dict[str, TokenType]] = QuestionDialect.Tokenizer.KEYWORDS | {
-            "JOIN": TokenType.JOIN,
-            "INNER": TokenType.INNER,
-            "LEFT": TokenType.LEFT,
-            "OUTER": TokenType.OUTER,
-            "ON": TokenType.ON,
-            "USING": TokenType.USING,
-        }
-
-    Parser = QuestionDialect.Parser
+    @property
+    def label(self) -> str:
+        """Its name; empty if it is given none."""
+        return "" if self.alias is None else self.alias.text
 
 
-def parse(text: QuestionText) -> exp.Select:
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table, or a SELECT in parentheses, with its alias; ``named`` where AS stands before the alias."""
+
+    start: int
+    content: Name | Select
+    alias: Name | None
+    named: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A table that is joined: by a comma, INNER or LEFT JOIN."""
+
+    start: int
+    kind: str
+    table: Table
+    on: Node | None = None
+    using: Sequence[Name] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A SELECT, clause by clause; ``spelt`` has FROM and WHERE as they are written."""
+
+    start: int
+    items: Sequence[ListItem]
+    source: Table | None
+    joins: Sequence[Join]
+    where: Node | None
+    group: Sequence[Node]
+    having: Node | None
+    order: Sequence[Order]
+    limit: Node | None
+    offset: Node | None
+    spelt: dict[str, str]
+
+    @property
+    def parts(self) -> list[Node]:
+        """What it computes, from its list to ORDER BY, without FROM."""
+        clauses = [clause for clause in (self.where, *self.group, self.having) if clause is not None]
+        return [*(item.node for item in self.items), *clauses, *(order.value for order in self.order)]
+
+
+def walk(*nodes: Node | None) -> Iterator[Node]:
+    """Nodes and all of their parts, but for the prefix of a name."""
+    stack: list[object] = list(reversed(nodes))
+    while stack:
+        part = stack.pop()
+        if isinstance(part, list | tuple):
+            stack.extend(reversed(part))
+        elif isinstance(part, Node):
+            yield part
+            if not isinstance(part, Name):
+                stack.extend(getattr(part, name) for name in reversed(type(part).__slots__))
+
+
+def parse(text: QuestionText) -> Select:
     """The tree of the one SELECT statement in a text."""
-    joins = any(token.keyword == "JOIN" for token in text.tokens)
-    try:
-        statements = sqlglot.parse(text.plain, dialect=JoinDialect if joins else QuestionDialect)
-    except ParseError as error:
-        raise _misread(text, error) from None
-    except Exception:
-        # Hostile text: every error of a parser of so large a language is a refusal, never a failure.
-        raise text.refusal(f"the text cannot be read. {SHAPE}") from None
-    given = [statement for statement in statements if statement is not None]
-    if len(given) != 1 or type(given[0]) is not exp.Select:
-        raise text.refusal(SHAPE, 0)
-    return given[0]
+    parser = _Parser(text)
+    select = parser.read_select()
+    if parser.word != _END:
+        raise parser.misread()
+    return select
 
 
-def allow_only(text: QuestionText, node: exp.Expression, *allowed: str) -> None:
-    """Refuse any argument of a node that is set and not allowed."""
-    for name, value in node.args.items():
-        if name not in allowed and value:
-            raise text.refusal(_REFUSED.get(name, f"this form is not supported. {SHAPE}"), offset_of(node))
+class _Parser:
+    def __init__(self, text: QuestionText) -> None:
+        self.text = text
+        self.tokens = text.tokens
+        self.words = [*(token.keyword for token in text.tokens), _END]
+        self.no_names = KEYWORDS | JOIN_WORDS if "JOIN" in self.words else KEYWORDS
+        self.at = 0
+        self.word = self.words[0]
+
+    # Tokens.
+
+    @property
+    def start(self) -> int:
+        """The place of the next token."""
+        return self.tokens[self.at].start if self.at < len(self.tokens) else len(self.text.source.rstrip())
+
+    def advance(self) -> Token:
+        token = self.tokens[self.at]
+        self.at += 1
+        self.word = self.words[self.at]
+        return token
+
+    def accept(self, word: str) -> bool:
+        """Read a word if it comes next."""
+        if self.word != word:
+            return False
+        self.at += 1
+        self.word = self.words[self.at]
+        return True
+
+    def expect(self, word: str) -> None:
+        if not self.accept(word):
+            raise self.misread()
+
+    def kind(self) -> TokenKind | None:
+        return self.tokens[self.at].kind if self.at < len(self.tokens) else None
+
+    def follows(self, *words: str) -> bool:
+        """Whether these words come next."""
+        return tuple(self.words[self.at : self.at + len(words)]) == words
+
+    def at_name(self) -> bool:
+        kind = self.kind()
+        return kind is TokenKind.QUOTED or (kind is TokenKind.WORD and self.word not in self.no_names)
+
+    def read_name(self) -> Name:
+        if not self.at_name():
+            raise self.misread()
+        token = self.advance()
+        quoted = token.kind is TokenKind.QUOTED
+        return Name(token.start, token.text[1:-1] if quoted else token.text, quoted)
+
+    def read_string(self, problem: str) -> str:
+        if self.kind() is not TokenKind.STRING:
+            raise self.text.refusal(problem, self.start)
+        return self.advance().text[1:-1].replace("''", "'")
+
+    def read_list(self, read: Callable[[], _T]) -> list[_T]:
+        items = [read()]
+        while self.accept(","):
+            items.append(read())
+        return items
+
+    # Clauses.
+
+    def read_select(self) -> Select:
+        start = self.start
+        self.expect("SELECT")
+        items, spelt = self.read_list(self.read_item), {}
+        source, joins = None, []
+        if self.accept("FROM"):
+            first = self.at
+            source = self.read_table()
+            while (join := self.read_join()) is not None:
+                joins.append(join)
+            spelt["FROM"] = self.spell_since(first)
+        where = None
+        if self.accept("WHERE"):
+            first = self.at
+            where = self.read_truth()
+            spelt["WHERE"] = self.spell_since(first)
+        group = self.read_list(self.read_truth) if self.accept_pair("GROUP") else []
+        having = self.read_truth() if self.accept("HAVING") else None
+        order = self.read_list(self.read_order) if self.accept_pair("ORDER") else []
+        limit = offset = None
+        while self.word in ("LIMIT", "OFFSET"):
+            if (limit if self.word == "LIMIT" else offset) is not None:
+                raise self.misread()
+            if self.accept("LIMIT"):
+                limit = self.read_sum()
+            else:
+                self.advance()
+                offset = self.read_sum()
+        if self.word in ("GROUP", "ORDER") and not self.follows(self.word, "BY"):
+            raise self.text.refusal(f"{self.word} is followed by BY", self.start)
+        if self.word in _CLAUSES:
+            clauses = "FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT"
+            raise self.text.refusal(f"{self.word} is out of place: the order is {clauses}, each once", self.start)
+        return Select(start, items, source, joins, where, group, having, order, limit, offset, spelt)
+
+    def accept_pair(self, word: str) -> bool:
+        """Read GROUP BY or ORDER BY."""
+        if not self.follows(word, "BY"):
+            return False
+        self.advance()
+        self.advance()
+        return True
+
+    def spell_since(self, first: int) -> str:
+        """The text from a token to the last one read."""
+        return " ".join(self.text.source[self.tokens[first].start : self.tokens[self.at - 1].end].split())
+
+    def read_item(self) -> ListItem:
+        first, start = self.at, self.start
+        if self.follows("*", "FROM"):
+            return ListItem(start, Star(self.advance().start), None, "*")
+        node = self.read_truth()
+        spelling = _spell(self.tokens[first : self.at])
+        alias, _ = self.read_alias()
+        keyword = alias is None and self.word in ("NULL", "TRUE", "FALSE", "BY")
+        if keyword or self.follows("GROUP", ",") or (alias is not None and not alias.text.strip()):
+            place = self.start if alias is None else alias.start
+            named = self.tokens[self.at].text if alias is None else '""'
+            raise self.text.refusal(f"{named} is no name: a result is followed by AS and its name", place)
+        return ListItem(start, node, alias, spelling)
+
+    def read_alias(self) -> tuple[Name | None, bool]:
+        """A name after AS, or without it; and whether AS stands before it."""
+        if self.accept("AS"):
+            return self.read_name(), True
+        return (self.read_name() if self.at_name() else None), False
+
+    def read_table(self, *, joined: bool = False) -> Table:
+        start = self.start
+        if joined and self.word == "(":
+            raise self.text.refusal("JOIN is followed by a declared data set", start)
+        if self.accept("("):
+            if self.word != "SELECT":
+                raise self.text.refusal(f"FROM is followed by a data set or by (SELECT …). {SHAPE}", self.start)
+            content: Name | Select = self.read_select()
+            self.expect(")")
+        else:
+            content = self.read_name()
+            if self.word == ".":
+                raise self.text.refusal("the data set is named without a prefix", start)
+            if self.word == "(":
+                raise self.text.refusal("FROM names one declared data set, or (SELECT …) of one", start)
+        alias, named = self.read_alias()
+        return Table(start, content, alias, named)
+
+    def read_join(self) -> Join | None:
+        start = self.start
+        if self.accept(","):
+            return Join(start, "", self.read_table(joined=True))
+        if self.no_names is KEYWORDS:
+            return None
+        kind = "INNER"
+        if self.accept("LEFT"):
+            kind = "LEFT"
+            self.accept("OUTER")
+        elif not self.accept("INNER") and self.word not in self.no_names - KEYWORDS:
+            return None
+        if not self.accept("JOIN"):
+            raise self.text.refusal(KINDS, self.start)
+        table = self.read_table(joined=True)
+        if self.accept("ON"):
+            return Join(start, kind, table, on=self.read_truth())
+        if self.accept("USING"):
+            self.expect("(")
+            using = self.read_list(self.read_name)
+            self.expect(")")
+            return Join(start, kind, table, using=using)
+        return Join(start, kind, table)
+
+    def read_order(self) -> Order:
+        value = self.read_truth()
+        descending = self.accept("DESC")
+        if not descending:
+            self.accept("ASC")
+        first = False
+        if self.accept("NULLS"):
+            first = self.accept("FIRST")
+            if not first:
+                self.expect("LAST")
+        return Order(value.start, value, descending, first)
+
+    # Conditions.
+
+    def read_truth(self) -> Node:
+        return self.read_junction("OR", self.read_all)
+
+    def read_all(self) -> Node:
+        return self.read_junction("AND", self.read_one)
+
+    def read_junction(self, word: str, read: Callable[[], Node]) -> Node:
+        first = read()
+        if self.word != word:
+            return first
+        parts = [first]
+        while self.accept(word):
+            parts.append(read())
+        return Junction(first.start, word, parts)
+
+    def read_one(self) -> Node:
+        if self.word == "NOT":
+            start = self.advance().start
+            return Not(start, self.read_one())
+        return self.read_test(self.read_sum())
+
+    def read_test(self, left: Node) -> Node:
+        """What a value is compared with, if anything."""
+        negated = self.word == "NOT" and self.words[self.at + 1] in ("BETWEEN", "IN", "LIKE", "ILIKE")
+        if negated:
+            self.advance()
+        word = self.word
+        if word not in _TESTS:
+            return left
+        self.advance()
+        test: Node
+        if word in _COMPARISONS:
+            test = Comparison(left.start, _COMPARISONS[word], left, self.read_side())
+        elif word == "IS":
+            test = self.read_is(left)
+        elif word == "BETWEEN":
+            low = self.read_side()
+            self.expect("AND")
+            test = Between(left.start, left, low, self.read_side())
+        elif word == "IN":
+            if self.word != "(":
+                raise self.text.refusal("IN is followed by a list of constants in parentheses", left.start)
+            self.advance()
+            items = [] if self.word == ")" else self.read_list(self.read_side)
+            self.expect(")")
+            if not items:
+                raise self.text.refusal("IN is followed by a list of constants in parentheses", left.start)
+            test = In(left.start, left, items)
+        else:
+            test = self.read_like(word.lower(), left)
+        if self.word in _TESTS:
+            raise self.bare(left)
+        return Not(left.start, test) if negated else test
+
+    def bare(self, node: Node) -> QuestionRefused:
+        """Refuse a condition in another without parentheses: x = y IS NULL has two readings, and SQL's is the other."""
+        return self.text.refusal("a condition within another stands in parentheses", node.start)
+
+    def read_side(self) -> Node:
+        if self.word == "NOT":
+            raise self.text.refusal("a condition within another stands in parentheses", self.start)
+        side = self.read_sum()
+        if self.word in _TESTS or (self.word == "NOT" and self.words[self.at + 1] in _TESTS):
+            raise self.bare(side)
+        return side
+
+    def read_is(self, left: Node) -> Node:
+        negated = self.accept("NOT")
+        if self.follows("DISTINCT", "FROM"):
+            self.advance()
+            self.advance()
+            distinct = Comparison(left.start, "is distinct", left, self.read_side())
+            return distinct if negated is False else Not(left.start, distinct)
+        state = self.word
+        if state not in ("NULL", "TRUE", "FALSE", "UNKNOWN"):
+            problem = "IS is followed by [NOT] NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM"
+            raise self.text.refusal(problem, left.start)
+        self.advance()
+        test = Is(left.start, left, state)
+        return Not(left.start, test) if negated else test
+
+    def read_like(self, function: str, left: Node) -> Like:
+        problem = "LIKE is followed by a pattern, and ESCAPE by one sign, in quotes"
+        pattern = self.read_string(problem)
+        if not self.accept("ESCAPE"):
+            return Like(left.start, function, left, (pattern,))
+        sign = self.read_string(problem)
+        # a letter would be folded by ILIKE, and then stand for two
+        if len(sign) != 1 or sign.isalnum():
+            raise self.text.refusal(problem, left.start)
+        if (len(pattern) - len(pattern.rstrip(sign))) % 2:
+            raise self.text.refusal("nothing follows the last escape sign of the pattern", left.start)
+        return Like(left.start, function, left, (pattern, sign))
+
+    # Values.
+
+    def read_sum(self) -> Node:
+        return self.read_chain(("+", "-"), self.read_product)
+
+    def read_product(self) -> Node:
+        return self.read_chain(("*", "/"), self.read_signed)
+
+    def read_chain(self, signs: tuple[str, str], read: Callable[[], Node]) -> Node:
+        first = read()
+        if self.word not in signs:
+            return first
+        rest = []
+        while self.word in signs:
+            sign = self.advance().text
+            rest.append((sign, read()))
+        return Chain(first.start, first, rest)
+
+    def read_signed(self) -> Node:
+        if self.word == "-":
+            start = self.advance().start
+            return Negative(start, self.read_signed())
+        return self.read_signed() if self.accept("+") else self.read_value()
+
+    def read_value(self) -> Node:
+        kind, word = self.kind(), self.word
+        if kind is TokenKind.NUMBER:
+            token = self.advance()
+            return Number(token.start, token.text)
+        if kind is TokenKind.STRING:
+            token = self.advance()
+            return String(token.start, token.text[1:-1].replace("''", "'"))
+        if word == "(":
+            self.advance()
+            inner = self.read_truth()
+            if self.word == ",":
+                raise self.text.refusal("a list in parentheses follows IN only", self.start)
+            self.expect(")")
+            return inner
+        if word in ("TRUE", "FALSE"):
+            return Truth(self.advance().start, word == "TRUE")
+        if word == "NULL":
+            return Null(self.advance().start)
+        if word == "*":
+            return Star(self.advance().start)
+        if word == "CASE":
+            return self.read_case()
+        if word in ("DATE", "TIMESTAMP") and self.next_kind() is TokenKind.STRING:
+            start = self.advance().start
+            return Moment(start, word, self.read_string(""))
+        if self.words[self.at + 1 : self.at + 2] == ["("] and kind is TokenKind.WORD and word not in self.no_names:
+            return self.read_extract() if word == "EXTRACT" else self.read_call()
+        name = self.read_name()
+        if self.accept("."):
+            token = self.advance()  # the lexer has seen to it that a name follows, whatever its word means elsewhere
+            quoted = token.kind is TokenKind.QUOTED
+            if self.word == ".":
+                raise self.text.refusal("the prefix of a column is the name of a table, without a prefix", name.start)
+            return Name(name.start, token.text[1:-1] if quoted else token.text, quoted, prefix=name)
+        return name
+
+    def next_kind(self) -> TokenKind | None:
+        return self.tokens[self.at + 1].kind if self.at + 1 < len(self.tokens) else None
+
+    def read_call(self) -> Call:
+        token = self.advance()
+        self.expect("(")
+        distinct = self.accept("DISTINCT")
+        arguments = [] if self.word == ")" else self.read_list(self.read_truth)
+        self.expect(")")
+        within = None
+        if self.follows("WITHIN", "GROUP"):
+            self.advance()
+            self.advance()
+            if not self.follows("(", "ORDER", "BY"):
+                raise self.text.refusal("WITHIN GROUP is followed by (ORDER BY column)", token.start)
+            for _ in range(3):
+                self.advance()
+            within = self.read_list(self.read_order)
+            self.expect(")")
+        return Call(token.start, token.text, arguments, distinct, within)
+
+    def read_extract(self) -> Extract:
+        start = self.advance().start
+        self.expect("(")
+        part = self.read_name()
+        self.expect("FROM")
+        value = self.read_truth()
+        self.expect(")")
+        return Extract(start, part.text, value)
+
+    def read_case(self) -> Case:
+        start = self.advance().start
+        subject = None if self.word == "WHEN" else self.read_truth()
+        branches = []
+        while self.accept("WHEN"):
+            condition = self.read_truth()
+            self.expect("THEN")
+            branches.append((condition, self.read_truth()))
+        default = self.read_truth() if self.accept("ELSE") else None
+        if not branches or not self.accept("END"):
+            raise self.misread()
+        return Case(start, subject, branches, default)
+
+    # Refusals.
+
+    def misread(self) -> QuestionRefused:
+        """Refuse the next token, with what was meant if that can be told."""
+        place = self.start
+        if (slip := _find_slip(self.text, place)) is not None:
+            return slip
+        hint = "A name that is also an SQL word is written in double quotes, a string in single quotes"
+        if _is_in_marked_number(self.text.source, place):
+            hint = "A number is written without marks for thousands and with a decimal point, such as 1500 or 1500.75"
+        return self.text.refusal(f"the text cannot be read from here. {SHAPE}. {hint}", place)
 
 
-def list_chain(text: QuestionText, node: exp.Expression) -> list[exp.Expression]:
-    """The parts of a AND b AND c …, which the parser nests to the left as deep as the chain is long."""
-    kind, parts = type(node), []
-    while type(node) is kind:
-        allow_only(text, node, "this", "expression")
-        parts.append(node.args["expression"])
-        node = node.this
-    return [node, *reversed(parts)]
-
-
-def refuse_bare_conditions(text: QuestionText, node: exp.Expression) -> None:
-    """Refuse a condition within another without parentheses: x = y IS NULL has two readings, and SQL's is the other."""
-    inner = node.this if type(node) is exp.Escape else node
-    parts = [inner.args.get(name) for name in ("this", "expression", "low", "high")]
-    for part in (*parts, *(inner.args.get("expressions") or [])):
-        if type(part) in (*TRUTHS, exp.Not):
-            raise text.refusal("a condition within another stands in parentheses", offset_of(part))
-
-
-def is_unknown(node: exp.Expression) -> bool:
-    """Whether this is the word that follows IS."""
-    return type(node) is exp.Column and not node.this.args.get("quoted") and to_upper(str(node.this.this)) == "UNKNOWN"
-
-
-def offset_of(node: exp.Expression) -> int | None:
-    """Where a node starts in the text, as far as the parser has kept it: its own place or its first part's."""
-    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-    return min(starts, default=None)
-
-
-_REFUSED = {
-    "joins": "JOIN stands in the innermost SELECT, between declared data sets",
-    "alias": "the data set is named without an alias here",
-    "db": "the data set is named without a prefix",
-    "table": "columns are named without a prefix here",
-}
-
-
-def _misread(text: QuestionText, error: ParseError) -> QuestionRefused:
-    """Place the parser's complaint; its own message shows terminal codes, so it is not repeated."""
-    place: int | None = None
-    if error.errors:
-        line, column = error.errors[0].get("line"), error.errors[0].get("col")
-        highlight = error.errors[0].get("highlight") or ""
-        if line and column:
-            # the parser names the last character of the word that it did not expect
-            lines = text.source.split("\n")
-            place = sum(len(before) + 1 for before in lines[: line - 1]) + max(0, column - max(1, len(highlight)))
-    if (slip := _find_slip(text, place)) is not None:
-        return slip
-    hint = "A name that is also an SQL word is written in double quotes, a string in single quotes"
-    if place is not None and _is_in_marked_number(text.source, place):
-        hint = "A number is written without marks for thousands and with a decimal point, such as 1500 or 1500.75"
-    return text.refusal(f"the text cannot be read from here. {SHAPE}. {hint}", place)
-
-
-def _find_slip(text: QuestionText, place: int | None) -> QuestionRefused | None:
+def _find_slip(text: QuestionText, place: int) -> QuestionRefused | None:
     """What to write in place of what other languages have, or of a clause that is misspelt or not finished."""
     words = text.tokens
     for before, token, after in zip((None, *words), words, (*words[1:], None), strict=False):
@@ -210,7 +712,7 @@ def _find_slip(text: QuestionText, place: int | None) -> QuestionRefused | None:
             return text.refusal(f"TOP is not supported: end the question with LIMIT {then}", token.start)
         if word in _BEFORE_A_CONDITION and following in _AFTER_A_CONDITION:
             return text.refusal(f"a condition is missing after {word}: write one, or leave {word} out", token.start)
-        near = place is not None and place in (token.start, after.start if after else None)
+        near = place in (token.start, after.start if after else None)
         ended = before and (before.text == ")" or not (before.kind is TokenKind.SIGN or before.keyword in RESERVED))
         misspelt = near and ended and token.kind is TokenKind.WORD and word not in RESERVED
         if misspelt and (meant := find_nearest(token.text, _CLAUSES, MISSPELT)):
@@ -229,69 +731,11 @@ def _is_in_marked_number(source: str, place: int) -> bool:
     return any(found.start() <= place - first <= found.end() for found in near)
 
 
-def fold_case(name: str) -> str:
-    """A name folded for case-insensitive comparison."""
-    return name.translate(_FOLD)
-
-
-def quote(name: str) -> str:
-    """A name as it is written in SQL.
-
-    >>> quote("income"), quote("odd name"), quote("limit")
-    ('income', '"odd name"', '"limit"')
-    """
-    return name if is_word(name) and to_upper(name) not in RESERVED else '"' + name.replace('"', '""') + '"'
-
-
-def to_upper(name: str) -> str:
-    """A name of the language, such as a function's, in the letters it is listed by.
-
-    >>> to_upper("Median"), to_upper("mın")
-    ('MEDIAN', 'MıN')
-    """
-    return name.translate(_RAISE)
-
-
-def resolve_name(text: QuestionText, node: exp.Expression, declared: Iterable[str], what: str) -> str:
-    """The declared name that an identifier means, or a refusal that says which there are."""
-    if type(node) is not exp.Identifier:
-        raise text.refusal(f"a name of a {what} is expected here", offset_of(node))
-    allow_only(text, node, "this", "quoted")
-    written, names = str(node.this), tuple(declared)
-    matching = _spelt_alike(names).get(fold_case(written), ())
-    if node.args.get("quoted"):
-        matching = tuple(name for name in matching if name == written)
-    if len(matching) == 1:
-        return matching[0]
-    if matching:
-        listed = ", ".join(f'"{name}"' for name in sorted(matching))
-        raise text.refusal(f"{written!r} could be any of {listed}: write the name in double quotes", offset_of(node))
-    absent = f"the column {written!r} is not declared" if what == "column" else f"there is no {what} {written!r}"
-    refused = text.refusal(f"{absent}. {_offered(written, names, what)}", offset_of(node))
-    refused.undeclared = written if what == "column" else ""
-    raise refused
-
-
-@lru_cache(maxsize=64)
-def _spelt_alike(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """The names by their folded form: a long condition names columns thousands of times."""
-    spelt_alike: dict[str, tuple[str, ...]] = {}
-    for name in names:
-        spelt_alike[fold_case(name)] = (*spelt_alike.get(fold_case(name), ()), name)
-    return spelt_alike
-
-
-def column_identifier(text: QuestionText, node: exp.Expression) -> exp.Expression | None:
-    """The identifier of a bare column name; None if the node is anything else."""
-    if type(node) is not exp.Column:
-        return None
-    allow_only(text, node, "this")
-    name: exp.Expression = node.this
-    return name
-
-
-def _offered(written: str, names: Sequence[str], what: str) -> str:
-    if meant := find_nearest(written, names):
-        return f"Did you mean {quote(meant)}?"
-    listed = [quote(name) for name in sorted(names)]
-    return f"Declared: {list_some(listed)}" if listed else f"No {what} is declared"
+def _spell(item: Sequence[Token]) -> str:
+    """The tokens with single spaces where the writer had any, none beside parentheses, one after a comma."""
+    spelt = ""
+    for before, token in zip([None, *item], item, strict=False):
+        tight = before is None or before.text == "(" or token.text in (")", ",")
+        spaced = before is not None and (before.text == "," or before.end < token.start)
+        spelt += (" " if spaced and not tight else "") + token.text
+    return spelt

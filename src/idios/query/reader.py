@@ -16,14 +16,13 @@ from dataclasses import replace
 from operator import is_
 from threading import Lock
 
-from sqlglot import exp
-
 from idios.errors import QuestionRefused
 from idios.query.inner_reader import InnerReader
 from idios.query.join_reader import drop_prefixes, read_source
-from idios.query.lexer import SHAPE, QuestionText, tokenize
+from idios.query.lexer import QuestionText, tokenize
+from idios.query.names import fold_case, quote
 from idios.query.outer_reader import OuterReader
-from idios.query.parser import allow_only, fold_case, offset_of, parse, quote
+from idios.query.parser import Select, parse
 from idios.query.plan import Question
 from idios.query.planner import Prepared, prepare
 from idios.query.reduction_reader import ReductionReader, groups_by_unit, refuse_unit
@@ -121,30 +120,30 @@ def read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
 
 def _read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
     text = tokenize(sql)
-    trees = _list_selects(text, parse(text))
-    number = len(trees) - 1
-    source = read_source(text, trees[number], datasets)
+    selects = _list_selects(text, parse(text))
+    innermost, around = selects[-1], selects[:-1]
+    source = read_source(text, innermost, datasets)
     dataset = source.dataset
-    for outer in trees[:number]:
-        drop_prefixes(text, outer)
+    for select in around:
+        drop_prefixes(text, select)
     if not dataset.unit:
-        question = InnerReader(text, trees[number], number, dataset).read()
-    elif groups_by_unit(text, trees[number], dataset):
-        reduced = ReductionReader(text, trees[number], number, source)
+        question = InnerReader(text, innermost, dataset).read()
+    elif groups_by_unit(text, innermost, dataset):
+        reduced = ReductionReader(text, innermost, source, outermost=not around)
         reduction, labels = reduced.read()
-        number -= 1
-        reduced.refuse_unit_outside(trees[number])
+        reduced.refuse_unit_outside(around[-1])
         people = replace(dataset, columns=make_columns(dataset, (ROWS, *reduction.values)))
-        question = replace(InnerReader(text, trees[number], number, people, labels).read(), reduction=reduction)
+        question = replace(InnerReader(text, around.pop(), people, labels).read(), reduction=reduction)
     else:
         declared = {fold_case(name) for name in dataset.columns}
-        refuse_unit(text, [*trees[number].expressions, trees[number].args.get("where")], dataset, declared)
-        question = RowsReader(text, trees[number], number, source).read()
+        parts = [*(item.node for item in innermost.items), innermost.where]
+        refuse_unit(text, parts, dataset, declared)
+        question = RowsReader(text, innermost, source).read()
     if question.reduction is not None:
         question = replace(question, reduction=replace(question.reduction, join=source.join))
-    for around in reversed(range(number)):
-        select = OuterReader(text, trees[around], around, question.shown[-1].items).read()
-        question = replace(question, shown=(*question.shown, select))
+    for select in reversed(around):
+        shown = OuterReader(text, select, question.shown[-1].items).read()
+        question = replace(question, shown=(*question.shown, shown))
     return question
 
 
@@ -179,20 +178,11 @@ def _list_names(datasets: Mapping[str, Dataset]) -> set[str]:
     return {name for table in tables for name in (table.name, *table.columns, *table.unit)}
 
 
-def _list_selects(text: QuestionText, tree: exp.Expression) -> list[exp.Expression]:
+def _list_selects(text: QuestionText, select: Select) -> list[Select]:
     """The SELECTs from the outermost to the innermost, each of which stands in FROM of the one before."""
-    trees = [tree]
-    while (source := trees[-1].args.get("from_")) is not None and type(source.this) is exp.Subquery:
-        allow_only(text, source, "this")
-        allow_only(text, source.this, "this", "alias")
-        if type(source.this.this) is not exp.Select:
-            raise text.refusal(SHAPE, offset_of(source))
-        if (alias := source.this.args.get("alias")) is not None:
-            allow_only(text, alias, "this")
-        trees.append(source.this.this)
-        if len(trees) > MAX_SELECTS:
+    selects = [select]
+    while selects[-1].source is not None and isinstance(selects[-1].source.content, Select):
+        selects.append(selects[-1].source.content)
+        if len(selects) > MAX_SELECTS:
             raise text.refusal(f"at most {MAX_SELECTS} SELECT stand in one another")
-    # the parser takes FROM without SELECT for one that lists everything
-    if len(trees) != sum(token.keyword == "SELECT" for token in text.tokens):
-        raise text.refusal(f"FROM is followed by a data set or by (SELECT …). {SHAPE}")
-    return trees
+    return selects

@@ -9,44 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from sqlglot import exp
-
 from idios.core.domain import Categories, Kind
 from idios.core.neighbours import to_plural
 from idios.errors import QuestionRefused
 from idios.query.conditions import read_where
 from idios.query.join_reader import Source
 from idios.query.lexer import QuestionText
-from idios.query.parser import allow_only, column_identifier, fold_case, offset_of, quote, to_upper
+from idios.query.names import find_spelt, fold_case, quote, to_upper
+from idios.query.parser import Call, ListItem, Name, Node, Number, Select, walk
 from idios.query.plan import Key
 from idios.query.reductions import FUNCTIONS, KEY, ReducedValue, Reduction, limit_groups, make_columns, read_truth
 from idios.query.schema import Column, Dataset
-from idios.query.select_reader import Listed, SelectReader
+from idios.query.select_reader import SelectReader
 from idios.query.statistic_reader import counts_all, read_column
 
 SYNONYMS = {"MEAN": "AVG", "ANY": "BOOL_OR", "ALL": "BOOL_AND", "EVERY": "BOOL_AND"}
 TRUTHS = ("BOOL_OR", "BOOL_AND")
 OFFERED = "COUNT(*), COUNT(x), SUM(x), AVG(x), MIN(x), MAX(x), MEDIAN(x), LAST(x), BOOL_OR(x) and BOOL_AND(x)"
-_CLAUSES_AFTER = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET")
 
 
-def find_unit_column(text: QuestionText, node: exp.Expression, dataset: Dataset) -> str | None:
+def find_unit_column(text: QuestionText, node: Node, dataset: Dataset) -> str | None:
     """The column of the unit that a name means; None if it is none."""
-    name = column_identifier(text, node)
-    if name is None:
+    if not isinstance(node, Name):
         return None
-    written = str(name.this)
-    if name.args.get("quoted"):
-        return written if written in dataset.unit else None
-    return next((column for column in dataset.unit if fold_case(column) == fold_case(written)), None)
+    if node.meaning is not None:
+        return node.meaning if node.meaning in dataset.unit else None
+    return next(iter(find_spelt(text, node, dataset.unit)), None)
 
 
-def groups_by_unit(text: QuestionText, tree: exp.Expression, dataset: Dataset) -> bool:
+def groups_by_unit(text: QuestionText, tree: Select, dataset: Dataset) -> bool:
     """Whether a SELECT is a reduction; one that groups by a part of the unit, or undeclared by more, is refused."""
-    group = tree.args.get("group")
-    if group is None:
-        return False
-    named = [find_unit_column(text, _resolve(tree, node), dataset) for node in group.expressions]
+    named = [find_unit_column(text, _resolve(tree, node), dataset) for node in tree.group]
     if not any(named):
         return False
     if (None in named and dataset.groups is None) or set(named) - {None} != set(dataset.unit):
@@ -55,64 +48,65 @@ def groups_by_unit(text: QuestionText, tree: exp.Expression, dataset: Dataset) -
             f"{_plural(dataset)} are told apart by {unit}, so that a reduction to them has GROUP BY {unit} and nothing "
             f"else: whatever else there is of them is a value of theirs, such as MAX(x) AS x. Where a data set "
             f"declares groups, in how many groups one of them counts, GROUP BY {unit} and categories is one too",
-            offset_of(group),
+            tree.group[0].start,
         )
     return True
 
 
-def refuse_unit(
-    text: QuestionText, parts: Iterable[exp.Expression | None], dataset: Dataset, known: Collection[str]
-) -> None:
+def refuse_unit(text: QuestionText, parts: Iterable[Node | None], dataset: Dataset, known: Collection[str]) -> None:
     """Refuse a column that tells people apart where nothing is asked of it; ``known`` are other names."""
-    for part in parts:
-        for node in () if part is None else part.walk():
-            if type(node) is exp.Column and find_unit_column(text, node, dataset):
-                if fold_case(str(node.this.this)) in known:
-                    continue
-                raise text.refusal(
-                    f"{node.this.this} tells {_plural(dataset)} apart, and is used in GROUP BY of a reduction only: "
-                    f"SELECT COUNT(*) FROM (SELECT … GROUP BY {', '.join(dataset.unit)}) is the number of "
-                    f"{_plural(dataset)}",
-                    offset_of(node),
-                )
+    for node in walk(*parts):
+        if not isinstance(node, Name) or find_unit_column(text, node, dataset) is None or fold_case(node.text) in known:
+            continue
+        raise text.refusal(
+            f"{node.text} tells {_plural(dataset)} apart, and is used in GROUP BY of a reduction only: "
+            f"SELECT COUNT(*) FROM (SELECT … GROUP BY {', '.join(dataset.unit)}) is the number of "
+            f"{_plural(dataset)}",
+            node.start,
+        )
 
 
-def _resolve(tree: exp.Expression, node: exp.Expression) -> exp.Expression:
+def _resolve(tree: Select, node: Node) -> Node:
     """The item of the list that a number or a label stands for."""
-    if type(node) is exp.Column:
-        named = (item for item in tree.expressions if type(item) is exp.Alias and type(item.this) is exp.Column)
-        return next((item.this for item in named if fold_case(item.alias) == fold_case(node.name)), node)
-    if type(node) is exp.Literal and not node.args.get("is_string") and str(node.this).isdecimal():
-        number = int(str(node.this)[:9])
-        if 1 <= number <= len(tree.expressions):
-            item: exp.Expression = tree.expressions[number - 1]
-            return item.this if type(item) is exp.Alias else item
+    if isinstance(node, Name) and node.prefix is None:
+        named = (item for item in tree.items if item.label and isinstance(item.node, Name))
+        return next((item.node for item in named if fold_case(item.label) == fold_case(node.text)), node)
+    if isinstance(node, Number) and node.written.isdecimal():
+        number = int(node.written[:9])
+        if 1 <= number <= len(tree.items):
+            return tree.items[number - 1].node
     return node
 
 
 class ReductionReader(SelectReader):
     """Reads a SELECT that has one row for each person."""
 
-    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, source: Source) -> None:
-        super().__init__(text, tree, number)
+    def __init__(self, text: QuestionText, tree: Select, source: Source, *, outermost: bool) -> None:
+        super().__init__(text, tree)
         self.source, self.dataset = source, source.dataset
-        if number == 0:
+        if outermost:
             raise text.refusal(
                 f"this has one row for each {self.dataset.unit_word}, which is never released: write statistics around "
                 "it, such as SELECT MEDIAN(total) FROM (SELECT … AS total … GROUP BY …)",
-                offset_of(tree),
+                tree.start,
             )
 
     def read(self) -> tuple[Reduction, dict[str, Column]]:
         """The reduction, and by its labels the columns that it makes."""
-        for clause in ("having", "order", "limit", "offset"):
-            if self.tree.args.get(clause) is not None:
+        tree = self.tree
+        ordered = tree.order[0].value if tree.order else None
+        for clause, node in (
+            ("HAVING", tree.having),
+            ("ORDER", ordered),
+            ("LIMIT", tree.limit),
+            ("OFFSET", tree.offset),
+        ):
+            if node is not None:
                 raise self.text.refusal(
-                    f"a reduction has no {clause.upper()}: a condition on what it gives is WHERE of the SELECT around "
-                    "it",
-                    offset_of(self.tree.args[clause]),
+                    f"a reduction has no {clause}: a condition on what it gives is WHERE of the SELECT around it",
+                    node.start,
                 )
-        selected = read_where(self.text, self.tree, self.dataset.columns)
+        selected = read_where(self.text, tree.where, self.dataset.columns)
         keys = self._read_keys()
         values: dict[str, ReducedValue] = {}
         for listed in self.listed:
@@ -132,10 +126,8 @@ class ReductionReader(SelectReader):
 
     def _read_keys(self) -> list[Column]:
         """What a person's rows are grouped by beside the person."""
-        group = self.tree.args["group"]
-        allow_only(self.text, group, "expressions")
         keys = []
-        for node in group.expressions:
+        for node in self.tree.group:
             written = _resolve(self.tree, node)
             if find_unit_column(self.text, written, self.dataset) is not None:
                 continue
@@ -143,42 +135,37 @@ class ReductionReader(SelectReader):
             if column.kind is not Kind.CATEGORY:
                 raise self.text.refusal(
                     f"{column.name} is no category: the rows of a {self.dataset.unit_word} are grouped by categories",
-                    offset_of(node),
+                    node.start,
                 )
             keys.append(column)
         return keys
 
-    def _find_key(self, node: exp.Expression, keys: Sequence[Column]) -> Column | None:
+    def _find_key(self, node: Node, keys: Sequence[Column]) -> Column | None:
         """The key that a listed column is."""
-        name = column_identifier(self.text, node)
-        if name is None or not keys:
+        if not isinstance(node, Name) or not keys:
             return None
         column = read_column(self.text, node, self.dataset.columns, "GROUP BY column")
         return column if column in keys else None
 
-    def refuse_unit_outside(self, around: exp.Expression) -> None:
+    def refuse_unit_outside(self, around: Select) -> None:
         """Refuse a column of the unit in the SELECT around, unless a value goes by its name."""
         labels = {fold_case(listed.label) for listed in self.listed if listed.label}
-        clauses = [around.args.get(clause) for clause in ("where", "group", "having", "order")]
-        refuse_unit(self.text, [*around.expressions, *clauses], self.dataset, labels)
+        refuse_unit(self.text, around.parts, self.dataset, labels)
 
-    def _read_value(self, listed: Listed) -> ReducedValue:
+    def _read_value(self, listed: ListItem) -> ReducedValue:
         node = listed.node
-        if type(node) is not exp.Anonymous or not isinstance(node.this, str):
+        if not isinstance(node, Call) or node.distinct or node.within is not None:
             raise self._refuse(listed)
-        allow_only(self.text, node, "this", "expressions")
-        written = to_upper(node.this)
-        function, arguments = SYNONYMS.get(written, written), list(node.expressions)
+        written, arguments = to_upper(node.function), node.arguments
+        function = SYNONYMS.get(written, written)
         if (function not in FUNCTIONS and function not in TRUTHS) or len(arguments) != 1:
             raise self._refuse(listed)
-        if function == "COUNT" and counts_all(self.text, arguments[0]):
+        if function == "COUNT" and counts_all(arguments[0]):
             return ReducedValue("COUNT")
-        if type(arguments[0]) is exp.Distinct:
-            raise self._refuse(listed)
         column = read_column(self.text, arguments[0], self.dataset.columns, f"{written}(column)")
         return self._make_value(written, function, column, listed)
 
-    def _make_value(self, written: str, function: str, column: Column, listed: Listed) -> ReducedValue:
+    def _make_value(self, written: str, function: str, column: Column, listed: ListItem) -> ReducedValue:
         if function in TRUTHS:
             if not column.holds_truth:
                 raise self.text.refusal(
@@ -201,17 +188,17 @@ class ReductionReader(SelectReader):
             return ReducedValue("COUNT")
         return ReducedValue(function, column.name)
 
-    def _refuse(self, listed: Listed) -> QuestionRefused:
+    def _refuse(self, listed: ListItem) -> QuestionRefused:
         return self.text.refusal(
             f"this is no value of a {self.dataset.unit_word}: a reduction lists {OFFERED}, each of a column",
             listed.start,
         )
 
-    def find(self, node: exp.Expression) -> None:
+    def find(self, node: Node) -> None:
         """Nothing is computed in a reduction."""
         raise AssertionError("a reduction computes nothing of its values")
 
-    def refuse_name(self, node: exp.Expression) -> QuestionRefused:
+    def refuse_name(self, node: Node) -> QuestionRefused:
         """Nothing is named in a reduction but columns."""
         raise AssertionError("a reduction computes nothing of its values")
 
@@ -222,8 +209,7 @@ def _spelt_alike(label: str, value: ReducedValue, values: dict[str, ReducedValue
 
 
 def propose_reduction(
-    text: QuestionText,
-    tree: exp.Expression,
+    tree: Select,
     read: Source,
     outer: str,
     columns: Sequence[tuple[str, Column]],
@@ -247,62 +233,27 @@ def propose_reduction(
         for function, column in columns
         if column.name not in [key.column for key in keys]
     ]
-    where = f" WHERE {condition}" if (condition := _spell_where(text, tree)) else ""
-    source = f"{_spell_from(text)}{read.unwritten}" if spelt else quote(dataset.name)
+    where = f" WHERE {tree.spelt['WHERE']}" if tree.where is not None else ""
+    source = f"{tree.spelt['FROM']}{read.unwritten}" if spelt else quote(dataset.name)
     return (
         f"SELECT {', '.join([*grouped, outer])} FROM (SELECT {', '.join(inner) or 'COUNT(*)'} FROM {source}{where} "
         f"GROUP BY {', '.join(unit)}){' GROUP BY ' if grouped else ''}{', '.join(grouped)}"
     )
 
 
-def propose_selection(
-    text: QuestionText, tree: exp.Expression, read: Source, listed: Sequence[Listed], keys: Sequence[Key]
-) -> str:
+def propose_selection(tree: Select, read: Source, listed: Sequence[ListItem], keys: Sequence[Key]) -> str:
     """The question about the first group of one SELECT that could be asked without GROUP BY."""
     asked = ", ".join(f"{each.spelling} AS {quote(each.label)}" if each.label else each.spelling for each in listed)
-    conditions = [f"({written})"] if (written := _spell_where(text, tree)) else []
-    alias = tree.args["from_"].this.args.get("alias")
-    prefix = "" if alias is None else f"{quote(str(alias.this.this))}."  # an alias that nothing uses is refused
+    conditions = [] if tree.where is None else [f"({tree.spelt['WHERE']})"]
+    alias = None if tree.source is None else tree.source.alias
+    prefix = "" if alias is None else f"{quote(alias.text)}."  # an alias that nothing uses is refused
     for key in keys:
         domain = read.dataset.columns[key.column].domain
         assert isinstance(domain, Categories), "the keys of rows are categories"
         value = domain.shown(0).replace("'", "''")
         conditions.append(f"{read.spelt.get(key.column, f'{prefix}{quote(key.column)}')} = '{value}'")
-    return f"SELECT {asked} FROM {_spell_from(text)} WHERE {' AND '.join(conditions)}"
+    return f"SELECT {asked} FROM {tree.spelt['FROM']} WHERE {' AND '.join(conditions)}"
 
 
 def _plural(dataset: Dataset) -> str:
     return to_plural(dataset.unit_word)
-
-
-def _spell_where(text: QuestionText, tree: exp.Expression) -> str:
-    """The condition of a SELECT as it was written."""
-    where = tree.args.get("where")
-    start = None if where is None else offset_of(where)
-    if start is None:
-        return ""
-    # a condition may begin with what has no place of its own, such as a parenthesis
-    before = (i for i, token in enumerate(text.tokens) if token.keyword == "WHERE" and token.start < start)
-    return _spell_clause(text, max(before, default=0) + 1, _CLAUSES_AFTER)
-
-
-def _spell_from(text: QuestionText) -> str:
-    """The tables of the innermost SELECT as they were written."""
-    selects = [i for i, token in enumerate(text.tokens) if token.keyword == "SELECT"]
-    depth = 0
-    for i, token in enumerate(text.tokens[selects[-1] :], start=selects[-1]):
-        depth += {"(": 1, ")": -1}.get(token.keyword, 0)
-        if token.keyword == "FROM" and not depth:
-            return _spell_clause(text, i + 1, ("WHERE", *_CLAUSES_AFTER))
-    raise AssertionError("a SELECT that was read has FROM")
-
-
-def _spell_clause(text: QuestionText, first: int, following: Sequence[str]) -> str:
-    """What stands from a token on until one of the words that may follow, or until a parenthesis ends it."""
-    depth, end = 0, len(text.source)
-    for token in text.tokens[first:]:
-        depth += {"(": 1, ")": -1}.get(token.keyword, 0)
-        if depth < 0 or (not depth and token.keyword in following):
-            end = token.start
-            break
-    return " ".join(text.source[text.tokens[first].start : end].split())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlglot import exp
-
 from idios.core.domain import Kind
 from idios.core.statistics import (
     Count,
@@ -24,7 +22,8 @@ from idios.errors import QuestionRefused
 from idios.query.inner_reader import InnerReader
 from idios.query.join_reader import Source
 from idios.query.lexer import QuestionText
-from idios.query.parser import column_identifier, offset_of, resolve_name
+from idios.query.names import resolve_name
+from idios.query.parser import Name, Node, Select
 from idios.query.plan import Key, Question
 from idios.query.reduction_reader import propose_reduction, propose_selection
 from idios.query.reductions import (
@@ -53,8 +52,8 @@ class RowsReader(InnerReader):
     statistics are of these.
     """
 
-    def __init__(self, text: QuestionText, tree: exp.Expression, number: int, source: Source) -> None:
-        super().__init__(text, tree, number, source.dataset)
+    def __init__(self, text: QuestionText, tree: Select, source: Source) -> None:
+        super().__init__(text, tree, source.dataset)
         self.source = source
         self.names = {column: source.label(column) for column in self.names}
         self.values: list[ReducedValue] = []
@@ -82,23 +81,24 @@ class RowsReader(InnerReader):
             reduction=reduction,
         )
 
-    def _read_key(self, node: exp.Expression) -> Key | None:
+    def _read_key(self, node: Node) -> Key | None:
         """A key; anything but a category only where rows are kept as they are."""
         if self.dataset.rows is not None:
             return super()._read_key(node)
-        name = column_identifier(self.text, node)
-        column = None if name is None else self.columns[resolve_name(self.text, name, self.columns, "column")]
+        column = None
+        if isinstance(node, Name):
+            column = self.columns[resolve_name(self.text, node, self.columns, "column")]
         key = super()._read_key(node) if column is None or column.kind is Kind.CATEGORY else None
         if key is None or key.width is not None:
             which = key.column if key is not None else column.name if column is not None else "this"
             raise self.text.refusal(
                 f"the rows of a {self.dataset.unit_word} are grouped by categories, and {which} is none: select a "
                 "period or a range by WHERE",
-                offset_of(node),
+                node.start,
             )
         return key
 
-    def resolve_statistic(self, called: Called, node: exp.Expression) -> Called:
+    def resolve_statistic(self, called: Called, node: Node) -> Called:
         """The statistic of people that is one of rows."""
         statistic, column = called.statistic, called.column
         over: Statistic = Sum()
@@ -120,19 +120,19 @@ class RowsReader(InnerReader):
             raise self.text.refusal(
                 f"{called.written} and what stands beside it are of rows in different ways: quantiles and trimmed "
                 "means of rows are asked for by themselves",
-                offset_of(node),
+                node.start,
             )
         self.values.append(value)
         return Called(over, make_columns(self.dataset, [value])[value.name], called.written)
 
-    def _refuse_statistic(self, called: Called, node: exp.Expression) -> QuestionRefused:
+    def _refuse_statistic(self, called: Called, node: Node) -> QuestionRefused:
         columns = [] if called.column is None else [(self._choose_function(called), called.column)]
-        instead = propose_reduction(self.text, self.tree, self.source, called.written, columns, self.keys)
+        instead = propose_reduction(self.tree, self.source, called.written, columns, self.keys)
         return self.text.refusal(
             f"{called.written} of rows is not offered, as one {self.dataset.unit_word} may have many: there are "
             "COUNT, SUM, AVG, quantiles and trimmed means. Reduce the rows of each "
             f"{self.dataset.unit_word} to one value first: {instead}",
-            offset_of(node),
+            node.start,
         )
 
     def _choose_function(self, called: Called) -> str:
@@ -155,7 +155,7 @@ class RowsReader(InnerReader):
         return self.text.refusal(
             f"the rows of one {word} may be in many groups, which GROUP BY of rows does not protect. The controller "
             f"can declare groups = 2 or another number, in how many groups a {word} counts{instead}",
-            offset_of(self.tree.args["group"]),
+            self.tree.group[0].start,
         )
 
     def _propose_one_group(self) -> str:
@@ -167,9 +167,8 @@ class RowsReader(InnerReader):
                 return ""
         except QuestionRefused:
             return ""
-        return propose_selection(self.text, self.tree, self.source, listed, self.keys)
+        return propose_selection(self.tree, self.source, listed, self.keys)
 
-    def _is_key(self, node: exp.Expression) -> bool:
-        name = column_identifier(self.text, node)
-        column = None if name is None else self._find_column(name)
+    def _is_key(self, node: Node) -> bool:
+        column = self._find_column(node) if isinstance(node, Name) else None
         return column is not None and column.name in [key.column for key in self.keys]

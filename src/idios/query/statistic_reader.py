@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-
-from sqlglot import exp
 
 from idios.core.domain import Categories, Kind
 from idios.core.statistics import Statistic
@@ -15,7 +13,8 @@ from idios.errors import InvalidInput
 from idios.query.expression_reader import list_value_functions, read_constant
 from idios.query.expressions import Literal
 from idios.query.lexer import QuestionText
-from idios.query.parser import allow_only, column_identifier, offset_of, quote, resolve_name, to_upper
+from idios.query.names import quote, resolve_name, to_upper
+from idios.query.parser import Call, Name, Node, Number, Order, Star, Truth
 from idios.query.schema import Column
 from idios.query.sql_functions import Function, find_advice, find_function, function_names
 from idios.query.suggestions import find_nearest
@@ -38,50 +37,43 @@ class Called:
         return self.statistic.normalise(), None if self.column is None else self.column.name
 
 
-def read_statistic(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column]) -> Called | None:
+def read_statistic(text: QuestionText, node: Node, columns: Mapping[str, Column]) -> Called | None:
     """The statistic that a call asks for; None if it is no call, or one of a function of values."""
-    call, within = node, None
-    if type(node) is exp.WithinGroup:
-        allow_only(text, node, "this", "expression")
-        call, within = node.this, _read_within(text, node.args["expression"])
-    if type(call) is not exp.Anonymous or not isinstance(call.this, str):
+    if type(node) is not Call:
         return None
-    name, arguments, start = to_upper(call.this), list(call.expressions), offset_of(node)
+    name, arguments, start = to_upper(node.function), list(node.arguments), node.start
+    within = None if node.within is None else _read_within(text, node.within)
     function = find_function(name)
     if function is None:
         if name in list_value_functions():
             return None
-        raise text.refusal(f"{call.this} is not offered. {_instead(name)}", start)
-    allow_only(text, call, "this", "expressions")
+        raise text.refusal(f"{node.function} is not offered. {_instead(name)}", start)
     if within is not None:
         if not function.spelling.within_group or len(arguments) != 1:
             raise text.refusal(f"{name} is written {function.signature}", start)
         arguments.insert(0, within)
-    if len(arguments) == 1 and function.statistic.counts_records and counts_all(text, arguments[0]):
-        return Called(function.statistic.make(), None, f"{name}(*)")
-    if len(arguments) == 1 and type(arguments[0]) is exp.Distinct:
+    if node.distinct:
         distinct = find_function(name, distinct=True)
-        if distinct is not None:
-            allow_only(text, arguments[0], "expressions")
-            function, arguments = distinct, list(arguments[0].expressions)
-            name = f"{name}(DISTINCT …)"
+        if distinct is None or within is not None:
+            raise text.refusal(f"{name} is written {function.signature}", start)
+        function, name = distinct, f"{name}(DISTINCT …)"
+    elif len(arguments) == 1 and function.statistic.counts_records and counts_all(arguments[0]):
+        return Called(function.statistic.make(), None, f"{name}(*)")
     return _of_column(text, function, name, arguments, columns, start)
 
 
-def counts_all(text: QuestionText, node: exp.Expression) -> bool:
+def counts_all(node: Node) -> bool:
     """Whether COUNT of this is of all records: of a star, or of a number or a truth, which no record lacks."""
-    if type(node) is exp.Star:
-        allow_only(text, node)
-    return type(node) in (exp.Star, exp.Boolean) or (type(node) is exp.Literal and not node.args.get("is_string"))
+    return type(node) in (Star, Truth, Number)
 
 
 def _of_column(
     text: QuestionText,
     function: Function,
     name: str,
-    arguments: list[exp.Expression],
+    arguments: list[Node],
     columns: Mapping[str, Column],
-    start: int | None,
+    start: int,
 ) -> Called:
     signature, kinds = function.signature, function.statistic.kinds
     if len(arguments) != (2 if function.parameter else 1):
@@ -98,7 +90,7 @@ def _of_column(
     try:
         return Called(function.statistic.make(parameter), column, function.spelling.write(column.name, parameter))
     except InvalidInput as error:
-        raise text.refusal(f"{name}: {error}", offset_of(arguments[1])) from None
+        raise text.refusal(f"{name}: {error}", arguments[1].start) from None
 
 
 def _offer_number(column: Column, kinds: Collection[Kind]) -> str:
@@ -113,38 +105,32 @@ def _offer_number(column: Column, kinds: Collection[Kind]) -> str:
     return f". If its values are amounts and no codes, its controller declares {line}"
 
 
-def _read_within(text: QuestionText, order: exp.Expression) -> exp.Expression:
+def _read_within(text: QuestionText, within: Sequence[Order]) -> Node:
     """The column of WITHIN GROUP (ORDER BY column)."""
-    if type(order) is exp.Order and len(order.expressions) == 1:
-        allow_only(text, order, "expressions")
-        ordered = order.expressions[0]
-        if type(ordered) is exp.Ordered:
-            if ordered.args.get("desc"):
-                raise text.refusal("a quantile counts from the least value: ORDER BY column", offset_of(order))
-            allow_only(text, ordered, "this")
-            inner: exp.Expression = ordered.this
-            return inner
-    raise text.refusal("WITHIN GROUP is followed by (ORDER BY column)", offset_of(order))
+    if len(within) != 1 or within[0].nulls_first:
+        raise text.refusal("WITHIN GROUP is followed by (ORDER BY column)", within[0].value.start)
+    if within[0].descending:
+        raise text.refusal("a quantile counts from the least value: ORDER BY column", within[0].value.start)
+    return within[0].value
 
 
-def read_column(text: QuestionText, node: exp.Expression, columns: Mapping[str, Column], signature: str) -> Column:
+def read_column(text: QuestionText, node: Node, columns: Mapping[str, Column], signature: str) -> Column:
     """A declared column that is written by its name."""
-    name = column_identifier(text, node)
-    if name is None:
+    if type(node) is not Name:
         raise text.refusal(
             f"a column is expected here, nothing computed from one: {signature}. What is computed from the columns of "
             "a record is declared by the controller, as a derived column",
-            offset_of(node),
+            node.start,
         )
-    return columns[resolve_name(text, name, columns, "column")]
+    return columns[resolve_name(text, node, columns, "column")]
 
 
-def read_number(text: QuestionText, node: exp.Expression, what: str) -> Fraction:
+def read_number(text: QuestionText, node: Node, what: str) -> Fraction:
     """A constant number."""
     read = read_constant(text, node)
     value = read.expression.value if read is not None and isinstance(read.expression, Literal) else None
     if not isinstance(value, Fraction) or read is None or read.type != "number":
-        raise text.refusal(f"{what} is a number", offset_of(node))
+        raise text.refusal(f"{what} is a number", node.start)
     return value
 
 

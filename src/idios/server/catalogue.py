@@ -18,7 +18,7 @@ from idios.datasets import DatasetConfig
 from idios.errors import ConfigurationError, IdiosError, Unanswerable
 from idios.model import Accounting, ColumnFacts, DatasetFacts, FunctionFacts, TableFacts
 from idios.party import TrustedParty
-from idios.query.parser import quote
+from idios.query.names import quote
 from idios.query.schema import Column, Dataset
 from idios.query.sql_functions import list_functions
 

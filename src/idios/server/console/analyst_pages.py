@@ -27,7 +27,7 @@ from idios.ledger import StoredAnswer
 from idios.model import Accounting, DatasetFacts, QuestionProgress, QuestionRequest, TableFacts
 from idios.query.expression_reader import list_value_functions
 from idios.query.literals import quote_string
-from idios.query.parser import quote
+from idios.query.names import quote
 from idios.query.question_words import describe_selection
 from idios.query.sql_functions import list_functions
 from idios.server.console.access import FormVisit, PageVisit, Visit
