@@ -268,7 +268,7 @@ REFUSED = [
     ("FROM marks JOIN orders ON item = number", "no link to any table"),
     ("FROM orders JOIN (people JOIN visits ON people.id = visits.id) ON person = id", "JOIN is followed by"),
     ("FROM orders JOIN people JOIN visits ON people.id = visits.id ON person = people.id", "a join is [INNER] JOIN"),
-    ("FROM orders JOIN (SELECT COUNT(*) FROM people) ON person = id", "a SELECT within another"),
+    ("FROM orders JOIN (SELECT COUNT(*) FROM people) ON person = id", "JOIN is followed by a declared data set"),
     ("FROM (SELECT COUNT(*) FROM people) AS p JOIN orders ON person = id", "JOIN stands in the innermost"),
     ("FROM orders o", "without an alias"),
     ("FROM orders TABLESAMPLE", "without an alias"),

@@ -45,6 +45,18 @@ _END = "end of the text"
 _COMPARISONS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TESTS = frozenset((*_COMPARISONS, "IS", "BETWEEN", "IN", "LIKE", "ILIKE"))
 _CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET")
+_NAMES = (TokenKind.WORD, TokenKind.QUOTED)
+_OFFERED = ("HAVING", "LIMIT", "OFFSET", "LIKE", "ILIKE", "CASE", "DESC", "ASC")
+_MEANT = {
+    ",": "a comma stands between two items of a list",
+    "*": "a star stands in COUNT(*) or between two numbers",
+    ".": "a dot stands between the prefix of a column and its name",
+    ";": "one question at a time: nothing may follow a semicolon",
+    "AS": "AS stands between a statistic or a key and its name",
+    "DISTINCT": "DISTINCT is supported in COUNT(DISTINCT column) only",
+    "SELECT": "a SELECT within another stands in FROM (SELECT …) only",
+}
+"""What a word means that stands where it cannot be read."""
 _MARKED_NUMBER = re.compile(r"[0-9][0-9.]*,[0-9][0-9.,]*")
 _NO_SIGNS = {"==": "=", "=<": "<=", "=>": ">="}
 _BEFORE_A_CONDITION = ("WHERE", "HAVING", "AND", "OR", "NOT")
@@ -416,7 +428,7 @@ class _Parser:
 
     def read_item(self) -> ListItem:
         first, start = self.at, self.start
-        if self.follows("*", "FROM"):
+        if self.follows("*", "FROM") and self.words[first - 1] == "SELECT":
             return ListItem(start, Star(self.advance().start), None, "*")
         node = self.read_truth()
         spelling = _spell(self.tokens[first : self.at])
@@ -445,7 +457,7 @@ class _Parser:
             self.expect(")")
         else:
             content = self.read_name()
-            if self.word == ".":
+            if self.word == "." and self.next_kind() in _NAMES:
                 raise self.text.refusal("the data set is named without a prefix", start)
             if self.word == "(":
                 raise self.text.refusal("FROM names one declared data set, or (SELECT …) of one", start)
@@ -627,8 +639,6 @@ class _Parser:
             return Truth(self.advance().start, word == "TRUE")
         if word == "NULL":
             return Null(self.advance().start)
-        if word == "*":
-            return Star(self.advance().start)
         if word == "CASE":
             return self.read_case()
         if word in ("DATE", "TIMESTAMP") and self.next_kind() is TokenKind.STRING:
@@ -637,13 +647,19 @@ class _Parser:
         if self.words[self.at + 1 : self.at + 2] == ["("] and kind is TokenKind.WORD and word not in self.no_names:
             return self.read_extract() if word == "EXTRACT" else self.read_call()
         name = self.read_name()
-        if self.accept("."):
-            token = self.advance()  # the lexer has seen to it that a name follows, whatever its word means elsewhere
-            quoted = token.kind is TokenKind.QUOTED
-            if self.word == ".":
-                raise self.text.refusal("the prefix of a column is the name of a table, without a prefix", name.start)
-            return Name(name.start, token.text[1:-1] if quoted else token.text, quoted, prefix=name)
-        return name
+        if self.word != ".":
+            return name
+        before, dot = self.tokens[self.at - 1], self.tokens[self.at]
+        if self.next_kind() not in _NAMES:
+            raise self.misread()
+        self.advance()
+        column = self.advance()  # a name after a dot, whatever the word means elsewhere
+        if before.end != dot.start or dot.end != column.start:
+            raise self.text.refusal("a prefix, the dot and the name are written without spaces", dot.start)
+        if self.word == ".":
+            raise self.text.refusal("the prefix of a column is the name of a table, without a prefix", name.start)
+        quoted = column.kind is TokenKind.QUOTED
+        return Name(name.start, column.text[1:-1] if quoted else column.text, quoted, prefix=name)
 
     def next_kind(self) -> TokenKind | None:
         return self.tokens[self.at + 1].kind if self.at + 1 < len(self.tokens) else None
@@ -651,8 +667,15 @@ class _Parser:
     def read_call(self) -> Call:
         token = self.advance()
         self.expect("(")
-        distinct = self.accept("DISTINCT")
-        arguments = [] if self.word == ")" else self.read_list(self.read_truth)
+        counts = token.keyword == "COUNT"
+        distinct = counts and self.accept("DISTINCT")
+        arguments: list[Node] = []
+        if counts and self.word == "*":
+            arguments.append(Star(self.advance().start))
+            if self.word != ")":
+                raise self.text.refusal("COUNT(*) is written without anything else in it", arguments[0].start)
+        elif self.word != ")":
+            arguments = self.read_list(self.read_truth)
         self.expect(")")
         within = None
         if self.follows("WITHIN", "GROUP"):
@@ -670,7 +693,8 @@ class _Parser:
         start = self.advance().start
         self.expect("(")
         part = self.read_name()
-        self.expect("FROM")
+        if not self.accept("FROM"):
+            raise self.text.refusal("EXTRACT is written EXTRACT(part FROM date)", self.start)
         value = self.read_truth()
         self.expect(")")
         return Extract(start, part.text, value)
@@ -692,7 +716,17 @@ class _Parser:
 
     def misread(self) -> QuestionRefused:
         """Refuse the next token, with what was meant if that can be told."""
-        place = self.start
+        place, word, before = self.start, self.word, self.words[self.at - 1]
+        if word in _MEANT:
+            return self.text.refusal(_MEANT[word], place)
+        if self.kind() is TokenKind.STRING and before != "AS":
+            told = "strings are values: names are written without quotes or in double quotes"
+            return self.text.refusal(told, place)
+        if word in _OFFERED and (before == "AS" or (before == "(" and self.words[self.at + 1] in (")", ","))):
+            written = self.tokens[self.at].text
+            return self.text.refusal(f'{word} is a word of SQL: a name is written "{written}"', place)
+        if before in (",", "AS"):
+            return self.text.refusal(_MEANT[before], self.tokens[self.at - 1].start)
         if (slip := _find_slip(self.text, place)) is not None:
             return slip
         hint = "A name that is also an SQL word is written in double quotes, a string in single quotes"
