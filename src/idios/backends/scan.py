@@ -137,7 +137,9 @@ def _find_held(
         column, of_column = queries.selection.grid_column(name), brackets.get((ONLY, name), ())
         low, high = column.ends
         inside = all(
-            (bracket.open_low or low < bracket.low < high) and (bracket.open_high or low < bracket.high < high)
+            (bracket.open_low or low < bracket.low < high)
+            and (bracket.open_high or low < bracket.high < high)
+            and not (bracket.open_low and bracket.open_high)  # its lower end is compared with, as that of a point
             for bracket in of_column
         )
         listed = any(bracket.open_low for bracket in of_column) and any(bracket.open_high for bracket in of_column)
@@ -368,12 +370,15 @@ def _count_where(condition: ir.BooleanValue, dialect: Dialect) -> ir.IntegerValu
 
 
 def _bracket_ends(name: str, brackets: Mapping[CellColumn, Sequence[Bracket]]) -> dict[str, dict[int, int]]:
-    """The ends of each cell's k-th bracket, as constants of the cells; those alone that some bracket has."""
+    """The ends of each cell's k-th bracket, as constants of the cells; those alone that some bracket has.
+
+    Where all are open at both ends, the lower one tells the cells that have a bracket from those that have none.
+    """
     of_cell = {cell: listed for (cell, column), listed in brackets.items() if column == name}
     ends: dict[str, dict[int, int]] = {}
     for k in range(max(map(len, of_cell.values()), default=0)):
         kth = {cell: listed[k] for cell, listed in of_cell.items() if k < len(listed)}
-        if not all(bracket.open_low for bracket in kth.values()):
+        if not all(bracket.open_low for bracket in kth.values()) or all(bracket.open_high for bracket in kth.values()):
             ends[f"{name}_{k}_low"] = {cell: bracket.low for cell, bracket in kth.items()}
         if not all(bracket.open_high for bracket in kth.values()):
             ends[f"{name}_{k}_last"] = {cell: bracket.last for cell, bracket in kth.items()}
