@@ -18,11 +18,11 @@ from importlib import import_module
 
 from bench.figures import Figure, Settings
 from bench.report import WRITTEN, Measured, describe_machine, follow, read_stored, write_page, write_stored
-from tests.services import postgresql, spark
+from tests.services import NotInstalled
 
 SECTIONS = ("plain", "peers", "growth", "arrays", "postgresql", "spark", "start", "stages", "server")
 """The modules of this package that measure something, in the order of the page."""
-MISSING = (ImportError, postgresql.NotInstalled, spark.NotInstalled)
+MISSING = (ImportError, NotInstalled)
 """What a section raises where something that it needs is not on this machine."""
 
 

@@ -2,14 +2,14 @@
 
 import gc
 import os
-from collections.abc import Iterator
-from importlib.util import find_spec
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.services import NotInstalled, choose_services
 from tests.services.marking import needs_service
-from tests.services.postgresql import NotInstalled, PostgresqlServer
+from tests.services.postgresql import PostgresqlServer
 
 # A single example may take as long as a busy machine lets it; where time is the subject, the test measures it itself.
 settings.register_profile("idios", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -34,22 +34,23 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def unavailable(reason: str) -> None:
-    """Skip where a developer lacks a service, and say so; where everything must run, fail."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    """Skip a test that misses a service; where everything must run, fail it."""
+    try:
+        return (yield)
+    except NotInstalled as missing:
+        if choose_services() == "all":
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+
+
+pytest_runtest_call = pytest_runtest_setup
 
 
 @pytest.fixture(scope="session")
 def postgresql_url() -> Iterator[str]:
     """The address of a PostgreSQL server that lives as long as the tests do."""
-    if find_spec("psycopg") is None:
-        unavailable("the driver psycopg is not installed (it comes with idios[postgres])")
-    try:
-        server = PostgresqlServer()
-    except NotInstalled as error:
-        unavailable(str(error))
-        return
+    server = PostgresqlServer()
     yield server.url
     server.close()

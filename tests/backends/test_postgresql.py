@@ -5,13 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
 
 from idios.backends.base import open_source
 from idios.backends.cancellation import CancellationToken
-from idios.backends.postgresql import PostgresqlConnection
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Median, Mode
 from idios.errors import SourceError
@@ -19,9 +19,12 @@ from tests.conformance.plans import by, category, dataset, number, of_kind, plan
 from tests.conformance.reference import Table
 from tests.conformance.test_statistics import same
 from tests.evaluation.test_extra import WITHOUT
-from tests.services.postgresql import NotInstalled, PostgresqlServer
+from tests.services.postgresql import PostgresqlServer
 
-psycopg = pytest.importorskip("psycopg")
+with suppress(ImportError):  # the tests that need the driver are skipped without it
+    import psycopg
+
+    from idios.backends.postgresql import PostgresqlConnection
 
 DATA = dataset(whole("n"))
 
@@ -151,10 +154,7 @@ def test_neither_a_driver_nor_a_type_needs_pandas(postgresql_url: str, base: psy
 
 
 def test_a_server_that_goes_away_and_comes_back() -> None:
-    try:
-        server = PostgresqlServer(fsync=True)
-    except NotInstalled as error:
-        pytest.skip(str(error))
+    server = PostgresqlServer(fsync=True)
     try:
         with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute("CREATE TABLE t AS SELECT 5::bigint AS n")

@@ -12,6 +12,7 @@ from idios.backends.base import describe_source
 from idios.backends.spark_address import RESERVED, is_spark, read_address, read_session_settings
 from idios.config import find_shared_sources, read_configuration
 from idios.errors import ConfigurationError, InvalidInput, SourceError, SourceUnavailable
+from tests.services import require_package
 from tests.services.postgresql import free_port
 
 
@@ -97,7 +98,7 @@ def test_one_source_by_several_addresses(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["spark", "sc"])
 def test_a_cluster_that_is_away_is_an_error_at_once(scheme: str) -> None:
-    pytest.importorskip("pyspark")
+    require_package("pyspark", "spark")
     address = f"{scheme}://127.0.0.1:{free_port()}"
     began = time.monotonic()
     with pytest.raises(SourceUnavailable, match=f"cannot be reached at {address}"):

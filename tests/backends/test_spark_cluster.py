@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from idios.backends import spark_cluster
 from idios.backends.base import CancellationToken, describe_source
 from idios.config import read_configuration
 from idios.core.domain import Kind
@@ -22,10 +21,9 @@ from idios.errors import AnswerFailed, DataChanged, SourceError, SourceUnavailab
 from idios.ledger import Ledger
 from idios.model import Answer
 from idios.party import TrustedParty
-from tests.conftest import unavailable
 from tests.services.postgresql import free_port
 from tests.services.serving import Serving
-from tests.services.spark import SHORT_LIVED, NotInstalled
+from tests.services.spark import SHORT_LIVED
 from tests.services.spark_cluster import ConnectServer, StandaloneCluster
 from tests.waiting import until
 
@@ -53,22 +51,14 @@ def write_people(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[StandaloneCluster]:
-    try:
-        started = StandaloneCluster()
-    except NotInstalled as error:
-        unavailable(str(error))
-        return
+    started = StandaloneCluster()
     yield started
     started.close()
 
 
 @pytest.fixture(scope="module")
 def connect() -> Iterator[ConnectServer]:
-    try:
-        started = ConnectServer()
-    except NotInstalled as error:
-        unavailable(str(error))
-        return
+    started = ConnectServer()
     yield started
     started.close()
     gc.collect()
@@ -167,6 +157,8 @@ def test_spark_connect_reads_tables_and_pinned_folders(
     connect: ConnectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pyspark.sql.connect.session import SparkSession
+
+    from idios.backends import spark_cluster
 
     finalised: list[SparkSession] = []
     monkeypatch.setattr(SparkSession, "__del__", lambda self: finalised.append(self))  # the real one may wait for ever

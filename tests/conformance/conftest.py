@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.conformance.engines import SPARK, DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
-from tests.services.spark import NotInstalled, session
+from tests.services.spark import session
 
 
 @pytest.fixture(scope="session")
@@ -26,12 +25,7 @@ def postgresql_engine(postgresql_url: str) -> Iterator[Engine]:
 
 @pytest.fixture(scope="session")
 def spark_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    try:
-        started = session()
-    except NotInstalled as error:
-        if os.environ.get("CI"):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+    started = session()
     yield SparkEngine(started, tmp_path_factory.mktemp("spark"))
     started.stop()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,8 +15,8 @@ import pytest
 from idios.backends import sql_backend, summarise
 from idios.backends.connection_pool import Connection
 from idios.backends.duckdb import DuckDbBackend
-from idios.backends.postgresql import PostgresqlBackend
 from idios.backends.selection import HELD, Statement
+from idios.backends.sql_backend import SqlBackend
 from idios.core.clipping import plan_clipping
 from idios.core.statistics import Mean, Median, Statistic, Sum, Variance
 from idios.query.plan import Plan
@@ -51,6 +52,11 @@ COLUMNS = {
 }
 TABLE: Table = {column.name: values for column, values in COLUMNS.items()}
 ARROW = pa.table(TABLE)
+BACKENDS: list[type[SqlBackend]] = [DuckDbBackend]
+with suppress(ImportError):  # without its driver PostgreSQL is not asked
+    from idios.backends.postgresql import PostgresqlBackend
+
+    BACKENDS.append(PostgresqlBackend)
 HELD_WHOLE = ["wild", "ascending", "tied", "missing", "far", "few"]
 
 
@@ -59,7 +65,7 @@ def _small_tables_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (sql_backend, summarise):
         monkeypatch.setattr(module, "SMALL", 100)
     monkeypatch.setattr(sql_backend, "SAMPLED", 3_000)
-    for backend in (DuckDbBackend, PostgresqlBackend):
+    for backend in BACKENDS:
         monkeypatch.setattr(backend, "samplings", lambda *_: [])  # an even sample is never empty
 
 

@@ -30,7 +30,8 @@ from idios.ledger.key import hold_exclusively
 from tests.ledger.ledger_place import Place, ask, people
 from tests.ledger.ledger_worker import table
 from tests.ledger.old_ledger import use_next_format, write_old_ledger
-from tests.services.postgresql import NotInstalled, programs
+from tests.services import require_program
+from tests.services.postgresql import programs
 
 
 def fill(ledger: Ledger, questions: int = 3) -> None:
@@ -322,25 +323,20 @@ def test_a_ledger_is_not_opened_while_it_is_restored(sqlite_place: Place) -> Non
 def test_pg_dump_and_psql_bring_a_ledger_back(
     postgresql_place: Place, postgresql_engine: Engine, tmp_path: Path
 ) -> None:
-    try:
-        pg_dump, psql = (programs() / name for name in ("pg_dump", "psql"))
-    except NotInstalled as error:
-        pytest.skip(str(error))
-    if not (pg_dump.exists() and psql.exists()):
-        pytest.skip("pg_dump and psql are not installed")
+    pg_dump, psql = (require_program(str(programs() / name)) for name in ("pg_dump", "psql"))
     schema = postgresql_place.url.rpartition("%3D")[2]
     server = postgresql_place.url.partition("?")[0]
     dump = tmp_path / "ledger.sql"
     with postgresql_place.open() as ledger:
         fill(ledger)
         anchor = ledger.head()
-        dumped = [str(pg_dump), f"--dbname={server}", f"--table={schema}.idios_*", f"--file={dump}"]
+        dumped = [pg_dump, f"--dbname={server}", f"--table={schema}.idios_*", f"--file={dump}"]
         subprocess.run(dumped, check=True, capture_output=True)
         answered(ledger, "since the backup")
         newer = ledger.head()
     with postgresql_engine.begin() as connection:
         connection.execute(text(f"DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema}"))
-    restoring = [str(psql), f"--dbname={server}", "--single-transaction", "--set=ON_ERROR_STOP=1", f"--file={dump}"]
+    restoring = [psql, f"--dbname={server}", "--single-transaction", "--set=ON_ERROR_STOP=1", f"--file={dump}"]
     subprocess.run(restoring, check=True, capture_output=True)
     with postgresql_place.open(create=False) as ledger:
         assert ledger.verify(anchor).ok

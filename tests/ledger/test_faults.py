@@ -20,6 +20,7 @@ from idios.errors import LedgerError, LedgerUnavailable
 from idios.ledger import Ledger, Reservation
 from tests.ledger.ledger_place import Place, ask, people
 from tests.ledger.ledger_worker import table
+from tests.services import require_package
 from tests.services.postgresql import PostgresqlServer
 
 NOBODY = 65534
@@ -175,7 +176,7 @@ def test_a_server_that_crashes_and_comes_back(postgresql_url: str, tmp_path: Pat
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
-    pytest.importorskip("psycopg")
+    require_package("psycopg", "postgres")
     with pytest.raises(LedgerUnavailable, match=r"postgresql://127\.0\.0\.1:1/nowhere cannot be reached") as caught:
         Ledger.open("postgresql://somebody:secret@127.0.0.1:1/nowhere", tmp_path / "ledger.key")
     assert "secret" not in str(caught.value)

@@ -22,6 +22,7 @@ from idios.ledger import Ledger
 from idios.party import TrustedParty
 from idios.server.startup import check_address, list_address_risks
 from tests.server.office import MEDIAN, let_in, write_office
+from tests.services import require_program
 from tests.services.serving import Serving
 from tests.waiting import until
 
@@ -139,7 +140,18 @@ def test_tls_by_flags(tmp_path: Path) -> None:
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     made = subprocess.run(
         [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"),
+            *(
+                require_program("openssl"),
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                "/CN=localhost",
+            ),
             *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
             *("-keyout", str(key), "-out", str(certificate)),
         ],

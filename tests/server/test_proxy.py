@@ -16,7 +16,8 @@ import idios
 from idios.errors import InvalidInput
 from idios.party import TrustedParty
 from tests.server.office import MEDIAN, Tokens, let_in, write_office
-from tests.services.nginx import Nginx, program
+from tests.services import require_program
+from tests.services.nginx import Nginx
 from tests.services.postgresql import free_port
 from tests.services.serving import Serving
 from tests.waiting import until
@@ -47,7 +48,7 @@ Open = Callable[..., Place]
 @pytest.fixture(scope="module")
 def open_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     """Starts a server and its proxy; both end with the module's tests."""
-    program("nginx")
+    require_program("nginx")
     with ExitStack() as stack:
 
         def start(environment: Mapping[str, str] | None = None, changed: Mapping[str, str] | None = None) -> Place:
@@ -121,7 +122,7 @@ def test_neither_questions_nor_tokens_are_in_the_logs(place: Place) -> None:
 
 
 def test_no_question_is_in_the_logs_of_a_proxy_without_a_server(tmp_path: Path) -> None:
-    program("nginx")
+    require_program("nginx")
     with Nginx(tmp_path / "nginx", free_port()) as nginx:
         transport = httpx2.HTTPTransport(verify=nginx.trust)
         with httpx2.Client(base_url=nginx.url, transport=transport, timeout=None) as somebody:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from idios.evaluation.rendering import find_chromium
+from idios.evaluation.rendering import PROGRAMS
+from tests.services import require_package, require_program
 
 
 @dataclass
@@ -33,19 +30,9 @@ class Opened:
 
 
 def program() -> str:
-    """The browser's path; without it a developer's test is skipped, and one that must run fails."""
-    found = find_chromium()
-    reason = None
-    if find_spec("playwright") is None:
-        reason = "the package playwright is not installed (it comes with idios[dev])"
-    elif found is None:
-        reason = "Chromium is not installed (.ci/services installs it)"
-    if reason is not None:
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    assert found is not None
-    return found
+    """The browser's path."""
+    require_package("playwright", "dev")
+    return require_program(*PROGRAMS)
 
 
 @contextmanager

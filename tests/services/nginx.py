@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import socket
 import ssl
 import subprocess
@@ -12,8 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
+from tests.services import require_program
 from tests.services.postgresql import free_port
 
 SHIPPED = Path(__file__).parents[2] / "deploy" / "nginx.conf"
@@ -45,7 +42,7 @@ class Nginx:
     """
 
     def __init__(self, folder: Path, upstream: int, changed: Mapping[str, str] | None = None) -> None:
-        nginx, openssl = program("nginx"), program("openssl")
+        nginx, openssl = require_program("nginx"), require_program("openssl")
         folder.mkdir()
         self.folder = folder
         self.port, self.plain_port = free_port(), free_port()
@@ -128,18 +125,6 @@ class Nginx:
                 return
             except OSError:
                 time.sleep(0.05)
-
-
-def program(name: str) -> str:
-    """The path of a program; without it a developer's test is skipped, and one that must run fails."""
-    # Debian keeps nginx off the search path of ordinary users.
-    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
-    if found is None:
-        reason = f"{name} is not installed (.ci/services installs it)"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
 
 
 def _has_ipv6() -> bool:

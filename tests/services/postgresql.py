@@ -14,17 +14,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.services import NotInstalled, require_package, require_program
+
 SUPERUSER = "idios"
-
-
-class NotInstalled(Exception):
-    """PostgreSQL's server programs, or the driver, are not on this machine."""
 
 
 class PostgresqlServer:
     """A cluster of its own in a temporary directory; `url` names its default database."""
 
     def __init__(self, *, fsync: bool = False) -> None:
+        require_package("psycopg", "postgres")
         self._programs = programs()
         self._account = unprivileged_account()
         self._password = secrets.token_hex(16)
@@ -128,16 +127,11 @@ class PostgresqlServer:
 
 
 def programs() -> Path:
-    """The directory of initdb and postgres; Debian keeps them off the search path."""
-    on_path = shutil.which("initdb")
-    directories = [Path(on_path).resolve().parent] if on_path else []
-    directories += sorted(
-        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name), reverse=True
-    )
-    for directory in directories:
-        if (directory / "initdb").exists() and (directory / "postgres").exists():
-            return directory
-    raise NotInstalled("PostgreSQL's server programs are not installed (.ci/services installs them)")
+    """The directory of initdb and postgres."""
+    directory = Path(require_program("initdb")).resolve().parent
+    if not (directory / "postgres").exists():
+        raise NotInstalled("PostgreSQL's server programs are not installed (.ci/services installs them)")
+    return directory
 
 
 def unprivileged_account() -> str | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from tests.services import choose_services, require_package, require_program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,16 +15,16 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of Java for what runs some minutes: compiling more thoroughly takes longer than it saves."""
 
 
-class NotInstalled(Exception):
-    """Spark, or the Java that it runs on, is not on this machine."""
+def java() -> str:
+    """The path of Java, on which pyspark runs."""
+    require_package("pyspark", "spark")
+    home = os.environ.get("JAVA_HOME") if choose_services() != "none" else None
+    return f"{home}/bin/java" if home else require_program("java")
 
 
 def session() -> SparkSession:
     """Start Spark, or say what it lacks."""
-    if find_spec("pyspark") is None:
-        raise NotInstalled("pyspark is not installed (it comes with idios[spark])")
-    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
-        raise NotInstalled("there is no Java to run Spark on")
+    java()
     from pyspark.sql import SparkSession
 
     return (

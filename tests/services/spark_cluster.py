@@ -10,11 +10,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
+from tests.services import require_package
 from tests.services.postgresql import free_port
-from tests.services.spark import SHORT_LIVED, NotInstalled
+from tests.services.spark import SHORT_LIVED, java
 
 HOST = "127.0.0.1"
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
@@ -118,9 +118,8 @@ class ConnectServer:
     """Spark Connect on this machine; ``url`` is its address."""
 
     def __init__(self, master: str = "local[2]") -> None:
-        for package in ("grpc", "grpc_status", "google.rpc"):
-            if find_spec(package.partition(".")[0]) is None:
-                raise NotInstalled(f"Spark Connect needs {package} (it comes with idios[spark-connect])")
+        for package in ("grpc", "grpc_status", "google"):
+            require_package(package, "spark-connect")
         self._folder = Path(tempfile.mkdtemp(prefix="idios-spark-connect-"))
         self.port = free_port()
         self.url = f"sc://{HOST}:{self.port}"
@@ -146,17 +145,6 @@ class ConnectServer:
         if hasattr(self, "process"):
             self.process.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def java() -> str:
-    """Java, or say that there is none."""
-    if find_spec("pyspark") is None:
-        raise NotInstalled("pyspark is not installed (it comes with idios[spark])")
-    home = os.environ.get("JAVA_HOME")
-    found = f"{home}/bin/java" if home else shutil.which("java")
-    if not found:
-        raise NotInstalled("there is no Java to run Spark on")
-    return found
 
 
 def spark_home() -> Path:
