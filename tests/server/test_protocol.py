@@ -98,6 +98,41 @@ def test_a_connection_that_says_nothing_is_closed(site: Site) -> None:
         assert ended(client)
 
 
+CHUNKED, SIZED = b"Transfer-Encoding: chunked\r\n", b"Content-Length: 5\r\n"
+
+
+@pytest.mark.parametrize("before", [b"", HELLO], ids=["first", "later"])
+@pytest.mark.parametrize(
+    ("version", "headers"),
+    [
+        (b"1.1", CHUNKED + SIZED),
+        (b"1.1", SIZED + b"X: y\r\n" + CHUNKED.upper()),
+        (b"1.0", CHUNKED),
+        (b"1.1", SIZED + b"Content-Length: 6\r\n"),
+        (b"1.1", CHUNKED + CHUNKED),
+    ],
+)
+def test_a_request_whose_length_is_told_in_two_ways_is_refused(
+    before: bytes, version: bytes, headers: bytes, site: Site
+) -> None:
+    """What follows it is not read as a request: a proxy in front may take it for something else."""
+    head = b"POST / HTTP/" + version + b"\r\nHost: test\r\n" + headers + b"\r\n"
+    with site.open(before + head + b"0\r\n\r\n" + HELLO) as client:
+        replies = b""
+        while part := client.recv(4096):
+            replies += part
+    codes = [part[:3] for part in replies.split(b"HTTP/1.1 ")[1:]]
+    assert codes[: len(codes) - 1] == ([b"200"] if before else [])
+    assert codes[-1] in (b"400", b"501")
+    assert site.answers()
+
+
+@pytest.mark.parametrize("headers", [CHUNKED, b"Content-Length: 5\r\n"])
+def test_a_request_whose_length_is_told_in_one_way_is_answered(headers: bytes, site: Site) -> None:
+    with site.open(b"POST / HTTP/1.1\r\nHost: test\r\n" + headers + b"\r\n0\r\n\r\n") as client:
+        assert client.recv(12) == b"HTTP/1.1 200"
+
+
 def test_headers_that_drip_are_not_waited_for(site: Site) -> None:
     with site.open(b"GET / HTTP/1.1\r\n") as client:
         client.settimeout(0.02)

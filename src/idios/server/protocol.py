@@ -8,6 +8,8 @@ Rules:
    ledger, the data and replies. One more takes the place of the connection that has been idle longest, so that a client
    who sends a request at once is served; if none is idle, the new one is closed.
 3. A client who does not read a reply for WRITE_SECONDS is disconnected.
+4. A request whose length is told in two ways, or in one that its version of HTTP does not have, is refused, and its
+   connection closed: a proxy in front may have cut it elsewhere, and what follows would be another client's request.
 
 A TLS connection counts here once its handshake is done, for which it has HEADER_SECONDS too.
 """
@@ -21,6 +23,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
@@ -68,11 +71,26 @@ class EventLoop(asyncio.SelectorEventLoop):
         return await super().create_server(*given, **options)
 
 
+class _StrictConnection(h11.Connection):
+    """h11's parser, which by itself lets Transfer-Encoding win over Content-Length."""
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """Parse the next event."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if b"transfer-encoding" in names and (b"content-length" in names or event.http_version < b"1.1"):
+                raise h11.RemoteProtocolError("Transfer-Encoding beside Content-Length, or in a request of HTTP/1.0")
+        return event
+
+
 class GuardedProtocol(H11Protocol):
     """uvicorn's protocol, by the rules above."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
+        size = self.config.h11_max_incomplete_event_size
+        self.conn = _StrictConnection(h11.SERVER, **({} if size is None else {"max_incomplete_event_size": size}))
         self._idle = _IDLE.setdefault(self.server_state, OrderedDict())
         self._header_timer, self._write_timer = _Timer(self.loop), _Timer(self.loop)
 
