@@ -25,6 +25,7 @@ from idios.core.sampling import Source
 from idios.datasets import OpenDataset
 from idios.errors import AnswerFailed, InvalidInput, NotPermitted
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
+from idios.ledger.rules import STOPPED
 from idios.model import Account, Answer, Balance, Quote, ReleasedTable
 from idios.query.plan import Plan, Question, Split
 from idios.query.planner import make_plan, plan_check
@@ -183,7 +184,7 @@ class Pipeline:
         urgency = logging.INFO if stopped else logging.ERROR
         log.log(urgency, "question %s was charged and not answered: %s", reservation.key[:16], kind)
         try:
-            self.ledger.fail(reservation, "stopped" if stopped else f"{kind}: {error}")
+            self.ledger.fail(reservation, STOPPED if stopped else f"{kind}: {error}")
         except Exception as second:
             log.error("and the ledger could not record it: %s", type(second).__name__)
 

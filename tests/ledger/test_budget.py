@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ import pytest
 
 from idios.errors import BudgetExceeded, InvalidInput, LedgerError, NotPermitted
 from idios.ledger import ChargeRequest, Ledger, Price, Reservation, StoredAnswer
+from idios.ledger.rules import MOST_FAILURES, STOPPED
 from tests.ledger.ledger_place import Place, ask, kinds, people
 from tests.ledger.ledger_worker import table
 
@@ -392,3 +394,26 @@ def test_without_a_cap_what_remains_is_the_data_set_s(ledger: Ledger) -> None:
     assert ledger.grants("ada") == [ada]
     assert ledger.grant("bob", "people").epsilon.remaining == Fraction(1, 4)
     assert ada.epsilon.allows(Fraction(1)), "what is stored costs the data set nothing"
+
+
+def test_one_charge_leaves_few_failures(ledger: Ledger) -> None:
+    """Stopped questions and broken ones can be asked again for nothing, without end."""
+    request = ask(analyst="ada")
+
+    def count_failures() -> int:
+        return len(ledger.entries(kinds=("failed",)))
+
+    for _ in range(3):
+        charge = ledger.reserve(request)
+        assert isinstance(charge, Reservation)
+        ledger.fail(charge, STOPPED)
+    assert count_failures() == 1
+    for number in range(2 * MOST_FAILURES):
+        ledger.fail(charge, f"lost {number}")
+    assert count_failures() == MOST_FAILURES
+    another = ledger.reserve(ask("another", "1/10"))
+    assert isinstance(another, Reservation)
+    with ThreadPoolExecutor(8) as threads:  # some of them in one transaction
+        list(threads.map(lambda _: ledger.fail(another, STOPPED), range(24)))
+    assert count_failures() == MOST_FAILURES + 1
+    assert ledger.verify().ok

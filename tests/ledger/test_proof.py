@@ -233,6 +233,8 @@ def test_a_consistent_old_state_is_found_by_whoever_has_seen_a_newer_one(office:
     for refusal in refused:
         with pytest.raises(LedgerTampered, match=r"ends at entry \d+ and lacks the entry \d+ that was there before"):
             refusal()
+    assert "it was cut off" in str(office.ledger.verify())
+    assert office.ledger.health.trouble is not None
     # A process that has seen nothing newer cannot tell; an anchor can.
     with office.place.open() as another:
         assert another.authenticate(office.token).role is Role.ANALYST
@@ -251,6 +253,7 @@ def test_another_history_is_found_however_long_it_has_become(office: Office) -> 
         office.ledger.reserve(ask("fresh", "1/4", analyst="bob"))
     with pytest.raises(LedgerTampered, match="was there before"):
         office.ledger.balance("people")
+    assert "is not the one that was there before" in str(office.ledger.verify())
 
 
 def test_entries_that_others_wrote_are_followed(office: Office) -> None:

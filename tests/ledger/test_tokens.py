@@ -9,6 +9,7 @@ import pytest
 
 from idios.errors import InvalidInput, LedgerTampered, NotPermitted
 from idios.ledger import Identity, Ledger, Role
+from idios.ledger.tokens import authenticate
 from tests.ledger.ledger_place import Place, kinds
 
 REFUSED = "the token is unknown, revoked or expired"
@@ -189,3 +190,37 @@ def test_a_forged_token_is_not_accepted(place: Place, ledger: Ledger) -> None:
 
 def place_of(ledger: Ledger, identity: Identity) -> int:
     return next(found.issued for found in ledger.tokens() if found.token == identity.token)
+
+
+def test_unknown_tokens_leave_nothing_in_memory(sqlite_place: Place) -> None:
+    with sqlite_place.open() as ledger:
+        names = [f"analyst {number}" for number in range(40)]
+        for name in names:
+            ledger.add_analyst(name)  # rows whose pages the lookups read
+        token = ledger.issue_token(names[0]).secret
+        transactions = ledger._transactions
+        memory = transactions._memory
+        before = len(memory._tags)
+        now = datetime.now(UTC)
+        for start in range(0, 100_000, 1000):
+            with transactions.reading() as store:
+                for number in range(start, start + 1000):
+                    with pytest.raises(NotPermitted):
+                        authenticate(store, f"unknown {number}", now)
+        assert len(memory._tags) <= before + 1
+        assert len(memory.pages) <= 2 * len(names) + 10
+        assert ledger.authenticate(token).name == names[0]
+
+
+def test_what_is_only_read_fills_no_memory(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("idios.ledger.proof.CACHED", 8)
+    with place.open() as ledger:
+        tokens = [ledger.issue_token(f"controller {number}", role=Role.CONTROLLER).secret for number in range(30)]
+        memory = ledger._transactions._memory
+        for token in tokens:
+            assert ledger.authenticate(token).role is Role.CONTROLLER
+            assert max(map(len, (memory.pages, memory.rows, memory._tags))) <= 8
+        assert len(ledger.tokens()) == 30
+        assert max(map(len, (memory.pages, memory.rows, memory._tags))) <= 8
+        ledger.revoke_token(ledger.authenticate(tokens[3]).token)
+        assert ledger.verify().ok

@@ -27,7 +27,7 @@ from idios.ledger.migrations import upgrade
 from idios.ledger.opening import OpenedLedger, open_existing, open_ledger
 from idios.ledger.operational import EndedSessions, RunningQuestions, check_idempotency_key, remember_key, was_used
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
-from idios.ledger.state import AnalystRow, DatasetRow, GrantRow, QuestionRow, SomeRow, TokenRow
+from idios.ledger.state import AnalystRow, DatasetRow, FailureRow, GrantRow, QuestionRow, SomeRow, TokenRow
 from idios.ledger.store import Transactions, Writer, add_grants
 from idios.ledger.tokens import LIFETIME, Identity, IssuedToken, authenticate, create_token, identify_token, locate
 from idios.ledger.values import Clock, check_name, check_optional_amount, check_text, system_clock
@@ -256,10 +256,19 @@ class Ledger:
         return self._transactions.write(record, *rules.find_places(request))
 
     def fail(self, reservation: Reservation, detail: str) -> None:
-        """Record why an answer could not be computed; the charge stays and can still be completed once."""
+        """Record why an answer could not be computed; the charge stays and can still be completed once.
+
+        Of one question the first failures are recorded; the others add nothing.
+        """
         if not isinstance(detail, str):
             raise InvalidInput(f"a failure's detail is text, not {type(detail).__name__}")
-        self._transactions.append(rules.fail, reservation, detail)
+
+        def record(writer: Writer) -> None:
+            writer.flush()  # another thread may record one in this transaction
+            recorded = len(writer.store.list_all(FailureRow, key=reservation.key))
+            writer.append(rules.fail(writer.store, reservation, detail, recorded))
+
+        self._transactions.write(record)
 
     def authenticate(self, secret: str) -> Identity:
         """Say who holds the token; every token that is not valid is refused with the same message."""
@@ -366,9 +375,13 @@ class Ledger:
             return store.proof.head
 
     def verify(self, anchor: Anchor | None = None) -> Verification:
-        """Check every entry's signature, the anchor if given, and the tables and their proof against the chain."""
+        """Check every entry's signature, the anchor if given, and the tables and their proof against the chain.
+
+        The newest end that this process has seen is an anchor too.
+        """
+        known = self._transactions.known  # before the view is taken: another thread may learn of a newer end meanwhile
         with self.health.mark_verifying(), self._database.reading() as connection:
-            verification = verify(connection, self._key, anchor)
+            verification = verify(connection, self._key, anchor, known)
         self.health.note(verification)
         return verification
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, delete, select
 
@@ -35,6 +35,7 @@ from idios.ledger.values import RECORDS, Plain
 
 PAGE = 1000
 CACHED = 8192
+"""How many pages, rows and places a process remembers each: it forgets them all when there is one more."""
 ENDS = 64
 _COUNT = 8
 _SEAL_LENGTH = 32
@@ -74,26 +75,41 @@ class _Known:
     digest: bytes
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class _Cache(dict[K, V]):
+    """A dictionary that forgets everything when it is full, also where nothing but reading fills it."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if len(self) >= CACHED:
+            self.clear()
+        super().__setitem__(key, value)
+
+
 class Memory:
     """What one process knows for certain: the key, the newest end of the chain it has seen with its root, and pages."""
 
     def __init__(self, key: bytes) -> None:
         self.key = key
         self.secret = derive(key, "rows")
-        self.pages: dict[bytes, bytes] = {}
+        self.pages: dict[bytes, bytes] = _Cache()
         # Rows by their place, with the columns and the digest that were proved; parsing and hashing cost most.
-        self.rows: dict[tuple[type[DerivedRow], PrimaryKey], _Known] = {}
-        self._tags: dict[tuple[type[DerivedRow], PrimaryKey], bytes] = {}
+        self.rows: dict[tuple[type[DerivedRow], PrimaryKey], _Known] = _Cache()
+        self._tags: dict[tuple[type[DerivedRow], PrimaryKey], bytes] = _Cache()
         self.known: Anchor | None = None
         # The last ends that this process has read or written, with the root that each was sealed with.
         self._roots: dict[Anchor, Root] = {}
         self._lock = Lock()
 
-    def get_tag(self, row: type[DerivedRow], key: PrimaryKey) -> bytes:
-        """Say where the row stands in the tree."""
+    def get_tag(self, row: type[DerivedRow], key: PrimaryKey, *, keep: bool = True) -> bytes:
+        """Say where the row stands in the tree; the place of one that is not there is not worth keeping."""
         known = self._tags.get((row, key))
         if known is None:
-            known = self._tags[row, key] = _make_tag(self.secret, row, key)
+            known = _make_tag(self.secret, row, key)
+            if keep:
+                self._tags[row, key] = known
         return known
 
     def get_root(self, head: Anchor) -> Root | None:
@@ -106,9 +122,6 @@ class Memory:
             self._roots[head] = root
             if len(self._roots) > ENDS:
                 del self._roots[next(iter(self._roots))]
-            for cache in (self.pages, self.rows, self._tags):
-                if len(cache) > CACHED:
-                    cache.clear()
 
     def learn(self, head: Anchor) -> None:
         """Remember an end that was committed; another thread may have come further meanwhile."""
@@ -157,7 +170,7 @@ class Proof:
 
     def read(self, row: type[SomeRow], key: PrimaryKey, columns: Sequence[Plain] | None) -> SomeRow | None:
         """Return the row behind the columns of its table, or None; refuse what is not what was signed."""
-        expected = self._rows.get(self._memory.get_tag(row, key))
+        expected = self._rows.get(self._memory.get_tag(row, key, keep=columns is not None))
         if columns is None:
             if expected is None:
                 return None

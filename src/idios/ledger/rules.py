@@ -34,6 +34,11 @@ from idios.ledger.values import check_amount, check_text, omit_rho, round_rho_up
 from idios.model import Accounting, Balance, Cost
 from idios.model.balance import describe_shortage
 
+STOPPED = "stopped"
+"""The detail of a failure that the caller wanted, or that took too long."""
+MOST_FAILURES = 10
+"""How many failures of one question are recorded."""
+
 
 def require_dataset(store: RowStore, name: str) -> DatasetRow:
     """Return the data set, retired or not; refuse an unknown one."""
@@ -373,10 +378,15 @@ def release(store: RowStore, reservation: Reservation, answer: str) -> Released 
     return Released(reservation.key, answer) if question.released is None else None
 
 
-def fail(store: RowStore, reservation: Reservation, detail: str) -> Failed:
-    """Record that an answer could not be computed."""
+def fail(store: RowStore, reservation: Reservation, detail: str, recorded: int) -> Failed | None:
+    """Record that an answer could not be computed; nothing is added once enough failures of it are recorded.
+
+    One charge pays for any number of attempts, so that a caller could fill the chain: with questions that they stop
+    most of all, of which a second one tells nothing new.
+    """
     require_question(store, reservation)
-    return Failed(reservation.key, reservation.request.analyst, detail)
+    enough = 1 if detail == STOPPED else MOST_FAILURES
+    return Failed(reservation.key, reservation.request.analyst, detail) if recorded < enough else None
 
 
 def inspect(store: RowStore, request: ChargeRequest) -> Inspected:

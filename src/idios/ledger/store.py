@@ -236,6 +236,11 @@ class Transactions:
         self._queue = CommitQueue(database, self.writing)
         self.remembered = RememberedRows(self._memory)
 
+    @property
+    def known(self) -> Anchor | None:
+        """The newest end of the chain that this process has seen."""
+        return self._memory.known
+
     @contextmanager
     def reading(self, *places: Place) -> Iterator[DatabaseRowStore]:
         """Open one consistent view of the rows, each with its proof."""

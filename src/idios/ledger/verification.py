@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +28,8 @@ log.addHandler(logging.NullHandler())
 PAGE = 1000
 PERMISSIONS: tuple[type[DerivedRow], ...] = (DatasetRow, AnalystRow, GrantRow, TokenRow)
 """The tables of permissions, short enough to be checked while others wait."""
+ANCHORED, SEEN = "the anchor is", "this process has seen"
+"""How an end of the chain is known that must be in it."""
 PAUSE = 1.0
 SHARE = 20
 """They are checked again after this many seconds, or after this many times as long as it took."""
@@ -72,27 +74,32 @@ class Replay:
             self.sequence, self.problem = sequence, problem
 
 
-def replay(connection: Connection, key: bytes, anchor: Anchor | None = None) -> Replay:
-    """Check every signature and bring a store in memory up to the last good entry."""
+def replay(connection: Connection, key: bytes, anchor: Anchor | None = None, known: Anchor | None = None) -> Replay:
+    """Check every signature and bring a store in memory up to the last good entry.
+
+    The chain must hold the anchor, which was kept elsewhere, and the end that is known from before.
+    """
+    ends = [(end, told) for end, told in ((anchor, ANCHORED), (known, SEEN)) if end is not None]
     result = Replay(MemoryRowStore())
     lowest = -(2**62)
     page = read_entries(connection, after=lowest, limit=PAGE)
     while page and result.problem is None:
         for entry in page:
-            _follow(result, key, entry, anchor)
+            _follow(result, key, entry, ends)
             if result.problem is not None:
                 break
         page = read_entries(connection, after=page[-1].sequence, limit=PAGE)
-    if anchor is not None and result.problem is None and anchor.sequence > result.head.sequence:
-        result.report(
-            result.head.sequence + 1,
-            f"is missing: the chain ends at entry {result.head.sequence}, the anchor is entry "
-            f"{anchor.sequence}; it was cut off",
-        )
+    for end, told in ends:
+        if end.sequence > result.head.sequence:
+            result.report(
+                result.head.sequence + 1,
+                f"is missing: the chain ends at entry {result.head.sequence}, {told} entry {end.sequence}; it was cut "
+                "off",
+            )
     return result
 
 
-def _follow(result: Replay, key: bytes, entry: Entry, anchor: Anchor | None) -> None:
+def _follow(result: Replay, key: bytes, entry: Entry, ends: Sequence[tuple[Anchor, str]]) -> None:
     expected = result.head.sequence + 1
     if entry.sequence < expected:
         return result.report(entry.sequence, "was inserted: entries are numbered from 1, each number once")
@@ -105,8 +112,10 @@ def _follow(result: Replay, key: bytes, entry: Entry, anchor: Anchor | None) -> 
             expected,
             "is not signed as it stands: it was changed, inserted or moved, or one before it was removed",
         )
-    if anchor is not None and anchor.sequence == expected and anchor.mac != entry.mac:
-        return result.report(expected, "is not the anchored one: the chain was rewritten by a holder of the key")
+    for end, told in ends:
+        if end.sequence == expected and end.mac != entry.mac:
+            what = "the anchored one" if told == ANCHORED else "the one that was there before"
+            return result.report(expected, f"is not {what}: the chain was rewritten by a holder of the key")
     try:
         apply(result.store, expected, entry.fact)
     except ValueError as error:
@@ -115,9 +124,9 @@ def _follow(result: Replay, key: bytes, entry: Entry, anchor: Anchor | None) -> 
     return None
 
 
-def verify(connection: Connection, key: bytes, anchor: Anchor | None) -> Verification:
-    """Check the chain, the anchor and the derived tables."""
-    result = replay(connection, key, anchor)
+def verify(connection: Connection, key: bytes, anchor: Anchor | None, known: Anchor | None = None) -> Verification:
+    """Check the chain, the anchor, the end that is known from before, and the derived tables."""
+    result = replay(connection, key, anchor, known)
     if result.problem is None:
         for row in TABLES:
             _compare(connection, result, row)
