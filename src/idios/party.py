@@ -234,10 +234,10 @@ class TrustedParty(Pipeline):
         held = self.ledger.grants(analyst) if analyst is not None else map(self.ledger.balance, self.datasets)
         return BalanceList(tuple(balance for balance in held if balance.dataset in self.datasets)).listing()
 
-    def limited_to(self, names: Collection[str]) -> TrustedParty:
-        """A view of the party with only these data sets; close the party, not the view."""
+    def limited_to(self, names: Collection[str], caller: str = "") -> TrustedParty:
+        """A view of the party with only these data sets, for one caller; close the party, not the view."""
         kept = {name: dataset for name, dataset in self.datasets.items() if name in names}
-        return TrustedParty(kept, self.ledger, self.source, self.twins, self._recent)
+        return TrustedParty(kept, self.ledger, self.source, self.twins, self._recent.of_caller(caller))
 
     # The way of a question.
 

@@ -13,6 +13,7 @@ import pytest
 
 from idios.errors import InvalidInput
 from idios.ledger import Ledger, RunningQuestion
+from idios.ledger.operational import MOST_QUESTIONS
 from tests.ledger.ledger_place import Place, ask
 from tests.ledger.ledger_worker import table
 
@@ -160,6 +161,21 @@ def test_old_questions_are_forgotten(place: Place) -> None:
         ledger.running.begin("new", "controller", "people", "{}")
         assert ledger.running.find("old") is None
         assert ledger.running.find("young") is not None
+
+
+def test_one_caller_leaves_few_questions(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A charged question can be asked again for nothing, and each time it may outlast its request."""
+    clock = Clock()
+    with place.open(clock=clock) as ledger:
+        ledger.running.begin("hers", "analyst:zoë", "people", "{}")
+        for number in range(MOST_QUESTIONS + 20):
+            clock.now += timedelta(seconds=1)
+            ledger.running.begin(f"q{number}", "analyst:ada", "people", "{}")
+        [(left,)] = place.execute("SELECT COUNT(*) FROM idios_running")
+        assert left <= MOST_QUESTIONS + 1
+        assert ledger.running.find("q10") is None
+        assert ledger.running.find(f"q{MOST_QUESTIONS + 19}") is not None
+        assert ledger.running.find("hers") is not None
 
 
 def test_the_chain_knows_nothing_of_them(place: Place, ledger: Ledger) -> None:

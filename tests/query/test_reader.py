@@ -476,6 +476,26 @@ def test_few_questions_are_kept_and_none_that_is_long() -> None:
     assert len(recent._kept) == KEPT
 
 
+def test_callers_keep_their_questions_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How quickly a question is read tells nothing about what another caller drafts."""
+    recent, sql, people = RecentQuestions(), "SELECT MEDIAN(income) FROM people", {"people": PEOPLE}
+    ada, bob = recent.of_caller("ada"), recent.of_caller("bob")
+    assert recent.of_caller("ada") is ada
+    known = ada.read(sql, people)
+    assert ada.read(sql, people) is known
+    assert bob.read(sql, people) is not known
+    assert ada.prepare(known, PEOPLE) is ada.prepare(known, PEOPLE)
+    assert bob.prepare(known, PEOPLE) is not ada.prepare(known, PEOPLE)
+    assert recent.read(sql, people) is not known
+    monkeypatch.setattr(reader, "CALLERS", 4)
+    for number in range(3 * KEPT):
+        own = recent.of_caller(f"caller {number}")
+        own.read(f"SELECT KTH_LARGEST(income, {number + 1}) FROM people", people)
+        ada.read(f"SELECT KTH_LARGEST(income, {number + 1}) FROM people", people)
+    assert len(recent._of_callers) == 4
+    assert len(ada._kept) < KEPT / 8
+
+
 def test_a_recent_question_is_prepared_once_and_planned_as_before() -> None:
     recent, sql = RecentQuestions(), "SELECT region, MEDIAN(income) FROM people WHERE age > 17 GROUP BY region"
     question = recent.read(sql, {"people": PEOPLE})

@@ -40,6 +40,24 @@ def test_an_address_has_a_limit_and_health_has_none(tmp_path: Path) -> None:
         assert office.call("GET", "/healthz", None).status_code == 200
 
 
+def test_signing_in_counts_like_a_request(tmp_path: Path) -> None:
+    office = open_office(write_office(tmp_path), requests_per_minute=40)
+    with office.client:
+        form = {"token": office.tokens.ada}
+        statuses = [
+            office.client.post("/console/sign-in", data=form, follow_redirects=False).status_code for _ in range(12)
+        ]
+        assert statuses == [303] * 10 + [429] * 2
+
+
+def test_methods_that_a_client_invents_are_counted_as_one(office: Office) -> None:
+    for number in range(30):
+        office.call(f"X{chr(65 + number % 26)}{chr(65 + number // 26)}", "/v1/me")
+    counted = office.call("GET", "/metrics", "grace").text
+    assert 'method="OTHER"' in counted
+    assert 'method="X' not in counted
+
+
 def test_guessing_tokens_is_slowed_down(office: Office) -> None:
     statuses = [office.call("GET", "/v1/me", f"guess {i}").status_code for i in range(20)]
     assert statuses[0] == 401

@@ -126,6 +126,17 @@ def test_listings_leave_out_what_was_not_granted(office: Office) -> None:
             assert "patients" not in office.call("GET", path, who).text
 
 
+def test_analysts_share_no_memory_of_questions(office: Office) -> None:
+    """How quickly a quote comes tells nothing about what another analyst drafts."""
+    ada, bob = (
+        office.service.party_for(office.ledger.authenticate(token)) for token in (office.tokens.ada, office.tokens.bob)
+    )
+    again = office.service.party_for(office.ledger.authenticate(office.tokens.ada))
+    assert ada._recent is again._recent
+    assert ada._recent is not bob._recent
+    assert bob._recent is not office.service.party._recent
+
+
 def test_a_question_that_outlasted_its_request_is_its_askers_own(office: Office) -> None:
     running = office.ledger.running
     running.begin("a" * 32, "analyst:ada", "people", encode_record(QuestionRequest(MEDIAN, "0.5"), "0" * 64))

@@ -34,6 +34,8 @@ from idios.ledger.tables import ended_sessions, idempotency_keys, running
 from idios.ledger.values import LONGEST, Clock, check_name, format_time
 
 QUESTIONS_KEPT = timedelta(days=30)
+MOST_QUESTIONS = 500
+"""How many questions of one caller are kept: asking a charged one again is free, and each leaves a row."""
 KEYS_KEPT = timedelta(days=30)
 RUNNING = "running"
 LEAVING = "leaving"
@@ -43,6 +45,16 @@ ENDS = ("answered", "failed", "cancelled")
 
 _ADD_QUESTION = insert(running)
 _FORGET_QUESTIONS = delete(running).where(running.c.started < bindparam("oldest"))
+_FORGET_OLDEST = delete(running).where(
+    running.c.caller == bindparam("caller"),
+    running.c.started
+    <= select(running.c.started)
+    .where(running.c.caller == bindparam("caller"))
+    .order_by(running.c.started.desc())
+    .offset(MOST_QUESTIONS - 1)
+    .limit(1)
+    .scalar_subquery(),
+)
 _FIND_QUESTION = select(running).where(running.c.id == bindparam("this"))
 _CANCELLED = select(running.c.cancel).where(running.c.id == bindparam("this"))
 _THIS = update(running).where(running.c.id == bindparam("this"))
@@ -95,6 +107,7 @@ class RunningQuestions:
         row = RunningQuestion(id, caller, dataset, request, format_time(now), format_time(now), "", 0.0, RUNNING, False)
         with self._database.noting() as connection:
             connection.execute(_FORGET_QUESTIONS, {"oldest": format_time(now - QUESTIONS_KEPT)})
+            connection.execute(_FORGET_OLDEST, {"caller": caller})
             try:
                 connection.execute(_ADD_QUESTION, {name: getattr(row, name) for name in RunningQuestion.__slots__})
             except IntegrityError:

@@ -35,7 +35,9 @@ from idios.query.schema import Dataset
 
 MAX_SELECTS = 10
 KEPT = 256
-"""How many questions are kept as they were read."""
+"""How many questions are kept as they were read, of all callers together."""
+CALLERS = 32
+"""How many callers of a server keep questions at a time, each an equal part."""
 LONGEST_KEPT = 4096
 """How many characters a question may have that is kept."""
 WORK_KEPT = 4 * 10**6
@@ -47,6 +49,9 @@ _STRING = re.compile(r"'([^']*)'")
 class RecentQuestions:
     """The questions that were read last: one is quoted, asked, and asked again with another ε, in the same words.
 
+    How quickly a question is read tells whether it was read before. So each caller of a server has their own
+    (``of_caller``): none finds out by that what another drafts.
+
     >>> from idios.core.domain import Domain, Kind
     >>> from idios.query.schema import Column
     >>> people = {"people": Dataset("people", {"age": Column("age", Kind.INTEGER, Domain())})}
@@ -55,10 +60,21 @@ class RecentQuestions:
     (True, True)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, parts: int = 1) -> None:
+        self._parts = parts
+        self._of_callers: OrderedDict[str, RecentQuestions] = OrderedDict()
         self._kept: OrderedDict[tuple[str, ...], tuple[list[Dataset], Question]] = OrderedDict()
         self._prepared: OrderedDict[int, tuple[Question, Dataset, Prepared]] = OrderedDict()
         self._lock = Lock()
+
+    def of_caller(self, caller: str) -> RecentQuestions:
+        """The recent questions of one caller, kept apart; those of the caller seen longest ago are forgotten first."""
+        with self._lock:
+            own = self._of_callers.setdefault(caller, RecentQuestions(CALLERS))
+            self._of_callers.move_to_end(caller)
+            if len(self._of_callers) > CALLERS:
+                self._of_callers.popitem(last=False)
+            return own
 
     def read(self, sql: str, datasets: Mapping[str, Dataset]) -> Question:
         """Read one question about one of some data sets, unless it was read of the very same ones before."""
@@ -73,7 +89,7 @@ class RecentQuestions:
         question = read(sql, datasets)
         with self._lock:
             self._kept[key] = declared, question
-            if len(self._kept) > KEPT:
+            if len(self._kept) > KEPT // self._parts:
                 self._kept.popitem(last=False)
         return question
 
@@ -88,7 +104,7 @@ class RecentQuestions:
         with self._lock:
             self._prepared[id(question)] = question, dataset, prepared
             work = sum(each.work for _, _, each in self._prepared.values())
-            while len(self._prepared) > KEPT or work > WORK_KEPT:
+            while len(self._prepared) > KEPT // self._parts or work > WORK_KEPT // self._parts:
                 work -= self._prepared.popitem(last=False)[1][2].work
         return prepared
 

@@ -73,7 +73,7 @@ class Service:
         """The party as one caller may see it: data sets that were not granted do not exist for an analyst."""
         if identity.role is Role.CONTROLLER:
             return self.party
-        return self.party.limited_to(identity.granted)
+        return self.party.limited_to(identity.granted, caller_name(identity))
 
     # Questions.
 

@@ -153,6 +153,7 @@ async def sign_in(request: Request) -> Response:
     except NotPermitted:
         service.auth.limit_failures(request)
         return show_open("sign-in.html", status=401, problem=WRONG_TOKEN)
+    service.auth.limit_requests(identity)  # each session that is signed out leaves a row in the ledger's database
     request.scope["idios.identity"] = identity
     response = redirect("/console")
     response.set_cookie(
