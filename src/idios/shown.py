@@ -7,6 +7,7 @@ uses it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,15 +15,27 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from idios.computed import WITH_INTERVAL, ComputedIntervals
-from idios.core.domain import Kind
+from idios.core.domain import Categories, Kind
 from idios.core.exact import Extended, text
+from idios.core.statistics import Count
 from idios.margins import list_margin_reasons
 from idios.model import ReleasedTable
 from idios.model.released import Interval
 from idios.query.calendar import since_1970
-from idios.query.expressions import Expression, Reference, Type, Value, list_references
+from idios.query.expressions import Expression, Literal, Reference, Type, Value, list_references, walk
 from idios.query.plan import Aggregate, Group, Plan
-from idios.query.postprocessing import Item, Row, Select, Trace, Values, apply_selects, list_origins, trace_selects
+from idios.query.postprocessing import (
+    DIGITS,
+    SHORT,
+    Item,
+    Row,
+    Select,
+    Trace,
+    Values,
+    apply_selects,
+    list_origins,
+    trace_selects,
+)
 from idios.release import kind_of, write_value
 
 KINDS = {
@@ -32,6 +45,16 @@ KINDS = {
     Type.TIMESTAMP: "timestamp",
 }
 
+COUNTED, RELEASED = 24, 44
+"""How many digits a point of the grid of a count has at most, and one of any other statistic's."""
+MOMENT = 40
+"""The length of a date or a timestamp in JSON."""
+AROUND = 12
+"""The length of what stands around a name and a value in JSON."""
+CHECKED = 160
+"""The length of a distance in JSON."""
+TOLD = 3_000
+"""The length of what is told of a column once, without its name, or of the answer as a whole."""
 
 Cells: TypeAlias = Sequence[Sequence[str | None]]
 """By cell and aggregate, values as they are stored."""
@@ -85,6 +108,82 @@ def _make_column(plan: Plan, item: Item, trace: Trace) -> ShownColumn:
         number = "integer" if item.whole else "number"
         kind = number if item.type is None else KINDS.get(item.type, number)
     return ShownColumn(item.label, kind, group, measure, measures, trace.folds)
+
+
+def count_characters(plan: Plan) -> int:
+    """How many bytes of JSON the answer of a plan may be: an upper bound that follows from public facts.
+
+    A name stands in every row, with the value, and again with each of its interval, its limits and its check.
+    """
+    columns, lengths, rows = list_columns(plan), _find_lengths(plan), len(plan.cells)
+    for select in plan.shown:
+        rows = 1 if select.folds is not None and not select.keys else rows
+        rows = rows if select.limit is None else min(rows, select.limit)
+    row, once = 4, 4 * TOLD + _measure_text(plan.sql) + 2 * len(str(plan.guarantee))
+    for column, length in zip(columns, lengths, strict=True):
+        name = _measure_text(column.label) + AROUND
+        row += name + length + (name + 2 * length if column.of_statistics else 0)
+        once += 8 * name + TOLD
+    for number in {number for column in columns for number in column.uses}:
+        # under the name of its column, or under its own where none shows it
+        label, place = plan.measures[number]
+        names = [column.label for column in columns if column.measure == number]
+        name = max(_measure_text(each) for each in (*names, f"{label}{'_' * len(columns)}")) + AROUND
+        aggregate = plan.aggregates[place]
+        limits = 0 if aggregate.choice.clipping is None else name + 2 * _measure_aggregate(plan, aggregate)
+        checks = 0 if aggregate.check is None else name + CHECKED
+        row += max(1, len(names)) * (limits + checks)
+        once += 8 * name + TOLD
+    return once + rows * row
+
+
+def _find_lengths(plan: Plan) -> list[int]:
+    """How long the values of each column that is shown may be in JSON.
+
+    A text is a literal, a group or a category; a number that is computed has so many bits.
+    """
+    keys = [max(_measure_text(_write_key(value)) for value in plan.groups[group].values) for group in plan.keys]
+    inside = keys + [_measure_aggregate(plan, plan.aggregates[number]) for _, number in plan.measures]
+
+    def measure(expression: Expression | None) -> int:
+        parts = () if expression is None else walk(expression)
+        texts = [part.value for part in parts if isinstance(part, Literal) and isinstance(part.value, str)]
+        used = () if expression is None else list_references(expression)
+        return max([MOMENT, *map(_measure_text, texts), *(inside[int(name)] for name in used)])
+
+    for select in plan.shown:
+        if select.folds is not None:
+            inside = [*map(measure, select.keys), *(measure(fold.argument) for fold in select.folds)]
+        inside = [
+            inside[int(item.expression.name)]
+            if isinstance(item.expression, Reference) and select.folds is None
+            else max(measure(item.expression), _count_digits(item))
+            for item in select.items
+        ]
+    return inside
+
+
+def _measure_text(written: str) -> int:
+    return len(json.dumps(written, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def _measure_aggregate(plan: Plan, aggregate: Aggregate) -> int:
+    """How long a released value may be in JSON: a category, or a point of a grid times its step."""
+    if isinstance(aggregate.domain, Categories):
+        return max(map(_measure_text, (*aggregate.domain.values, *aggregate.domain.labels, "null")))
+    digits = COUNTED if isinstance(aggregate.statistic, Count) else RELEASED
+    step = aggregate.statistic.answer_step(aggregate.grid, plan.dataset.protection.fineness)
+    return max(MOMENT, digits + len(str(text(step))) + AROUND)
+
+
+def _count_digits(item: Item) -> int:
+    """How many digits a computed number is written with at most: one with many is shortened (``shorten_number``)."""
+    short = AROUND + 7 * min(item.bits, SHORT) // 10  # most where it ends after as many decimals as it has bits
+    return short if item.bits <= SHORT else max(short, AROUND + DIGITS + item.bits // 3)
+
+
+def _write_key(value: str | Fraction) -> str:
+    return value if isinstance(value, str) else str(text(value))
 
 
 def _is_truth(plan: Plan, group: Group) -> bool:
@@ -245,7 +344,7 @@ def _show_plainly(plan: Plan, column: ShownColumn, order: Sequence[int], table: 
     """What each row shows in a column: keys and released values as they are."""
     if column.group is not None:
         group = column.group
-        keys = [key if isinstance(key, str) else text(key) for key in plan.groups[group].values]
+        keys = [_write_key(key) for key in plan.groups[group].values]
         return [keys[plan.cells[number][group]] for number in order]
     if column.measure is None:
         raise AssertionError("a plain column is a key or a statistic")
@@ -324,7 +423,7 @@ def _write(plan: Plan, cells: Cells, order: Sequence[int], column: ShownColumn, 
         return cells[order[row.origin]][plan.measures[column.measure][1]]
     if row.origin is not None and column.group is not None:
         key = plan.groups[column.group].values[plan.cells[order[row.origin]][column.group]]
-        return key if isinstance(key, str) else str(text(key))
+        return _write_key(key)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Fraction):

@@ -32,6 +32,7 @@ import httpx2
 
 from idios.client.error_mapping import NOT_IDIOS, ServerError, error_from_reply, printable
 from idios.errors import IdiosError, InvalidInput
+from idios.model.answer import LONGEST_REPLY
 
 TRANSIENT = frozenset({408, 429, 502, 503, 504})
 """The transient statuses, which are retried."""
@@ -41,8 +42,6 @@ PATIENCE = 120.0
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 20.0
 CONNECT_SECONDS, READ_SECONDS = 10.0, 90.0  # a server keeps a question waiting for 60 seconds at most
-LONGEST_REPLY = 64 * 2**20
-"""Bytes of a reply; the longest answer there can be has fewer."""
 
 
 @dataclass(frozen=True)

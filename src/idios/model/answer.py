@@ -20,6 +20,9 @@ from idios.model.released import Distance, Interval, Limits, check_limits, forma
 from idios.model.tidy import list_columns, write_csv
 from idios.model.values import infer_kind, plain_number, python_value, read_value
 
+LONGEST_REPLY = 64 * 2**20
+"""Bytes of the longest reply that a server sends and a client reads."""
+
 
 def _read_rows(plain: Any, what: str) -> tuple[Any, ...]:
     # Each row is held against the columns when the answer is made.
