@@ -1,23 +1,31 @@
 """One caller crowds a server, another wants an answer: how long does that one wait, and how much is logged?
 
-    python -m bench.crowding
+    python -m bench.crowding [quotes | replies | idle]
 
 1. 45 quotes at once, each as expensive to plan as was known when planning was not counted; meanwhile another analyst
    asks for a budget, and a monitor for /readyz and /healthz.
-2. 2,000 connections that say nothing, to a server that may open 1,024 files; meanwhile an analyst asks for a budget.
+2. 60 connections ask for 20 s, without a pause, for all that is free and long: an answer that is stored and as long as
+   one may be, heavy quotes, the sandbox, lists and pages; six more never read their replies. Meanwhile another analyst
+   asks for a budget, from a process of their own.
+3. 2,000 connections that say nothing, to a server that may open 1,024 files; meanwhile an analyst asks for a budget.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import multiprocessing
 import resource
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Iterator
+from collections import Counter
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from bench.server import Connection
 from idios.party import TrustedParty
@@ -25,6 +33,8 @@ from idios.sandbox import write_people
 from tests.services.serving import Serving
 
 QUOTES = 45
+CROWD, UNREAD = 60, 6
+CROWDED_SECONDS, PAUSE = 20.0, 0.02
 IDLE = 2000
 FILES = 1024
 SECONDS = 60.0
@@ -102,6 +112,96 @@ async def quotes(serving: Serving, one: str, other: str) -> None:
     print(f"{QUOTES} heavy quotes, all answered {time.monotonic() - began:7.2f} s", flush=True)
 
 
+def write_long(items: int) -> str:
+    """A question of one statistic whose answer is long."""
+    listed = ", ".join(f'COUNT(*) / 3 + {i} AS "{"a long name " * 7}{i}"' for i in range(items))
+    return f"SELECT BIN(income, 20), {listed} FROM people GROUP BY BIN(income, 20)"
+
+
+def watch(port: int, token: str, seconds: float, pipe: Any) -> None:
+    """Ask for a budget again and again; how long each took."""
+
+    async def ask() -> list[float]:
+        connection, waits, until = Connection(port, token), [], time.monotonic() + seconds
+        while time.monotonic() < until:
+            began = time.monotonic()
+            status, _ = await connection.send("GET", "/v1/budget")
+            waits.append(time.monotonic() - began)
+            if status != 200:
+                raise AssertionError(f"/v1/budget: status {status}")
+            await asyncio.sleep(PAUSE)
+        connection.close()
+        return waits
+
+    pipe.send(asyncio.run(ask()))
+
+
+async def replies(serving: Serving, one: str, other: str) -> None:
+    first, items = Connection(serving.port, one), 165
+    while items > 1 and (await first.send("POST", "/v1/quote", {"sql": write_long(items), "epsilon": "1"}))[0] != 200:
+        items -= 2
+    long = {"sql": write_long(items), "epsilon": "1"}
+    status, content = await first.send("POST", "/v1/query", long)
+    print(f"{items} columns: an answer of {len(content) / 2**20:.1f} MiB (status {status})", flush=True)
+    sent: list[tuple[str, int]] = []
+    asked: list[tuple[str, str, Any]] = [
+        ("POST", "/v1/query", long),
+        ("POST", "/v1/quote", {"sql": HEAVY, "epsilon": "200"}),
+        ("POST", "/v1/query", long),
+        ("POST", "/v1/sandbox", long),
+        ("GET", "/v1/answers?limit=500", None),
+        ("GET", "/v1/datasets", None),
+    ]
+
+    async def flood(number: int, until: float) -> None:
+        connection = Connection(serving.port, one)
+        while time.monotonic() < until:
+            method, path, body = asked[number % len(asked)]
+            try:
+                status, _ = await connection.send(method, path, body)
+            except (OSError, asyncio.IncompleteReadError):
+                connection = Connection(serving.port, one)
+                status = 0
+            sent.append((path, status))
+            number += 1
+            await asyncio.sleep(0.05 if status in (429, 503) else 0)
+        connection.close()
+
+    async def leave_unread() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", serving.port, limit=1024)
+        body = json.dumps(long).encode()
+        head = f"POST /v1/query HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {one}\r\nContent-Length: {len(body)}"
+        writer.write(f"{head}\r\nContent-Type: application/json\r\n\r\n".encode() + body)
+        await asyncio.sleep(CROWDED_SECONDS)
+        writer.close()
+        del reader
+
+    for crowded in (False, True):
+        here, there = multiprocessing.Pipe()
+        watching = multiprocessing.Process(target=watch, args=(serving.port, other, CROWDED_SECONDS, there))
+        before, until = serving.processor_seconds(), time.monotonic() + CROWDED_SECONDS
+        watching.start()
+        most = 0
+        crowd = [asyncio.create_task(flood(number, until)) for number in range(CROWD)] if crowded else []
+        crowd += [asyncio.create_task(leave_unread()) for _ in range(UNREAD)] if crowded else []
+        while watching.is_alive() and not here.poll():
+            most = max(most, serving.memory())
+            await asyncio.sleep(0.1)
+        waits = sorted(here.recv())
+        watching.join()
+        said = "crowded" if crowded else "alone"
+        print(
+            f"{said}: /v1/budget {len(waits)} times, p50 {statistics.median(waits) * 1000:.0f} ms, "
+            f"p99 {waits[int(0.99 * len(waits))] * 1000:.0f} ms, worst {waits[-1] * 1000:.0f} ms; the server computed "
+            f"{serving.processor_seconds() - before:.1f} s and held at most {most / 2**20:.0f} MiB",
+            flush=True,
+        )
+        for task in crowd:
+            task.cancel()
+    for (path, status), count in sorted(Counter(sent).items()):
+        print(f"  {path:<24} status {status}: {count}", flush=True)
+
+
 async def idle(serving: Serving, token: str) -> None:
     began, before = time.monotonic(), serving.log.stat().st_size
     opened: list[asyncio.StreamWriter] = []
@@ -137,13 +237,18 @@ async def idle(serving: Serving, token: str) -> None:
     print(f"{IDLE} idle connections: {lines:,.0f} lines and {kilobytes:,.1f} kB of log a minute", flush=True)
 
 
-def main() -> int:
-    with served() as (serving, one, other):
-        asyncio.run(quotes(serving, one, other))
-    with served(FILES) as (serving, one, _):
-        asyncio.run(idle(serving, one))
+def main(chosen: Sequence[str]) -> int:
+    if not chosen or "quotes" in chosen:
+        with served() as (serving, one, other):
+            asyncio.run(quotes(serving, one, other))
+    if not chosen or "replies" in chosen:
+        with served() as (serving, one, other):
+            asyncio.run(replies(serving, one, other))
+    if not chosen or "idle" in chosen:
+        with served(FILES) as (serving, one, _):
+            asyncio.run(idle(serving, one))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -21,6 +21,7 @@ STEPS = {
     "recall",
     "release",
     "reserve",
+    "try_out",
 }
 """What the server calls: the steps of a question, one by one."""
 

@@ -27,7 +27,7 @@ from idios.linked_datasets import link_datasets
 from idios.model import Answer, Balance, BalanceList, Quote
 from idios.model.inspection import Costs, Inspection
 from idios.pipeline import Pipeline, make_request
-from idios.query.plan import Split
+from idios.query.plan import Plan, Split
 from idios.query.reader import RecentQuestions
 from idios.query.shares import shares_rho
 from idios.release import draw_table
@@ -378,7 +378,10 @@ class TrustedParty(Pipeline):
         >>> party.sandbox("SELECT MEDIAN(income) FROM people", epsilon=1).cost
         'free, invented data'
         """
-        plan = self.make_plan(sql, epsilon, split, check)
+        return self.try_out(self.make_plan(sql, epsilon, split, check), cancellation)
+
+    def try_out(self, plan: Plan, cancellation: CancellationToken | None = None) -> Answer:
+        """What ``sandbox`` does with a plan."""
         table = draw_table(plan, self.twins.of(self.datasets[plan.dataset.name].dataset), cancellation)
         size = None if plan.dataset.size is None else TWIN_PEOPLE * plan.dataset.records if plan.dataset.unit else ROWS
         made_up = replace(plan, dataset=replace(plan.dataset, size=size))

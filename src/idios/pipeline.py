@@ -119,18 +119,29 @@ class Pipeline:
         self.datasets[plan.dataset.name].check_unchanged()
         return Charged(plan, analyst, self.ledger.reserve(make_request(plan, analyst), idempotency_key=idempotency_key))
 
+    def find_stored(
+        self, plan: Plan, *, analyst: str | None = None, idempotency_key: str | None = None
+    ) -> Charged | None:
+        """What ``reserve`` gives where the answer is stored and paid for; None where it looks as if it were not."""
+        self.datasets[plan.dataset.name].check_unchanged()
+        request = make_request(plan, analyst)
+        if self.ledger.expects_charge(request):
+            return None
+        stored = self.ledger.find_settled(request, idempotency_key)
+        return None if stored is None else Charged(plan, analyst, stored)
+
     def recall(self, plan: Plan, *, analyst: str | None = None) -> Answer:
         """The answer to a question that was paid for before, whatever has become of the data since."""
-        return self.complete(Charged(plan, analyst, self.ledger.reserve(make_request(plan, analyst))))
+        request = make_request(plan, analyst)
+        return self.complete(Charged(plan, analyst, self.ledger.find_settled(request) or self.ledger.reserve(request)))
 
     def complete(self, charged: Charged, cancellation: CancellationToken | None = None) -> Answer:
         """What follows ``reserve``: compute, store and give the answer; or say that it failed, and nothing else."""
-        if isinstance(charged.outcome, StoredAnswer):
-            return self._answer(charged, charged.outcome)
-        return self.release(charged, self.compute(charged, cancellation), cancellation)
+        drawn = Drawn() if charged.stored else self.compute(charged, cancellation)
+        return self.show(charged, self.release(charged, drawn, cancellation))
 
     def compute(self, charged: Charged, cancellation: CancellationToken | None = None) -> Drawn:
-        """The first half of ``complete``: read the data and draw. It has no visible effect."""
+        """The first part of ``complete``: read the data and draw. It has no visible effect."""
         plan = charged.plan
         opened = self.datasets[plan.dataset.name]
         try:
@@ -141,30 +152,30 @@ class Pipeline:
         except Exception as error:
             return Drawn(error=error)
 
-    def release(self, charged: Charged, drawn: Drawn, cancellation: CancellationToken | None = None) -> Answer:
-        """The second half of ``complete``: record and return what was drawn; or say that it failed.
+    def release(self, charged: Charged, drawn: Drawn, cancellation: CancellationToken | None = None) -> StoredAnswer:
+        """The second part of ``complete``: record what was drawn; or say that it failed.
 
         A question that was stopped by now fails, whether it was computed in time or not: that would tell how long it
         took.
         """
         outcome = charged.outcome
         if isinstance(outcome, StoredAnswer):
-            return self._answer(charged, outcome)
+            return outcome
         try:
             if drawn.table is None:
                 raise drawn.error or AssertionError("nothing was drawn")
             if cancellation is not None:
                 cancellation.check()
-            released = self.ledger.release(outcome, drawn.table)
+            return self.ledger.release(outcome, drawn.table)
         except Exception as error:
             self._failed(outcome, error)
             raise AnswerFailed from None
-        return self._answer(charged, released)
 
     def _read(self, sql: str) -> Question:
         return self._recent.read(sql, {name: opened.dataset for name, opened in self.datasets.items()})
 
-    def _answer(self, charged: Charged, released: StoredAnswer) -> Answer:
+    def show(self, charged: Charged, released: StoredAnswer) -> Answer:
+        """The last part of ``complete``: make the caller's answer of what was recorded."""
         try:
             balance = released.balance or self.ledger.balance(charged.dataset, charged.analyst)
         except NotPermitted:

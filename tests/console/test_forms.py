@@ -234,9 +234,9 @@ def test_a_reload_repeats_its_key_and_another_question_has_another(
     keys = []
     queue_ask = own_office.service.questions.ask
 
-    async def noted(party: Any, asked: Any, identity: Any, once: str, wait: float) -> Any:
+    async def noted(party: Any, asked: Any, identity: Any, once: str, wait: float, encode: Any) -> Any:
         keys.append(once)
-        return await queue_ask(party, asked, identity, once, wait)
+        return await queue_ask(party, asked, identity, once, wait, encode)
 
     monkeypatch.setattr(own_office.service.questions, "ask", noted)
     ada = sign_in(own_office, own_office.tokens.ada)

@@ -42,7 +42,6 @@ def test_what_can_be_long_is_written_in_a_thread(
             super().__init__(*given, **options)
 
     monkeypatch.setattr(messages, "Response", Noted)
-    monkeypatch.setattr("idios.server.routes.questions.FEW", 0)
     loops: list[int] = []
     office.client.portal.call(lambda: loops.append(threading.get_ident()))  # type: ignore[union-attr]
     reply = office.call(method, path, who, json=body)

@@ -145,7 +145,7 @@ def test_a_flood_of_slow_plans_keeps_nobody_out(office: Office, monkeypatch: pyt
         assert begun == [MEDIAN]
         other = threading.Thread(target=send, args=("grace", MEDIAN + " WHERE age > 1"))
         other.start()
-        until(lambda: "controller:grace" in office.service.questions._planning._waiting)
+        until(lambda: "controller:grace" in office.service.turns._waiting)
     finally:
         opened.set()
         for thread in flood:
@@ -157,13 +157,13 @@ def test_a_flood_of_slow_plans_keeps_nobody_out(office: Office, monkeypatch: pyt
 
 def test_a_flood_of_sandbox_questions_keeps_nobody_out(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = threading.Event()
-    original = TrustedParty.sandbox
+    original = TrustedParty.try_out
 
     def held(*given: Any, **named: Any) -> Any:
         opened.wait(20)
         return original(*given, **named)
 
-    monkeypatch.setattr(TrustedParty, "sandbox", held)
+    monkeypatch.setattr(TrustedParty, "try_out", held)
     statuses: list[int] = []
 
     def flood() -> None:

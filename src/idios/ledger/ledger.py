@@ -209,8 +209,7 @@ class Ledger:
         idempotency key in the last 30 days for another question.
         """
         check_idempotency_key(idempotency_key)
-        expected = rules.expects_charge(self._transactions.remembered, request)
-        if not expected and (settled := self.find_settled(request, idempotency_key)) is not None:
+        if not self.expects_charge(request) and (settled := self.find_settled(request, idempotency_key)) is not None:
             return settled
 
         def charge(writer: Writer) -> Reservation | StoredAnswer:
@@ -226,6 +225,10 @@ class Ledger:
             return Reservation(request, request.key, question.reserved, joined=not isinstance(fact, Reserved))
 
         return self._transactions.write(charge, *rules.find_places(request))
+
+    def expects_charge(self, request: ChargeRequest) -> bool:
+        """Guess whether a request will be charged; this reads nothing."""
+        return rules.expects_charge(self._transactions.remembered, request)
 
     def find_settled(self, request: ChargeRequest, idempotency_key: str | None = None) -> StoredAnswer | None:
         """The answer that is stored and that the caller has paid for, if there is one; it takes no writers' lock."""

@@ -1,14 +1,14 @@
 """The JSON that clients send and receive: how it is checked, how the OpenAPI document describes it, how it is sent.
 
-Replies are encoded in a thread: a long one would block the event loop, and so all callers. A thread alone is not enough
-where there can be many of them, since Python runs one at a time and never switches in the middle of reading or writing
-JSON. So what is stored as JSON is sent as it is stored.
+Replies that may be long are encoded in the caller's turn (``work_pool.Turns``): in a thread, or they would block the
+event loop, and one at a time. Python never switches threads in the middle of reading or writing JSON. So what is stored
+as JSON is sent as it is stored, and long lists are written in parts.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -26,8 +26,12 @@ from idios.server.question_queue import check_affordable
 MOST = 1_000_000
 """Characters after which a page of a list ends, whatever was asked for: the rest is on the next one."""
 STEP = 10
-"""How many items are read at a time; a page exceeds MOST by at most this many."""
+"""How many items are read at a time at most; a page exceeds MOST by one item, if they are of one length."""
+PART = 100
+"""How many items of a list are written at a time."""
 
+# Made once: json.dumps would make one for every part.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 _MEANING = {
     400: "The request cannot be read.",
@@ -106,8 +110,27 @@ def document_errors(*more: int) -> dict[int | str, dict[str, Any]]:
 
 def encode_reply(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """The reply with this content, which FastAPI sends as it is."""
-    body = json.dumps(to_json(content), ensure_ascii=False, separators=(",", ":"))
+    body = "".join(_write(to_json(content)))
     return Response(body, status_code=status, media_type="application/json", headers=headers)
+
+
+def _write(plain: Any) -> Iterator[str]:
+    """JSON in parts: between two of them another thread can run.
+
+    >>> "".join(_write({"rows": [{"n": "1"}, {"n": None}], "more": {}})), "".join(_write([[]] * (2 * PART))).count("[]")
+    ('{"rows":[{"n":"1"},{"n":null}],"more":{}}', 200)
+    """
+    if isinstance(plain, dict) and plain:
+        for number, (key, value) in enumerate(plain.items()):
+            yield f"{',' if number else '{'}{_ENCODER.encode(key)}:"
+            yield from _write(value)
+        yield "}"
+    elif isinstance(plain, list | tuple) and len(plain) > PART:
+        for start in range(0, len(plain), PART):
+            yield f"{',' if start else '['}{_ENCODER.encode(plain[start : start + PART])[1:-1]}"
+        yield "]"
+    else:
+        yield _ENCODER.encode(plain)
 
 
 def add_facts(facts: Mapping[str, Any], stored: str) -> str:
@@ -144,15 +167,16 @@ def read_page(
     ``read(before, count)`` gives up to ``count`` items whose numbers are below ``before``.
     """
     items: list[T] = []
-    used = 0
+    used, longest = 0, MOST
     while len(items) < limit and used < MOST:
-        wanted = min(STEP, limit - len(items))
+        wanted = min(STEP, limit - len(items), max(1, (MOST - used) // max(1, longest)))
         part = read(before, wanted)
         items += part
         if len(part) < wanted:
             return items, None
         before = part[-1].sequence
-        used += sum(map(size, part))
+        sizes = list(map(size, part))
+        used, longest = used + sum(sizes), max(sizes)
     return items, before
 
 

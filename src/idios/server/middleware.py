@@ -25,6 +25,8 @@ from idios.server.service import Service
 log = logging.getLogger("idios.server")
 
 BODY_SECONDS = 15.0
+PART = 256 * 1024
+"""Bytes of a response that are handed to the network at a time: the next when the client has read most of them."""
 UNLIMITED = ("/healthz",)
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE")
 """The methods that are counted by name: each count is kept for ever, and a client can invent methods."""
@@ -141,7 +143,26 @@ class _RequestContext:
                 for name, value in required.items()
                 if name.lower().encode() not in present
             ]
-        await self._send(message)
+        if message["type"] == "http.response.body" and len(message.get("body", b"")) > PART:
+            await self._send_in_parts(message)
+        else:
+            await self._send(message)
+
+    async def _send_in_parts(self, message: Message) -> None:
+        """Send a long part of the response, and count what its client has not read."""
+        body, more = memoryview(message["body"]), message.get("more_body", False)
+        identity = self._scope.get("idios.identity")
+        caller = "" if identity is None else caller_name(identity)
+        turns, left = self._service.turns, len(body)
+        turns.count_unread(caller, left)
+        try:
+            for start in range(0, len(body), PART):
+                part = bytes(body[start : start + PART])
+                await self._send({**message, "body": part, "more_body": more or start + PART < len(body)})
+                turns.count_unread(caller, -len(part))
+                left -= len(part)
+        finally:
+            turns.count_unread(caller, -left)
 
     async def send_problem(self, problem: Problem) -> None:
         """Send an error; if a response has begun, there is nothing left to say."""

@@ -12,6 +12,8 @@ Rules:
    came first.
 4. A question that outlasts its request is recorded in the ledger's table of running questions, so that every
    process of the server can show it and stop it. Cancelled or not, it stays charged.
+5. What is planned and what is rendered is done in the caller's turn (``work_pool.Turns``). A question whose answer is
+   stored is planned, read and rendered in one, and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -32,16 +34,18 @@ from anyio.to_thread import run_sync
 from idios.backends.cancellation import CancellationToken
 from idios.config import Settings
 from idios.core.exact import exact
-from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError
-from idios.ledger import Identity, RunningQuestion
+from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError, QuestionRefused
+from idios.ledger import Identity, Reservation, RunningQuestion, StoredAnswer
 from idios.ledger.operational import LIVE
 from idios.model import Answer, QuestionProgress, QuestionRequest, QuestionState, Quote
+from idios.model.answer import LONGEST_REPLY
 from idios.party import TrustedParty
 from idios.pipeline import Charged, Drawn
 from idios.query.plan import Plan
 from idios.server.auth import caller_name, charged_analyst
-from idios.server.http_errors import CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused
-from idios.server.work_pool import FairPool, Places
+from idios.server.http_errors import CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Problem, Refused
+from idios.server.work_pool import Places, Turns
+from idios.shown import count_characters
 
 log = logging.getLogger("idios.server")
 
@@ -49,6 +53,19 @@ T = TypeVar("T")
 
 MOST_EPSILON = 1000
 """Exact arithmetic with e^ε takes time and memory in proportion to ε, before any budget is looked at."""
+LONGEST_ANSWER = 16 * 2**20
+"""Bytes that an answer may have in any case."""
+GROUP = 512
+"""Bytes more for each group that the data set allows, as long as a client reads so much (``LONGEST_REPLY``)."""
+MOST_JOINED = 8
+"""How many questions that were charged before, and are not answered yet, one caller may ask again at a time."""
+JOINED = Problem(
+    503,
+    "busy",
+    f"at most {MOST_JOINED} questions that were charged before, and are not answered yet, may be asked again at a time",
+    "send it again when one of them is answered; it costs nothing more",
+    headers={"Retry-After": "2"},
+)
 UNTOLD = "running"
 """The step that is reported where a question's real step may not be told."""
 HEARTBEAT = 1.0
@@ -65,6 +82,21 @@ def check_affordable(question: QuestionRequest) -> QuestionRequest:
                 f"{name} must be at most {MOST_EPSILON:,} here, which already protects no record; ask with less"
             )
     return question
+
+
+def refuse_long_answer(plan: Plan) -> Plan:
+    """Refuse a question whose answer may be longer than the server renders, and return any other.
+
+    An answer is rendered anew, free, whenever it is asked for; its columns and their names are the analyst's choice.
+    """
+    length = count_characters(plan)
+    most = min(LONGEST_REPLY, max(LONGEST_ANSWER, GROUP * plan.dataset.max_groups))
+    if length > most:
+        raise QuestionRefused(
+            f"the answer may have up to {length:,} characters, and this server sends at most {most:,}: ask for fewer "
+            "columns or groups, give columns shorter names, or show fewer rows with LIMIT"
+        )
+    return plan
 
 
 @dataclass(eq=False)
@@ -93,6 +125,11 @@ class _Job:
     def __post_init__(self) -> None:
         self.cancellation = CancellationToken(self._report)
 
+    @property
+    def joined(self) -> bool:
+        """Whether it was charged before, so that asking it costs nothing more."""
+        return isinstance(self.charged.outcome, Reservation) and self.charged.outcome.joined
+
     def cancel(self) -> None:
         """Cancel it for its caller.
 
@@ -114,16 +151,16 @@ class QuestionQueue:
         settings: Settings,
         release_seconds: Mapping[str, float],
         count_charge: Callable[[Charged], None],
-        planning: FairPool,
+        turns: Turns,
     ) -> None:
         self._count_charge = count_charge
-        self._planning = planning
+        self._turns = turns
         self._running = party.ledger.running
         self._settings = settings
         self._release = release_seconds
         self._threads = ThreadPoolExecutor(settings.concurrent_questions, "question")
         self._places = Places(settings.concurrent_questions, settings.waiting_questions)
-        self._jobs: dict[asyncio.Task[Answer], _Job] = {}
+        self._jobs: dict[asyncio.Task[StoredAnswer], _Job] = {}
         self._followed: dict[str, _Job] = {}
         self._followers: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -140,61 +177,87 @@ class QuestionQueue:
         identity: Identity,
         idempotency_key: str | None,
         wait: float,
-    ) -> Answer | QuestionProgress:
+        encode: Callable[[Answer], T],
+    ) -> T | QuestionProgress:
         """Charge and answer a question; one that takes longer than ``wait`` seconds is answered later."""
         if self._closing:
             raise Refused(CLOSING)
         caller = caller_name(identity)
         self._places.take(caller)
         started = asyncio.get_running_loop().time()
+        paying = {"analyst": charged_analyst(identity), "idempotency_key": idempotency_key}
+
+        def plan_or_recall() -> Plan | tuple[Charged, T]:
+            plan = plan_request(party, question, identity)
+            if (charged := party.find_stored(plan, **paying)) is None:
+                return plan
+            return charged, encode(party.complete(charged))  # nothing is computed: it is stored
+
         try:
-            plan = await self.plan(party, question, identity)
-            charged = await run_sync(
-                lambda: party.reserve(plan, analyst=charged_analyst(identity), idempotency_key=idempotency_key)
-            )
+            planned = await self._turns.render(caller, plan_or_recall)
+            if not isinstance(planned, Plan):
+                self._count_charge(planned[0])
+                self._places.give_back(caller)
+                return planned[1]
+            charged = await run_sync(lambda: party.reserve(planned, **paying))
+            first_release = 0.0 if charged.stored else self._release.get(charged.dataset, 0.0)
+            job = _Job(party, charged, caller, started, first_release)
+            if job.joined and sum(each.joined for each in self._jobs.values() if each.caller == caller) >= MOST_JOINED:
+                raise Refused(JOINED)
         except BaseException:
             self._places.give_back(caller)
             raise
         self._count_charge(charged)
-        first_release = 0.0 if charged.stored else self._release.get(charged.dataset, 0.0)
-        job = _Job(party, charged, caller, started, first_release)
         task = asyncio.create_task(self._answer(job))
         self._jobs[task] = job
         task.add_done_callback(self._forget)
-        left = wait - (asyncio.get_running_loop().time() - started)
-        await asyncio.wait({task}, timeout=max(0.0, left))
-        if task.done():
-            return task.result()
-        return await self._follow(task, job, question, identity)
+        left = max(0.0, wait - (asyncio.get_running_loop().time() - started))
+        await asyncio.wait({task}, timeout=None if charged.stored else left)
+        released = task.result() if task.done() else await self._follow(task, job, question, identity)
+        if isinstance(released, QuestionProgress):
+            return released
 
-    async def plan(self, party: TrustedParty, question: QuestionRequest, identity: Identity) -> Plan:
-        """Read and plan a question when it is the caller's turn."""
-        check_affordable(question)
-        return await self._planning.run(caller_name(identity), lambda: plan_request(party, question, identity))
+        def show() -> T:
+            return encode(party.show(charged, released))
 
-    async def quote(self, party: TrustedParty, question: QuestionRequest, identity: Identity) -> Quote:
+        return await self._turns.render(caller, show, charged=True)
+
+    async def quote(
+        self, party: TrustedParty, question: QuestionRequest, identity: Identity, encode: Callable[[Quote], T]
+    ) -> T:
         """Say what a question would cost."""
-        plan = await self.plan(party, question, identity)
-        return await run_sync(lambda: party.price(plan, analyst=charged_analyst(identity)))
 
-    async def find(self, party: TrustedParty, id: str, identity: Identity) -> QuestionProgress:
+        def price() -> T:
+            plan = plan_request(party, question, identity)
+            return encode(party.price(plan, analyst=charged_analyst(identity)))
+
+        return await self._turns.render(caller_name(identity), price)
+
+    async def find(
+        self, party: TrustedParty, id: str, identity: Identity, encode: Callable[[QuestionProgress], T]
+    ) -> T:
         """Find a question that outlasted its request, with its answer once there is one."""
-        row = await run_sync(lambda: self._find_own(id, identity))
-        progress = self._progress(row)
-        if progress.state != "answered":
-            return progress
-        question, key = decode_record(row.request)
-        plan = await self.plan(party, question, identity)
-        answer = await run_sync(lambda: _recall(party, plan, key, identity))
-        return replace(progress, answer=answer)
 
-    async def cancel(self, party: TrustedParty, id: str, identity: Identity) -> QuestionProgress:
+        def look() -> T:
+            row = self._find_own(id, identity)
+            progress = self._progress(row)
+            if progress.state != "answered":
+                return encode(progress)
+            question, key = decode_record(row.request)
+            plan = plan_request(party, question, identity)
+            return encode(replace(progress, answer=_recall(party, plan, key, identity)))
+
+        return await self._turns.render(caller_name(identity), look)
+
+    async def cancel(
+        self, party: TrustedParty, id: str, identity: Identity, encode: Callable[[QuestionProgress], T]
+    ) -> T:
         """Stop a question; it stays charged, and asking it again completes it without a new charge."""
         await run_sync(lambda: self._find_own(id, identity))
         stopped = await run_sync(lambda: self._running.cancel(id))
         if stopped and id in self._followed:
             self._followed[id].cancel()
-        return await self.find(party, id, identity)
+        return await self.find(party, id, identity, encode)
 
     async def close(self) -> None:
         """Take nothing new, finish what can be finished in time, and stop the rest, which stays charged."""
@@ -216,7 +279,7 @@ class QuestionQueue:
                 await asyncio.wait(late, timeout=5)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _answer(self, job: _Job) -> Answer:
+    async def _answer(self, job: _Job) -> StoredAnswer:
         """Compute in a thread, wait for the next public moment, and only then record the answer or failure."""
         party, charged, cancellation = job.party, job.charged, job.cancellation
         try:
@@ -263,15 +326,15 @@ class QuestionQueue:
         with suppress(TimeoutError):
             await asyncio.wait_for(job.may_leave.wait(), left)
 
-    def _forget(self, task: asyncio.Task[Answer]) -> None:
+    def _forget(self, task: asyncio.Task[StoredAnswer]) -> None:
         self._places.give_back(self._jobs[task].caller)
         del self._jobs[task]
         if not task.cancelled():
             task.exception()  # retrieve the exception to silence asyncio's warning
 
     async def _follow(
-        self, task: asyncio.Task[Answer], job: _Job, question: QuestionRequest, identity: Identity
-    ) -> Answer | QuestionProgress:
+        self, task: asyncio.Task[StoredAnswer], job: _Job, question: QuestionRequest, identity: Identity
+    ) -> StoredAnswer | QuestionProgress:
         """Record a question that outlasts its request, and keep that record up to date until it ends."""
         id = secrets.token_hex(16)
         record = encode_record(question, job.charged.key)
@@ -292,7 +355,7 @@ class QuestionQueue:
             id=id, state=QuestionState.RUNNING, step=step, share=share, elapsed=elapsed, question=question
         )
 
-    async def _report(self, id: str, task: asyncio.Task[Answer], job: _Job) -> None:
+    async def _report(self, id: str, task: asyncio.Task[StoredAnswer], job: _Job) -> None:
         """Report a question's progress with every heartbeat, and how it ended."""
         try:
             while not task.done():
@@ -338,12 +401,14 @@ class QuestionQueue:
 
 def plan_request(party: TrustedParty, question: QuestionRequest, identity: Identity) -> Plan:
     """Plan a question, or a check of the answer that the caller has."""
+    check_affordable(question)
     sql, epsilon, split = question.sql, question.epsilon, question.split
     if question.then_check is None:
-        return party.make_plan(sql, epsilon, split, question.check)
+        return refuse_long_answer(party.make_plan(sql, epsilon, split, question.check))
     if question.check is not None and exact(question.check, "check"):
         raise InvalidInput("then_check is for an answer that was given without a check: leave out check")
-    return party.make_check_plan(sql, epsilon, question.then_check, split, analyst=charged_analyst(identity))
+    plan = party.make_check_plan(sql, epsilon, question.then_check, split, analyst=charged_analyst(identity))
+    return refuse_long_answer(plan)
 
 
 def release_after(elapsed: float, first: float) -> float:

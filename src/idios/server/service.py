@@ -20,8 +20,8 @@ from idios.party import TrustedParty
 from idios.server.auth import Authenticator, Limiter, caller_name, charged_analyst
 from idios.server.catalogue import check_levels, describe_dataset
 from idios.server.metrics import Metrics
-from idios.server.question_queue import QuestionQueue
-from idios.server.work_pool import FreeWorkPool, planning_pool
+from idios.server.question_queue import QuestionQueue, refuse_long_answer
+from idios.server.work_pool import FreeWorkPool, Turns
 
 LONGEST_DAYS = 3650
 """How long a token may be valid."""
@@ -40,6 +40,7 @@ class Service:
     by_address: Limiter
     questions: QuestionQueue
     free_work: FreeWorkPool
+    turns: Turns
     metrics: Metrics
     catalogue: Mapping[str, DatasetFacts]
 
@@ -52,14 +53,16 @@ class Service:
         served = {name: dataset for name, dataset in declared.items() if name in party.datasets}
         metrics = Metrics(party.ledger)
         release = {name: float(dataset.release_seconds) for name, dataset in served.items()}
+        turns = Turns(settings)
         return cls(
             party=party,
             declared=served,
             settings=settings,
             auth=Authenticator(party.ledger, settings.session_hours, settings.requests_per_minute),
             by_address=Limiter(settings.requests_per_minute_address),
-            questions=QuestionQueue(party, settings, release, metrics.count_question, planning_pool(settings)),
+            questions=QuestionQueue(party, settings, release, metrics.count_question, turns),
             free_work=FreeWorkPool(),
+            turns=turns,
             metrics=metrics,
             catalogue={name: describe_dataset(party, dataset) for name, dataset in served.items()},
         )
@@ -77,27 +80,36 @@ class Service:
 
     # Questions.
 
-    async def quote(self, identity: Identity, question: QuestionRequest) -> Quote:
+    async def quote(self, identity: Identity, question: QuestionRequest, encode: Callable[[Quote], T]) -> T:
         """Say what a question would cost; nothing is charged and no data is touched."""
         party = self.party_for(identity)
-        return await self.questions.quote(party, question, identity)
+        return await self.questions.quote(party, question, identity, encode)
 
     async def ask(
-        self, identity: Identity, question: QuestionRequest, idempotency_key: str | None, wait: float
-    ) -> Answer | QuestionProgress:
+        self,
+        identity: Identity,
+        question: QuestionRequest,
+        idempotency_key: str | None,
+        wait: float,
+        encode: Callable[[Answer], T],
+    ) -> T | QuestionProgress:
         """Charge and answer a question; one that takes longer than ``wait`` seconds is answered later."""
         party = self.party_for(identity)
-        return await self.questions.ask(party, question, identity, idempotency_key, wait)
+        return await self.questions.ask(party, question, identity, idempotency_key, wait, encode)
 
-    async def find_question(self, identity: Identity, id: str) -> QuestionProgress:
+    async def find_question(self, identity: Identity, id: str, encode: Callable[[QuestionProgress], T]) -> T:
         """Find a question that outlasted its request, with its answer once there is one."""
         party = self.party_for(identity)
-        return await self.questions.find(party, id, identity)
+        return await self.questions.find(party, id, identity, encode)
 
-    async def cancel_question(self, identity: Identity, id: str) -> QuestionProgress:
+    async def cancel_question(self, identity: Identity, id: str, encode: Callable[[QuestionProgress], T]) -> T:
         """Stop a question; it stays charged."""
         party = self.party_for(identity)
-        return await self.questions.cancel(party, id, identity)
+        return await self.questions.cancel(party, id, identity, encode)
+
+    async def render(self, identity: Identity, render: Callable[[], T]) -> T:
+        """Render a reply when it is the caller's turn: one that may be long, or takes long to make."""
+        return await self.turns.render(caller_name(identity), render)
 
     def log_fields(self, question: QuestionRequest) -> dict[str, str]:
         """What the log tells of a question: nothing, unless the controller has declared that it may."""
@@ -125,17 +137,20 @@ class Service:
 
     async def sandbox(self, identity: Identity, question: QuestionRequest, encode: Callable[[Answer], T]) -> T:
         """Answer about made-up data, for a limited time; the answer is encoded in the same thread."""
+        party, caller = self.party_for(identity), caller_name(identity)
 
         def answer(cancellation: CancellationToken) -> T:
-            sandbox = self.party_for(identity).sandbox
-            sql, epsilon, split, check = question.sql, question.epsilon, question.split, question.check
-            return encode(sandbox(sql, epsilon, split, check, cancellation=cancellation))
+            plan = party.make_plan(question.sql, question.epsilon, question.split, question.check)
+            return encode(party.try_out(refuse_long_answer(plan), cancellation))
 
-        return await self.free_work.run_with_deadline(caller_name(identity), answer)
+        self.turns.check_unread(caller)
+        return await self.free_work.run_with_deadline(caller, answer)
 
     async def run_free_work(self, identity: Identity, work: Callable[[], T]) -> T:
         """Run free work that may take seconds, when it is the caller's turn."""
-        return await self.free_work.run(caller_name(identity), work)
+        caller = caller_name(identity)
+        self.turns.check_unread(caller)
+        return await self.free_work.run(caller, work)
 
     # What a controller does.
 

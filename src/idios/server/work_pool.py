@@ -5,8 +5,8 @@ Each caller has a FIFO queue, of which a limited number runs at a time; the queu
 a caller's work waits behind their own and never in front of another caller's.
 
 A caller can ask for free work without end. There are two pools, so that neither keeps the other waiting: one for the
-sandbox, inspections, comparisons and verifications, which may take seconds, and one for the planning of quotes and of
-questions that will be paid for.
+sandbox, inspections, comparisons and verifications, which may take seconds, and one for planning and rendering, which
+are bounded.
 """
 
 from __future__ import annotations
@@ -43,6 +43,15 @@ TOO_LONG = Problem(
     f"this took longer than the {LONGEST:g} seconds that the sandbox has; nothing was charged",
     "ask for fewer groups or statistics",
 )
+MOST_UNREAD = 64 * 2**20
+"""Bytes of replies that are held for one caller whose clients do not read them."""
+UNREAD = Problem(
+    503,
+    "busy",
+    "too many replies to this caller have not been read yet",
+    "read them, and send the request again: a question that was charged is not charged again",
+    headers={"Retry-After": "2"},
+)
 
 T = TypeVar("T")
 
@@ -60,9 +69,9 @@ class FairPool:
         self._running: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
-    async def run(self, caller: str, work: Callable[[], T]) -> T:
+    async def run(self, caller: str, work: Callable[[], T], *, refuse: bool = True) -> T:
         """Do the work in a thread when it is the caller's turn; refused if too much of theirs waits already."""
-        if self._taken[caller] >= self._each:
+        if refuse and self._taken[caller] >= self._each:
             raise Refused(self._full)
         if self._limiter is None:
             self._limiter = CapacityLimiter(self._threads)  # belongs to the event loop, so it is made inside
@@ -175,7 +184,34 @@ class Places:
         return self._semaphores[caller]
 
 
-def planning_pool(settings: Settings) -> FairPool:
-    """Make the pool that plans questions, one at a time: Python would not plan two faster in parallel."""
-    most = settings.concurrent_questions + settings.waiting_questions
-    return FairPool(1, most, BUSY)
+class Turns(FairPool):
+    """Plans questions and renders replies, one at a time: Python would not make two faster in parallel.
+
+    A reply is read from the ledger and rendered in one turn, so that nothing is held of those that wait but what the
+    caller sent. What is rendered is held until its client has read it: a caller who leaves too much of it unread gets
+    nothing more.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(1, settings.concurrent_questions + settings.waiting_questions, BUSY)
+        self._unread: Counter[str] = Counter()
+
+    async def render(self, caller: str, work: Callable[[], T], *, charged: bool = False) -> T:
+        """Do the work when it is the caller's turn; one that follows a charge is never refused for what waits."""
+
+        def limited() -> T:
+            self.check_unread(caller)
+            return work()
+
+        return await self.run(caller, limited, refuse=not charged)
+
+    def check_unread(self, caller: str) -> None:
+        """Refuse a caller who leaves too much unread."""
+        if self._unread[caller] >= MOST_UNREAD:
+            raise Refused(UNREAD)
+
+    def count_unread(self, caller: str, size: int) -> None:
+        """Count bytes that were rendered for a caller, or, below 0, that were sent."""
+        self._unread[caller] += size
+        if not self._unread[caller]:
+            del self._unread[caller]

@@ -12,10 +12,10 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
@@ -24,24 +24,28 @@ from idios.core.neighbours import to_plural
 from idios.display import format_cost
 from idios.errors import IdiosError, InvalidInput
 from idios.ledger import StoredAnswer
-from idios.model import Accounting, DatasetFacts, QuestionProgress, QuestionRequest, TableFacts
+from idios.model import Accounting, Answer, DatasetFacts, QuestionProgress, QuestionRequest, Quote, TableFacts
 from idios.query.expression_reader import list_value_functions
 from idios.query.literals import quote_string
 from idios.query.names import quote
 from idios.query.question_words import describe_selection
 from idios.query.sql_functions import list_functions
+from idios.server.auth import caller_name
 from idios.server.console.access import FormVisit, PageVisit, Visit
 from idios.server.console.charts import draw_budgets
 from idios.server.console.formatting import format_amount
 from idios.server.console.pages import redirect, show
 from idios.server.console.presentation import mark_error, present_answer
 from idios.server.http_errors import Problem, Refused, to_problem
+from idios.server.messages import read_page
 from idios.server.question_queue import check_affordable
 
 router = APIRouter()
 
 PAGE = 20
-"""How many answers a page of the history lists."""
+"""How many answers a page of the history lists at most; fewer if they are long."""
+MOST_LISTED = 1_000
+"""How many cells of one answer the history lists."""
 PATIENCE = 4.0
 """Seconds after which a question gets a page of its own."""
 LONGEST_QUESTION = 20_000
@@ -60,38 +64,49 @@ Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 
 
 @router.get("/console/datasets")
-def datasets(visit: PageVisit) -> Response:
+async def datasets(visit: PageVisit) -> Response:
     """Every data set the visitor may ask about, with what it guarantees and what can be asked of each column."""
-    described = [_with_links(to_json(dataset)) for dataset in visit.service.datasets(visit.identity)]
-    budgets = draw_budgets(visit.service.balances(visit.identity))
-    return show(visit, "datasets.html", datasets=described, budgets=budgets)
+
+    def page() -> Response:
+        described = [_with_links(to_json(dataset)) for dataset in visit.service.datasets(visit.identity)]
+        budgets = draw_budgets(visit.service.balances(visit.identity))
+        return show(visit, "datasets.html", datasets=described, budgets=budgets)
+
+    return await visit.service.render(visit.identity, page)
 
 
 @router.get("/console/history")
-def history(visit: PageVisit, before: Annotated[int | None, Query(ge=1, le=2**53)] = None) -> Response:
+async def history(visit: PageVisit, before: Annotated[int | None, Query(ge=1, le=2**53)] = None) -> Response:
     """The visitor's own answers, newest first; a controller sees all."""
-    answers = visit.service.answers(visit.identity, before=before, limit=PAGE + 1)
-    page = [
-        {
-            **to_json(answer.released),
-            "selected": describe_selection(answer.question),
-            "price": _price(visit, answer),
-        }
-        for answer in answers[:PAGE]
-    ]
-    older = answers[PAGE - 1].sequence if len(answers) > PAGE else None
-    budgets = draw_budgets(visit.service.balances(visit.identity))
-    return show(visit, "history.html", answers=page, older=older, first=before is None, budgets=budgets)
+
+    def read(before: int | None, limit: int) -> list[StoredAnswer]:
+        return visit.service.answers(visit.identity, before=before, limit=limit)
+
+    def page() -> Response:
+        answers, older = read_page(read, lambda stored: len(stored.text), before, PAGE)
+        described = [
+            {
+                **_shorten(to_json(answer.released)),
+                "selected": describe_selection(answer.question),
+                "price": _price(visit, answer),
+            }
+            for answer in answers
+        ]
+        older = older if older is not None and read(older, 1) else None
+        budgets = draw_budgets(visit.service.balances(visit.identity))
+        return show(visit, "history.html", answers=described, older=older, first=before is None, budgets=budgets)
+
+    return await visit.service.render(visit.identity, page)
 
 
 @router.get("/console/ask")
-def ask_page(
+async def ask_page(
     visit: PageVisit,
     sql: Annotated[str, Query(max_length=LONGEST_QUESTION)] = "",
     epsilon: Annotated[str, Query(max_length=200)] = EPSILON,
 ) -> Response:
     """An empty form, or one with a question filled in, which is not asked yet."""
-    return _ask_page(visit, QuestionRequest(sql, epsilon))
+    return await _render_ask_page(visit, QuestionRequest(sql, epsilon))
 
 
 @router.post("/console/ask")
@@ -100,8 +115,7 @@ async def ask(visit: FormVisit) -> Response:
     question = QuestionRequest(visit.field("sql"), visit.field("epsilon"), check=visit.field("check") or None)
     action = visit.form.get("action", "quote")
     if action == "write":
-        return await run_sync(lambda: _ask_page(visit, question))
-    values: dict[str, Any] = {}
+        return await _render_ask_page(visit, question)
     try:
         if not 0 < len(question.sql) <= LONGEST_QUESTION:
             raise InvalidInput(f"a question has 1 to {LONGEST_QUESTION} characters, got {len(question.sql)}")
@@ -111,30 +125,29 @@ async def ask(visit: FormVisit) -> Response:
         check_affordable(question)
         if action in ("ask", "check"):
             visit.request.scope["idios.log"] = visit.service.log_fields(question)
-            reply = await visit.service.ask(visit.identity, question, _idempotency_key(visit, question), PATIENCE)
-            if isinstance(reply, QuestionProgress):
-                return redirect(f"/console/questions/{reply.id}")
-            values["answer"] = await run_sync(present_answer, reply)
-        elif action == "sandbox":
-            answer = await visit.service.sandbox(visit.identity, question, present_answer)
-            values |= {"answer": answer, "sandbox": True}
-        else:
-            values["quote"] = await visit.service.quote(visit.identity, question)
+            key = _idempotency_key(visit, question)
+            reply = await visit.service.ask(
+                visit.identity, question, key, PATIENCE, partial(_show_answer, visit, question)
+            )
+            return redirect(f"/console/questions/{reply.id}") if isinstance(reply, QuestionProgress) else reply
+        if action == "sandbox":
+            shown = partial(_show_answer, visit, question, sandbox=True)
+            return await visit.service.sandbox(visit.identity, question, shown)
+        quoted = partial(_show_quote, visit, question)
+        return await visit.service.quote(visit.identity, question, quoted)
     except (IdiosError, Refused) as error:
         problem = to_problem(error)
         visit.request.scope["idios.counted"] = problem.counted
-        values |= {"problem": problem, "mark": mark_error(question.sql, problem.where)}
-        return await run_sync(lambda: _ask_page(visit, question, status=problem.status, **values))
-    return await run_sync(lambda: _ask_page(visit, question, **values))
+        values = {"problem": problem, "mark": mark_error(question.sql, problem.where)}
+        return await _render_ask_page(visit, question, charged=True, status=problem.status, **values)
 
 
 @router.get("/console/questions/{id}")
 async def question_page(id: Id, visit: PageVisit) -> Response:
     """A question that takes its time: running, stopped, failed or answered."""
-    progress = await visit.service.find_question(visit.identity, id)
-    question = progress.question or QuestionRequest("", "")
 
-    def page() -> Response:
+    def page(progress: QuestionProgress) -> Response:
+        question = progress.question or QuestionRequest("", "")
         return show(
             visit,
             "question.html",
@@ -147,14 +160,13 @@ async def question_page(id: Id, visit: PageVisit) -> Response:
             budgets=draw_budgets(visit.service.balances(visit.identity)),
         )
 
-    return await run_sync(page)
+    return await visit.service.find_question(visit.identity, id, page)
 
 
 @router.post("/console/questions/{id}/stop")
 async def stop(id: Id, visit: FormVisit) -> Response:
     """Stop computing; the question stays charged."""
-    await visit.service.cancel_question(visit.identity, id)
-    return redirect(f"/console/questions/{id}")
+    return await visit.service.cancel_question(visit.identity, id, lambda _: redirect(f"/console/questions/{id}"))
 
 
 def _price(visit: Visit, answer: StoredAnswer) -> str | None:
@@ -169,6 +181,30 @@ def _idempotency_key(visit: Visit, question: QuestionRequest) -> str:
     """The idempotency key of a form and its question: a reload repeats it, and a changed text gets another."""
     facts = json.dumps([visit.field("once"), asdict(question)])
     return "console-" + hashlib.sha256(facts.encode()).hexdigest()
+
+
+def _shorten(released: dict[str, Any]) -> dict[str, Any]:
+    """A released table as far as the page lists its rows; ``rows`` is how many there are."""
+    most = max(1, MOST_LISTED // max(1, len(released["statistics"])))
+    lists = ("groups", "cells", "clipped")
+    shortened = {name: value[:most] if name in lists else value for name, value in released.items()}
+    return {**shortened, "rows": len(released["cells"])}
+
+
+async def _render_ask_page(
+    visit: Visit, question: QuestionRequest, *, charged: bool = False, **values: Any
+) -> Response:
+    """The form in the visitor's turn; what went wrong is told however much of theirs waits."""
+    turns, caller = visit.service.turns, caller_name(visit.identity)
+    return await turns.run(caller, lambda: _ask_page(visit, question, **values), refuse=not charged)
+
+
+def _show_answer(visit: Visit, question: QuestionRequest, answer: Answer, *, sandbox: bool = False) -> Response:
+    return _ask_page(visit, question, answer=present_answer(answer), sandbox=sandbox)
+
+
+def _show_quote(visit: Visit, question: QuestionRequest, quote: Quote) -> Response:
+    return _ask_page(visit, question, quote=quote)
 
 
 def _ask_page(visit: Visit, question: QuestionRequest, *, status: int = 200, **values: Any) -> Response:

@@ -23,6 +23,8 @@ from idios.server.console.charts import Bar, draw_bars
 from idios.server.console.formatting import format_amount, format_limits, format_time, format_value, parse_number
 
 MOST_CHARTS = 4
+MOST_CELLS = 10_000
+"""How many cells of an answer a page shows; the API sends all of it."""
 AMOUNTS = ("epsilon", "delta", "rho", "min_epsilon")
 FOLDED = 72
 """How long a field of an entry may be before it is folded."""
@@ -55,6 +57,8 @@ class AnswerView:
     """How far off each statistic of a single row is, where that is told."""
     clipped: str
     """What was clipped in a single row, and what clipping means; empty if nothing was."""
+    more: int
+    """How many rows there are that are not shown."""
 
     @property
     def checkable(self) -> bool:
@@ -76,6 +80,9 @@ def present_answer(answer: Answer) -> AnswerView:
     row in a sentence.
     """
     groups = [column for column in answer.columns if column not in answer.margins]
+    several = len(answer.exact_rows) > 1
+    beside = (answer.interval_columns, answer.clipped_columns, answer.checked_columns)
+    most = max(1, MOST_CELLS // (len(answer.columns) + sum(map(len, beside))))
     rows = [
         [
             (
@@ -85,32 +92,33 @@ def present_answer(answer: Answer) -> AnswerView:
             )
             for column in answer.columns
         ]
-        for row in answer.exact_rows
+        for row in answer.exact_rows[:most]
     ]
     head = [(column, column in answer.margins) for column in answer.columns]
-    if len(rows) > 1:
+    if several:
         for column in answer.interval_columns:
             head.append((f"{column} ({answer.name_interval(column)})", True))
-            for row, found in zip(rows, answer.interval_rows, strict=True):
+            for row, found in zip(rows, answer.interval_rows[:most], strict=True):
                 ends = found.get(column, ())
                 row.append((_join(map(format_value, ends)), _join(ends), True))
     clipped = CLIPPED_BIAS if answer.clipped_columns else ""
-    if clipped and len(rows) == 1:
+    if clipped and not several:
         limits = {column: format_limits(to_json(pair)) for column, pair in answer.clipped_rows[0].items()}
         clipped = f"{describe_clipping(limits, named=len(answer.statistics) > 1, of=answer.clipped_values)} {clipped}"
     elif clipped:
         for column in answer.clipped_columns:
             head.append((f"{column} clipped to", True))
-            for row, limited in zip(rows, answer.clipped_rows, strict=True):
+            for row, limited in zip(rows, answer.clipped_rows[:most], strict=True):
                 pair = to_json(limited.get(column, ()))
                 mark = " collapsed" if pair and pair[0] == pair[1] else ""
                 row.append((format_limits(pair) + mark, f"[{', '.join(pair)}]", True) if pair else ("", "", True))
-    checks = {column: str(distance) for row in answer.check_rows for column, distance in row.items()}
-    if len(rows) > 1:
-        checks = {}
+    checks: dict[str, str] = {}
+    if not several:
+        checks = {column: str(distance) for row in answer.check_rows for column, distance in row.items()}
+    else:
         for column in answer.checked_columns:
             head.append((f"{column} is off by, in {to_plural(answer.guarantee.unit)} (95\N{NO-BREAK SPACE}%)", True))
-            for row, checked in zip(rows, answer.check_rows, strict=True):
+            for row, checked in zip(rows, answer.check_rows[:most], strict=True):
                 known = column in checked
                 row.append((format_distance(checked[column]), str(checked[column]), True) if known else ("", "", True))
     single = (
@@ -122,12 +130,13 @@ def present_answer(answer: Answer) -> AnswerView:
     charts = []
     # A constant tells no row from another.
     groups = [column for column in groups if len({row[column] for row in answer.exact_rows}) > 1] or groups
-    if groups and len(rows) > 1:
+    if groups and several:
         for column in list(answer.margins)[:MOST_CHARTS]:
             chart = _chart(answer, groups, column)
             if chart is not None:
                 charts.append(chart)
-    return AnswerView(answer, single, margins, intervals, head, rows, charts, checks, clipped)
+    more = len(answer.exact_rows) - len(rows)
+    return AnswerView(answer, single, margins, intervals, head, rows, charts, checks, clipped, more)
 
 
 def _name(value: str | None) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
-from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from idios.codec import to_json
@@ -29,9 +29,6 @@ from idios.server.service import Served
 
 router = APIRouter(prefix="/v1", tags=["analyst"])
 
-FEW = 20
-"""The rows of an answer that is written at once: to hand it to a thread takes longer."""
-
 Key = Annotated[
     str | None,
     Header(
@@ -54,9 +51,9 @@ def me(identity: Caller) -> Response:
 @router.get(
     "/datasets", response_model=document(DatasetList), responses=document_errors(), summary="What may be asked about"
 )
-def datasets(identity: Caller, service: Served) -> Response:
+async def datasets(identity: Caller, service: Served) -> Response:
     """The declared schema of every data set the caller may ask about; nothing here comes from the data."""
-    return encode_reply(DatasetList(tuple(service.datasets(identity))))
+    return await service.render(identity, lambda: encode_reply(DatasetList(tuple(service.datasets(identity)))))
 
 
 @router.post(
@@ -64,7 +61,7 @@ def datasets(identity: Caller, service: Served) -> Response:
 )
 async def quote(body: QuoteBody, identity: Caller, service: Served) -> Response:
     """Cost, guarantee and remaining budget of a question; nothing is charged and no data is touched."""
-    return await run_sync(encode_reply, await service.quote(identity, body.question()))
+    return await service.quote(identity, body.question(), encode_reply)
 
 
 @router.post(
@@ -86,12 +83,10 @@ async def query(
     question = body.question()
     request.scope["idios.log"] = service.log_fields(question)
     wait = service.settings.wait_seconds if body.wait is None else body.wait
-    outcome = await service.ask(identity, question, idempotency_key, wait)
+    outcome = await service.ask(identity, question, idempotency_key, wait, encode_reply)
     if isinstance(outcome, QuestionProgress):
-        return _encode_progress(outcome, request, 202, {"Location": outcome.href, "Retry-After": "1"})
-    if len(outcome.rows) <= FEW:
-        return encode_reply(outcome)
-    return await run_sync(encode_reply, outcome)
+        return _encode_progress(request, outcome, 202, {"Location": outcome.href, "Retry-After": "1"})
+    return outcome
 
 
 @router.get(
@@ -102,8 +97,7 @@ async def query(
 )
 async def question(id: Id, identity: Caller, service: Served, request: Request) -> Response:
     """Its progress, or its answer once there is one."""
-    progress = await service.find_question(identity, id)
-    return await run_sync(_encode_progress, progress, request)
+    return await service.find_question(identity, id, partial(_encode_progress, request))
 
 
 @router.delete(
@@ -118,8 +112,7 @@ async def cancel(id: Id, identity: Caller, service: Served, request: Request) ->
     One that is `cancelled` gives no answer. One whose answer is on its way out is not stopped: it is still `running`,
     or `answered`.
     """
-    progress = await service.cancel_question(identity, id)
-    return await run_sync(_encode_progress, progress, request)
+    return await service.cancel_question(identity, id, partial(_encode_progress, request))
 
 
 @router.get(
@@ -133,7 +126,7 @@ def budget(identity: Caller, service: Served) -> Response:
 @router.get(
     "/answers", response_model=document(AnswerPage), responses=document_errors(), summary="Answers already paid for"
 )
-def answers(
+async def answers(
     identity: Caller,
     service: Served,
     dataset: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
@@ -145,8 +138,11 @@ def answers(
     def read(before: int | None, limit: int) -> list[StoredAnswer]:
         return service.answers(identity, dataset=dataset, before=before, limit=limit)
 
-    page, following = read_page(read, lambda stored: len(stored.text), before, limit)
-    return encode_list("answers", [add_facts(_facts(stored), stored.text) for stored in page], next=following)
+    def list_page() -> Response:
+        page, following = read_page(read, lambda stored: len(stored.text), before, limit)
+        return encode_list("answers", [add_facts(_facts(stored), stored.text) for stored in page], next=following)
+
+    return await service.render(identity, list_page)
 
 
 @router.post(
@@ -165,7 +161,7 @@ def _facts(stored: StoredAnswer) -> dict[str, object]:
 
 
 def _encode_progress(
-    progress: QuestionProgress, request: Request, status: int = 200, headers: dict[str, str] | None = None
+    request: Request, progress: QuestionProgress, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
     """The progress of a question; one that failed carries the one message for that."""
     if progress.state == "failed":
