@@ -52,7 +52,7 @@ def test_the_sandbox_of_the_console_has_the_time_limit_of_the_api(
     sql = f"SELECT BIN(age, 1), {shares} FROM people GROUP BY BIN(age, 1)"
     answer = _ask(sign_in(own_office, own_office.tokens.ada), sql, action="sandbox", epsilon="100")
     assert answer.status_code == 422
-    assert "seconds that the sandbox has" in answer.text
+    assert "seconds that planning and the sandbox have" in answer.text
 
 
 def test_ends_of_lines_do_not_move_the_place(own_office: Office) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import ssl
 import subprocess
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -220,3 +222,40 @@ def test_a_wrong_setting_is_named(tmp_path: Path, variable: str, value: str, tol
     serving = Serving(config, environment={variable: value})
     assert serving.process.wait(60) == 1
     assert told in " ".join(serving.log.read_text().split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("counts", [True, False], ids=["counts its work", "never counts its work"])
+def test_sigterm_ends_a_process_whose_planning_never_ends(counts: bool, tmp_path: Path) -> None:
+    """Nothing is known to plan for ever. If something did, other callers would wait, and the process would end."""
+    config, headers = prepared(tmp_path)
+    step = "work.spend(0)" if counts else "pass"
+    (tmp_path / "sitecustomize.py").write_text(
+        f"""
+from idios.query import planner, reader
+from idios.query.work import Work
+def prepare(question, dataset):
+    work = Work()
+    while question.measures[0].label == "for_ever":
+        {step}
+    return planner.prepare(question, dataset)
+reader.prepare = prepare
+"""
+    )
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    with Serving(config, environment={"PYTHONPATH": path, "IDIOS_SHUTDOWN_SECONDS": "0"}).wait() as serving:
+        ended = []
+
+        def ask() -> None:
+            asked = {"sql": "SELECT COUNT(*) AS for_ever FROM people", "epsilon": "0.5"}
+            with suppress(httpx2.TransportError):
+                httpx2.post(f"{serving.url}/v1/quote", json=asked, headers=headers, timeout=60)
+            ended.append(time.monotonic())
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        time.sleep(1)
+        assert not ended
+        assert serving.stop(40) == 0
+        thread.join()
+    assert ("a thread did not end" in serving.log.read_text()) is not counts

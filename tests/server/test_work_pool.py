@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from idios.party import TrustedParty
+from idios.query.work import Work
 from idios.server import work_pool
 from idios.server.http_errors import BUSY, Refused
 from idios.server.work_pool import EACH, FairPool
@@ -204,3 +205,28 @@ def test_a_sandbox_question_that_takes_too_long_is_stopped(office: Office, monke
     reply = office.call("POST", "/v1/sandbox", json={"sql": sql, "epsilon": "100"})
     assert (reply.status_code, reply.json()["error"]["code"]) == (422, "invalid_request")
     assert "sandbox" in reply.json()["error"]["message"]
+
+
+def test_planning_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next question waits no longer than the deadline of the one before."""
+    monkeypatch.setattr("idios.server.work_pool.LONGEST", 0.3)
+
+    threads: list[threading.Thread] = []
+
+    def plan_for_ever() -> None:
+        threads.append(threading.current_thread())
+        work = Work()
+        while True:
+            work.spend(0)
+
+    async def main() -> None:
+        pool = FairPool(1, 2, BUSY)
+        with pytest.raises(Refused, match="invalid_request"):
+            await pool.run("ada", plan_for_ever)
+        task = asyncio.create_task(pool.run("ada", plan_for_ever))
+        await asyncio.sleep(0.05)
+        task.cancel()  # its caller is gone
+        assert await asyncio.wait_for(pool.run("bob", lambda: "planned"), 10) == "planned"
+
+    asyncio.run(main())
+    until(lambda: not any(thread.is_alive() for thread in threads))

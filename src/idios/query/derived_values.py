@@ -9,13 +9,14 @@ how the question was worded, so that equal questions have equal domains.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from idios.core.domain import LIMIT, Categories
 from idios.query.decision_diagram import Diagram
 from idios.query.expansion import find_node
-from idios.query.expressions import Literal, list_references
+from idios.query.expressions import Call, Expression, Literal, list_references, walk
 from idios.query.predicates import NOTHING, Among, Interval, Intervals, intersection, union
+from idios.query.range_arithmetic import MAX_COMBINATIONS
 from idios.query.ranges import Range, find_range
 from idios.query.schema import Column
 from idios.query.work import RUN
@@ -48,9 +49,10 @@ def _find_points(selection: Diagram, column: Column) -> Intervals:
         places = range(len(column.domain.values))
         return intersection(known, union((i, i) for i in places if _can_be(selection, column, ((i, i),))))
     node = find_node(column, selection.manager.columns)
-    selection.manager.work.spend(RUN * node.weight)
-    names = [str(name) for name in list_references(column.expression or Literal(None))]
-    found = find_range(column.expression or Literal(None), {name: _narrow_range(selection, name) for name in names})
+    expression = column.expression or Literal(None)
+    names = [str(name) for name in list_references(expression)]
+    selection.manager.work.spend(RUN * node.weight + _count_matched(expression, selection.manager.columns))
+    found = find_range(expression, {name: _narrow_range(selection, name) for name in names})
     if found.empty:
         return NOTHING
     if found.values is not None:  # truth
@@ -89,6 +91,16 @@ def _narrow_range(selection: Diagram, name: str) -> Range:
         None if high is None else max(high, -LIMIT) * column.grid.step,
         nulls,
     )
+
+
+def _count_matched(expression: Expression, columns: Mapping[str, Column]) -> int:
+    """What it takes to compare all texts that columns may be with the patterns of LIKE."""
+    patterns = [part for part in walk(expression) if isinstance(part, Call) and part.function in ("like", "ilike")]
+    if not patterns:
+        return 0
+    domains = [columns[str(name)].domain for name in list_references(expression)]
+    values = sum(len(domain.values) for domain in domains if isinstance(domain, Categories))
+    return RUN * min(values, MAX_COMBINATIONS) * len(patterns)
 
 
 def _lies_beyond(selection: Diagram, name: str) -> bool:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from itertools import chain
 
 from idios.core.exact import text
 from idios.query.expressions import Call, Case, Expression, Literal, Reference
 
 MAX_TEXT = 120
+_AROUND = {
+    "not": ("NOT (", "", ")"),
+    "is null": ("", "", " IS NULL"),
+    "is distinct": ("", " IS DISTINCT FROM ", ""),
+}
+"""What stands before, between and behind the arguments of a function that is written in another way."""
 _BETWEEN = ("+", "-", "*", "/", "=", "<>", "<", "<=", ">", ">=", "and", "or", "like", "ilike")
 
 
@@ -17,39 +25,40 @@ def write_expression(expression: Expression) -> str:
     >>> write_expression(Call("round", (Call("/", (Reference("a"), Reference("b"))), Literal(Fraction(2)))))
     'ROUND(a / b, 2)'
     """
-    written = _write(expression, MAX_TEXT)
-    return written if len(written) <= MAX_TEXT else f"{written[:MAX_TEXT]}…"
+    written = ""
+    for piece in _write(expression):  # what stands behind is not looked at
+        written += piece
+        if len(written) > MAX_TEXT:
+            return f"{written[:MAX_TEXT]}…"
+    return written
 
 
-def _write(expression: Expression, room: int) -> str:
-    """As much of the text as there is room for: what stands behind is not looked at."""
-    if room <= 0:
-        return "…"
+def _write(expression: Expression) -> Iterator[str]:
+    """The text piece by piece."""
     if isinstance(expression, Literal):
-        return _write_literal(expression)
-    if isinstance(expression, Reference):
-        return str(expression.name)
-    if isinstance(expression, Case):
-        branches = " ".join(
-            f"WHEN {_write(when, room // 2)} THEN {_write(then, room // 2)}" for when, then in expression.branches[:8]
-        )
-        return f"CASE {branches} ELSE {_write(expression.otherwise, room // 2)} END"
-    function, written = expression.function, [_write(part, room // 2) for part in expression.arguments[:20]]
-    if function in _BETWEEN:
-        parts = zip(written, expression.arguments, strict=False)
-        grouped = [
-            f"({said})" if isinstance(part, Call) and part.function in _BETWEEN else said for said, part in parts
-        ]
-        return f" {function.upper()} ".join(grouped)
-    if function.startswith("extract "):
-        return f"EXTRACT({function.removeprefix('extract ').upper()} FROM {written[0]})"
-    if function == "not":
-        return f"NOT ({written[0]})"
-    if function == "is null":
-        return f"{written[0]} IS NULL"
-    if function == "is distinct":
-        return " IS DISTINCT FROM ".join(written)
-    return f"{function.upper()}({', '.join(written)})"
+        yield _write_literal(expression)
+    elif isinstance(expression, Reference):
+        yield str(expression.name)
+    elif isinstance(expression, Case):
+        yield "CASE"
+        for when, then in expression.branches:
+            yield from chain((" WHEN ",), _write(when), (" THEN ",), _write(then))
+        yield from chain((" ELSE ",), _write(expression.otherwise), (" END",))
+    elif expression.function in _BETWEEN:
+        for i, part in enumerate(expression.arguments):
+            grouped = isinstance(part, Call) and part.function in _BETWEEN
+            yield f" {expression.function.upper()} " * (i > 0) + "(" * grouped
+            yield from _write(part)
+            yield ")" * grouped
+    else:
+        begin, between, end = _AROUND.get(expression.function, (f"{expression.function.upper()}(", ", ", ")"))
+        if expression.function.startswith("extract "):
+            begin = f"EXTRACT({expression.function.removeprefix('extract ').upper()} FROM "
+        yield begin
+        for i, part in enumerate(expression.arguments):
+            yield between * (i > 0)
+            yield from _write(part)
+        yield end
 
 
 def _write_literal(literal: Literal) -> str:

@@ -11,6 +11,8 @@ Rules:
    values; a CASE takes the first branch whose condition is true.
 3. Nothing fails. Division by zero is NULL, and types are checked when an expression is read.
 4. ROUND goes to the nearest, and from the middle away from zero.
+5. An expression is a graph: what has a name stands in it once, however often the name is used, and n nodes may be 2ⁿ
+   written out. So a walk visits a node once, and nodes are compared by digests of what they hold.
 """
 
 from __future__ import annotations
@@ -20,12 +22,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, TypeAlias
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
 
 from idios.query.calendar import DAY, split_date
 
 Value: TypeAlias = Fraction | str | bool | None
 Name: TypeAlias = str | int
+T = TypeVar("T")
+N = TypeVar("N", bound="Node")
+
+SHORT = 128
+"""Up to how many characters of a text are placed one by one, for LIKE."""
 
 
 class Type(StrEnum):
@@ -38,34 +49,105 @@ class Type(StrEnum):
     TIMESTAMP = "timestamp"
 
 
-@dataclass(frozen=True)
-class Literal:
+class Node:
+    """A node of a graph of frozen data: two are equal if all that they hold is, whichever nodes they share."""
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The nodes that it is directly made of."""
+        return ()
+
+    @cached_property
+    def digest(self) -> bytes:
+        """What tells nodes apart that hold something else."""
+        return _find_below(self, "digest", _make_digest)
+
+    @cached_property
+    def written_out(self) -> int:
+        """How many nodes it has written out, where each stands as often as it is used."""
+        return _find_below(self, "written_out", _count_written_out)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Node) and self.digest == other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def _find_below(node: Node, name: str, find: Callable[[Node], T]) -> T:
+    """What follows for a node from what follows for its parts; all of these keep it, and no depth is too deep."""
+    stack = [node]
+    while stack:
+        held = vars(stack[-1])
+        if name in held:
+            stack.pop()
+        elif waiting := [part for part in stack[-1].parts if name not in vars(part)]:
+            stack.extend(waiting)
+        else:
+            held[name] = find(stack.pop())
+    found: T = vars(node)[name]
+    return found
+
+
+def _count_written_out(node: Node) -> int:
+    count: int = 1 + sum(part.written_out for part in node.parts)
+    return count
+
+
+def _make_digest(node: Node) -> bytes:
+    held: tuple[str, ...] = type(node).__match_args__  # type: ignore[attr-defined]
+    written = f"{type(node).__name__}{_write(tuple(vars(node)[name] for name in held))}"
+    return sha256(written.encode("utf-8", "surrogatepass")).digest()
+
+
+def _write(held: object) -> str:
+    """What a node holds as text, of which no two are written alike; other nodes are their digests."""
+    if isinstance(held, Node):
+        return held.digest.hex()
+    if isinstance(held, tuple):
+        return f"({','.join(map(_write, held))})"
+    # in base 16, which takes no longer for long numbers
+    return f"{held.numerator:x}/{held.denominator:x}" if isinstance(held, Fraction) else repr(held)
+
+
+@dataclass(frozen=True, eq=False)
+class Literal(Node):
     """A constant."""
 
     value: Value
 
 
-@dataclass(frozen=True)
-class Reference:
+@dataclass(frozen=True, eq=False)
+class Reference(Node):
     """A value of the row that is computed on."""
 
     name: Name
 
 
-@dataclass(frozen=True)
-class Call:
+@dataclass(frozen=True, eq=False)
+class Call(Node):
     """A function of the registry, of some arguments."""
 
     function: str
     arguments: tuple[Expression, ...]
 
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """Its arguments."""
+        return self.arguments
 
-@dataclass(frozen=True)
-class Case:
+
+@dataclass(frozen=True, eq=False)
+class Case(Node):
     """The value of the first branch whose condition is true, or else ``otherwise``."""
 
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression = Literal(None)
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """Each condition with its value, and the value where none is true."""
+        return (*(part for branch in self.branches for part in branch), self.otherwise)
 
 
 Expression: TypeAlias = Literal | Reference | Call | Case
@@ -79,8 +161,10 @@ class Function:
     strict: bool = True
 
 
-def evaluate(expression: Expression, row: Mapping[Any, Value] | Sequence[Value]) -> Value:
-    """The value of an expression on one row.
+def evaluate(
+    expression: Expression, row: Mapping[Any, Value] | Sequence[Value], known: dict[int, Value] | None = None
+) -> Value:
+    """The value of an expression on one row; ``known`` has those of nodes, by identity, for several expressions.
 
     >>> half = Call("/", (Reference("a"), Literal(Fraction(2))))
     >>> str(evaluate(half, {"a": Fraction(3)})), evaluate(half, {"a": None})
@@ -90,52 +174,74 @@ def evaluate(expression: Expression, row: Mapping[Any, Value] | Sequence[Value])
         return expression.value
     if isinstance(expression, Reference):
         return row[expression.name]  # type: ignore[index]
+    known = {} if known is None else known
+    if id(expression) not in known:
+        known[id(expression)] = _compute(expression, row, known)
+    return known[id(expression)]
+
+
+def _compute(expression: Call | Case, row: Mapping[Any, Value] | Sequence[Value], known: dict[int, Value]) -> Value:
     if isinstance(expression, Case):
         for condition, value in expression.branches:
-            if evaluate(condition, row) is True:
-                return evaluate(value, row)
-        return evaluate(expression.otherwise, row)
+            if evaluate(condition, row, known) is True:
+                return evaluate(value, row, known)
+        return evaluate(expression.otherwise, row, known)
     function = FUNCTIONS[expression.function]
-    values = [evaluate(argument, row) for argument in expression.arguments]
+    values = [evaluate(argument, row, known) for argument in expression.arguments]
     if function.strict and None in values:
         return None
     result: Value = function.compute(*values)
     return result
 
 
-def list_parts(expression: Expression) -> tuple[Expression, ...]:
-    """What an expression is directly made of."""
-    if isinstance(expression, Call):
-        return expression.arguments
-    if isinstance(expression, Case):
-        return (*(part for branch in expression.branches for part in branch), expression.otherwise)
-    return ()
-
-
-def walk(expression: Expression) -> Iterator[Expression]:
-    """An expression and all of its parts."""
-    stack = [expression]
+def walk(*nodes: N) -> Iterator[N]:
+    """Some nodes and all of their parts, each once and after its own parts."""
+    seen: set[int] = set()
+    stack = [(node, False) for node in reversed(nodes)]
     while stack:
-        part = stack.pop()
-        yield part
-        stack.extend(list_parts(part))
+        node, done = stack.pop()
+        if done:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((part, False) for part in reversed(node.parts) if id(part) not in seen)
 
 
 def list_references(expression: Expression) -> tuple[Name, ...]:
-    """The names that an expression refers to, each once."""
-    return tuple(dict.fromkeys(part.name for part in walk(expression) if isinstance(part, Reference)))
+    """The names that an expression refers to, each once; a node that was asked before knows them."""
+    names: dict[Name, None] = {}
+    seen: set[int] = set()
+    stack: list[Expression] = [expression]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Reference):
+            names[node.name] = None
+        elif (known := vars(node).get("references")) is not None:
+            names |= known
+        else:
+            stack.extend(node.parts)
+    vars(expression)["references"] = names
+    return tuple(names)
 
 
 def substitute(expression: Expression, meanings: Mapping[Any, Expression] | Sequence[Expression]) -> Expression:
     """The expression with each reference replaced by what it means."""
-    if isinstance(expression, Reference):
-        return meanings[expression.name]  # type: ignore[index]
-    if isinstance(expression, Call):
-        return Call(expression.function, tuple(substitute(part, meanings) for part in expression.arguments))
-    if isinstance(expression, Case):
-        branches = tuple((substitute(when, meanings), substitute(then, meanings)) for when, then in expression.branches)
-        return Case(branches, substitute(expression.otherwise, meanings))
-    return expression
+    made: dict[int, Expression] = {}
+    for node in walk(expression):
+        parts = [made[id(part)] for part in node.parts]
+        if isinstance(node, Reference):
+            made[id(node)] = meanings[node.name]  # type: ignore[index]
+        elif isinstance(node, Call):
+            made[id(node)] = Call(node.function, tuple(parts))
+        elif isinstance(node, Case):
+            made[id(node)] = Case(tuple(zip(parts[:-1:2], parts[1:-1:2], strict=True)), parts[-1])
+        else:
+            made[id(node)] = node
+    return made[id(expression)]
 
 
 def round_half_away(value: Fraction, digits: int = 0) -> Fraction:
@@ -159,9 +265,7 @@ def match_pattern(text: str, pattern: str, escape: str = "") -> bool:
     (True, True, False)
     """
     everywhere = (2 << len(text)) - 1
-    places: dict[str, int] = {}
-    for place, character in enumerate(text):
-        places[character] = places.get(character, 0) | 1 << place
+    places = _find_places(text, pattern)
     reached = 1
     at = 0
     while at < len(pattern) and reached:
@@ -178,6 +282,21 @@ def match_pattern(text: str, pattern: str, escape: str = "") -> bool:
         else:
             reached = (reached & places.get(sign, 0)) << 1
     return bool(reached >> len(text))
+
+
+def _find_places(text: str, pattern: str) -> dict[str, int]:
+    """By character of a pattern, where it stands in a text, as the bits of one number."""
+    places: dict[str, int] = {}
+    if len(text) <= SHORT:
+        for place, character in enumerate(text):
+            places[character] = places.get(character, 0) | 1 << place
+        return places
+    # bit by bit that would grow with the square of the length
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    for character in set(pattern):
+        bits = np.packbits(codes == ord(character), bitorder="little")
+        places[character] = int.from_bytes(bits.tobytes(), "little")
+    return places
 
 
 def _and(*values: bool | None) -> bool | None:
@@ -201,7 +320,7 @@ def _coalesce(*values: Value) -> Value:
 
 
 def _fold(text: str) -> str:
-    return "".join(c.lower() if c.isascii() else c for c in text)
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")  # bytes fold A to Z alone
 
 
 def _extract(part: str) -> Callable[[Fraction], Fraction]:

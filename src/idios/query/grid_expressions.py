@@ -12,7 +12,8 @@ Rules:
    It follows from the declared columns and from no condition around it: an engine may compute a branch that is not
    taken.
    What would not fit 38 digits is refused.
-5. SQL repeats some parts (``weight``): what becomes too long is refused.
+5. SQL repeats some parts (``weight``): what becomes too long is refused, before it is looked at where it is already too
+   long as it is.
 
 A column of the source is NULL or a point within its bounds, or within ±2^62.
 """
@@ -49,7 +50,7 @@ _REPEATED_QUOTIENT = 5
 _EXTRACTED_MOST = {"quarter": 4, "month": 12, "day": 31, "dow": 6, "hour": 23, "minute": 59, "second": 59}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GridNode:
     """One part of an expression: its type (None: it is NULL), and the step and magnitude, or the texts, of its points.
 
@@ -95,6 +96,8 @@ def make_node(expression: Expression, columns: Mapping[str, Column]) -> GridNode
     >>> str(yearly.step), yearly.magnitude
     ('13/25', 10000)
     """
+    if expression.written_out > MAX_WEIGHT:  # it is no more than the weight
+        raise _refuse_length(expression)
     if isinstance(expression, Literal):
         return _literal(expression)
     if isinstance(expression, Reference):
@@ -171,15 +174,19 @@ def _finish(
     weight = 1 + repeated * sum(part.weight for part in parts)
     depth = 1 + max((part.depth for part in parts), default=0)
     if weight > MAX_WEIGHT or depth > MAX_DEPTH:
-        raise InvalidInput(
-            f"{write_expression(expression)} becomes too long, with the columns that it is derived from written out"
-        )
+        raise _refuse_length(expression)
     if max(magnitude, inner) > MOST:
         raise InvalidInput(
             f"{write_expression(expression)} can need more than 38 digits, in steps of its columns: declare bounds of "
             "the columns, or larger steps"
         )
     return GridNode(expression, parts, kind, step, magnitude, values, weight, depth)
+
+
+def _refuse_length(expression: Expression) -> InvalidInput:
+    return InvalidInput(
+        f"{write_expression(expression)} becomes too long, with the columns that it is derived from written out"
+    )
 
 
 def scaled(node: GridNode, step: Fraction) -> int:

@@ -22,10 +22,11 @@ from idios.core.multiples import Multiples, linear_multiples
 from idios.core.statistics import Statistic
 from idios.query.cells import Cell, partition_selection
 from idios.query.decision_diagram import Diagram
-from idios.query.expressions import Case, Expression, Literal, Reference, list_parts, list_references
+from idios.query.expressions import Case, Expression, Literal, Reference, list_references
 from idios.query.joins import Join, find_table, name_column
 from idios.query.plan import Aggregate, Group
 from idios.query.schema import Column, Dataset
+from idios.query.work import RUN, Work
 
 FORM = 2
 
@@ -44,6 +45,7 @@ def make_form(
     groups: Sequence[Group],
     cells: Sequence[Cell],
     released: Sequence[tuple[Statistic, str | None, Diagram]],
+    work: Work,
 ) -> dict[str, Any]:
     """What is equal for questions that mean the same, but for the ε of each statistic (``list_statistics``)."""
     # a key with one possible group divides nothing: what it says is in the selection
@@ -58,7 +60,8 @@ def make_form(
         for name in list_references(derived)
     }
     protection = dataset.protection
-    return _reduction_form(dataset, columns) | {
+    declared = [dataset.columns[name] for name in sorted(columns)]
+    return _reduction_form(dataset, columns, work) | {
         "form": FORM,
         "dataset": dataset.name,
         "neighbours": dataset.neighbours,
@@ -68,7 +71,7 @@ def make_form(
             text(protection.floor),
             protection.fineness,
         ],
-        "columns": {name: _column_form(dataset.columns[name]) for name in sorted(columns)},
+        "columns": {column.name: _column_form(column, work) for column in declared},
         "groups": [[groups[i].column, partition_selection(groups[i], selection)] for i in kept],
         "cells": _cells_form(groups, cells, kept),
         "selections": [json.loads(diagram) for diagram in sorted({own.text for _, _, own in released})],
@@ -105,7 +108,7 @@ def shorten_form(form: Mapping[str, Any]) -> dict[str, Any]:
     return {**form, "groups": short, "cells": None}
 
 
-def _reduction_form(dataset: Dataset, columns: Iterable[str]) -> dict[str, object]:
+def _reduction_form(dataset: Dataset, columns: Iterable[str], work: Work) -> dict[str, object]:
     """Whom it is about where it is about people: of which rows of theirs, and what each column is of these."""
     reduction = dataset.reduction
     if reduction is None or reduction.base is None:
@@ -117,7 +120,7 @@ def _reduction_form(dataset: Dataset, columns: Iterable[str]) -> dict[str, objec
         str(name) for each in read if (derived := reduction.base[each].expression) for name in list_references(derived)
     }
     read |= set(reduction.keys)
-    joined = {} if reduction.join is None else {"join": _join_form(dataset, reduction.join, read)}
+    joined = {} if reduction.join is None else {"join": _join_form(dataset, reduction.join, read, work)}
     several = {"by": reduction.keys, "groups": reduction.groups} if reduction.keys else {}
     several |= {"kept": reduction.rows} if reduction.rows is not None else {}
     return {
@@ -128,20 +131,20 @@ def _reduction_form(dataset: Dataset, columns: Iterable[str]) -> dict[str, objec
             "word": dataset.unit_word,
             "order": ordered,
             "rows": json.loads(reduction.form),
-            "columns": {name: _column_form(reduction.base[name]) for name in sorted(read)},
+            "columns": {name: _column_form(reduction.base[name], work) for name in sorted(read)},
             "values": {name: [value.function, value.column] for name, value in values.items()},
         }
     }
 
 
-def _join_form(dataset: Dataset, join: Join, read: Iterable[str]) -> dict[str, object]:
+def _join_form(dataset: Dataset, join: Join, read: Iterable[str], work: Work) -> dict[str, object]:
     """The tables, what ties them, and of each what is declared of the columns that are read, and its version."""
     names, tables = set(read), {}
     for table in (find_table(dataset, joined.name) for joined in join.tables):
         own = [column for column in table.columns.values() if name_column(table.name, column.name) in names]
         sources = {str(name) for column in own if column.expression for name in list_references(column.expression)}
         columns = {column.name: column for column in own} | {name: table.columns[name] for name in sources}
-        forms = {name: _column_form(column) for name, column in sorted(columns.items())}
+        forms = {name: _column_form(column, work) for name, column in sorted(columns.items())}
         tables[table.name] = [None if table.name == dataset.name else table.version, table.unit, forms]
     return {"tables": dict(sorted(tables.items())), "links": join.form}  # as they are read back
 
@@ -165,8 +168,11 @@ def _statistic_form(statistic: Statistic, column: str | None) -> list[object]:
     return [statistic.name, text(statistic.argument), None if statistic.counts_records else column]
 
 
-def _column_form(column: Column) -> list[object]:
-    more = [] if column.expression is None else [_expression_form(column.expression)]
+def _column_form(column: Column, work: Work) -> list[object]:
+    more = []
+    if column.expression is not None:
+        work.spend(RUN * column.expression.written_out)
+        more.append(_expression_form(column.expression))
     if column.missing:
         more.append(["missing", *sorted(value if isinstance(value, str) else str(value) for value in column.missing)])
     if column.format:
@@ -183,7 +189,7 @@ def _expression_form(expression: Expression) -> list[object]:
         return ["number", text(value)] if isinstance(value, Fraction) else ["literal", value]
     if isinstance(expression, Reference):
         return ["column", expression.name]
-    parts = [_expression_form(part) for part in list_parts(expression)]
+    parts = [_expression_form(part) for part in expression.parts]
     return ["case" if isinstance(expression, Case) else expression.function, *parts]
 
 

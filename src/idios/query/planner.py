@@ -45,7 +45,7 @@ from idios.query.normal_form import (
 )
 from idios.query.plan import Group, Measure, Plan, Question, Split, read_split
 from idios.query.postprocessing import count_work
-from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, simplify
+from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, list_leaves, simplify
 from idios.query.reductions import reduce as reduce_to_people
 from idios.query.schema import Dataset
 from idios.query.shares import divide, find_price, make_guarantee, shares_rho
@@ -157,7 +157,7 @@ def prepare(question: Question, dataset: Dataset) -> Prepared:
     places = {name: i for i, name in enumerate(order)}
     texts = [target.selection.text for target in targets]
     released = [(target.statistic, target.column, target.selection) for target in targets]
-    form = make_form(dataset, answered, groups, cells, released)
+    form = make_form(dataset, answered, groups, cells, released, work)
     return Prepared(
         dataset,
         _executed(question, dataset, groups, selection),
@@ -264,9 +264,8 @@ def _executed(question: Question, dataset: Dataset, groups: Sequence[Group], sel
 
 def _reaches_beyond(predicate: Predicate) -> bool:
     """Whether a column is compared with a number beyond ±2^62, which an engine takes for that."""
-    if isinstance(predicate, Among):
-        return any(end is not None and abs(end) > LIMIT for interval in predicate.intervals for end in interval)
-    return any(map(_reaches_beyond, predicate.parts))
+    intervals = (interval for among in list_leaves(predicate) for interval in among.intervals)
+    return any(end is not None and abs(end) > LIMIT for interval in intervals for end in interval)
 
 
 def _target(

@@ -21,7 +21,19 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
-from idios.query.expressions import Expression, Literal, Reference, Type, Value, evaluate, list_references, walk
+from idios.query.expressions import (
+    Call,
+    Case,
+    Expression,
+    Literal,
+    Reference,
+    Type,
+    Value,
+    evaluate,
+    list_references,
+    walk,
+)
+from idios.query.ranges import MAX_NARROWED
 from idios.query.schema import Column
 from idios.query.work import CHARACTERS
 
@@ -32,6 +44,14 @@ SHORT = 400
 DIGITS = 60
 INTERVAL = 4
 """What interval arithmetic takes for one part of an expression, in steps of computing it."""
+LONG = 1024
+"""How many bits of numbers are computed with in one step more."""
+RELEASED_BITS = 128
+"""How long a released number is expected to be."""
+FOLDED_BITS = 32
+"""How many bits folding adds to a number: those of the number of rows."""
+FOLDED_TEXTS = 64
+"""Of how many texts it is known which one a fold over rows may be; of more it may be any."""
 
 
 @dataclass(frozen=True)
@@ -125,31 +145,40 @@ def _apply(select: Select, rows: list[Row]) -> list[Row]:
     )
     if select.having is not None:
         rows = [row for row in rows if evaluate(select.having, row.values) is True]
-    for part in reversed(select.order):
-        rows = _sort(part, rows)
+    if select.order:
+        rows = _sort(select.order, rows)
     rows = rows[select.offset : None if select.limit is None else select.offset + select.limit]
-    return [
-        replace(row, values=tuple(shorten(evaluate(item.expression, row.values)) for item in select.items))
-        for row in rows
-    ]
+    items = [item.expression for item in select.items]
+    return [replace(row, values=tuple(map(shorten, _compute(items, row)))) for row in rows]
 
 
-def _sort(part: Order, rows: list[Row]) -> list[Row]:
-    keyed = [(evaluate(part.expression, row.values), row) for row in rows]
-    known = [pair for pair in keyed if pair[0] is not None]
-    known.sort(key=lambda pair: pair[0], reverse=part.descending)  # type: ignore[arg-type,return-value]
-    ordered, missing = [row for _, row in known], [row for value, row in keyed if value is None]
-    return missing + ordered if part.nulls_first else ordered + missing
+def _compute(expressions: Sequence[Expression], row: Row) -> Values:
+    """The values of several expressions, which may share parts."""
+    known: dict[int, Value] = {}
+    return tuple([evaluate(expression, row.values, known) for expression in expressions])
+
+
+def _sort(order: Sequence[Order], rows: Sequence[Row]) -> list[Row]:
+    expressions = [part.expression for part in order]
+    keyed = [(_compute(expressions, row), row) for row in rows]
+    for place, part in reversed(list(enumerate(order))):
+        known = [pair for pair in keyed if pair[0][place] is not None]
+        known.sort(key=lambda pair: pair[0][place], reverse=part.descending)  # type: ignore[arg-type,return-value]
+        missing = [pair for pair in keyed if pair[0][place] is None]
+        keyed = missing + known if part.nulls_first else known + missing
+    return [row for _, row in keyed]
 
 
 def _group(select: Select, rows: Sequence[Row]) -> list[Row]:
     """One row for each group that there is, and the only one where there are no keys; as they first occur."""
     groups: dict[Values, list[Row]] = {} if select.keys else {(): []}
     for row in rows:
-        groups.setdefault(tuple(evaluate(key, row.values) for key in select.keys), []).append(row)
+        groups.setdefault(_compute(select.keys, row), []).append(row)
+    folds = select.folds or ()
+    arguments = [fold.argument or Literal(None) for fold in folds]
     return [
         Row(
-            (*keys, *(_fold(fold, grouped) for fold in select.folds or ())),
+            (*keys, *map(_fold, folds, zip(*(_compute(arguments, row) for row in grouped), strict=True))),
             None,
             tuple(grouped),
             sum(row.released for row in grouped),
@@ -158,10 +187,9 @@ def _group(select: Select, rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _fold(fold: Fold, rows: Sequence[Row]) -> Value:
+def _fold(fold: Fold, values: Sequence[Value]) -> Value:
     if fold.argument is None:
-        return Fraction(len(rows))
-    values = [evaluate(fold.argument, row.values) for row in rows]
+        return Fraction(len(values))
     return FOLDS[fold.function]([value for value in values if value is not None])
 
 
@@ -267,40 +295,106 @@ def _join_uses(expressions: Iterable[Expression | None], inside: Sequence[Trace]
     return frozenset().union(*(_trace(expression, inside).uses for expression in known))
 
 
-def count_work(selects: Sequence[Select]) -> int:
-    """How many steps showing one released row takes, where each column stands for all that it is computed from.
+@dataclass(frozen=True)
+class _Size:
+    """How long the numbers and the texts of a node may be, how many texts there are, and what its interval takes.
 
-    That is more than computing takes, since each SELECT is computed once. It bounds the length of what is shown, too: a
-    text is one of the literals, and a number as long as those that it is computed from are together. Intervals are
-    computed from all of it for each column anew, as each may ask for a confidence of its own.
+    ``texts`` are how many it may be, ``characters`` how many these have together. ``tree`` is what interval arithmetic
+    takes for the node written out, and ``full`` the same with all that its references stand for written out too.
     """
-    steps = 0
-    sizes: Sequence[int] = ()
+
+    bits: int
+    longest: int = 0
+    texts: int = 0
+    characters: int = 0
+    tree: int = 1
+    full: int = 1
+
+
+def count_work(selects: Sequence[Select]) -> int:
+    """How many steps showing one released row takes, and how long what is shown may be, in steps.
+
+    A node is computed once, however many columns it stands in. Intervals are computed for each column anew, as each may
+    ask for a confidence of its own: of a column, each node of all SELECTs at most once, or what it is written out.
+    """
+    steps, around = 0, 0
+    sizes: list[_Size] = []
     for select in selects:
-        folded = [*select.keys, *(fold.argument for fold in select.folds or ())]
-        steps += sum(_measure(part, sizes) for part in (select.where, *folded))
+        folds = select.folds or ()
+        folded = [*select.keys, *(fold.argument or Literal(None) for fold in folds)]
+        counted = _measure([*_list_known([select.where]), *folded], sizes)
+        steps, around = steps + counted.steps, around + counted.intervals
         if select.folds is not None:
-            sizes = [_measure(part, sizes) for part in folded]
-        steps += sum(_measure(part, sizes) for part in (select.having, *(order.expression for order in select.order)))
-        sizes = [_measure(item.expression, sizes) for item in select.items]
-        steps += sum(sizes)
-    plain = 1 + len(selects)  # a reference to a reference, and so on
-    return steps + INTERVAL * sum(size for size in sizes if size > plain)
+            own = counted.sizes[len(counted.sizes) - len(folded) :]
+            sizes = [*own[: len(select.keys)], *map(_fold_size, folds, own[len(select.keys) :])]
+            steps += sum(2 + size.bits // LONG for size in sizes)
+        chosen = [select.having, *(order.expression for order in select.order)]
+        counted = _measure([item.expression for item in select.items], sizes)
+        steps += counted.steps + _measure(_list_known(chosen), sizes).steps
+        around, sizes = around + counted.intervals, counted.sizes
+        steps += sum(1 + size.bits // LONG + size.longest // CHARACTERS for size in sizes)
+    return steps + sum(min(size.full, around) for size in sizes if size.full > 1)
 
 
-def _measure(expression: Expression | None, sizes: Sequence[int]) -> int:
-    """How many parts an expression has, where its references stand for so many, and literals for their length."""
-    steps = 1
-    for part in () if expression is None else walk(expression):
-        if isinstance(part, Reference):
-            steps += sizes[int(part.name)] if sizes else 1
-        else:
-            steps += 1 + (_find_length(part.value) // CHARACTERS if isinstance(part, Literal) else 0)
-    return steps
+def _list_known(expressions: Iterable[Expression | None]) -> list[Expression]:
+    return [expression for expression in expressions if expression is not None]
 
 
-def _find_length(value: Value) -> int:
-    """The characters of a literal, about."""
-    if isinstance(value, Fraction):
-        return (value.numerator.bit_length() + value.denominator.bit_length()) // 3
-    return len(value) if isinstance(value, str) else 0
+def _fold_size(fold: Fold, size: _Size) -> _Size:
+    if fold.function in ("MIN", "MAX"):
+        texts = min(size.texts, 1) * FOLDED_TEXTS
+        return replace(size, texts=texts, characters=texts * size.longest, tree=1, full=size.full + INTERVAL)
+    return _Size(size.bits + FOLDED_BITS, full=size.full + INTERVAL)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The steps of some expressions, those of their intervals, and the size of each."""
+
+    steps: int
+    intervals: int
+    sizes: list[_Size]
+
+
+def _measure(expressions: Sequence[Expression], inside: Sequence[_Size]) -> _Measured:
+    """Measure expressions, of which each node is computed once, and whose references have the sizes ``inside``."""
+    sizes: dict[int, _Size] = {}
+    steps, intervals, nodes = 0, 0, list(walk(*expressions))
+    literals = [node.value for node in nodes if isinstance(node, Literal) and isinstance(node.value, str)]
+    most = len(literals) + sum(size.texts for size in inside) + 1
+    for node in nodes:
+        if isinstance(node, Reference):
+            size = inside[int(node.name)] if inside else _Size(RELEASED_BITS, texts=1)
+            sizes[id(node)] = replace(size, tree=1)
+            steps, intervals = steps + 1, intervals + 1
+            continue
+        own, size = _measure_node(node, [sizes[id(part)] for part in node.parts], most)
+        sizes[id(node)], steps = size, steps + own
+        narrowed = isinstance(node, Case) and node.written_out <= MAX_NARROWED
+        intervals += size.tree if narrowed else size.tree - sum(sizes[id(part)].tree for part in node.parts)
+    return _Measured(steps, intervals, [sizes[id(expression)] for expression in expressions])
+
+
+def _measure_node(node: Literal | Call | Case, parts: Sequence[_Size], most: int) -> tuple[int, _Size]:
+    """The steps of computing a node from its parts, and its size; it may be no more texts than ``most``."""
+    if isinstance(node, Literal):
+        value = node.value
+        length = len(value) if isinstance(value, str) else 0
+        bits = value.numerator.bit_length() + value.denominator.bit_length() if isinstance(value, Fraction) else 1
+        return 1, _Size(bits, length, min(length, 1), length)
+    steps = 1 + len(parts) // 4
+    bits = max((part.bits for part in parts), default=0)
+    if isinstance(node, Call):
+        steps += sum(part.bits for part in parts) // LONG
+        if node.function in ("+", "-", "*", "/"):
+            bits = sum(part.bits for part in parts) + 1
+    longest = max((part.longest for part in parts), default=0)
+    texts = min(sum(part.texts for part in parts), most)
+    characters = min(sum(part.characters for part in parts), texts * longest)
+    taken = INTERVAL * steps + texts
+    if isinstance(node, Call) and node.function in ("like", "ilike"):
+        steps += sum(part.longest for part in parts) // CHARACTERS
+        subject, pattern = parts[0], sum(part.longest for part in parts[1:])
+        taken += (subject.characters + subject.texts * pattern) // CHARACTERS
+    tree, full = (taken + sum(getattr(part, name) for part in parts) for name in ("tree", "full"))
+    return steps, _Size(bits, longest, texts, characters, tree, full)

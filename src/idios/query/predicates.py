@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from idios.core.exact import INFINITY
+from idios.query.expressions import Node, walk
 from idios.query.schema import Column
 from idios.query.work import RUN, Work
 
@@ -138,8 +139,8 @@ def _last(interval: Interval) -> int | float:
     return INFINITY if interval[1] is None else interval[1]
 
 
-@dataclass(frozen=True)
-class Among:
+@dataclass(frozen=True, eq=False)
+class Among(Node):
     """The column's grid point lies in one of some disjoint, ascending intervals, or it is NULL (if ``nulls``)."""
 
     column: str
@@ -147,15 +148,15 @@ class Among:
     nulls: bool = False
 
 
-@dataclass(frozen=True)
-class And:
+@dataclass(frozen=True, eq=False)
+class And(Node):
     """Every part holds; with no parts, always."""
 
     parts: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True)
-class Or:
+@dataclass(frozen=True, eq=False)
+class Or(Node):
     """Some part holds; with no parts, never."""
 
     parts: tuple[Predicate, ...] = ()
@@ -211,9 +212,12 @@ def simplify(predicate: Predicate, columns: Mapping[str, Column], work: Work) ->
 
 def column_names(predicate: Predicate) -> set[str]:
     """The columns that a predicate mentions."""
-    if isinstance(predicate, Among):
-        return {predicate.column}
-    return {name for part in predicate.parts for name in column_names(part)}
+    return {among.column for among in list_leaves(predicate)}
+
+
+def list_leaves(predicate: Predicate) -> list[Among]:
+    """The leaves of a predicate, each once."""
+    return [part for part in walk(predicate) if isinstance(part, Among)]
 
 
 def _simplified_leaf(among: Among, column: Column) -> Predicate:

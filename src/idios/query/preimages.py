@@ -31,7 +31,7 @@ from idios.query.predicates import (
 )
 from idios.query.ranges import find_range
 from idios.query.schema import Column
-from idios.query.work import RUN, Work
+from idios.query.work import CHARACTERS, RUN, Work
 
 MAX_RUNS = 2_000
 """How many runs of days or hours the values of a part of a date may make, for it to be rewritten."""
@@ -284,6 +284,7 @@ class Preimages:
             if not part.step:
                 return EVERYTHING if FUNCTIONS[function].compute(0, value) else NOTHING
             return COMPARED[function](value / part.step)
+        self._work.spend(len(part.values) // 16)
         at = int(value) if isinstance(value, bool) else part.values.index(value) if value in part.values else -1
         return COMPARED[function](Fraction(at))
 
@@ -296,7 +297,8 @@ class Preimages:
         said = [part.expression.value for part in pattern if isinstance(part.expression, Literal)]
         if None in said:
             return ALWAYS if nulls else NEVER
-        self._work.spend(sum(map(len, text.values)))
+        longest = sum(len(part) for part in said if isinstance(part, str))
+        self._work.spend(sum(1 + (len(value) + longest) // CHARACTERS for value in text.values))
         matches = FUNCTIONS[node.function].compute
         true = of_points(i for i, value in enumerate(text.values) if matches(value, *said))
         return self.where(text, self._chosen(true, points), nulls)

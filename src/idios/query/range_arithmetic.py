@@ -230,7 +230,12 @@ def _match(function: str) -> Callable[..., Range]:
         sets = [argument.values for argument in arguments if argument.values is not None]
         if len(sets) < len(arguments) or math.prod(map(len, sets)) > MAX_COMBINATIONS:
             return EITHER
-        return Range(values=frozenset(FUNCTIONS[function].compute(*texts) for texts in product(*sets)))
+        found: set[bool] = set()
+        for texts in product(*sets):
+            found.add(FUNCTIONS[function].compute(*texts))
+            if len(found) == 2:
+                break
+        return Range(values=frozenset(found))
 
     return match
 

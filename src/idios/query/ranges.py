@@ -11,6 +11,8 @@ Rules:
 2. A reference that occurs twice is taken as two: x − x is not 0.
 3. Only CASE knows better: in a branch its condition is true and those before it are not, so that what they compare
    lies on the right side of it. A condition that cannot be true has no branch.
+4. A node is computed once for the ranges of its references. Each branch of a CASE has its own, so that one with more
+   parts than ``MAX_NARROWED``, written out, takes those around it: CASEs that share their branches would be 2ⁿ.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ from typing import Any
 from idios.query.expressions import FUNCTIONS, Call, Case, Expression, Literal, Reference
 from idios.query.range_arithmetic import IMPOSSIBLE, LENIENT, NOTHING, STRICT, Range, between, hull, list_truths
 
-__all__ = ["Range", "find_range", "hull", "narrow"]
+__all__ = ["MAX_NARROWED", "Range", "find_range", "hull", "narrow"]
+
+MAX_NARROWED = 2_000
+"""How many parts a CASE may have, written out, in whose branches ranges are narrowed."""
 
 
 def find_range(expression: Expression, ranges: Mapping[Any, Range]) -> Range:
@@ -33,36 +38,51 @@ def find_range(expression: Expression, ranges: Mapping[Any, Range]) -> Range:
     >>> print(find_range(share, {"a": Range(Fraction(0), Fraction(9))}))
     0 to 9
     """
+    return _find(expression, ranges, {})
+
+
+def _find(expression: Expression, ranges: Mapping[Any, Range], known: dict[int, Range]) -> Range:
+    """The same where the ranges of some nodes are known, by identity."""
     if isinstance(expression, Literal):
         return Range.of(expression.value)
     if isinstance(expression, Reference):
         return ranges[expression.name]
-    if isinstance(expression, Case):
-        return _find_case(expression, ranges)
-    arguments = [find_range(argument, ranges) for argument in expression.arguments]
-    if not FUNCTIONS[expression.function].strict:
-        return LENIENT[expression.function](arguments)
+    if id(expression) not in known:
+        known[id(expression)] = (
+            _find_case(expression, ranges, known)
+            if isinstance(expression, Case)
+            else _find_call(expression, ranges, known)
+        )
+    return known[id(expression)]
+
+
+def _find_call(call: Call, ranges: Mapping[Any, Range], known: dict[int, Range]) -> Range:
+    arguments = [_find(argument, ranges, known) for argument in call.arguments]
+    if not FUNCTIONS[call.function].strict:
+        return LENIENT[call.function](arguments)
     nullable = any(argument.nullable for argument in arguments)
     if any(argument.empty for argument in arguments):
         return NOTHING
-    found = STRICT[expression.function](*arguments)
+    found = STRICT[call.function](*arguments)
     return replace(found, nullable=True) if nullable else found
 
 
 # CASE.
 
 
-def _find_case(case: Case, ranges: Mapping[Any, Range]) -> Range:
+def _find_case(case: Case, ranges: Mapping[Any, Range], known: dict[int, Range]) -> Range:
+    narrows = case.written_out <= MAX_NARROWED
     seen: list[Range] = []
     for condition, value in case.branches:
-        truths = list_truths(find_range(condition, ranges))
-        if True in truths and (taken := narrow(condition, ranges, holds=True)) is not None:
-            seen.append(find_range(value, taken))
-        left = None if truths == {True} else narrow(condition, ranges, holds=False)
+        truths = list_truths(_find(condition, ranges, known))
+        taken = ranges if not narrows else narrow(condition, ranges, holds=True) if True in truths else None
+        if True in truths and taken is not None:
+            seen.append(_find(value, taken, known if taken is ranges else {}))
+        left = None if truths == {True} else narrow(condition, ranges, holds=False) if narrows else ranges
         if left is None:
             return hull(seen)
-        ranges = left
-    return hull([*seen, find_range(case.otherwise, ranges)])
+        ranges, known = left, known if left is ranges else {}
+    return hull([*seen, _find(case.otherwise, ranges, known)])
 
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -80,6 +100,16 @@ def narrow(condition: Expression, ranges: Mapping[Any, Range], *, holds: bool) -
     >>> print(narrow(minor, age, holds=True)["age"], narrow(minor, age, holds=False)["age"], sep="; ")
     0 to 18; 18 to 120 or NULL
     """
+    return _narrow(condition, ranges, holds, set())
+
+
+def _narrow(
+    condition: Expression, ranges: Mapping[Any, Range], holds: bool, done: set[tuple[int, bool]]
+) -> Mapping[Any, Range] | None:
+    """The same but for those conditions, by identity and truth, that were narrowed by before."""
+    if (id(condition), holds) in done:
+        return ranges
+    done.add((id(condition), holds))
     if isinstance(condition, Reference):
         truths = list_truths(ranges[condition.name])
         truths = truths & {True} if holds else truths - {True}
@@ -90,13 +120,13 @@ def narrow(condition: Expression, ranges: Mapping[Any, Range], *, holds: bool) -
     if function == ("and" if holds else "or"):
         left: Mapping[Any, Range] | None = ranges
         for argument in arguments:
-            left = None if left is None else narrow(argument, left, holds=holds)
+            left = None if left is None else _narrow(argument, left, holds, done)
         return left
     if function == "not" and isinstance(inner := arguments[0], Call):
         if inner.function in _OPPOSITE:
-            return narrow(Call(_OPPOSITE[inner.function], inner.arguments), ranges, holds=holds)
+            return _narrow_both(_OPPOSITE[inner.function], inner.arguments, ranges, holds=holds)
         if inner.function in ("is null", "is distinct"):  # never NULL itself
-            return narrow(inner, ranges, holds=not holds)
+            return _narrow(inner, ranges, not holds, done)
     if function == "is null" and isinstance(arguments[0], Reference):
         name = arguments[0].name
         own = ranges[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
@@ -26,14 +26,17 @@ Every error has one shape: `{"error": {"code", "message", "where", "fix", "reque
 """
 
 
-def create_app(service: Service) -> FastAPI:
-    """The application of one server process; it closes the party when it ends."""
+def create_app(service: Service, at_end: Callable[[], None] | None = None) -> FastAPI:
+    """The application of one server process; it closes the party when it ends, and calls ``at_end`` after that."""
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         yield
+        service.free_work.stop()
         await service.questions.close()
         service.party.close()
+        if at_end is not None:
+            at_end()
 
     app = FastAPI(
         title="Idios",

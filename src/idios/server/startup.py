@@ -34,6 +34,8 @@ from idios.server.service import Service
 
 CONFIG = "IDIOS_CONFIG"
 ATTEMPTS = 12
+THREAD_SECONDS = 5.0
+"""How long threads have to end once everything is closed."""
 DEMO = """\
 [ledger]
 url = "sqlite:///ledger.db"
@@ -139,11 +141,23 @@ def create_worker_app(config: Path | None = None) -> FastAPI:
     with divide_memory(configuration.server.workers):
         party = TrustedParty.from_config(path, retired=False)
     threading.Thread(target=verify_ledger, args=(party.ledger,), name="verification", daemon=True).start()
-    app = create_app(Service.start(party, configuration.datasets, configuration.server))
+    app = create_app(Service.start(party, configuration.datasets, configuration.server), end_threads)
     # What is here now stays: to look through it for garbage would hold up every question for a tenth of a second.
     gc.collect()
     gc.freeze()
     return app
+
+
+def end_threads() -> None:
+    """Let the process end soon: Python waits for threads, and so for ever for one that never ends."""
+
+    def leave() -> None:
+        log.warning("a thread did not end")
+        os._exit(0)
+
+    timer = threading.Timer(THREAD_SECONDS, leave)
+    timer.daemon = True  # it runs for as long as another thread keeps the process, and no longer
+    timer.start()
 
 
 def run(config: Path, settings: Settings) -> None:

@@ -6,7 +6,8 @@ a caller's work waits behind their own and never in front of another caller's.
 
 A caller can ask for free work without end. There are two pools, so that neither keeps the other waiting: one for the
 sandbox, inspections, comparisons and verifications, which may take seconds, and one for planning and rendering, which
-are bounded.
+are bounded. What takes longer than a deadline is stopped where its work is counted (``query.work``), and so is what
+still runs when the server ends.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
-from threading import Timer
 from typing import TypeVar
 
 from anyio import CapacityLimiter
@@ -22,6 +22,7 @@ from anyio.to_thread import run_sync
 
 from idios.backends.cancellation import CancellationToken, Cancelled
 from idios.config import Settings
+from idios.query.work import stoppable
 from idios.server.http_errors import BUSY, Problem, Refused
 
 AT_ONCE = 2
@@ -40,7 +41,7 @@ LONGEST = 20.0
 TOO_LONG = Problem(
     422,
     "invalid_request",
-    f"this took longer than the {LONGEST:g} seconds that the sandbox has; nothing was charged",
+    f"this took longer than the {LONGEST:g} seconds that planning and the sandbox have; nothing was charged",
     "ask for fewer groups or statistics",
 )
 MOST_UNREAD = 64 * 2**20
@@ -68,9 +69,25 @@ class FairPool:
         self._taken: Counter[str] = Counter()
         self._running: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._under_way: set[CancellationToken] = set()
 
-    async def run(self, caller: str, work: Callable[[], T], *, refuse: bool = True) -> T:
-        """Do the work in a thread when it is the caller's turn; refused if too much of theirs waits already."""
+    def stop(self) -> None:
+        """Stop what runs, as soon as its work is counted."""
+        for cancellation in self._under_way:
+            cancellation.cancel()
+
+    async def run(
+        self,
+        caller: str,
+        work: Callable[[], T],
+        cancellation: CancellationToken | None = None,
+        *,
+        refuse: bool = True,
+    ) -> T:
+        """Do the work in a thread when it is the caller's turn; refused if too much of theirs waits already.
+
+        Its deadline starts when it begins, and it is stopped when the request is.
+        """
         if refuse and self._taken[caller] >= self._each:
             raise Refused(self._full)
         if self._limiter is None:
@@ -78,9 +95,17 @@ class FairPool:
         self._taken[caller] += 1
         try:
             await self._wait_for_turn(caller)
+            cancellation = cancellation or CancellationToken()
+            self._under_way.add(cancellation)
+            deadline = asyncio.get_running_loop().call_later(LONGEST, cancellation.cancel)
             try:
-                return await run_sync(work, limiter=self._limiter)
+                return await run_sync(_run_stoppable, work, cancellation, limiter=self._limiter)
+            except Cancelled:
+                raise Refused(TOO_LONG) from None
             finally:
+                cancellation.cancel()  # its thread goes on where the request was stopped
+                deadline.cancel()
+                self._under_way.discard(cancellation)
                 self._end_turn(caller)
         finally:
             self._taken[caller] -= 1
@@ -126,6 +151,11 @@ class FairPool:
                 del self._waiting[caller]
 
 
+def _run_stoppable(work: Callable[[], T], cancellation: CancellationToken) -> T:
+    with stoppable(cancellation.check):
+        return work()
+
+
 class FreeWorkPool(FairPool):
     """Runs what is free and may take seconds."""
 
@@ -133,21 +163,9 @@ class FreeWorkPool(FairPool):
         super().__init__(AT_ONCE, EACH, TOO_MUCH)
 
     async def run_with_deadline(self, caller: str, work: Callable[[CancellationToken], T]) -> T:
-        """Run the work with a deadline that starts when it begins."""
+        """Run work that looks for its cancellation itself, too."""
         cancellation = CancellationToken()
-
-        def limited() -> T:
-            timer = Timer(LONGEST, cancellation.cancel)
-            timer.daemon = True
-            timer.start()
-            try:
-                return work(cancellation)
-            except Cancelled:
-                raise Refused(TOO_LONG) from None
-            finally:
-                timer.cancel()
-
-        return await self.run(caller, limited)
+        return await self.run(caller, lambda: work(cancellation), cancellation)
 
 
 class Places:
