@@ -25,7 +25,7 @@ from idios.model import ReleasedTable
 from idios.model.released import Interval
 from idios.query.expressions import Expression, Literal, list_references
 from idios.query.plan import Plan
-from idios.query.postprocessing import Fold, Row, Trace, find_middle, shorten_number, trace_selects
+from idios.query.postprocessing import FOLDED_TEXTS, Fold, Row, Trace, find_middle, shorten_number, trace_selects
 from idios.query.range_arithmetic import LENIENT, STRICT
 from idios.query.ranges import Range, find_range
 
@@ -56,11 +56,15 @@ class ComputedIntervals:
         ]
         self._found: dict[tuple[int, int, int], Range] = {}
         self._inside: dict[tuple[int, int, int], Range] = {}
+        self._row: Row | None = None
+        self._known: dict[tuple[int, int, int], dict[int, Range]] = {}
 
     def find(self, row: Row, column: int, kind: str) -> Interval | None:
         """The interval of one value, both ends written as the value is; None where there is none."""
         if row.values[column] is None or kind not in ("integer", "number"):
             return None
+        if row is not self._row:  # no row inside is of two rows
+            self._row, self._known = row, {}
         parts = max(1, self.count_parts(self.traced[-1].columns[column], row.released))
         found = self._find_range(len(self.traced), row, parts, column)
         if found.low is None or found.high is None:
@@ -106,7 +110,9 @@ class ComputedIntervals:
                 self._found[key] = self._read_released(row, place, parts)
             else:
                 item = self.plan.shown[level - 1].items[place]
-                self._found[key] = _widen(_compute(item.expression, partial(self._find_inside, level, row, parts)))
+                known = self._known.setdefault((level, id(row), parts), {})
+                find = partial(self._find_inside, level, row, parts)
+                self._found[key] = _widen(_compute(item.expression, find, known))
         return self._found[key]
 
     def _find_inside(self, level: int, row: Row, parts: int, place: int) -> Range:
@@ -121,7 +127,11 @@ class ComputedIntervals:
             fold = None if place < keys else select.folds[place - keys]
             expression = select.keys[place] if fold is None else fold.argument or Literal(None)
             values = [
-                _compute(expression, partial(self._find_range, level - 1, each, parts))
+                _compute(
+                    expression,
+                    partial(self._find_range, level - 1, each, parts),
+                    self._known.setdefault((level - 1, -id(each), parts), {}),
+                )
                 for each in (row.made_of if fold is not None else row.made_of[:1])
             ]
             self._inside[key] = values[0] if fold is None else _fold(fold, values)
@@ -137,8 +147,8 @@ class ComputedIntervals:
         return ANYTHING if found is None else Range(*found)
 
 
-def _compute(expression: Expression, find: Callable[[int], Range]) -> Range:
-    return find_range(expression, {name: find(int(name)) for name in list_references(expression)})
+def _compute(expression: Expression, find: Callable[[int], Range], known: dict[int, Range]) -> Range:
+    return find_range(expression, {name: find(int(name)) for name in list_references(expression)}, known)
 
 
 def _widen(found: Range) -> Range:
@@ -161,7 +171,8 @@ def _fold(fold: Fold, values: Sequence[Range]) -> Range:
     if not values:
         return Range.of(None)
     if fold.function in ("MIN", "MAX"):
-        return LENIENT["least" if fold.function == "MIN" else "greatest"](list(values))
+        found = LENIENT["least" if fold.function == "MIN" else "greatest"](list(values))
+        return ANYTHING if len(found.values or ()) > FOLDED_TEXTS else found
     if any(value.nullable for value in values):
         return ANYTHING
     if fold.function == "MEDIAN":  # it rises with each of them

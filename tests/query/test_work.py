@@ -11,12 +11,14 @@ from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.statistics import Parameters
 from idios.errors import InvalidInput, QuestionRefused
+from idios.model import ReleasedTable
 from idios.query.lexer import MAX_LENGTH
 from idios.query.planner import make_plan
-from idios.query.postprocessing import apply_selects
+from idios.query.postprocessing import apply_selects, count_work
 from idios.query.reader import read
 from idios.query.schema import Column
 from idios.query.work import MAX_WORK, Work
+from idios.shown import show_table
 from tests.query.declared import dataset, declared
 
 WIDE = declared(
@@ -103,6 +105,42 @@ AFTER = {
 """What is long after the release."""
 
 
+def chain(step, count, end=" FROM wide", first="COUNT(*)"):
+    """Results that each name the one before twice."""
+    return f"{first} AS a0, " + ", ".join(f"{step.format(a=f'a{i}')} AS a{i + 1}" for i in range(count)) + end
+
+
+def surround(step, inner):
+    """SELECTs around one another, whose results each name one of the SELECT inside twice."""
+    for _ in range(9):
+        steps = ", ".join(f"{step.format(a=f'a{i}')} AS a{i + 1}" for i in range(4))
+        inner = f"SELECT {step.format(a='a4')} AS a0, {steps} FROM ({inner})"
+    return inner.removeprefix("SELECT ")
+
+
+GREATEST, CASE, COALESCE = "GREATEST({a}, {a})", "CASE WHEN {a} > 1 THEN {a} ELSE {a} END", "COALESCE({a}, {a})"
+TEXT, TRUTH = "CASE WHEN {a} = 'b' THEN {a} ELSE {a} END", "({a} AND {a} IS NOT NULL OR NOT {a})"
+FIRST = f"SELECT {chain(GREATEST, 9)}"
+GRAPHS = {
+    "greatest": chain(GREATEST, 60),
+    "case": chain(CASE, 45),
+    "coalesce": chain(COALESCE, 60),
+    "text": chain(TEXT, 45, first="CASE WHEN COUNT(*) > 1 THEN 'a' ELSE 'b' END"),
+    "truth": chain(TRUTH, 20, first="COUNT(*) > 1"),
+    "a pattern": chain("{a} LIKE '%a' AS b{a}, COALESCE({a}, {a})", 60, first="CASE WHEN COUNT(*) > 1 THEN 'a' END"),
+    "having": chain(GREATEST, 60, " FROM wide HAVING a60 > 1 AND a60 < 9 AND a59 = a60"),
+    "order": chain(GREATEST, 60, " FROM wide ORDER BY a60, a59 DESC, a6 + a5"),
+    "the same twice": chain(GREATEST, 30, f", {chain(GREATEST, 30)}"),
+    "selects around": surround(GREATEST, FIRST),
+    "cases around": surround(CASE, FIRST),
+    "folds around": f"MAX(GREATEST(a9, a9)) AS m, SUM(a9 + a9) AS s FROM ({FIRST})",
+    "keys around": f"a9 + a9 AS k, COUNT(*) AS n, MAX(GREATEST(a9, a9)) AS m FROM ({FIRST}) GROUP BY a9 + a9",
+    "where around": f"a0 FROM (SELECT {chain(GREATEST, 60)}) WHERE a60 > 1 AND a60 < 9",
+    "all around": f"* FROM (SELECT {chain(GREATEST, 60)})",
+}
+"""What is a small graph, and 2ⁿ written out."""
+
+
 class Calls:
     """Counts calls of Python functions, and stops what makes too many."""
 
@@ -173,6 +211,41 @@ def test_what_is_long_after_a_release_but_not_too_long_is_planned(name):
 @pytest.mark.parametrize("name", ["bins of a long list", "bins of two lists", "a chain of exceptions", "categories"])
 def test_what_is_long_but_simple_is_planned(name):
     assert outcome(read("SELECT " + QUESTIONS[name], {"wide": WIDE})) is not None
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_what_names_a_result_twice_is_computed_once(name):
+    """Its plan, its values, their intervals and where they come from: all by walks of a graph."""
+    with Calls(700_000):
+        question = read("SELECT " + GRAPHS[name], {"wide": WIDE})
+    with Calls(60_000):
+        plan = make_plan(question, WIDE, 10)
+    table = ReleasedTable(
+        dataset="wide",
+        version="",
+        guarantee="",
+        statistics=("count",),
+        groups=({},),
+        cells=(("5",),),
+        margins=(Fraction(3),),
+        intervals=((("2", "8"),),),
+    )
+    with Calls(200_000):
+        shown = show_table(plan, table)
+    assert len(shown.origins) <= 1
+    assert {value for [value] in filter(None, shown.values)} <= {"5", "10", "1", "a", "true", "false", None}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_graph_is_counted_as_what_it_takes(name):
+    """Within a factor, what is counted is what Python does: neither is free work, nor is what is quick refused."""
+    question = read("SELECT " + GRAPHS[name], {"wide": WIDE})
+    counted = count_work(question.shown)
+    released = [tuple(Fraction(5) for _ in question.measures)]
+    with Calls(10 * counted + 1000) as calls:
+        apply_selects(question.shown, released)
+    assert calls.count > 0
+    assert counted < MAX_WORK // 2
 
 
 def test_work_is_counted_up_to_a_limit():

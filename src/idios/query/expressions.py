@@ -35,6 +35,8 @@ Name: TypeAlias = str | int
 T = TypeVar("T")
 N = TypeVar("N", bound="Node")
 
+MAX_REPR = 1_000
+"""Of how many parts, written out, a message for developers shows each."""
 SHORT = 128
 """Up to how many characters of a text are placed one by one, for LIKE."""
 
@@ -73,6 +75,12 @@ class Node:
     def __hash__(self) -> int:
         return hash(self.digest)
 
+    def __repr__(self) -> str:
+        if self.written_out > MAX_REPR:
+            return f"<{type(self).__name__} of {self.written_out:.3g} parts>"
+        held: tuple[str, ...] = type(self).__match_args__  # type: ignore[attr-defined]
+        return f"{type(self).__name__}({', '.join(f'{name}={vars(self)[name]!r}' for name in held)})"
+
 
 def _find_below(node: Node, name: str, find: Callable[[Node], T]) -> T:
     """What follows for a node from what follows for its parts; all of these keep it, and no depth is too deep."""
@@ -110,21 +118,21 @@ def _write(held: object) -> str:
     return f"{held.numerator:x}/{held.denominator:x}" if isinstance(held, Fraction) else repr(held)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Literal(Node):
     """A constant."""
 
     value: Value
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reference(Node):
     """A value of the row that is computed on."""
 
     name: Name
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Call(Node):
     """A function of the registry, of some arguments."""
 
@@ -137,7 +145,7 @@ class Call(Node):
         return self.arguments
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Case(Node):
     """The value of the first branch whose condition is true, or else ``otherwise``."""
 

@@ -314,16 +314,17 @@ class _Size:
 def count_work(selects: Sequence[Select]) -> int:
     """How many steps showing one released row takes, and how long what is shown may be, in steps.
 
-    A node is computed once, however many columns it stands in. Intervals are computed for each column anew, as each may
-    ask for a confidence of its own: of a column, each node of all SELECTs at most once, or what it is written out.
+    A node is computed once, however many columns it stands in. Intervals are computed once for each confidence: as many
+    as there are columns, or numbers of released values that these are made of; of a column, what it is written out.
     """
-    steps, around = 0, 0
+    steps, around, released = 0, 0, 0
     sizes: list[_Size] = []
     for select in selects:
         folds = select.folds or ()
         folded = [*select.keys, *(fold.argument or Literal(None) for fold in folds)]
         counted = _measure([*_list_known([select.where]), *folded], sizes)
         steps, around = steps + counted.steps, around + counted.intervals
+        released = released or counted.places
         if select.folds is not None:
             own = counted.sizes[len(counted.sizes) - len(folded) :]
             sizes = [*own[: len(select.keys)], *map(_fold_size, folds, own[len(select.keys) :])]
@@ -331,9 +332,9 @@ def count_work(selects: Sequence[Select]) -> int:
         chosen = [select.having, *(order.expression for order in select.order)]
         counted = _measure([item.expression for item in select.items], sizes)
         steps += counted.steps + _measure(_list_known(chosen), sizes).steps
-        around, sizes = around + counted.intervals, counted.sizes
+        around, sizes, released = around + counted.intervals, counted.sizes, released or counted.places
         steps += sum(1 + size.bits // LONG + size.longest // CHARACTERS for size in sizes)
-    return steps + sum(min(size.full, around) for size in sizes if size.full > 1)
+    return steps + min(sum(min(size.full, around) for size in sizes if size.full > 1), max(released, 1) * around)
 
 
 def _list_known(expressions: Iterable[Expression | None]) -> list[Expression]:
@@ -349,10 +350,11 @@ def _fold_size(fold: Fold, size: _Size) -> _Size:
 
 @dataclass(frozen=True)
 class _Measured:
-    """The steps of some expressions, those of their intervals, and the size of each."""
+    """The steps of some expressions, those of their intervals, to how many places they refer, and the size of each."""
 
     steps: int
     intervals: int
+    places: int
     sizes: list[_Size]
 
 
@@ -372,7 +374,8 @@ def _measure(expressions: Sequence[Expression], inside: Sequence[_Size]) -> _Mea
         sizes[id(node)], steps = size, steps + own
         narrowed = isinstance(node, Case) and node.written_out <= MAX_NARROWED
         intervals += size.tree if narrowed else size.tree - sum(sizes[id(part)].tree for part in node.parts)
-    return _Measured(steps, intervals, [sizes[id(expression)] for expression in expressions])
+    places = len({node.name for node in nodes if isinstance(node, Reference)})
+    return _Measured(steps, intervals, places, [sizes[id(expression)] for expression in expressions])
 
 
 def _measure_node(node: Literal | Call | Case, parts: Sequence[_Size], most: int) -> tuple[int, _Size]:

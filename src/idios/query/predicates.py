@@ -139,7 +139,7 @@ def _last(interval: Interval) -> int | float:
     return INFINITY if interval[1] is None else interval[1]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Among(Node):
     """The column's grid point lies in one of some disjoint, ascending intervals, or it is NULL (if ``nulls``)."""
 
@@ -148,14 +148,14 @@ class Among(Node):
     nulls: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class And(Node):
     """Every part holds; with no parts, always."""
 
     parts: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Or(Node):
     """Some part holds; with no parts, never."""
 

@@ -30,15 +30,17 @@ MAX_NARROWED = 2_000
 """How many parts a CASE may have, written out, in whose branches ranges are narrowed."""
 
 
-def find_range(expression: Expression, ranges: Mapping[Any, Range]) -> Range:
+def find_range(expression: Expression, ranges: Mapping[Any, Range], known: dict[int, Range] | None = None) -> Range:
     """A range that holds every value of the expression, where each reference lies in its own.
+
+    ``known`` has those of nodes, by identity, for several expressions.
 
     >>> from fractions import Fraction
     >>> share = Call("/", (Reference("a"), Call("+", (Reference("a"), Literal(Fraction(1))))))
     >>> print(find_range(share, {"a": Range(Fraction(0), Fraction(9))}))
     0 to 9
     """
-    return _find(expression, ranges, {})
+    return _find(expression, ranges, {} if known is None else known)
 
 
 def _find(expression: Expression, ranges: Mapping[Any, Range], known: dict[int, Range]) -> Range:
