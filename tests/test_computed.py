@@ -17,7 +17,6 @@ from idios.answers import make_answer
 from idios.cli.output import print_answer
 from idios.core.calibration import Added
 from idios.core.sampling import SeededSource
-from idios.errors import QuestionRefused
 from idios.margins import find_intervals
 from idios.model import Answer, ReleasedTable
 from idios.party import TrustedParty
@@ -300,7 +299,7 @@ def test_a_check_that_is_bought_later_tells_of_what_is_used(party: TrustedParty)
 
 
 def test_intervals_of_many_rows_stay_short_and_quick(party: TrustedParty) -> None:
-    """Of what each SELECT takes from the one inside several times; where it would be too often, it is refused."""
+    """Of what each SELECT takes from the one inside several times: 50⁸ times what is written out is one column."""
 
     def nest(times: int, levels: int) -> str:
         sql = "SELECT region, country, COUNT(*) AS a FROM people GROUP BY region, country"
@@ -309,10 +308,9 @@ def test_intervals_of_many_rows_stay_short_and_quick(party: TrustedParty) -> Non
         return f"SELECT SUM(1 / a) AS s, AVG(a / (a + 1)) AS b FROM ({sql})"
 
     start = time.process_time()
-    plan, table = draw(party, nest(3, 5))
-    answer = make_answer(plan, table, id="")
-    assert all(len(end) < 200 for row in answer.interval_rows for pair in row.values() for end in pair)
-    assert answer.interval_columns == ("s", "b")
-    with pytest.raises(QuestionRefused, match="too complex"):
-        party.make_plan(nest(50, 8), 1)
+    for times, levels in ((3, 5), (50, 8)):
+        plan, table = draw(party, nest(times, levels))
+        answer = make_answer(plan, table, id="")
+        assert all(len(end) < 200 for row in answer.interval_rows for pair in row.values() for end in pair)
+        assert answer.interval_columns == ("s", "b")
     assert time.process_time() - start < 5

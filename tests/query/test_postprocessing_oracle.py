@@ -170,12 +170,16 @@ def plant_integer_division(patch: pytest.MonkeyPatch) -> None:
 
 def plant_nulls_first(patch: pytest.MonkeyPatch) -> None:
     sort = postprocessing._sort
-    patch.setattr(postprocessing, "_sort", lambda part, rows: sort(replace(part, nulls_first=True), rows))
+    patch.setattr(
+        postprocessing, "_sort", lambda order, rows: sort([replace(part, nulls_first=True) for part in order], rows)
+    )
 
 
 def plant_reversed_ties(patch: pytest.MonkeyPatch) -> None:
     sort = postprocessing._sort
-    patch.setattr(postprocessing, "_sort", lambda part, rows: sort(part, rows[::-1] if part.descending else list(rows)))
+    patch.setattr(
+        postprocessing, "_sort", lambda order, rows: sort(order, rows[::-1] if order[-1].descending else list(rows))
+    )
 
 
 def plant_early_limit(patch: pytest.MonkeyPatch) -> None:
@@ -206,8 +210,8 @@ def plant_counted_nulls(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         postprocessing,
         "_fold",
-        lambda fold, rows, own=postprocessing._fold: (
-            Fraction(len(rows)) if fold.function == "COUNT" else own(fold, rows)
+        lambda fold, values, own=postprocessing._fold: (
+            Fraction(len(values)) if fold.function == "COUNT" else own(fold, values)
         ),
     )
 

@@ -176,15 +176,12 @@ def _group(select: Select, rows: Sequence[Row]) -> list[Row]:
         groups.setdefault(_compute(select.keys, row), []).append(row)
     folds = select.folds or ()
     arguments = [fold.argument or Literal(None) for fold in folds]
-    return [
-        Row(
-            (*keys, *map(_fold, folds, zip(*(_compute(arguments, row) for row in grouped), strict=True))),
-            None,
-            tuple(grouped),
-            sum(row.released for row in grouped),
-        )
-        for keys, grouped in groups.items()
-    ]
+    found = []
+    for keys, grouped in groups.items():
+        computed = [_compute(arguments, row) for row in grouped]
+        folded = [_fold(fold, [values[place] for values in computed]) for place, fold in enumerate(folds)]
+        found.append(Row((*keys, *folded), None, tuple(grouped), sum(row.released for row in grouped)))
+    return found
 
 
 def _fold(fold: Fold, values: Sequence[Value]) -> Value:

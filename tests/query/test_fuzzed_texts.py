@@ -1,0 +1,54 @@
+"""Any text is planned or refused, quickly, and what is twice as long takes twice as much: counted, and by the clock."""
+
+import sys
+
+import pytest
+
+from tests.query.fuzzed_texts import GROWING, SECONDS, TRIES_TWICE, TookTooLong, fit, fuzz, limited, measure, outcome
+
+SLOW = {
+    name
+    for name in ("DATE", "TRUE LIMIT", "LIMIT ROUND TABLE", "WHERE INNER LIMIT", "JOIN without ON", "JOIN of aliases")
+    if TRIES_TWICE
+}
+"""What ``TRIES_TWICE`` reads in exponential time: TO BE REMOVED with it."""
+
+
+def test_thousands_of_texts_are_planned_or_refused_quickly():
+    assert fuzz(3000, seed=5, told=lambda line: None) == []
+
+
+def count_calls(sql, number):
+    """How many functions are called, those of C included, in reading and planning a text."""
+    count = 0
+
+    def called(frame, event, argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    with limited(60):
+        sys.setprofile(called)
+        try:
+            outcome(sql, number)
+        finally:
+            sys.setprofile(None)
+    return count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in GROWING if name not in SLOW])
+def test_what_is_twice_as_long_takes_twice_as_much(name):
+    make, number = GROWING[name], 3 if "JOIN" in name or name == "ON" else 0
+    largest = 4
+    while len(make(2 * largest)) <= 5_000:
+        largest *= 2
+    quarter, half, all_of_it = (count_calls(make(largest // part), number) for part in (4, 2, 1))
+    assert all_of_it - half <= 2.6 * max(half - quarter, 1000), (quarter, half, all_of_it)
+    found, seconds = measure(fit(make, 20_000), number)
+    assert seconds <= SECONDS, found
+
+
+def test_what_never_ends_is_interrupted():
+    with pytest.raises(TookTooLong), limited(0.05):
+        while True:
+            pass
