@@ -262,7 +262,7 @@ class QuestionQueue:
     async def close(self) -> None:
         """Take nothing new, finish what can be finished in time, and stop the rest, which stays charged."""
         self._closing = True
-        self._planning.stop()
+        self._turns.stop()
         for job in self._jobs.values():
             if job.cancelled:
                 job.may_leave.set()  # its place goes to no new question, so the time tells nothing

@@ -96,7 +96,8 @@ class FairPool:
         try:
             await self._wait_for_turn(caller)
             cancellation = cancellation or CancellationToken()
-            self._under_way.add(cancellation)
+            if refuse:  # what shows a charged answer is finished when the server ends
+                self._under_way.add(cancellation)
             deadline = asyncio.get_running_loop().call_later(LONGEST, cancellation.cancel)
             try:
                 return await run_sync(_run_stoppable, work, cancellation, limiter=self._limiter)
