@@ -110,7 +110,7 @@ def test_large_sources_of_every_kind_can_be_sampled(kind: str, tmp_path: Path) -
             frame = pa.table(LARGE)
             connection.register("frame", frame)
             connection.execute("CREATE TABLE stored AS SELECT * FROM frame; CREATE VIEW seen AS SELECT * FROM stored")
-        source = f"{source}::seen"
+        source = f"{source}::stored"
     columns = (whole("n"), category("c", "b", "a"))
     data = dataset(*columns)
     with open_source(source, data) as backend:

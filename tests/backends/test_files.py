@@ -6,7 +6,6 @@ import datetime
 import gzip
 import math
 import random
-import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -388,8 +387,11 @@ def test_a_missing_reader_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         WRITERS[name](path)
     places |= {kind: FOLDERS[kind](tmp_path / kind) for kind in ("Delta", "Iceberg")}
     for name, (module, extra) in needed.items():
+        absent = tmp_path / extra / f"{module.partition('.')[0]}.py"
+        absent.parent.mkdir()
+        absent.write_text("raise ImportError('absent')")
         with monkeypatch.context() as patch:
-            patch.setitem(sys.modules, module, None)
+            patch.syspath_prepend(absent.parent)
             with pytest.raises(SourceError, match=rf"pip install 'idios\[{extra}\]'"):
                 open_source(places[name], SMALL)
 

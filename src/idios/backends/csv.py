@@ -34,6 +34,8 @@ from idios.errors import InvalidInput, SourceError
 
 BLOCK = 2**24
 """How many bytes are parsed at a time; no record may be longer."""
+MOST_COLUMNS = 10_000
+"""A file may have no more: its parser takes some kilobytes for each, so that a short header could take all memory."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,7 @@ class _Text:
         self._content = content
         self._decoder = codecs.getincrementaldecoder(format.encoding)(errors="strict")
         self._encoding = format.encoding
+        self._format = format
         self._ending = ending
         self._last: str | None = None
         self._buffer = b""
@@ -180,6 +183,18 @@ class _Text:
         end = wanted - 1 if wanted > 1 and self._buffer[wanted - 1 : wanted] == b"\r" else wanted
         content, self._buffer = self._buffer[:end], self._buffer[end:]
         return content
+
+    def refuse_many_columns(self) -> None:
+        """Count the fields of the first record, no further than there may be."""
+        while not self._ended and len(self._buffer) <= BLOCK:
+            self._buffer += self._decoded(self._content.read(BLOCK))
+        place, field = 0, _match_field(self._format)
+        for _ in range(MOST_COLUMNS):
+            found = field.match(self._buffer, place)
+            if found is None or not found[1]:
+                return
+            place = found.end()
+        raise SourceError(f"the csv file has more than {MOST_COLUMNS:,} columns: nothing is read of it")
 
     def _decoded(self, raw: bytes) -> bytes:
         try:
@@ -210,9 +225,20 @@ class _Text:
         self.closed = True
 
 
+def _match_field(format: CsvFormat) -> re.Pattern[bytes]:
+    """What matches a field, and as its group the delimiter behind it; a quote counts at the beginning of a field."""
+    quote, escape, delimiter = (re.escape(mark or "") for mark in (format.quote, format.escape, format.delimiter))
+    escaped = f"|{escape}." if escape else ""
+    doubled = f"|{quote}{quote}" if quote and not escape else ""
+    quoted = f"(?:{quote}(?:[^{quote}{escape}]++{doubled}{escaped})*+{quote}?+)?+" if quote else ""
+    return re.compile(f"(?s){quoted}(?:[^{delimiter}{escape}\r\n]++{escaped})*+({delimiter})?".encode())
+
+
 def _open(
     text: _Text, format: CsvFormat, names: Sequence[str] | None = None, wanted: Sequence[str] | None = None
 ) -> arrow_csv.CSVStreamingReader:
+    if names is None:
+        text.refuse_many_columns()
     reading = arrow_csv.ReadOptions(
         column_names=names,
         skip_rows_after_names=1 if names is not None and format.header else 0,

@@ -43,6 +43,8 @@ BATCH = 2**20
 KEPT = 2**20
 """Up to this many values, records times columns, a table is read once and kept: decoding it costs each question more
 than answering does. It takes some 8 MiB without text, and what does not fit the memory is spilled like any other."""
+KEPT_TEXT = 2**28
+"""Bytes of text up to which it is kept: a file can name one long text in a million records."""
 
 FEW_LABELS = 32
 """Up to this many declared labels are written out in a statement."""
@@ -85,13 +87,13 @@ def _hold(attached: Attached, name: str, dataset: Dataset, progress: Progress) -
         _open_parquet(attached, place, place.parquet, rows, held, listed)
     elif not place.registered:
         return rows
-    kept, connection = _keep(attached, name, rows), attached.cursors[0]
+    kept, connection = _keep(attached, name, rows, held), attached.cursors[0]
     if kept is not rows:
         return measure_columns(connection, kept)
     return rows if place.metadata is None else use_statistics(connection, rows, place.metadata)
 
 
-def _keep(attached: Attached, name: str, rows: Rows) -> Rows:
+def _keep(attached: Attached, name: str, rows: Rows, held: Mapping[str, dt.DataType]) -> Rows:
     """Copy the declared columns of a small file or frame to a table, which is what questions read from now on.
 
     A file that changes afterwards is noticed as ever: its size and time were noted before it was opened.
@@ -101,6 +103,14 @@ def _keep(attached: Attached, name: str, rows: Rows) -> Rows:
     counted = connection.execute(f"SELECT COUNT(*) FROM {rows.table}").fetchone()
     if counted is None or counted[0] * len(columns) > KEPT:
         return rows
+    read = [(column.held, held[key]) for key, column in rows.columns.items() if column.derive is None]
+    texts = {
+        column for column, kind in [*read, *((key.column, key.type) for key in rows.keys.values())] if kind.is_string()
+    }
+    for column in texts:
+        length = connection.execute(f"SELECT COALESCE(SUM(STRLEN({column})), 0) FROM {rows.table}").fetchall()[0][0]
+        if length > KEPT_TEXT:
+            return rows
     table = f"kept_{place.table}"
     try:
         connection.execute(f"CREATE TABLE {table} AS SELECT {', '.join(columns)} FROM {rows.table}")

@@ -2,10 +2,14 @@
 
 The connection is attached to these sources and nothing else; then access to all other files is shut off and the
 configuration locked. Every question has a cursor of its own, all of them made before that.
+
+A DuckDB file can hold statements beside its tables: views, macros, generated columns. None of them runs: its tables are
+read, and nothing else. No extension is loaded or downloaded because a file asks for one.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,14 +33,23 @@ from idios.backends.files import (
     find_files,
     refuse_mislabelled,
 )
+from idios.backends.reader_process import run_reader
 from idios.backends.resources import TemporaryFolder, limit_memory
 from idios.backends.text_files import TextFile, open_text_file
-from idios.backends.typed_files import read_typed_file
 from idios.errors import SourceError
 
 NUMBER = "file_row_number"
 
 
+SAFE = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+}
+"""How every connection is configured, so that DuckDB fetches nothing and finds no credentials of its user."""
+MOST_ROWS, MOST_EACH = 2**30, 1000
+"""Parquet files have at most so many rows, or so many for each of their bytes: run-length encoding has no limit."""
 ROW_GROUP = 122_880
 """How many rows of a table DuckDB reads with one thread."""
 
@@ -98,7 +111,7 @@ class Attached:
 def attach(sources: Mapping[str, Source], wanted: Mapping[str, Sequence[str]] | None = None) -> Attached:
     """A connection to some sources, by name, and to nothing else; ``wanted`` are the columns that are read of each."""
     directory = TemporaryFolder()
-    connection = duckdb.connect(":memory:", config={"temp_directory": directory.name})
+    connection = duckdb.connect(":memory:", config={"temp_directory": directory.name, **SAFE})
     try:
         limit_memory(connection)
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
@@ -139,7 +152,7 @@ class _Finder:
         if found.kind in UNTYPED:
             return Place(f"points{number}", text=open_text_file(found, given.csv_format))
         if found.kind in UNKNOWN_TO_DUCKDB:
-            return self._register(read_typed_file(found, wanted), f"frame{number}")
+            return self._register(run_reader(found, wanted), f"frame{number}")
         return self._open(found, number)
 
     def _register(self, source: object, name: str) -> Place:
@@ -163,7 +176,7 @@ class _Finder:
                 return _parquet(connection, listed, f"file{number}", found)
             base = f"base{self.paths.index(paths[0]) or ''}"
             if not attached:
-                connection.execute(f"ATTACH {listed[0]} AS {base} (READ_ONLY)")
+                connection.execute(f"ATTACH {listed[0]} AS {base} (READ_ONLY, TYPE duckdb)")
         except duckdb.Error as error:
             raise SourceError(f"{found.path.name!r} cannot be read as {found.kind.in_words}") from error
         return Place(_chosen(connection, base, found))
@@ -193,7 +206,22 @@ def _parquet(connection: duckdb.DuckDBPyConnection, listed: Sequence[str], view:
     file = f"read_parquet([{', '.join(listed)}]{options})"
     connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {file}")
     metadata = f"parquet_metadata([{', '.join(listed)}])"
+    _refuse_endless(connection, metadata, found)
     return Place(view, parquet=file, metadata=metadata, numbered=numbered, files=len(listed))
+
+
+def _refuse_endless(connection: duckdb.DuckDBPyConnection, metadata: str, found: FileSource) -> None:
+    """Refuse Parquet files with so many rows that each question would take hours, as a few bytes can stand for them."""
+    groups = f"SELECT DISTINCT file_name, row_group_id, row_group_num_rows AS rows FROM {metadata}"
+    try:
+        rows = connection.execute(f"SELECT COALESCE(SUM(rows), 0) FROM ({groups})").fetchall()[0][0]
+    except duckdb.Error as error:
+        raise SourceError(f"{found.path.name!r} cannot be read as {found.kind.in_words}") from error
+    if rows > max(MOST_ROWS, MOST_EACH * sum(path.stat().st_size for path in found.files)):
+        raise SourceError(
+            f"{found.path.name!r} has {rows:,} rows, more than {MOST_ROWS:,} and than {MOST_EACH:,} for each byte: "
+            "nothing is read of it"
+        )
 
 
 def _describe_parquet(connection: duckdb.DuckDBPyConnection, literal: str, path: Path) -> list[tuple[str, ...]]:
@@ -213,17 +241,31 @@ def _list_keys(path: Path, found: FileSource) -> list[str]:
 def _chosen(connection: duckdb.DuckDBPyConnection, base: str, found: FileSource) -> str:
     """The table of a DuckDB file that was named, or its only one."""
     written, table = found.path.name, found.table
-    tables = connection.execute(
-        f"SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = '{base}'"
-    ).fetchall()
+    known = f"FROM information_schema.tables WHERE table_catalog = '{base}'"
+    views = connection.execute(f"SELECT table_schema, table_name {known} AND table_type <> 'BASE TABLE'").fetchall()
+    tables = connection.execute(f"SELECT table_schema, table_name {known} AND table_type = 'BASE TABLE'").fetchall()
     wanted = ("main", *split_table_name(table))[-2:] if table else None
     matching = [names for names in tables if wanted in (None, names)]
+    if wanted in views:
+        raise SourceError(
+            f"{table!r} in {written!r} is a view, which is a statement that the file brings, and none of them is run: "
+            "store what it selects as a table"
+        )
     if len(matching) != 1:
         names = ", ".join(repr(name if schema == "main" else f"{schema}.{name}") for schema, name in tables)
         raise SourceError(
             f"{written!r} has no table {table!r}; it has {names or 'none'}"
             if table
             else f"write the table after the file, as in {written}::table; it has {names or 'none'}"
+        )
+    statement = connection.execute(
+        f"SELECT sql FROM duckdb_tables() WHERE database_name = '{base}' AND schema_name = ? AND table_name = ?",
+        matching[0],
+    ).fetchall()[0][0]
+    if "GENERATED ALWAYS AS" in re.sub(r"""'([^']|'')*'|"([^"]|"")*\"""", "", statement):
+        raise SourceError(
+            f"a table of {written!r} has generated columns, which are statements that the file brings, and none of "
+            "them is run: store their values in plain columns"
         )
     return DIALECT.identifier(base, *matching[0])
 

@@ -1,4 +1,4 @@
-"""Excel: a sheet whose first row names its columns, read by python-calamine.
+"""Excel: a sheet whose first row names its columns, read by python-calamine (``foreign_files``).
 
 A cell is text first, as with csv, so that a column is what is declared and not what its cells happen to be: whole
 numbers without a point, other numbers with all their digits, 2024-12-31 or 2024-12-31 23:59:59 for dates, true and
@@ -8,16 +8,17 @@ skipped, one between records is a record of empty fields.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
 from idios.backends.cancellation import Progress, silent
-from idios.backends.files import import_reader
+from idios.backends.files import FileKind, FileSource
+from idios.backends.foreign_files import read_facts
+from idios.backends.reader_process import run_reader
 from idios.backends.text_fields import DATED, Notation, hold_fields
 from idios.backends.text_proposals import find_wrong_name, propose_kinds, propose_reading
 from idios.core.domain import Kind
@@ -38,24 +39,25 @@ class ExcelSheet:
 
     def read_names(self) -> list[str]:
         """The cells of the first row."""
-        return [_write(cell) or "" for cell in self._read_rows(1)[0]]
+        return [column[0].as_py() or "" for column in self._read(1).columns]
 
     def read_records(
         self, names: Sequence[str], wanted: Sequence[str], progress: Progress = silent
     ) -> Iterator[pa.Table]:
         """The text of some columns as field0, field1, …."""
-        rows, places = self._read_rows()[1:], [list(names).index(name) for name in wanted]
+        columns = self._read().slice(1).select([list(names).index(name) for name in wanted])
         progress("reading the file", 0.5)
-        yield hold_fields([[_write(row[place]) for row in rows] for place in places])
+        yield hold_fields(columns.columns)
 
     def propose_columns(self) -> list[tuple[str, Kind, int]]:
         """The names of its columns, and the kinds that the first cells can be read as."""
-        names, *rows = [[_write(cell) for cell in row] for row in self._read_rows(LOOKED_AT)]
+        sheet = self._read(LOOKED_AT)
+        names, *rows = map(list, zip(*(column.to_pylist() for column in sheet.columns), strict=True))
         if not _are_names(names):
             # a record in the place of names would be declared, and so be public
             raise SourceError(
                 f"the first row of {self.path.name!r} must be names, of which none is empty or a number: "
-                + self._find_names([names, *rows])
+                + _find_names([names, *rows], read_facts(sheet)["row"])
             )
         if wrong := find_wrong_name([name or "" for name in names]):
             raise SourceError(f"in the first row of {self.path.name!r}, {wrong}: give every column a name of its own")
@@ -63,52 +65,20 @@ class ExcelSheet:
             raise SourceError(f"{self.path.name!r} has names and no records below them: there is nothing to ask about")
         return propose_kinds({name or "": [row[i] for row in rows] for i, name in enumerate(names)})
 
-    def _find_names(self, rows: Sequence[Sequence[str | None]]) -> str:
-        """What to do where the first row has no names: they may stand below a title."""
-        title = 2 * sum(cell is not None for cell in rows[0]) < len(rows[0])
-        found = next((place for place, row in enumerate(rows) if title and _are_names(row)), None)
-        if found is None:
-            wrong = next(place for place, cell in enumerate(rows[0], 1) if not _are_names([cell]))
-            return f"write one into cell {wrong}, such as y2019 for a year"
-        row = self._open_sheet().start[0] + found + 1
-        return f"row {row:,} looks like the names; delete what stands above it"
+    def _read(self, most: int | None = None) -> pa.Table:
+        return run_reader(FileSource(FileKind.EXCEL, self.path, (self.path,), self.sheet), most=most)
 
-    def _read_rows(self, most: int | None = None) -> list[list[Any]]:
-        rows: list[list[Any]] = self._open_sheet().to_python(nrows=most)
-        if not rows:
-            raise SourceError(f"the sheet of {self.path.name!r} is empty: not even names of columns are there")
-        return rows
 
-    def _open_sheet(self) -> Any:
-        calamine = import_reader("python_calamine")
-        try:
-            workbook = calamine.CalamineWorkbook.from_path(str(self.path))
-            sheets = list(workbook.sheet_names)
-            if self.sheet not in sheets and (self.sheet or len(sheets) != 1):
-                listed = ", ".join(map(repr, sheets)) or "none"
-                raise SourceError(
-                    f"{self.path.name!r} has no sheet {self.sheet!r}; it has {listed}"
-                    if self.sheet
-                    else f"write the sheet after the file, as in {self.path.name}::sheet; it has {listed}"
-                )
-            return workbook.get_sheet_by_name(self.sheet or sheets[0])
-        except calamine.CalamineError as error:
-            raise SourceError(f"{self.path.name!r} cannot be read as an Excel file: it is damaged, or none") from error
+def _find_names(rows: Sequence[Sequence[str | None]], first: int) -> str:
+    """What to do where the first row has no names: they may stand below a title."""
+    title = 2 * sum(cell is not None for cell in rows[0]) < len(rows[0])
+    found = next((place for place, row in enumerate(rows) if title and _are_names(row)), None)
+    if found is None:
+        wrong = next(place for place, cell in enumerate(rows[0], 1) if not _are_names([cell]))
+        return f"write one into cell {wrong}, such as y2019 for a year"
+    return f"row {first + found:,} looks like the names; delete what stands above it"
 
 
 def _are_names(row: Sequence[str | None]) -> bool:
     """Whether every cell of a row is text, and no number or date."""
     return all(cell and propose_reading({cell: 1}).kind is Kind.CATEGORY for cell in row)
-
-
-def _write(cell: Any) -> str | None:
-    """A cell as text."""
-    if isinstance(cell, str):
-        return cell or None
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() else repr(cell)
-    if isinstance(cell, datetime.datetime):
-        return cell.isoformat(sep=" ")
-    return str(cell)

@@ -8,6 +8,9 @@ Rules:
    else is opened instead.
 3. A pattern or a folder stands for Parquet files. They are listed once, when the source is opened, in the order of
    their names; names that begin with ``.`` or ``_`` are left out, as Spark does.
+4. What lies in a folder is read from that folder: a link in it that leads out of it is refused. A source that is itself
+   a link is followed, as its name was written by the controller.
+5. A small file does not become an endless one: what is compressed as a whole ends at a multiple of its size.
 """
 
 from __future__ import annotations
@@ -73,6 +76,8 @@ UNTYPED = (*PACKED, FileKind.EXCEL, FileKind.STATA, FileKind.SPSS, FileKind.SAS)
 """What is read as text under declared columns."""
 UNKNOWN_TO_DUCKDB = (FileKind.ARROW, FileKind.DELTA, FileKind.ICEBERG)
 """What has types, and is read into memory when it is opened."""
+LARGEST, MOST_TIMES = 2**30, 200
+"""The content of a compressed file has at most so many bytes, or is at most so many times as large as the file."""
 WITH_TABLES = {FileKind.EXCEL: "sheets", FileKind.DUCKDB: "tables"}
 FILES = "a .csv, .parquet, .xlsx, .jsonl, .arrow, .dta, .sav or .xpt file, or file.duckdb::table"
 EXTRAS = {
@@ -131,6 +136,7 @@ def find_files(source: object, *, is_csv: bool = False) -> FileSource:
         listed = _keep_visible((Path(each) for each in glob.glob(str(path), recursive=True)), base)
         if not listed:
             raise SourceError(f"no file matches {written!r}")
+        _refuse_links(listed, base)
         found = FileSource(FileKind.PARQUET, path, listed, base=base)
     else:
         raise SourceError(describe_absent(written))
@@ -227,15 +233,23 @@ class ContentReader:
             raise SourceError(f"{path.name!r} cannot be read: {error.strerror}") from None
         self._name, self._size = path.name, max(1, path.stat().st_size)
         self._content: BinaryIO = self._raw
+        self._left = max(LARGEST, MOST_TIMES * self._size)
         if path.name.lower().endswith(COMPRESSED):
             self._content = cast(BinaryIO, gzip.GzipFile(fileobj=self._raw))
 
     def read(self, size: int) -> bytes:
         """The next bytes, at most so many; none at the end."""
         try:
-            return self._content.read(size)
+            content = self._content.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile):
             raise SourceError(f"{self._name!r} cannot be decompressed: it is damaged, or was cut off") from None
+        self._left -= len(content)
+        if self._left < 0 and self._content is not self._raw:
+            raise SourceError(
+                f"{self._name!r} is not read: decompressed it is larger than {LARGEST // 2**30} GiB and more than "
+                f"{MOST_TIMES} times as large as the file. Decompress it yourself if that is what it should be"
+            )
+        return content
 
     @property
     def share(self) -> float:
@@ -320,14 +334,29 @@ def _find_base(pattern: Path) -> Path:
 def _find_folder(path: Path, written: str) -> FileSource:
     """A folder: a table of Delta or Iceberg if it has their logs, else its Parquet files."""
     if (path / "_delta_log").is_dir():
+        _refuse_links((path / "_delta_log").rglob("*"), path)
         return FileSource(FileKind.DELTA, path, tuple(sorted((path / "_delta_log").iterdir())))
     versions = list((path / "metadata").glob("*.metadata.json"))
     if versions:
-        return FileSource(FileKind.ICEBERG, path, (_find_newest(versions),))
+        newest = _find_newest(versions)
+        _refuse_links([newest], path)
+        return FileSource(FileKind.ICEBERG, path, (newest,))
     listed = _keep_visible(path.rglob("*.parquet"), path)
     if not listed:
         raise SourceError(f"the folder {written!r} has no .parquet files")
+    _refuse_links(listed, path)
     return FileSource(FileKind.PARQUET, path, listed, base=path)
+
+
+def _refuse_links(paths: Iterable[Path], folder: Path) -> None:
+    """Refuse a folder from which a link leads elsewhere: whoever hands over a folder must not choose other files."""
+    whole = folder.resolve()
+    for path in paths:
+        if not path.resolve().is_relative_to(whole):
+            raise SourceError(
+                f"{str(path.relative_to(folder))!r} is a link that leads out of the folder {folder.name!r}, and is not "
+                "followed: put the file itself there, or name it as the source"
+            )
 
 
 def _find_newest(versions: Sequence[Path]) -> Path:

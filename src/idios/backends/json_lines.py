@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from idios.backends.cancellation import Progress, silent
+from idios.backends.csv import MOST_COLUMNS
 from idios.backends.files import ContentReader
 from idios.backends.reservoir import ROWS, Reservoir
 from idios.backends.text_fields import PLAIN, Notation, hold_fields
@@ -72,6 +73,8 @@ class JsonLinesFile:
             if record["line"].strip():
                 for name, value in self._parse(record["line"], record["number"]).items():
                     columns.setdefault(name, []).append(_write(value))
+            if len(columns) > MOST_COLUMNS:
+                raise SourceError(f"{self.path.name!r} has records with more than {MOST_COLUMNS:,} names in all")
         if not columns:
             raise SourceError(f"{self.path.name!r} has no records with names in them: there is nothing to ask about")
         return propose_kinds(columns)

@@ -54,6 +54,12 @@ def limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f"SET memory_limit = '{part}MiB'")
 
 
+def limit_reader() -> int:
+    """The memory that a process that reads a file may take, in mebibytes: half of what a connection may."""
+    with duckdb.connect(":memory:") as connection:
+        return int(memory_limit(connection) / _PARTS.get() / 2)
+
+
 def memory_limit(connection: duckdb.DuckDBPyConnection) -> float:
     """The memory that a connection may take, in mebibytes."""
     row = connection.execute("SELECT current_setting('memory_limit')").fetchone()

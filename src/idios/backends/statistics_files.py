@@ -1,4 +1,4 @@
-"""Stata, SPSS and SAS transport files, read by pyreadstat.
+"""Stata, SPSS and SAS transport files, read by pyreadstat (``foreign_files``).
 
 They hold numbers as floats whatever they mean, so every value is text first, as with csv: a code 1.0 is 1, and can be
 declared as a category, an integer or a number. Dates and times, which are numbers with a format, are written as dates.
@@ -12,7 +12,7 @@ What the file itself declares as missing is NULL, and so is empty text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from idios.backends.cancellation import Progress, silent
-from idios.backends.files import FileKind, FileSource, find_files, import_reader
+from idios.backends.files import FileKind, FileSource, find_files
+from idios.backends.foreign_files import STATISTICS, read_facts
+from idios.backends.reader_process import run_reader
 from idios.backends.text_fields import DATED, Notation, hold_fields
 from idios.core.domain import Kind
-from idios.errors import SourceError
 
-READERS = {FileKind.STATA: "read_dta", FileKind.SPSS: "read_sav", FileKind.SAS: "read_xport"}
 _DATES = {
     FileKind.STATA: r"%-?t?d.*",
     FileKind.SPSS: r"([AEJS]?DATE|QYR|MOYR|WKYR)[0-9.]*",
@@ -40,8 +40,6 @@ _TIMES = {
 }
 _DAYS_TO_1960, _DAYS_TO_1582 = -3653, -141428
 _DAY = 86_400
-_RECORD = 80
-"""A SAS transport file consists of records of so many bytes."""
 
 
 @dataclass(frozen=True)
@@ -55,52 +53,39 @@ class StatisticsFile:
 
     def read_names(self) -> list[str]:
         """The names of its variables."""
-        return list(self._read(metadataonly=True)[1].column_names)
+        return list(self._read_facts()["names"])
 
     def read_records(
         self, names: Sequence[str], wanted: Sequence[str], progress: Progress = silent
     ) -> Iterator[pa.Table]:
         """The text of some columns as field0, field1, …."""
-        content, facts = self._read(usecols=list(wanted))
+        table = run_reader(self._source, wanted)
         progress("reading the file", 0.5)
-        expected = facts.number_rows
-        if any(expected is not None and len(values) != expected for values in content.values()):
-            raise self._damaged()
-        fields = [self._write(content[name], name, facts) for name in wanted]
-        yield pa.Table.from_arrays(fields, [f"field{i}" for i in range(len(wanted))])
+        formats = read_facts(table)["formats"]
+        columns = zip(table.columns, wanted, strict=True)
+        yield hold_fields([self._write(column, str(formats.get(name))) for column, name in columns])
 
     def propose_columns(self) -> list[tuple[str, Kind, int]]:
         """The kinds that the formats of its variables say; no record is read."""
-        facts = self._read(metadataonly=True)[1]
-        labelled = facts.variable_value_labels
+        facts = self._read_facts()
         return [
-            (name, Kind.CATEGORY if labelled.get(name) else self._find_kind(name, facts), 0)
-            for name in facts.column_names
+            (name, Kind.CATEGORY if facts["labels"].get(name) else self._find_kind(name, facts), 0)
+            for name in facts["names"]
         ]
 
     def read_value_labels(self) -> dict[str, dict[str, str]]:
         """By column, the label of each code that has one; no record is read."""
-        labels = self._read(metadataonly=True)[1].variable_value_labels
-        return {name: {_write_code(code): str(label) for code, label in each.items()} for name, each in labels.items()}
+        return {name: dict(labels) for name, labels in self._read_facts()["labels"].items()}
 
-    def _read(self, **options: Any) -> tuple[dict[str, list[Any]], Any]:
-        pyreadstat = import_reader("pyreadstat")
-        if self.kind is FileKind.SAS and self.path.stat().st_size % _RECORD:
-            raise self._damaged()  # it does not say how many rows it has
-        try:
-            return getattr(pyreadstat, READERS[self.kind])(  # type: ignore[no-any-return]
-                str(self.path), output_format="dict", disable_datetime_conversion=True, **options
-            )
-        except Exception as error:  # of a damaged file, also errors that are none of pyreadstat's own
-            raise self._damaged() from error
+    @property
+    def _source(self) -> FileSource:
+        return FileSource(self.kind, self.path, (self.path,))
 
-    def _damaged(self) -> SourceError:
-        return SourceError(
-            f"{self.path.name!r} cannot be read as {self.kind.in_words}: it is damaged, cut off, or none"
-        )
+    def _read_facts(self) -> dict[str, Any]:
+        return read_facts(run_reader(self._source, records=False))
 
-    def _find_kind(self, name: str, facts: Any) -> Kind:
-        stored, format = str(facts.readstat_variable_types.get(name)), str(facts.original_variable_types.get(name))
+    def _find_kind(self, name: str, facts: Mapping[str, Any]) -> Kind:
+        stored, format = str(facts["stored"].get(name)), str(facts["formats"].get(name))
         if stored == "string":
             return Kind.CATEGORY
         if re.fullmatch(_DATES[self.kind], format):
@@ -109,14 +94,11 @@ class StatisticsFile:
             return Kind.TIMESTAMP
         return Kind.INTEGER if stored.startswith("int") or re.fullmatch(r"[FN][0-9]+(\.0)?", format) else Kind.NUMBER
 
-    def _write(self, values: Sequence[Any], name: str, facts: Any) -> pa.Array:
+    def _write(self, column: pa.ChunkedArray, format: str) -> pa.Array:
         """A column as text: numbers by their format, and text as it is."""
-        format = str(facts.original_variable_types.get(name))
-        if facts.readstat_variable_types.get(name) == "string":
-            return hold_fields([[str(value) if value not in (None, "") else None for value in values]])[
-                0
-            ].combine_chunks()
-        numbers = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        if not pa.types.is_floating(column.type):
+            return column
+        numbers = column.to_numpy()
         seconds = self.kind is FileKind.SPSS
         if re.fullmatch(_DATES[self.kind], format):
             days = np.floor(numbers / _DAY) + _DAYS_TO_1582 if seconds else np.floor(numbers) + _DAYS_TO_1960
@@ -132,12 +114,7 @@ class StatisticsFile:
 def read_value_labels(source: str | Path | FileSource) -> dict[str, dict[str, str]]:
     """By column, the label of each code of a Stata or SPSS file; other files have none. No record is read."""
     found = source if isinstance(source, FileSource) else find_files(source)
-    return StatisticsFile(found.path, found.kind).read_value_labels() if found.kind in READERS else {}
-
-
-def _write_code(code: Any) -> str:
-    """A code as it is written in a field."""
-    return str(int(code)) if isinstance(code, float) and code.is_integer() else str(code)
+    return StatisticsFile(found.path, found.kind).read_value_labels() if found.kind in STATISTICS else {}
 
 
 def _write_moments(numbers: Any, moments: Any, most: int, whole: pa.DataType, held: pa.DataType) -> pa.Array:

@@ -112,10 +112,10 @@ def parse_field(kind: Kind, field: str, notation: Notation = PLAIN, format: str 
     return f"CASE {value} END", held
 
 
-def hold_fields(columns: Sequence[Sequence[str | None]]) -> pa.Table:
+def hold_fields(columns: Sequence[Sequence[str | None] | pa.ChunkedArray]) -> pa.Table:
     """Columns of text as a table of field0, field1, …; half a character reads as a replacement for it."""
     try:
-        arrays = [pa.array(column, pa.string()) for column in columns]
+        arrays = [pa.array(column, pa.string()) if isinstance(column, Sequence) else column for column in columns]
     except UnicodeEncodeError:
         arrays = [pa.array([_mend(field) for field in column], pa.string()) for column in columns]
     return pa.Table.from_arrays(arrays, [f"field{i}" for i in range(len(columns))])
