@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import datetime
 import importlib
+import pickle
+import sqlite3
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -19,8 +22,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from idios.backends.base import describe_source, open_source, split_table_name
+from idios.backends import duckdb_sources
+from idios.backends.base import Source, describe_source, open_source, split_table_name
 from idios.backends.duckdb import DuckDbBackend
+from idios.backends.duckdb_sources import attach
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Median, Mode, TrimmedMean
 from idios.errors import SourceError
@@ -417,3 +422,135 @@ def test_a_list_has_one_type(values: list[object]) -> None:
     """Otherwise one element would decide what the others are read as."""
     with pytest.raises(SourceError, match="mixes the types"):
         open_source({"n": values}, dataset(whole("n")))
+
+
+# Parquet and DuckDB files of somebody who wants more than to hand over data; other formats: test_foreign_files.py.
+
+WHOLE = dataset(whole("n"))
+
+
+def test_statements_in_a_duckdb_file_are_not_run(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("n\n42\n")
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE VIEW seen AS SELECT * FROM read_csv('{secret}')")
+        connection.execute("CREATE VIEW endless AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL FROM r) FROM r")
+        connection.execute("CREATE TABLE made (a INTEGER, n INTEGER GENERATED ALWAYS AS (a + 1))")
+        connection.execute("""CREATE TABLE "GENERATED ALWAYS AS" (n INTEGER, "x GENERATED ALWAYS AS" VARCHAR)""")
+        connection.execute("CREATE MACRO count(x) AS 42; CREATE MACRO sum(x) AS 42; CREATE MACRO floor(x) AS 42")
+    for name in ("seen", "endless"):
+        with pytest.raises(SourceError, match=rf"'{name}' in 'people.duckdb' is a view.+: store what it selects"):
+            open_source(f"{path}::{name}", WHOLE)
+    with pytest.raises(SourceError, match="has generated columns"):
+        open_source(f"{path}::made", WHOLE)
+    with open_source(f'{path}::"GENERATED ALWAYS AS"', WHOLE) as backend:
+        assert backend.rows() == 0
+    with pytest.raises(SourceError, match=r"it has 'GENERATED ALWAYS AS', 'made'$"):
+        open_source(path, WHOLE)
+
+
+def test_a_database_of_another_kind_makes_duckdb_fetch_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "people.duckdb"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE people (n INTEGER)")
+        connection.commit()
+    with pytest.raises(SourceError, match="cannot be read as a DuckDB file") as raised:
+        open_source(path, WHOLE)
+    assert "not a valid DuckDB database file" in str(raised.value.__cause__)  # and not: failed to download
+
+
+def test_no_connection_loads_extensions_or_finds_secrets(tmp_path: Path) -> None:
+    attached = attach({"people": Source(parquet_file(tmp_path))})
+    attached.lock()
+    try:
+        names = ["autoinstall_known_extensions", "autoload_known_extensions", "allow_community_extensions"]
+        for name in [*names, "allow_persistent_secrets", "allow_unsigned_extensions", "enable_external_access"]:
+            assert attached.cursors[-1].execute(f"SELECT current_setting('{name}')").fetchone() == (False,), name
+            with pytest.raises(duckdb.Error):
+                attached.cursors[-1].execute(f"SET {name} = true")
+    finally:
+        attached.close()
+
+
+def test_a_parquet_file_that_refers_to_another_is_refused(tmp_path: Path) -> None:
+    collected: list[pq.FileMetaData] = []
+    table = pa.table({"n": list(range(2**11))})
+    pq.write_table(table, tmp_path / "secret.parquet", metadata_collector=collected)
+    for i, name in enumerate(["secret.parquet", str(tmp_path / "secret.parquet"), "http://127.0.0.1:9/secret.parquet"]):
+        collected[0].set_file_path(name)
+        pq.write_metadata(table.schema, tmp_path / f"{i}.parquet", metadata_collector=collected)
+        with pytest.raises(SourceError):
+            open_source(tmp_path / f"{i}.parquet", WHOLE)
+
+
+def test_a_large_parquet_file_that_refers_to_another_is_refused(tmp_path: Path) -> None:
+    collected: list[pq.FileMetaData] = []
+    table = pa.table({"n": np.zeros(2**21, dtype=np.int64)})
+    pq.write_table(table, tmp_path / "secret.parquet", metadata_collector=collected)
+    collected[0].set_file_path("secret.parquet")
+    folder = tmp_path / "people"
+    folder.mkdir()
+    pq.write_table(table, folder / "0.parquet")
+    pq.write_metadata(table.schema, folder / "1.parquet", metadata_collector=collected)
+    for source in (folder, folder / "1.parquet"):
+        with pytest.raises(SourceError, match="DuckDB cannot decode"):
+            open_source(source, WHOLE)
+
+
+def test_a_parquet_file_with_more_rows_than_bytes_can_be_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "zeros.parquet"
+    pq.write_table(pa.table({"n": np.zeros(2**20, dtype=np.int64)}), path)
+    monkeypatch.setattr(duckdb_sources, "MOST_ROWS", 2**20)
+    monkeypatch.setattr(duckdb_sources, "MOST_EACH", 1)
+    with open_source(path, WHOLE) as backend:
+        assert backend.rows() == 2**20
+    monkeypatch.setattr(duckdb_sources, "MOST_ROWS", 2**20 - 1)
+    with pytest.raises(SourceError, match="has 1,048,576 rows, more than 1,048,575"):
+        open_source(path, WHOLE)
+    monkeypatch.setattr(duckdb_sources, "MOST_EACH", 2**20)
+    with open_source(path, WHOLE) as backend:
+        assert backend.rows() == 2**20
+
+
+def test_one_long_text_in_many_records_is_not_copied_for_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("idios.backends.duckdb.KEPT_TEXT", 2**20)
+    data, long = dataset(whole("n"), category("c", "a", "b")), "x" * 1000
+    for times, kept in ((1000, True), (2000, False)):
+        path = tmp_path / f"{times}.parquet"
+        pq.write_table(pa.table({"n": range(times), "c": [long] * times}), path)
+        with open_source(path, data) as backend:
+            assert isinstance(backend, DuckDbBackend)
+            assert backend.table.startswith("kept_") == kept
+            assert backend.check().columns[1].outside == times
+
+
+@pytest.mark.parametrize("name", [b"arrow.py_extension_type", b"geoarrow.wkb", b"arrow.json"])
+def test_types_of_a_parquet_file_bring_no_code(name: bytes, tmp_path: Path) -> None:
+    named = {b"ARROW:extension:name": name, b"ARROW:extension:metadata": pickle.dumps(closing(tmp_path))}
+    geo = {b"geo": b'{"version":"1.0.0","primary_column":"c","columns":{"c":{"encoding":"WKB","geometry_types":[]}}}'}
+    fields = [pa.field("n", pa.int64()), pa.field("c", pa.binary(), metadata=named)]
+    path = tmp_path / "typed.parquet"
+    pq.write_table(pa.table({"n": [1, 2], "c": [b"a", None]}, schema=pa.schema(fields, geo)), path)
+    describe_source(path)
+    with open_source(path, WHOLE) as backend:
+        assert backend.rows() == 2
+
+
+def test_names_of_folders_are_values_and_nothing_else(tmp_path: Path) -> None:
+    names = ["c=${HOME}", "c=getenv('HOME')", "c='); ATTACH 'x", "c=%2e%2e", "c=..", "c=~"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"n": [1]}), tmp_path / name / "a.parquet")
+    data = dataset(whole("n"), category("c", *(name.removeprefix("c=") for name in names[:3])))
+    with open_source(tmp_path, data) as backend:
+        assert backend.rows() == len(names)
+        assert backend.check().columns[1].outside == 3
+    (tmp_path / "file_row_number=1").mkdir()
+    pq.write_table(pa.table({"n": [1]}), tmp_path / "file_row_number=1" / "a.parquet")
+    with pytest.raises(SourceError):
+        open_source(tmp_path, data)
+    with open_source(tmp_path / "file_row_number=1", WHOLE) as backend:
+        assert backend.rows() == 1

@@ -24,6 +24,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from idios import TrustedParty
+from idios.backends import files
 from idios.backends.base import CsvFormat, describe_source, open_source
 from idios.backends.csv import read_format
 from idios.backends.csv_proposal import propose_format
@@ -394,6 +395,92 @@ def test_a_missing_reader_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             patch.syspath_prepend(absent.parent)
             with pytest.raises(SourceError, match=rf"pip install 'idios\[{extra}\]'"):
                 open_source(places[name], SMALL)
+
+
+# Folders and files of somebody who wants more than to hand over data; other formats: test_foreign_files.py.
+
+
+@pytest.mark.parametrize("kind", ["a file", "a folder"])
+def test_a_link_that_leads_out_of_a_folder_is_refused(kind: str, tmp_path: Path) -> None:
+    folder, others = write_folder(tmp_path / "people"), tmp_path / "others"
+    others.mkdir()
+    pq.write_table(pa.table(PARTS[0]).cast(pa.schema([("n", pa.int64()), ("c", pa.string())])), others / "a.parquet")
+    link = folder / "year=2026" / "a.parquet"
+    if kind == "a file":
+        link.parent.mkdir()
+        link.symlink_to(others / "a.parquet")
+    else:
+        link.parent.symlink_to(others)
+    for source in (folder, folder / "*" / "*.parquet", folder / "**" / "*.parquet"):
+        if source == folder and kind == "a folder":
+            with open_source(source, SMALL) as backend:  # links to folders are not listed
+                assert backend.rows() == 4
+            continue
+        with pytest.raises(
+            SourceError, match=r"'year=2026/a\.parquet' is a link that leads out of the folder 'people'"
+        ):
+            open_source(source, SMALL)
+    for source in (link, *[link.parent] * (kind == "a folder")):  # what a controller names is followed
+        with open_source(source, SMALL) as backend:
+            assert backend.rows() == 2
+
+
+def test_links_within_a_folder_are_followed(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "people")
+    (folder / "year=2024" / "a.parquet").rename(folder / "_temporary" / "real")
+    (folder / "year=2024" / "a.parquet").symlink_to("../_temporary/real")
+    (tmp_path / "current").symlink_to(folder)
+    for source in (folder, tmp_path / "current", tmp_path / "current" / "*" / "*.parquet"):
+        with open_source(source, SMALL) as backend:
+            same(backend, BOTH, TOGETHER)
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.jsonl.gz"])
+def test_what_is_compressed_is_no_bomb(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = {"a.csv.gz": b"n\n" + b"1\n" * 2**20, "a.jsonl.gz": b'{"n": 1}\n' * 2**18}[name]
+    path, data = tmp_path / name, dataset(whole("n"))
+    path.write_bytes(gzip.compress(lines))
+    assert path.stat().st_size * 200 < len(lines)
+    monkeypatch.setattr(files, "LARGEST", 2**20)
+    for read in (lambda: open_source(path, data), lambda: describe_source(path)):
+        with pytest.raises(SourceError, match=r"is not read: decompressed it is .+ more than 200 times as large"):
+            read()
+    monkeypatch.setattr(files, "LARGEST", len(lines))
+    with open_source(path, data) as backend:
+        assert backend.rows() in (2**20, 2**18)
+    name = name.removesuffix(".gz")
+    (tmp_path / name).write_bytes(lines)
+    monkeypatch.setattr(files, "LARGEST", 1)
+    with open_source(tmp_path / name, data) as backend:  # it is as large as it says
+        assert backend.rows() in (2**20, 2**18)
+
+
+MANY = 20_000
+HEADERS = {
+    "plain": ",".join(f"c{i}" for i in range(MANY)),
+    "in quotes": ",".join(f'"c{i}"' for i in range(MANY)),
+    "after a line break in quotes": '"c\n",' + ",".join(f"c{i}" for i in range(MANY)),
+    "after a quote in a field": 'c",' + ",".join(f"c{i}" for i in range(MANY)),
+    "empty": "," * MANY,
+}
+
+
+@pytest.mark.parametrize("kind", HEADERS)
+def test_a_short_header_does_not_take_all_memory(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "many.csv"
+    path.write_text(f"{HEADERS[kind]}\n")
+    with pytest.raises(SourceError, match="more than 10,000 columns"):
+        open_source(path, SMALL)
+    path.write_text('n,c\n1,"' + "," * MANY + '"\n')
+    with open_source(path, SMALL) as backend:
+        assert backend.rows() == 1
+
+
+def test_records_of_json_have_so_many_names(tmp_path: Path) -> None:
+    path = tmp_path / "many.jsonl"
+    path.write_text("".join(f'{{"c{i}": {i}}}\n' for i in range(MANY)))
+    with pytest.raises(SourceError, match="more than 10,000 names"):
+        describe_source(path)
 
 
 # Values that no engine expects.
