@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from idios.backends import reader_process, resources
+from idios.backends import csv, duckdb, duckdb_sources, files, json_lines, reader_process, resources
 from idios.backends.files import FileKind, FileSource
-from idios.errors import SourceError
+from idios.errors import SourceError, SourceUnavailable
 
 SOURCE = FileSource(FileKind.EXCEL, Path("book.xlsx"), (Path("book.xlsx"),))
 STREAM = """
@@ -77,6 +77,29 @@ def test_what_is_returned_is_as_small_as_what_is_read(monkeypatch: pytest.Monkey
     shared = "return pa.Table.from_arrays([pa.array(range(2**22))] * 8, list('abcdefgh'))"
     with pytest.raises(SourceError, match="needs more than 192 MiB"):
         run(monkeypatch, shared)
+
+
+def test_a_process_that_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for python in ("", str(tmp_path / "absent"), str(tmp_path)):
+        monkeypatch.setattr(reader_process.sys, "executable", python)
+        with pytest.raises(SourceUnavailable, match=r"no process can be started to read 'book\.xlsx'"):
+            reader_process.run_reader(SOURCE)
+
+
+def test_limits_are_those_that_are_documented() -> None:
+    documented = Path("docs/files.md").read_text()
+    for written in (
+        f"at least {reader_process.LEAST} MiB",
+        f"{reader_process.SECONDS} seconds of a processor",
+        f"{files.LARGEST // 2**30} GiB, or {files.MOST_TIMES} times the size",
+        f"columns of csv, names in JSON lines | {csv.MOST_COLUMNS:,} |",
+        f"a record of csv, or of JSON lines | {csv.BLOCK // 2**20} MiB |",
+        f"{duckdb_sources.MOST_EACH:,} for each byte of the files",
+        f"kept in memory between questions | {duckdb.KEPT_TEXT // 2**20} MiB",
+    ):
+        assert written in documented
+    assert csv.BLOCK == json_lines.LONGEST
+    assert duckdb_sources.MOST_ROWS == 2**30
 
 
 def test_a_reader_inherits_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:

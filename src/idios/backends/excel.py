@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -39,13 +40,14 @@ class ExcelSheet:
 
     def read_names(self) -> list[str]:
         """The cells of the first row."""
-        return [column[0].as_py() or "" for column in self._read(1).columns]
+        return [column[0].as_py() or "" for column in self._cells.columns]
 
     def read_records(
         self, names: Sequence[str], wanted: Sequence[str], progress: Progress = silent
     ) -> Iterator[pa.Table]:
         """The text of some columns as field0, field1, …."""
-        columns = self._read().slice(1).select([list(names).index(name) for name in wanted])
+        columns = self._cells.slice(1).select([list(names).index(name) for name in wanted])
+        self.__dict__.pop("_cells")  # which takes memory, and is read once
         progress("reading the file", 0.5)
         yield hold_fields(columns.columns)
 
@@ -64,6 +66,11 @@ class ExcelSheet:
         if not rows:
             raise SourceError(f"{self.path.name!r} has names and no records below them: there is nothing to ask about")
         return propose_kinds({name or "": [row[i] for row in rows] for i, name in enumerate(names)})
+
+    @cached_property
+    def _cells(self) -> pa.Table:
+        """All cells: to know the first row, the library reads the others too."""
+        return self._read()
 
     def _read(self, most: int | None = None) -> pa.Table:
         return run_reader(FileSource(FileKind.EXCEL, self.path, (self.path,), self.sheet), most=most)

@@ -24,7 +24,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from idios.backends.files import FileKind, FileSource
-from idios.errors import SourceError
+from idios.errors import SourceError, SourceUnavailable
 
 SECONDS = 600
 """How much time of a processor a reader may take."""
@@ -51,7 +51,7 @@ def run_reader(
 
     memory = max(LEAST, limit_reader()) * 2**20
     request = {
-        "modules": sys.path,
+        "modules": [str(path) for path in sys.path],
         "memory": memory,
         "seconds": SECONDS,
         "kind": source.kind.value,
@@ -63,9 +63,12 @@ def run_reader(
     inherited = {key: os.environ[key] for key in _INHERITED if key in os.environ}
     environment = inherited | {"ARROW_DEFAULT_MEMORY_POOL": "system", "RUST_BACKTRACE": "0"}
     command = [sys.executable, "-I", "-c", _START]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
-    ) as process:
+    pipe = subprocess.PIPE
+    try:
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)
+    except OSError as error:
+        raise SourceUnavailable(f"no process can be started to read {source.path.name!r}: {error.strerror}") from None
+    with process:
         if process.stdin is None or process.stdout is None:
             raise AssertionError("the process has pipes")
         try:
