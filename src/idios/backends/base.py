@@ -39,7 +39,7 @@ from idios.backends.dialect import Dialect
 from idios.backends.expression_sql import ExpressionSql
 from idios.backends.files import read_stem
 from idios.backends.grid_sql import GridColumn, make_grid_column
-from idios.backends.join_sql import HeldKey, Rows
+from idios.backends.join_sql import Rows, hold_key
 from idios.backends.missing_sql import hide_sentinels
 from idios.backends.spark_address import is_spark
 from idios.core.domain import Kind
@@ -305,9 +305,9 @@ def hold_rows(dataset: Dataset, name: str, table: str, held: Mapping[str, dt.Dat
     own, keys = find_table(dataset, name), list_keys(dataset, name)
     refuse_absent(own, held, keys)
     columns = make_grid_columns(own, held, dialect)
-    read = {key: HeldKey(dialect.identifier(key), held[key]) for key in keys}
+    read = {key: hold_key(key, dialect.identifier(key), held[key], dialect) for key in keys}
     source = hide_sentinels(own.columns, list_read(dataset, name), table, held, dialect)
-    return Rows(source, columns, [read[column].column for column in own.unit], read)
+    return Rows(source, columns, [read[column].value for column in own.unit], read)
 
 
 def list_read(dataset: Dataset, name: str) -> list[str]:

@@ -190,7 +190,7 @@ def _check_links(dataset: Dataset, rows: Rows, connection: Connection) -> Iterat
     repeated = find_repeated_keys(dataset, rows, dialect)
     for declaring, link in list_links(dataset):
         one, other = rows.linked.get(declaring, rows), rows.linked.get(link.table, rows)
-        given = " AND ".join(f"a.{one.keys[column].column} IS NOT NULL" for column in link.columns)
+        given = " AND ".join(f"{one.name_key('a', column)} IS NOT NULL" for column in link.columns)
         found = f"EXISTS (SELECT 1 FROM {other.call('b')} WHERE {compare_keys(one, other, link, dialect)})"
         values = repeated.get((link.table, link.keys))
         yield LinkReport(

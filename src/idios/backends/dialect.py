@@ -38,6 +38,8 @@ class Dialect:
     """The greatest number of that type; None if there is none."""
     text: str
     """{x} as text with a binary collation."""
+    key: str
+    """{x} as what GROUP BY, JOIN, UNION and PARTITION BY tell apart by the bytes of its text, under any collation."""
     array: str
     """An array of {items}."""
     integers: str
@@ -94,6 +96,8 @@ class Dialect:
     """``quotient`` of wide numbers that gives a wide one, where it is another."""
     finite_decimal: str | None = None
     """Whether the decimal {x} is a number, where decimals can be something else."""
+    plain_decimal: str | None = None
+    """The decimal {x} without zeros at its end, NULL if it is no number, where equal decimals can differ in that."""
     hash: str = ""
     """A whole number that follows from a {key} and the {values}, evenly spread; NULLs are left out."""
     sorted_list: str = ""

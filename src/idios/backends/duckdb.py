@@ -22,7 +22,7 @@ from idios.backends.duckdb_dialect import DIALECT
 from idios.backends.duckdb_sources import NUMBER, Attached, Place, attach
 from idios.backends.grid_sql import GridColumn, make_grid_column
 from idios.backends.guesses import Sample
-from idios.backends.join_sql import HeldKey, Rows
+from idios.backends.join_sql import Rows, hold_key
 from idios.backends.missing_sql import is_sentinel, select_known
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
@@ -139,7 +139,7 @@ def _keep_labels(attached: Attached, name: str, rows: Rows) -> Rows:
 def _list_held(rows: Rows) -> list[str]:
     """The columns of a source that questions read, each once."""
     read = [column.held for column in rows.columns.values() if column.derive is None]
-    return list(dict.fromkeys([*read, *(key.column for key in rows.keys.values())]))
+    return list(dict.fromkeys([*read, *(key.held for key in rows.keys.values())]))
 
 
 class DuckDbConnection(Connection):
@@ -263,8 +263,8 @@ def _load_text(attached: Attached, name: str, file: TextFile, whole: Dataset, pr
         connection.unregister("piece")
         created = True
     progress("reading the file", 1.0)
-    read = {key: HeldKey(f"key{i}", dt.string) for i, key in enumerate(keys)}
-    unit = [read[column].column for column in dataset.unit]
+    read = {key: hold_key(key, f"key{i}", dt.string, DIALECT) for i, key in enumerate(keys)}
+    unit = [read[column].value for column in dataset.unit]
     return Rows(table, add_derived_columns(dataset, columns, DIALECT), unit, read)
 
 
@@ -302,7 +302,7 @@ def _open_parquet(
     That is text which is no UTF-8, a timestamp too far away, a decimal with more digits than its type. In a view of all
     columns, the statistics of an undeclared one are enough to make DuckDB fail.
     """
-    connection, keys = attached.cursors[0], [key.column for key in rows.keys.values()]
+    connection = attached.cursors[0]
     read = {name: grid_column for name, grid_column in rows.columns.items() if grid_column.derive is None}
     listed = [*select, *[NUMBER] * place.numbered]
     points = [
@@ -310,7 +310,7 @@ def _open_parquet(
         for name, grid_column in read.items()
         if held[name].is_string() or held[name].is_timestamp() or held[name].is_decimal()
     ]
-    points += [f"COUNT({key})" for key in keys]
+    points += [f"{'SUM(STRLEN' if key.type.is_string() else '(COUNT'}({key.held}))" for key in rows.keys.values()]
     try:
         connection.execute(f"CREATE OR REPLACE VIEW {place.table} AS SELECT {', '.join(listed)} FROM {file}")
         # a record of each file: one that is encrypted, or has its records in another file, has none

@@ -29,6 +29,7 @@ DIALECT = Dialect(
     wide="HUGEINT",
     widest=2**127 - 1,
     text="(CAST({x} AS VARCHAR) COLLATE C)",
+    key="encode(CAST({x} AS VARCHAR))",  # a BLOB, which has no collation
     array="[{items}]",
     integers="BIGINT[]",
     element="list_extract({array}, {i})",

@@ -7,8 +7,9 @@ Rules:
 
 1. Each table is put on its grid before it is joined. So a column that is declared not nullable is NULL where LEFT JOIN
    finds nothing, and no made-up point.
-2. Keys are compared as the engine compares values of their type, and text by its bytes. Where one is text and the other
-   a whole number, as a csv file holds text only, both are compared as text. No value of a key can make this fail.
+2. Units and keys are read in one form (``hold_key``), in which values are equal by their bytes: whatever groups, joins,
+   counts or hashes them, two spellings are one person or two. Where one key is text and the other a whole number, as a
+   csv file holds text only, both are compared as text. No value of a key can make this fail.
 3. A key of a public table occurs once, and so does one of rows that others belong to, which is checked when the data
    set is opened: else it would multiply rows, or a row would be of several people.
 4. A row of the join is whose the row of the first table with a unit is (``joins.find_people``), which is never joined
@@ -32,10 +33,52 @@ from idios.query.schema import Dataset, Link
 
 @dataclass(frozen=True)
 class HeldKey:
-    """A column that tells people apart or that a link names: its SQL, and its type in the engine."""
+    """A column that tells people apart or that a link names, and its type in the engine.
 
-    column: str
+    ``held`` is what the source calls it, and ``value`` the SQL of the one form in which it is compared.
+    """
+
+    held: str
+    value: str
     type: dt.DataType
+
+
+def hold_key(name: str, held: str, type: dt.DataType, dialect: Dialect) -> HeldKey:
+    """Write the form of a unit or a key in which its values are equal by their bytes alone.
+
+    Text is told apart whatever its collation says of capitals, accents, normal forms or spaces at its end; only the
+    spaces that fill up a CHAR(n) are no part of it. 0.0 and −0.0 are one number, and so are decimals that differ in
+    zeros at their end. Dates and timestamps are whole numbers, as on the grid. What reads as missing there, a float
+    that is no number or a timestamp that is infinite, names nobody here.
+    """
+    value = held
+    if type.is_string():
+        value = dialect.key.format(x=held)
+    elif type.is_floating():
+        double, zero = f"CAST({held} AS {dialect.double})", dialect.real(0.0)
+        value = f"CASE WHEN {dialect.finite.format(x=held)} THEN CASE WHEN {held} = 0 THEN {zero} ELSE {double} END END"
+    elif type.is_decimal() and dialect.plain_decimal:
+        value = dialect.plain_decimal.format(x=held)
+    elif type.is_date():
+        value = dialect.days.format(x=held)
+    elif isinstance(type, dt.Timestamp):
+        value = dialect.microseconds(held, type)
+    elif not any(kind(type) for kind in _EQUAL_BY_BYTES):
+        raise SourceError(
+            f"column {name!r} is a unit or a key, and the source holds {type}, of which one value may be written in "
+            "several ways: convert it to text or to whole numbers in the source"
+        )
+    return HeldKey(held, value, type)
+
+
+_EQUAL_BY_BYTES = (
+    dt.DataType.is_integer,
+    dt.DataType.is_boolean,
+    dt.DataType.is_decimal,
+    dt.DataType.is_uuid,
+    dt.DataType.is_binary,
+)
+"""Types whose values every engine keeps in one form."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +95,13 @@ class Rows:
     linked: Mapping[str, Rows] = field(default_factory=dict)
 
     def call(self, alias: str) -> str:
-        """What stands after FROM to read it under another name."""
-        return f"(SELECT * FROM {self.table}) AS {alias}"
+        """What stands after FROM to read its keys under another name (``name_key``)."""
+        listed = ", ".join(f"{key.value} AS k{i}" for i, key in enumerate(self.keys.values()))
+        return f"(SELECT {listed} FROM {self.table}) AS {alias}"
+
+    def name_key(self, alias: str, column: str) -> str:
+        """What a key is called there."""
+        return f"{alias}.k{list(self.keys).index(column)}"
 
     @property
     def owned(self) -> str:
@@ -80,7 +128,7 @@ def write_join(dataset: Dataset, join: Join, names: Sequence[str], rows: Rows, d
         for j, name in enumerate(columns):
             listed[name_column(joined.name, name)] = quoted(f"t{i}", f"v{j}")
         layers = list_layers(columns, dialect)
-        layers[0] += [f"{key.column} AS {quoted(f'k{j}')}" for j, key in enumerate(own.keys.values())]
+        layers[0] += [f"{key.value} AS {quoted(f'k{j}')}" for j, key in enumerate(own.keys.values())]
         source = own.table
         if joined.name == people:
             layers[0] += [f"{column} AS {quoted(f'u{j}')}" for j, column in enumerate(own.unit)]
@@ -111,7 +159,7 @@ def write_everyone(dataset: Dataset, rows: Rows, dialect: Dialect) -> str:
             tables.append((rows.linked[declaring], [named[name] for name in dataset.unit]))
     units = [[own.keys[name] for name in names] for own, names in tables]
     listed = [
-        _make_comparable([key.column for key in place], [key.type for key in place], dialect)
+        _make_comparable([key.value for key in place], [key.type for key in place], dialect)
         for place in zip(*units, strict=True)
     ]
     parts = []
@@ -127,9 +175,8 @@ def find_repeated_keys(dataset: Dataset, rows: Rows, dialect: Dialect) -> dict[t
     for name, keys in list_unique_keys(dataset):
         own = rows.linked.get(name, rows)
         held = [own.keys[key] for key in keys]
-        values = [value for key in held for value in _make_comparable([key.column], [key.type], dialect)]
-        listed = ", ".join(f"{value} AS k{i}" for i, value in enumerate(values))
-        known = " AND ".join(f"{key.column} IS NOT NULL" for key in held)
+        listed = ", ".join(f"{key.value} AS k{i}" for i, key in enumerate(held))
+        known = " AND ".join(f"{key.value} IS NOT NULL" for key in held)
         places = ", ".join(f"k{i}" for i in range(len(keys)))
         unique = f"SELECT {listed} FROM {own.table} WHERE {known}"
         repeated = f"(SELECT k0 FROM ({unique}) AS ks GROUP BY {places} HAVING COUNT(*) > 1) AS repeated"
@@ -157,7 +204,7 @@ def compare_keys(one: Rows, other: Rows, link: Link, dialect: Dialect) -> str:
     equal = []
     for column, key in link.pairs:
         held = [one.keys[column], other.keys[key]]
-        named = [f"a.{held[0].column}", f"b.{held[1].column}"]
+        named = [one.name_key("a", column), other.name_key("b", key)]
         equal.append(" = ".join(_make_comparable(named, [each.type for each in held], dialect)))
     return " AND ".join(equal)
 
@@ -186,7 +233,8 @@ def _are_text_and_number(one: dt.DataType, other: dt.DataType) -> bool:
 
 
 def _make_comparable(values: Sequence[str], types: Sequence[dt.DataType], dialect: Dialect) -> list[str]:
-    """Values of keys as what can be compared: as text, if one of them is text."""
+    """Values of keys, each in its form, as what can be compared: as text, if one of them is text."""
     if not any(held.is_string() for held in types):
         return list(values)
-    return [dialect.text.format(x=value) for value in values]
+    pairs = zip(values, types, strict=True)
+    return [value if held.is_string() else dialect.key.format(x=value) for value, held in pairs]

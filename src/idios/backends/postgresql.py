@@ -39,6 +39,7 @@ DIALECT = Dialect(
     wide="NUMERIC",
     widest=None,
     text='CAST({x} AS TEXT) COLLATE "C"',
+    key='(CAST({x} AS TEXT) COLLATE "C")',
     array="ARRAY[{items}]",
     integers="BIGINT[]",
     element="({array})[{i}]",
@@ -55,6 +56,7 @@ DIALECT = Dialect(
     unscaled=None,
     fence=" OFFSET 0",
     finite_decimal="{x} - {x} = 0",
+    plain_decimal="CASE WHEN {x} - {x} = 0 THEN trim_scale({x}) END",
     hash="hashtextextended(concat_ws(',', {key}, {values}), 0)",
     sorted_list="array_agg({x} ORDER BY {x}) FILTER (WHERE {x} IS NOT NULL)",
 )

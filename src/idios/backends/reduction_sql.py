@@ -83,10 +83,6 @@ class _Writer:
         """The columns that tell people apart, in the rows that are read."""
         return [self.dialect.identifier(f"u{i}") for i in range(len(self.dataset.unit))]
 
-    @property
-    def _unit_texts(self) -> list[str]:
-        return [self.dialect.text.format(x=unit) for unit in self.units]
-
     def _list(self, text: str, points: Sequence[str]) -> str:
         """Points as r0, r1, …."""
         listed = ", ".join(f"{point} AS {self.dialect.identifier(f'r{i}')}" for i, point in enumerate(points or ["1"]))
@@ -95,33 +91,28 @@ class _Writer:
     def _keep_rows(self, text: str, points: Sequence[str]) -> str:
         """At most so many rows of each person: those with the least hash of the person and of what is read of the row.
 
-        Rows that are alike in all of that are told apart by a number, and it does not matter which has which. Units
-        may be equal and still written differently, as 0.0 and −0.0 are.
+        Rows that are alike in all of that are told apart by a number, and it does not matter which has which.
         """
-        alike, person = ", ".join([*self.units, *self._unit_texts, *points]), ", ".join(self.units)
+        alike, person = ", ".join([*self.units, *points]), ", ".join(self.units)
         text = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {alike} ORDER BY {person}) AS occurrence FROM ({text}) AS o"
-        place = self._order_by_hash(self._unit_texts, [*points, "occurrence"])
+        place = self._order_by_hash([*points, "occurrence"])
         text = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {person} ORDER BY {place}) AS place FROM ({text}) AS p"
         return f"SELECT * FROM ({text}) AS kept WHERE place <= {self.reduction.rows}"
 
     def _group(self, text: str, made: Sequence[str], points: Mapping[str, str]) -> str:
-        """What is made of each person's rows, in at most so many groups: those with the least hash of person and keys.
-
-        A unit that is written in several ways, as 0.0 and −0.0 are, is hashed as the least of them.
-        """
+        """What is made of each person's rows, in at most so many groups: those with the least hash of both."""
         keys = [points[key] for key in self.reduction.keys]
-        grouped, named = ", ".join([*self.units, *keys]), [f"t{i}" for i in range(len(self.units))]
-        texts = [f"MIN({unit}) AS {name}" for unit, name in zip(self._unit_texts, named, strict=True)]
-        listed = ", ".join([grouped, *made, *(texts if self.reduction.crowded else [])])
+        grouped, listed = ", ".join([*self.units, *keys]), ", ".join([*self.units, *keys, *made])
         text = f"SELECT {listed} FROM ({text}{self.dialect.fence}) AS rows_read GROUP BY {grouped}"
         if not self.reduction.crowded:
             return text
-        order, person = self._order_by_hash(named, keys), ", ".join(self.units)
+        order, person = self._order_by_hash(keys), ", ".join(self.units)
         text = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {person} ORDER BY {order}) AS number FROM ({text}) AS groups"
         return f"SELECT * FROM ({text}) AS kept WHERE number <= {self.reduction.groups}"
 
-    def _order_by_hash(self, person: Sequence[str], points: Sequence[str]) -> str:
+    def _order_by_hash(self, points: Sequence[str]) -> str:
         """An order of one person's rows or groups that nothing but themselves decides."""
+        person = [self.dialect.text.format(x=unit) for unit in self.units]
         key, values = self.dialect.string(self.dataset.name), ", ".join([*person, *points])
         hashed = self.dialect.hash.format(key=key, values=values)
         return ", ".join([hashed, *points])

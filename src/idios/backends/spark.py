@@ -58,6 +58,7 @@ DIALECT = Dialect(
     wide="DECIMAL(38, 0)",
     widest=10**38 - 1,
     text="CAST({x} AS STRING)",
+    key="CAST(CAST({x} AS STRING) AS BINARY)",
     array="array({items})",
     integers="ARRAY<BIGINT>",
     element="element_at({array}, CAST({i} AS INT))",

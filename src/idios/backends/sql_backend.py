@@ -207,7 +207,7 @@ class SqlBackend(Backend):
     @property
     def unit_columns(self) -> Sequence[str]:
         """What tells people apart, as SQL."""
-        return [self.keys[name].column for name in self.dataset.unit]
+        return [self.keys[name].value for name in self.dataset.unit]
 
     def check(self) -> Report:
         """Count what does not fit the declaration."""
