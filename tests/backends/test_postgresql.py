@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
+from itertools import product
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,6 +17,8 @@ from idios.backends.cancellation import CancellationToken
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Median, Mode
 from idios.errors import SourceError
+from idios.query.planner import make_plan
+from idios.query.reader import read
 from tests.conformance.plans import by, category, dataset, number, of_kind, plan, whole
 from tests.conformance.reference import Table
 from tests.conformance.test_statistics import same
@@ -115,6 +119,151 @@ def test_nothing_can_be_written(base: psycopg.Connection, postgresql_url: str) -
         ):
             connection.connection.execute("INSERT INTO shop.kept VALUES (1)")
         assert backend.rows() == 0
+
+
+SHADOWS = """
+    CREATE SCHEMA evil;
+    CREATE DOMAIN evil.text AS varchar(1);
+    CREATE DOMAIN evil.date AS timestamp;
+    CREATE FUNCTION evil.abs(float8) RETURNS float8 LANGUAGE sql AS 'SELECT 0::float8';
+    CREATE FUNCTION evil.floor(float8) RETURNS float8 LANGUAGE sql AS 'SELECT 7::float8';
+    CREATE FUNCTION evil.isfinite(pg_catalog.date) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+    CREATE FUNCTION evil.isfinite(timestamptz) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+    CREATE FUNCTION evil.div(numeric, numeric) RETURNS numeric LANGUAGE sql AS 'SELECT 1::numeric';
+    CREATE FUNCTION evil.trim_scale(numeric) RETURNS numeric LANGUAGE sql AS 'SELECT 1::numeric';
+    CREATE FUNCTION evil.array_position(pg_catalog.text[], pg_catalog.text) RETURNS int LANGUAGE sql AS 'SELECT 1';
+    CREATE FUNCTION evil.hashtextextended(pg_catalog.text, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1::int8';
+    CREATE FUNCTION evil.unnest(name[]) RETURNS SETOF name LANGUAGE sql AS 'SELECT NULL::name';
+    CREATE FUNCTION evil.never(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+    CREATE FUNCTION evil.never(bigint, int) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+    CREATE FUNCTION evil.never(pg_catalog.text, pg_catalog.text) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+    CREATE FUNCTION evil.never(numeric, numeric) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+    CREATE FUNCTION evil.never(name, pg_catalog.text) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+    CREATE FUNCTION evil.first(bigint, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT $1';
+    CREATE AGGREGATE evil.sum(bigint) (SFUNC = evil.first, STYPE = bigint);
+    CREATE AGGREGATE evil.max(bigint) (SFUNC = evil.first, STYPE = bigint);
+    CREATE AGGREGATE evil.min(bigint) (SFUNC = evil.first, STYPE = bigint);
+    CREATE AGGREGATE evil.count(*) (SFUNC = pg_catalog.int8inc, STYPE = bigint, INITCOND = '1000');
+"""
+"""Of a schema that comes before PostgreSQL's own, what questions use."""
+OPERATORS = ["bigint, bigint", "bigint, int", "text, text", "numeric, numeric", "name, text"]
+HOSTILE = {
+    "search_path": "evil, pg_catalog, public",
+    "standard_conforming_strings": "off",
+    "backslash_quote": "on",
+    "client_encoding": "LATIN1",
+    "timezone": "'Pacific/Kiritimati'",
+    "datestyle": "'German, DMY'",
+    "intervalstyle": "iso_8601",
+    "extra_float_digits": "-15",
+    "bytea_output": "escape",
+    "array_nulls": "off",
+    "transform_null_equals": "on",
+    "row_security": "off",
+    "gin_fuzzy_search_limit": "1",
+    "default_transaction_isolation": "'read uncommitted'",
+    "default_transaction_read_only": "on",
+}
+WORDS = ["north", "back\\slash", "\\' OR TRUE --", "it's", "\\", "日本"]
+ASKED = [
+    "SELECT word, COUNT(*), MEDIAN(n) FROM people GROUP BY word",
+    "SELECT COUNT(*) FROM people WHERE word = '\\'' OR TRUE --' AND n > 20",
+    "SELECT MEDIAN(f), MEDIAN(d), MEDIAN(z), MEDIAN(day) FROM people WHERE n < 400 OR day > DATE '2020-01-03'",
+    "SELECT SUM(n), AVG(d), KTH_LARGEST(n, 3) FROM people WHERE f > 3.5",
+]
+OF_PEOPLE = ["SELECT AVG(n) FROM people", "SELECT MEDIAN(d) FROM people"]
+
+
+def fill(connection: psycopg.Connection) -> None:
+    connection.execute("SET standard_conforming_strings = on; SET client_encoding = 'UTF8'")
+    connection.execute(
+        "SET default_transaction_read_only = off; SET search_path = pg_catalog, public; SET timezone = 'UTC'"
+    )
+    connection.execute("CREATE TABLE public.people (n bigint, f float8, d numeric, z timestamptz, day date, word text)")
+    connection.execute(
+        "INSERT INTO public.people SELECT mod(i, 700), sqrt(i), mod(i, 40) / 8.0, "
+        "'2020-01-01'::timestamptz + make_interval(hours => 7 * mod(i, 50)), date '2020-01-01' + mod(i, 9), "
+        "(%s::text[])[1 + mod(i, 7)] FROM generate_series(1, 3000) AS i",
+        [WORDS],
+    )
+    connection.execute(
+        "CREATE VIEW public.shown AS SELECT n, f, d, z, CAST(z AS date) AS day, "
+        "CASE mod(n, 3) WHEN 0 THEN day::text WHEN 1 THEN f::text ELSE convert_to(word, 'UTF8')::text END AS word "
+        "FROM public.people"
+    )
+
+
+def read_everything(address: str) -> list[object]:
+    """Everything that some questions read of a table."""
+    words = category("word", *WORDS, "2020-01-03", f"{7**0.5}", "\\x6e6f727468", "\\xe697a5e69cac")
+    columns = (
+        *(whole("n", (0, 1000)), number("f", "0.001"), of_kind(Kind.DECIMAL, "d", "0.125"), words),
+        *(of_kind(Kind.TIMESTAMP, "z"), of_kind(Kind.DATE, "day")),
+    )
+    data = dataset(*columns)
+    found: list[object] = []
+    people = replace(data, unit=("d", "day", "z"), unit_word="person", rows=2)
+    for declared, questions in ((data, ASKED), (people, OF_PEOPLE), (replace(people, unit=("f",)), OF_PEOPLE)):
+        with open_source(address, declared) as backend:
+            found += [backend.rows(), backend.count_units(), str(backend.check())]
+            plans = [make_plan(read(sql, {"people": declared}), declared, 1000) for sql in questions]
+            found += [backend.summarise(plan) for plan in plans]
+    return found
+
+
+def test_no_setting_or_schema_changes_what_a_statement_means(postgresql_url: str) -> None:
+    """A database whose defaults, and those of its role, are others, and a schema that shadows what is PostgreSQL's."""
+    with psycopg.connect(postgresql_url, autocommit=True) as server:
+        for name in ("plain", "hostile"):
+            server.execute(f"CREATE DATABASE {name}")
+        address = urlsplit(postgresql_url)
+        plain, hostile = (address._replace(path=f"/{name}").geturl() for name in ("plain", "hostile"))
+        with psycopg.connect(plain, autocommit=True) as connection:
+            fill(connection)
+        with psycopg.connect(hostile, autocommit=True) as connection:
+            fill(connection)
+            connection.execute(SHADOWS)
+            for operator, types in product(("=", "<", ">", "<=", ">=", "<>"), OPERATORS):
+                left, right = types.replace("text", "pg_catalog.text").split(", ")
+                connection.execute(
+                    f"CREATE OPERATOR evil.{operator} (LEFTARG = {left}, RIGHTARG = {right}, FUNCTION = evil.never)"
+                )
+        for i, (name, value) in enumerate(HOSTILE.items()):
+            whose = "DATABASE hostile" if i % 2 else f"ROLE {address.username} IN DATABASE hostile"
+            server.execute(f"ALTER {whose} SET {name} = {value}")
+    for name in ("people", "shown"):
+        expected = read_everything(f"{plain}?table={name}")
+        for table in (name, f"public.{name}", f"hostile.public.{name}")[:: 1 if name == "people" else 2]:
+            assert read_everything(f"{hostile}?table={table}") == expected
+
+
+def test_a_table_of_several_schemas_is_named_with_its_schema(base: psycopg.Connection, postgresql_url: str) -> None:
+    base.execute("CREATE TABLE twice AS SELECT 1::bigint AS n; CREATE TABLE public.twice AS SELECT 2::bigint AS n")
+    both = f"{postgresql_url}?options=-csearch_path%3Dshop,public&table="
+    with pytest.raises(SourceError, match=r"'shop.twice', 'public.twice'|'public.twice', 'shop.twice'"):
+        open_source(f"{both}twice", DATA)
+    for table, n in (("shop.twice", 1), ("public.twice", 2), ("postgres.public.twice", 2)):
+        with open_source(f"{both}{table}", DATA) as backend:
+            same(backend, plan(DATA, (KthSmallest(1), "n")), {"n": [n]})
+    for table in ("elsewhere.public.twice", "a.b.c.d", "nowhere"):
+        with pytest.raises(SourceError, match="has no table or view"):
+            open_source(f"{both}{table}", DATA)
+
+
+def test_settings_hold_for_one_transaction(base: psycopg.Connection, postgresql_url: str) -> None:
+    """A pool may give every transaction another connection, which others have used."""
+    base.execute("CREATE TABLE pooled AS SELECT 1::bigint AS n")
+    with (
+        open_source(f"{postgresql_url}?table=shop.pooled", DATA) as backend,
+        backend.connections.acquire(CancellationToken()) as connection,
+    ):
+        connection.connection.execute("SET standard_conforming_strings = off; SET search_path = public")
+        for _ in range(9):  # longer than it takes a driver to prepare a statement
+            with connection.snapshot():
+                found = dict(connection.connection.execute("SELECT name, setting FROM pg_settings").fetchall())
+                assert found["standard_conforming_strings"] == "on"
+                assert found["search_path"] == "pg_catalog, pg_temp"
+        assert connection.connection.execute("SHOW search_path").fetchone() == ("public",)
 
 
 def test_a_table_that_may_not_be_read(base: psycopg.Connection, postgresql_url: str) -> None:

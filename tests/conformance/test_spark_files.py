@@ -1,7 +1,9 @@
-"""A folder of Parquet files in Spark is read as it was when it was opened, by every round of every question."""
+"""What is read in Spark, and what is asked there, stays what it was: its files, and what a statement means."""
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -72,3 +74,58 @@ def test_what_cannot_be_a_folder_of_parquet_is_refused(folder: Path, spark_engin
         with pytest.raises(SourceError):
             open_party(folder.parent / wrong / "x" if wrong == "nowhere" else folder.parent / wrong / "below")
     assert spark_engine.session.sql("SELECT 1").collect()  # which a closed data set leaves running
+
+
+HOSTILE = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "Pacific/Kiritimati",
+    "spark.sql.parser.escapedStringLiterals": "true",
+    "spark.sql.parser.quotedRegexColumnNames": "true",
+    "spark.sql.groupByOrdinal": "false",
+    "spark.sql.orderByOrdinal": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "false",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.variable.substitute": "false",
+}
+"""What a session's owner, or a server's configuration, can have set."""
+WORDS = ["north", "back\\slash", "\\' OR TRUE --", "${x}", "it's"]
+
+
+@pytest.mark.parametrize("name", [SPARK])
+def test_no_setting_of_a_session_changes_what_a_statement_means(name: str, spark_engine: SparkEngine) -> None:
+    columns = {
+        "n": {"type": "integer", "bounds": [0, 1000]},
+        "d": {"type": "decimal", "step": "0.01"},
+        "z": {"type": "timestamp"},
+        "day": {"type": "date"},
+        "word": {"type": "category", "values": WORDS},
+    }
+    table = pa.table(
+        {
+            "n": [i % 700 for i in range(500)],
+            "d": [Decimal(i % 40) / 8 for i in range(500)],
+            "z": [datetime(2020, 1, 1, tzinfo=UTC) + timedelta(hours=7 * (i % 50)) for i in range(500)],
+            "day": [date(2020, 1, 1 + i % 9) for i in range(500)],
+            "word": [WORDS[i % 5] for i in range(500)],
+        }
+    )
+    place, kept = spark_engine.keep(table)  # type: ignore[misc]
+    path = spark_engine.directory / f"{kept}.parquet"
+    found = []
+    for settings in ({}, HOSTILE):
+        session = place.newSession()
+        for setting, value in settings.items():
+            session.conf.set(setting, value)
+        session.read.parquet(str(path)).createOrReplaceTempView("held")
+        with TrustedParty.open((session, "held"), name="held", columns=columns, budget=10**9) as party:
+            asked = [
+                "SELECT word, COUNT(*), MEDIAN(n) FROM held GROUP BY word",
+                "SELECT MEDIAN(d), MEDIAN(z), MEDIAN(day) FROM held WHERE n < 400 OR day > DATE '2020-01-03'",
+                "SELECT COUNT(*) FROM held WHERE word = '\\'' OR TRUE --' AND n > 20",
+            ]
+            plans = [party.make_plan(sql, 1) for sql in asked]
+            found.append([party.datasets["held"].backend.summarise(plan) for plan in plans])
+            assert all(session.conf.get(setting) != value for setting, value in settings.items())
+    assert found[0] == found[1]

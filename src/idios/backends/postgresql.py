@@ -2,6 +2,10 @@
 
 Every call reads one snapshot of the database, in a transaction that cannot write. A few calls run concurrently,
 each on a connection of its own. A connection that was lost is opened again by the next call.
+
+Each of these transactions begins with all settings that say what a statement means (``SETTINGS``): a role, a database,
+an address or the last user of a pooled connection may have left others. So every function, operator and type is
+PostgreSQL's own, and every table is named with its schema.
 """
 
 from __future__ import annotations
@@ -61,6 +65,29 @@ DIALECT = Dialect(
     sorted_list="array_agg({x} ORDER BY {x}) FILTER (WHERE {x} IS NOT NULL)",
 )
 
+SETTINGS = {
+    "search_path": "pg_catalog, pg_temp",
+    "standard_conforming_strings": "on",
+    "backslash_quote": "off",
+    "client_encoding": "'UTF8'",
+    "timezone": "'UTC'",
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "postgres",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "array_nulls": "on",
+    "transform_null_equals": "off",
+    "row_security": "on",
+    "gin_fuzzy_search_limit": "0",
+}
+"""Names, literals, the text of values, which rows a policy shows, and that an index finds all of them."""
+
+BEGINNING = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; " + "; ".join(
+    f"SET LOCAL {name} = {value}" for name, value in SETTINGS.items()
+)
+"""Commands, which nothing can shadow, sent at once. For the transaction alone: a pool may have another connection for
+the next one."""
+
 OLDEST = 140000
 """From here on EXTRACT is exact, and decimals can be infinite."""
 
@@ -98,6 +125,14 @@ def describe(source: object, csv_format: CsvFormat | None) -> list[tuple[str, Ki
         return describe_types(_Relation.find(connection, address.table).held)
 
 
+@contextmanager
+def read_snapshot(connection: psycopg.Connection) -> Iterator[None]:
+    """One transaction: everything in it sees the same data and means the same, and nothing is written."""
+    with connection.transaction():
+        connection.execute(BEGINNING, prepare=False)  # of several statements there is no prepared one
+        yield
+
+
 class PostgresqlConnection(Connection):
     """A connection to a database."""
 
@@ -110,11 +145,10 @@ class PostgresqlConnection(Connection):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """One transaction: everything in it sees the same data, and nothing is written."""
+        """One transaction (``read_snapshot``), on another connection if this one was lost."""
         if self.connection.closed:
             self.connection = self._address.connect()
-        with self.connection.transaction():
-            self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        with read_snapshot(self.connection):
             yield
 
     def run(self, statement: Statement) -> pa.Table:
@@ -195,7 +229,6 @@ class _Address:
     def connect(self) -> psycopg.Connection:
         try:
             connection = psycopg.connect(self.url, autocommit=True)
-            connection.execute("SET TIMEZONE = UTC")  # a timestamp with a time zone is a date of that zone
         except psycopg.Error as error:
             raise SourceError(f"PostgreSQL cannot be reached at {self.shown}") from error
         if connection.info.server_version < OLDEST:
@@ -227,18 +260,31 @@ class _Relation:
 
     @classmethod
     def find(cls, connection: psycopg.Connection, table: tuple[str, ...]) -> _Relation:
-        """Look a table up as PostgreSQL itself would."""
-        quoted = DIALECT.identifier(*table)
-        row = connection.execute(
-            """
-            SELECT n.nspname, c.relname, c.relkind, c.oid FROM pg_class AS c JOIN pg_namespace AS n
-            ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s) AND c.relkind IN ('r', 'm', 'p', 'v', 'f')
-            """,
-            [quoted],
-        ).fetchone()
-        if row is None:
-            raise SourceError(f"the database has no table or view {quoted}, or it may not be read")
-        schema, name, kind, oid = row
+        """Look a table up: without a schema, in those that the session began with, where one alone may have it."""
+        *database, name = table
+        schemas = [database.pop()] if database else _list_schemas(connection)
+        if database and database != [connection.info.dbname]:
+            schemas = []
+        with read_snapshot(connection):
+            found = connection.execute(
+                """
+                SELECT n.nspname, c.relname, c.relkind, c.oid FROM pg_class AS c JOIN pg_namespace AS n
+                ON n.oid = c.relnamespace
+                WHERE c.relname = %s AND n.nspname = ANY(%s) AND c.relkind IN ('r', 'm', 'p', 'v', 'f')
+                """,
+                [name, schemas],
+            ).fetchall()
+            if len(found) > 1:
+                several = ", ".join(repr(f"{schema}.{name}") for schema, name, *_ in found)
+                raise SourceError(f"the database has {several}: name the schema in the address")
+            if not found:
+                quoted = DIALECT.identifier(*table)
+                raise SourceError(f"the database has no table or view {quoted}, or it may not be read")
+            return cls._read(connection, *found[0])
+
+    @classmethod
+    def _read(cls, connection: psycopg.Connection, schema: str, name: str, kind: str, oid: int) -> _Relation:
+        """Read what the catalogue says of a table."""
         columns = connection.execute(
             """
             SELECT a.attname, t.typcategory,
@@ -251,6 +297,12 @@ class _Relation:
         ).fetchall()
         held = {column: _type(category, text) for column, category, text in columns}
         return cls((schema, name), kind, held, _find_indexed(connection, oid))
+
+
+def _list_schemas(connection: psycopg.Connection) -> list[str]:
+    """The schemas in which a session looks for a table whose schema is not given."""
+    rows = connection.execute("SELECT pg_catalog.unnest(pg_catalog.current_schemas(false))").fetchall()
+    return [schema for (schema,) in rows]
 
 
 def _find_indexed(connection: psycopg.Connection, oid: int) -> frozenset[str]:

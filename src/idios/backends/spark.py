@@ -1,7 +1,8 @@
 """Spark: a table, view or folder of Parquet files, for what is too large for one machine.
 
 A source is an address (``spark_address.py``), whose session is started for it, ``spark:table`` of the running session,
-or a pair of a session and a table; the last two stay the caller's and are not stopped. Ibis sets the time zone to UTC.
+or a pair of a session and a table; the last two stay the caller's and are not stopped. What says what a statement means
+is set in all of them (``spark_address.MEANING``).
 
 A folder is read as it was when it was opened (``spark_files.py``). Of a table Spark has no snapshots: do not write to
 one while it is read. Each question has a scheduler pool of its own where the scheduler is fair; where it is not, they
@@ -120,15 +121,13 @@ class SparkConnection(Connection):
     def __init__(self, place: SparkPlace) -> None:
         self._place = place
         super().__init__()
-        self._session = _prepared(place.session())
+        self._session = place.session()
         self._jobs = f"idios-{uuid4()}"
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Read in the session that runs now: a lost one may have been started again."""
-        session = self._place.session()
-        if session is not self._session:
-            self._session = _prepared(session)
+        self._session = self._place.session()
         yield
 
     def run(self, statement: Statement) -> pa.Table:
@@ -346,12 +345,6 @@ def _find(source: Source) -> tuple[SparkPlace, SparkTable]:
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
         return GivenSession(given[0]), _name_table(given[1])
     raise SourceError(f'{WRITTEN}; "spark:table" for the running session, or a pair of a session and a table')
-
-
-def _prepared(session: SparkSession) -> SparkSession:
-    """A session in which a timestamp is a date of UTC, whatever the zone of its machine."""
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    return session
 
 
 def _name_table(written: str) -> SparkTable:

@@ -128,23 +128,44 @@ DEFAULTS = {
 }
 """What a session has unless the configuration says otherwise: fair turns, and nothing that waits for minutes."""
 
+MEANING = {
+    "spark.sql.ansi.enabled": "true",  # what overflows is an error, and no other number
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+}
+"""What every session is set to, whatever its server or its owner set: all records of all files are read, and dates
+before 1582 as they stand there; without this, Spark 3 raises for one."""
+
 RESERVED = (
     "spark.master",
     "spark.remote",
     "spark.submit.",
+    *MEANING,
     "spark.sql.ansi.",
-    "spark.sql.caseSensitive",
     "spark.sql.decimalOperations.",
     "spark.sql.files.ignore",
+    "spark.sql.groupBy",
     "spark.sql.legacy.",
     "spark.sql.mapKeyDedupPolicy",
-    "spark.sql.parquet.datetimeRebaseModeInRead",
-    "spark.sql.parquet.int96RebaseModeInRead",
-    "spark.sql.session.timeZone",
+    "spark.sql.orderBy",
+    "spark.sql.parquet.binaryAsString",
+    "spark.sql.parquet.fieldId.",
+    "spark.sql.parquet.inferTimestampNTZ.",
+    "spark.sql.parquet.int96AsTimestamp",
+    "spark.sql.parser.",
+    "spark.sql.readSideCharPadding",
     "spark.sql.storeAssignmentPolicy",
     "spark.sql.variable.substitute",
 )
-"""The beginnings of settings that a configuration cannot make: they say what is read, or what a statement means."""
+"""The beginnings of settings that a configuration cannot make: they say what is read, or what a statement means.
+
+What a server or an owner of a session set of these, and is not in ``MEANING``, returns to Spark's own default."""
 
 
 def read_session_settings(given: Any) -> dict[str, str]:

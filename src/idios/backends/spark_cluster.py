@@ -22,21 +22,13 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from idios.backends.spark_address import DEFAULTS, SparkAddress
+from idios.backends.spark_address import DEFAULTS, MEANING, RESERVED, SparkAddress
 from idios.errors import SourceError, SourceUnavailable
 
 SECONDS_TO_CONNECT = 3.0
 WAITING = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 PARTITIONS = "spark.sql.shuffle.partitions"
 MOST_PARTITIONS = 2000
-AS_WRITTEN = {
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-}
-"""Read all records of all files, and dates before 1582 as they stand there; without this, Spark 3 raises for one."""
 
 FrameMaker = Callable[[SparkSession], DataFrame]
 
@@ -86,7 +78,7 @@ class GivenSession(SparkPlace):
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
-        set_as_written(session)
+        fix_meaning(session)
 
     def session(self) -> SparkSession:
         """The caller's session."""
@@ -120,7 +112,7 @@ class SparkCluster(SparkPlace):
             if self._session is None or is_stopped(self._session):
                 self._session = None
                 started = self._connect() if self.address.connects else self._start()
-                set_as_written(started)
+                fix_meaning(started)
                 for name, make_frame in self._views.items():
                     make_frame(started).createOrReplaceTempView(name)
                 self._session = started
@@ -310,9 +302,12 @@ def drop_view(session: SparkSession, name: str) -> None:
     session.catalog.dropTempView(name)
 
 
-def set_as_written(session: SparkSession) -> None:
-    """Let files be read as they stand."""
-    for name, value in AS_WRITTEN.items():
+def fix_meaning(session: SparkSession) -> None:
+    """Set all that says what is read and what a statement means, and take back what else of it was set."""
+    for name, *_ in session.sql("SET").collect():
+        if name.startswith(RESERVED) and name not in MEANING and session.conf.isModifiable(name):
+            session.conf.unset(name)
+    for name, value in MEANING.items():
         session.conf.set(name, value)
 
 
