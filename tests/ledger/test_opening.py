@@ -33,6 +33,30 @@ def test_a_new_ledger_gets_a_key_that_only_its_owner_reads(place: Place) -> None
     assert {path.name for path in place.key_file.parent.iterdir()} <= {"ledger.key", "ledger.db"}
 
 
+def test_a_schema_before_that_of_postgresql_shadows_nothing(postgresql_place: Place) -> None:
+    """Whoever may create operators in the ledger's schema would else decide which rows a statement finds."""
+    postgresql_place.execute("CREATE FUNCTION never(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT false'")
+    postgresql_place.execute("CREATE FUNCTION never(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT false'")
+    postgresql_place.execute("CREATE FUNCTION never(int, int) RETURNS boolean LANGUAGE sql AS 'SELECT false'")
+    for held in ("text", "bigint", "int"):
+        for operator in ("=", "<", ">"):
+            postgresql_place.execute(
+                f"CREATE OPERATOR {operator} (LEFTARG = {held}, RIGHTARG = {held}, FUNCTION = never)"
+            )
+    options = "%20-cstandard_conforming_strings%3Doff%20-cclient_encoding%3DLATIN1"
+    hostile = Place("postgresql", f"{postgresql_place.url},pg_catalog{options}", postgresql_place.key_file)
+    with hostile.open() as ledger:
+        ledger.declare(people())
+        ledger.add_analyst("日本")
+        charge = ledger.reserve(ask())
+        assert isinstance(charge, Reservation)
+        assert ledger.balance("people").epsilon.spent > 0
+        assert ledger.verify().ok
+    with postgresql_place.open() as ledger:
+        assert ledger.verify().ok
+        assert ledger.balance("people").epsilon.spent > 0
+
+
 def test_the_key_of_an_sqlite_ledger_lies_beside_it(tmp_path: Path) -> None:
     Ledger.open(f"sqlite:///{tmp_path}/budget.db").close()
     assert (tmp_path / "budget.key").exists()

@@ -35,9 +35,17 @@ from idios.ledger.statements import run
 from idios.ledger.values import format_time, system_clock
 
 # Any number does, as long as every Idios uses the same one.
-_CREATION_LOCK = "SELECT pg_advisory_xact_lock(7305806)"
+_CREATION_LOCK = "SELECT pg_catalog.pg_advisory_xact_lock(7305806)"
 # Every session of a ledger shares this one, so that others can tell whether there are any.
-_USE = "7305807, hashtext(current_schema())"
+_USE = "7305807, pg_catalog.hashtext(pg_catalog.current_schema())"
+# The ledger is in the first schema that the role, the database or the address names. Functions, operators and types are
+# PostgreSQL's own, which come before it, and a literal ends where it seems to.
+_MEANING = (
+    "SELECT pg_catalog.set_config('search_path', "
+    "pg_catalog.concat(pg_catalog.quote_ident(pg_catalog.current_schema()), ', pg_temp'), false), "
+    "pg_catalog.set_config('standard_conforming_strings', 'on', false), "
+    "pg_catalog.set_config('client_encoding', 'UTF8', false)"
+)
 
 
 @dataclass(frozen=True)
@@ -334,6 +342,7 @@ def open_postgresql(url: URL, timeout: float) -> Database:
     def durable(connection: Any, _: object) -> None:
         milliseconds = max(1, round(timeout * 1000))
         with connection.cursor() as cursor:
+            cursor.execute(_MEANING)
             cursor.execute("SELECT set_config('lock_timeout', %s, false)", (str(milliseconds),))
             # A process that stops while it holds the ledger must not hold it for ever.
             cursor.execute("SET idle_in_transaction_session_timeout = '60s'")
@@ -361,7 +370,7 @@ def check_unused(url: URL) -> None:
     engine = create_engine(url.set(drivername="postgresql+psycopg"), poolclass=NullPool, hide_parameters=True)
     try:
         with engine.begin() as connection:
-            free = connection.scalar(text(f"SELECT pg_try_advisory_xact_lock({_USE})"))
+            free = connection.scalar(text(f"SELECT pg_catalog.pg_try_advisory_xact_lock({_USE})"))
     except SQLAlchemyError as error:
         raise translate_error(error, _name_place(url)) from error
     if not free:
