@@ -105,7 +105,7 @@ def _keep(attached: Attached, name: str, rows: Rows, held: Mapping[str, dt.DataT
         return rows
     read = [(column.held, held[key]) for key, column in rows.columns.items() if column.derive is None]
     texts = {
-        column for column, kind in [*read, *((key.column, key.type) for key in rows.keys.values())] if kind.is_string()
+        column for column, kind in [*read, *((key.held, key.type) for key in rows.keys.values())] if kind.is_string()
     }
     for column in texts:
         length = connection.execute(f"SELECT COALESCE(SUM(STRLEN({column})), 0) FROM {rows.table}").fetchall()[0][0]
