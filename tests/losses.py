@@ -100,17 +100,23 @@ class Law:
         return weights + self.refusal[0] * self.weigh(self.refusal[1])
 
 
+def list_runs(mechanism: InverseSensitivity) -> list[tuple[int, int, int, int]]:
+    """First and last point, mass and distance, from one end of the grid to the other, cut where a ball ends."""
+    measure, balls = mechanism.measure, mechanism.balls
+    begin, end = min(s.first for s in measure.stretches), max(s.last for s in measure.stretches) + 1
+    ends = {end for low, high in balls for end in (low, high + 1)}
+    cuts = sorted({begin, end, *(cut for cut in ends if begin < cut < end)})
+    below = measure.sum_below(cuts)
+    distances = [next((j for j, (low, high) in enumerate(balls) if low <= cut <= high), len(balls)) for cut in cuts]
+    rows = zip(pairwise(cuts), pairwise(below), distances, strict=False)
+    return [(first, after - 1, most - least, distance) for (first, after), (least, most), distance in rows]
+
+
 @cache
 def law(mechanism: InverseSensitivity, refusal_exponent: int | None = None) -> Law:
-    runs: list[tuple[int, int, int, int]] = []
-    for plateau in mechanism.plateaus:
-        first, weight = plateau.first, plateau.points * plateau.weight
-        if runs and runs[-1][3] == plateau.distance + 1:
-            before = runs.pop()
-            first, weight = before[0], before[2] + weight
-        runs.append((first, plateau.last, weight, plateau.distance + 1))
+    runs = tuple((first, last, mass, distance + 1) for first, last, mass, distance in list_runs(mechanism))
     exponent = len(mechanism.balls) if refusal_exponent is None else refusal_exponent
-    return Law(tuple(runs), (mechanism.refusal * mechanism.measure.denominator, exponent), mechanism.epsilon / 2)
+    return Law(runs, (mechanism.refusal * mechanism.measure.denominator, exponent), mechanism.epsilon / 2)
 
 
 def greatest_loss(one: Law, two: Law) -> float:

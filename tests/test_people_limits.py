@@ -31,17 +31,17 @@ def test_messages_count_people() -> None:
     with open_several() as party:
         few = "median of 60 people would be NULL nearly always, as 30 changed people could move it anywhere: ask about "
         for sql, needed in (
-            ("SELECT MEDIAN(x) FROM t", "at least 837 people, or with epsilon = 1.4 or more"),
+            ("SELECT MEDIAN(x) FROM t", "at least 997 people, or with epsilon = 1.7 or more"),
             (
                 "SELECT MEDIAN(s) FROM (SELECT AVG(x) AS s FROM t GROUP BY who)",
-                "at least 839 people, or with epsilon = 1.5 or",
+                "at least 999 people, or with epsilon = 1.8 or",
             ),
         ):
             with pytest.raises(Unanswerable, match=few + needed):
                 party.quote(sql, "0.1")
         with pytest.raises(Unanswerable, match=r"ask about at least 219 people.*WHERE x BETWEEN"):
             party.quote("SELECT QUANTILE(x, 0.99) FROM t", "0.1")
-        risk = "NULL is possible where fewer than about 84 people are selected"
+        risk = "NULL is possible where fewer than about 100 people are selected"
         assert party.quote("SELECT MEDIAN(x) FROM t WHERE g = 'a'", 1).null_risks == {"MEDIAN(x)": risk}
         with pytest.raises(InvalidInput, match="of which a person has several: ask without check"):
             party.quote("SELECT MEDIAN(x) FROM t", 5, check="0.2")

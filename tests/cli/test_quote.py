@@ -39,7 +39,7 @@ def test_quote_and_inspect_json(folder: Path) -> None:
 
 def test_a_quote_warns_of_null(folder: Path) -> None:
     asked = ("people.csv", "SELECT MEDIAN(income) FROM people WHERE age > 30", "-e", "1")
-    risk = "NULL is possible where fewer than about 107 values are selected"  # a fifth of ε is for the check
+    risk = "NULL is possible where fewer than about 127 values are selected"  # a fifth of ε is for the check
     assert run_json("quote", *asked, "--protection", "differential")["null_risks"] == {"MEDIAN(income)": risk}
     assert "risk of MEDIAN(income)" in run("quote", *asked).stdout
 

@@ -264,7 +264,7 @@ def test_a_quote_tells_the_least_epsilon(own_office: Office) -> None:
 def test_a_quote_warns_of_null(own_office: Office) -> None:
     ada = sign_in(own_office, own_office.tokens.ada)
     shown = _ask(ada, "SELECT MEDIAN(income) FROM people WHERE age > 40", action="quote", epsilon="1", check="0").text
-    assert "MEDIAN(income): NULL is possible where fewer than about 85 values are selected" in shown
+    assert "MEDIAN(income): NULL is possible where fewer than about 101 values are selected" in shown
     assert "NULL is" not in _ask(ada, "SELECT COUNT(*) FROM people WHERE age > 40", action="quote").text
 
 

@@ -18,6 +18,7 @@ from idios.core.calibration import Added, ExponentialMechanism, Mechanism, Silen
 from idios.core.distributions import DiscreteGaussian, DiscreteLaplace, InverseSensitivity
 from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.enclosures import exp_minus
+from tests.losses import list_runs
 
 ORDERS = (1.5, 2.0, 4.0, 16.0, 64.0)
 TOLERANCE = 1e-9
@@ -136,15 +137,15 @@ def lose_inverse(one: InverseSensitivity, two: InverseSensitivity) -> Losses:
 
 
 def _overlap(one: InverseSensitivity, two: InverseSensitivity) -> Iterator[tuple[int, int, int]]:
-    """The weight of every run of points on which both distances are constant, and these."""
-    here, there = one.plateaus, two.plateaus
+    """The mass of every run of points on which both distances are constant, and these."""
+    here, there = list_runs(one), list_runs(two)
     i = j = 0
     while i < len(here) and j < len(there):
-        first, last = max(here[i].first, there[j].first), min(here[i].last, there[j].last)
+        first, last = max(here[i][0], there[j][0]), min(here[i][1], there[j][1])
         if first <= last:
-            assert here[i].weight == there[j].weight
-            yield (last - first + 1) * here[i].weight, here[i].distance, there[j].distance
-        i, j = i + (here[i].last == last), j + (there[j].last == last)
+            least, most = one.measure.sum_below([first, last + 1])
+            yield most - least, here[i][3], there[j][3]
+        i, j = i + (here[i][1] == last), j + (there[j][1] == last)
 
 
 def lose_mechanisms(one: Mechanism, two: Mechanism) -> list[Losses]:

@@ -44,8 +44,10 @@ def calibrate_median(values: np.ndarray, epsilon: Fraction, whole: bool = True) 
 
 
 def find_chance_out_of_reach(mechanism: InverseSensitivity) -> float:
-    beyond = len(mechanism.balls)
-    return math.fsum(p.points * mechanism.pmf(p.first) for p in mechanism.plateaus if p.distance == beyond)
+    """It is to the chance of a refusal as π(beyond)·q is to R."""
+    beyond = mechanism.masses[-1] / mechanism.measure.denominator
+    q = math.exp(-float(mechanism.epsilon) / 2)
+    return mechanism.refusal_probability * beyond * q / mechanism.refusal
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -75,3 +77,33 @@ def test_an_answer_out_of_reach_has_a_chance_of_q_over_r(shape: str) -> None:
         assert mechanism.refusal == 1000
         greatest = max(greatest, chance)
     assert greatest > 0.5 * math.exp(-0.5) / 1000  # and nearly as much on tables that are too small
+
+
+NEVER = 1 / 1000
+
+
+@pytest.mark.parametrize(("values", "cells"), [(1, 1), (20, 1), (2, 3), (20, 1000)])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(4)])
+def test_an_answer_of_a_question_that_is_out_of_reach_is_rarer_than_one_in_a_thousand(
+    values: int, cells: int, epsilon: Fraction
+) -> None:
+    """Any of all its values, on the worst tables for each of them: 1 − Π(1 − p)."""
+    protection, drawn = Protection(Level.DIFFERENTIAL), values * cells
+    one, shared = 0.0, 0.0
+    for n in (0, 1, 2, 3, 4, 5, 11):
+        for values_of in (lambda n: np.arange(n) * 10**17, lambda n: np.full(n, 5), lambda n: np.arange(n)):
+            column = read_numbers(values_of(n), nullable=True)
+            found = []
+            for count in (drawn, cells):
+                choice = choose(Median(), column.domain, Neighbours.REPLACE, False, protection, epsilon, drawn=count)
+                mechanism = calibrate(
+                    choice, Median(), column.summarise(Median(), Neighbours.REPLACE, choice.distance), protection
+                )
+                assert isinstance(mechanism, InverseSensitivity)
+                assert mechanism.refusal == 1000 * count
+                found.append(find_chance_out_of_reach(mechanism))
+            one, shared = max(one, found[0]), max(shared, found[1])
+    assert 1 - (1 - one) ** drawn < NEVER * math.exp(-float(epsilon) / 2)
+    assert 1 - (1 - one) ** drawn > 0.99 * NEVER * math.exp(-float(epsilon) / 2)  # which is nearly reached
+    if values > 1 and epsilon < 2:  # as many as there are cells are not enough
+        assert 1 - (1 - shared) ** drawn > NEVER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -177,11 +178,13 @@ def _engine(values, epsilon: float, level: str, bounds=None, **options) -> tuple
     choice = choose(Median(), column.domain, Neighbours.REPLACE, True, protection, Fraction(str(epsilon)))
     summary = column.summarise(Median(), Neighbours.REPLACE, choice.distance)
     mechanism = calibrate(choice, Median(), summary, protection)
+    if isinstance(mechanism, InverseSensitivity):  # the values here are continuous, and no point is round
+        mechanism = replace(mechanism, measure=replace(mechanism.measure, rounds=()))
     grid = float(Median().answer_step(column.domain))
     if isinstance(mechanism, InverseSensitivity):
         value = Median().envelope(summary, 0).value
         reached = [plateau for plateau in mechanism.plateaus if plateau.distance < len(mechanism.balls)]
-        chances = np.array([mechanism.pmf(plateau.first) * plateau.points for plateau in reached])
+        chances = np.array([float(p.weight * p.points) * math.exp(-epsilon / 2 * p.distance) for p in reached])
         away = np.array([abs((plateau.first + plateau.last) / 2 - value) for plateau in reached])
         return float(chances @ away / chances.sum()) * grid, mechanism.refusal_probability
     return mechanism.noise.expected_absolute * grid, 0.0

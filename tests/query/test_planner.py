@@ -1,5 +1,7 @@
 """What a plan decides: shares to the last fraction, cells, domains, mechanisms, and what it refuses."""
 
+import re
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -11,6 +13,7 @@ from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import FINE, Count, Maximum, Mean, Median, Minimum, Parameters
 from idios.errors import IdiosError, InvalidInput, QuestionRefused, Unanswerable
+from idios.margins import describe_risk
 from idios.query.planner import make_plan
 from idios.query.predicates import ALWAYS, Among
 from idios.query.reader import read
@@ -252,6 +255,44 @@ def test_a_question_of_many_cells_refuses_more_readily():
     one = planned("SELECT MEDIAN(income) FROM people", 2, people=people).aggregates[0].choice
     many = planned(f"SELECT MEDIAN(income) {BY_AGE}", 2, people=people)
     assert many.aggregates[0].choice.refusal == len(many.cells) * one.refusal
+
+
+def list_quantiles():
+    """Twenty different ones."""
+    ranks = [f"0.{rank}" for rank in ("3", "35", "4", "45", "5", "55", "6", "65", "7", "75")]
+    return [f'QUANTILE({column}, {q}) AS "{column} {q}"' for column in ("income", "age") for q in ranks]
+
+
+def test_a_question_of_many_statistics_refuses_as_readily_as_one_of_many_cells():
+    """R is 1000 for each value that may be drawn out of reach: not for counts, nor for what is never refused."""
+    people = protected("differential", fineness=10)
+
+    def list_refusals(select: str, by: str = "", epsilon: object = 40) -> list[int]:
+        made = planned(f"SELECT {select} FROM people {by}", epsilon, people=people)
+        return [a.choice.refusal for a in made.aggregates if a.choice.method is Method.INVERSE]
+
+    quantiles = ", ".join(list_quantiles())
+    assert list_refusals("MEDIAN(income)") == [1000]
+    assert list_refusals(quantiles) == [20_000] * 20
+    assert list_refusals("MEDIAN(income), IQR(income), TRIMMED_MEAN(income, 0.25)") == [3000] * 3
+    assert list_refusals("MEDIAN(income), COUNT(income), AVG(income), MIN(age), MAX(age)") == [1000]
+    assert list_refusals("MEDIAN(income) AS m, MEDIAN(income) AS n, MEDIAN(age)") == [2000] * 2
+    assert list_refusals("MEDIAN(income), IQR(income)", "GROUP BY sex") == [4000] * 2
+    assert list_refusals("MEDIAN(income), MEDIAN(age)", "WHERE age > 40") == [2000] * 2
+
+
+def test_what_a_question_of_many_statistics_says_of_null_is_of_all_of_them():
+    people = protected("differential")
+    one = planned("SELECT MEDIAN(income) FROM people WHERE age > 40", 1, people=people)
+    many = planned("SELECT MEDIAN(income), MEDIAN(age) FROM people WHERE age > 40", 2, people=people)
+    risks = [describe_risk(made.aggregates[0], None) for made in (one, many)]
+    assert [re.findall("[0-9]+", risk) for risk in risks] == [["101"], ["105"]]
+    income = replace(people.columns["income"], nullable=False)
+    few = declared(people, size=25, columns={**people.columns, "income": income})
+    planned("SELECT MEDIAN(income) FROM people", 1, people=few)
+    others = ", ".join(call for call in list_quantiles() if "income, 0.5)" not in call)
+    with pytest.raises(Unanswerable, match="at least 113 records"):
+        planned(f"SELECT MEDIAN(income), {others} FROM people", 20, people=few)
 
 
 def test_with_several_cells_what_is_not_fitted_counts_additions_and_removals():

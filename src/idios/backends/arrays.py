@@ -19,7 +19,7 @@ import numpy as np
 from idios.backends.clip import Clip, Limits
 from idios.backends.columns import read_typed
 from idios.backends.labels import count_labels, read_declared, read_labels, to_list
-from idios.core.domain import Domain, Kind, default_step
+from idios.core.domain import Domain, Kind, count_day, default_step
 from idios.core.exact import exact
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Reading, Statistic
@@ -141,7 +141,7 @@ def read_numbers(
     if step is None and typed.kind is Kind.DECIMAL and typed.decimals is None:
         raise InvalidInput("decimal numbers in a list have no common scale: declare a step, such as step='0.01'")
     grid = default_step(typed.kind, typed.decimals or 0) if step is None else step
-    domain = Domain.declare(step=grid, bounds=bounds, centre=centre)
+    domain = Domain.declare(step=grid, bounds=bounds, centre=centre, day=count_day(typed.kind))
     raw, missing = typed.values, 0
     if typed.present is not None:
         missing = len(raw) - int(typed.present.sum())

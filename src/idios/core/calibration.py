@@ -254,7 +254,7 @@ def choose(
     protection: Protection,
     epsilon: Fraction,
     *,
-    cells: int = 1,
+    drawn: int = 1,
     size: int | None = None,
     rho: Fraction | None = None,
     parts: int = 1,
@@ -263,9 +263,10 @@ def choose(
     """Pick the mechanism from public facts, or say why there is none.
 
     ``whole`` says that the selection is the whole table by declaration, ``size`` how many records that has if it is
-    public; ``cells`` is how many answers like this one the question releases. ``rho`` asks for Gaussian noise wherever
-    noise is added at the local or the global sensitivity, with so much for all cells together, of which a record
-    touches ``parts``; ``neighbours`` is then the data set's own notion. ``counted`` is what records are in words.
+    public; ``drawn`` is how many values of the question are drawn from a base measure, in all cells together. ``rho``
+    asks for Gaussian noise wherever noise is added at the local or the global sensitivity, with so much for all cells
+    together, of which a record touches ``parts``; ``neighbours`` is then the data set's own notion. ``counted`` is what
+    records are in words.
     """
     differential = epsilon * protection.differential_share
     shared_rho = None if rho is None else rho * protection.differential_share**2
@@ -276,7 +277,7 @@ def choose(
     known = statistic.global_sensitivity(domain, any_size)
     if known == 0 and statistic.always_global:
         return Choice(Method.EXACT, 0, epsilon)
-    refusal, public_size = REFUSAL * cells, size if whole else None
+    refusal, public_size = REFUSAL * drawn, size if whole else None
     fitted = protection.level is not Level.DIFFERENTIAL
     missing = statistic.missing_bound(domain, protection.group if fitted else 1)
     if missing or not (fitted or known is not None):

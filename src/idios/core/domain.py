@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
@@ -73,9 +73,17 @@ def default_step(kind: Kind, decimals: int = 0) -> Fraction:
     return Fraction(1)
 
 
+def count_day(kind: Kind) -> int:
+    """How many units of a column make a day, where it tells the time; 0 where its values are numbers."""
+    return {Kind.DATE: 1, Kind.TIMESTAMP: 86_400 * 10**6}.get(kind, 0)
+
+
 @dataclass(frozen=True)
 class Domain:
     """A grid, its bounds and its centre, all in whole steps; a bound that is None is unknown.
+
+    ``day`` is how many units make a day, 0 where there is none: whole days and hours are round then, where otherwise
+    decimals are.
 
     >>> cents = Domain.declare(step="0.01", bounds=(0, 100), centre=20)
     >>> cents.lower, cents.upper, cents.centre, cents.read("12.345")
@@ -86,6 +94,7 @@ class Domain:
     lower: int | None = None
     upper: int | None = None
     centre: int = 0
+    day: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         if self.step <= 0:
@@ -94,7 +103,9 @@ class Domain:
             raise InvalidInput("bounds must be (lower, upper) with lower ≤ upper, got them reversed")
 
     @classmethod
-    def declare(cls, *, step: object = 1, bounds: Sequence[object] | None = None, centre: object = None) -> Domain:
+    def declare(
+        cls, *, step: object = 1, bounds: Sequence[object] | None = None, centre: object = None, day: int = 0
+    ) -> Domain:
         """Make a domain from what a controller writes; either bound may be None.
 
         A centre outside the bounds is refused as a mistake. Without one it is 0, whatever the bounds.
@@ -106,7 +117,7 @@ class Domain:
         if abs(middle) > FARTHEST:
             raise InvalidInput("centre must be between -1e400 and 1e400, where values end")
         if bounds is None:
-            return cls(grid, centre=int(floor_half_up(middle / grid)))
+            return cls(grid, centre=int(floor_half_up(middle / grid)), day=day)
         if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
             raise InvalidInput(f"bounds must be a pair (lower, upper), got {bounds!r}")
         low, high = (None if b is None else exact(b, "a bound") for b in bounds)
@@ -117,7 +128,7 @@ class Domain:
         if centre is not None and ((low is not None and middle < low) or (high is not None and middle > high)):
             raise InvalidInput(f"centre must lie within the bounds, got {centre!r}")
         lower, upper = (None if b is None else int(floor_half_up(b / grid)) for b in (low, high))
-        return cls(grid, lower, upper, int(floor_half_up(middle / grid)))
+        return cls(grid, lower, upper, int(floor_half_up(middle / grid)), day)
 
     def read(self, value: object) -> int:
         """The grid point of one value: ⌊v/step + ½⌋, clamped to the bounds."""
@@ -164,7 +175,7 @@ class Domain:
         upper = self.upper if high is None else high if self.upper is None else min(self.upper, high)
         if lower is not None and upper is not None and lower > upper:
             return None
-        return Domain(self.step, lower, upper, self.centre)
+        return replace(self, lower=lower, upper=upper)
 
 
 @dataclass(frozen=True)

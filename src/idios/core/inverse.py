@@ -8,20 +8,21 @@ The mechanism and its proof are in ``distributions/inverse_sensitivity``. Here:
 2. Envelopes are nested as computed, which the contract tests of the statistics check; also where they are infinite from
    the distance on at which the statistic can be undefined. So |b − b′| ≤ 1 between neighbours.
 3. R, J and the base measure are public. A refusal has the weight R·q^b and all answers together at most 1, so data must
-   survive some (2/ε)·ln R changed records to be answered at all, and (2/ε)·(ln R + 14) to be answered nearly always.
+   survive some (2/ε)·ln R changed records to be answered at all, and (2/ε)·(ln R + 18) to be answered nearly always:
+   even if all values are one round point. One point of more digits, or of a day's microseconds, takes up to twice that.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import cast
 
-from idios.core.base_measure import BaseMeasure
+from idios.core.base_measure import PARTS, BaseMeasure, RoundPoints
 from idios.core.domain import LIMIT, Domain
 from idios.core.exact import text
 from idios.core.neighbours import RECORDS, VALUES, Counted, Moves, Neighbours, to_plural
@@ -31,9 +32,18 @@ from idios.core.summary import Summary
 from idios.errors import Unanswerable
 
 REFUSAL = 1000
-"""R for each cell of a question: an answer out of reach is less likely than 1 in R."""
+"""R for each value of a question that is drawn so: that any of them is out of reach is less likely than 1 in 1000."""
 NEGLIGIBLE = 14
 """−ln of what may be cut off at the largest distance: a millionth."""
+USUAL = 18
+"""−ln of the mass of a round point, and 4 more for an answer that is 50 times as likely as a refusal."""
+ROUND = PARTS // 4
+"""The share of the shells' mass that round points get: more of it would draw answers to them, less refuse heaps."""
+MOST_DIGITS = 9999
+MOST_PLACES = 100
+"""Steps lie between 10^−100 and 10^100."""
+DAYS = 2**16
+"""How far whole days count as round, from 1970 on both sides."""
 OUTER = Fraction(1, 10)
 HOPELESS = 3
 """Of a refusal with odds of at least e to this, 20 to 1, a question need not be asked."""
@@ -52,7 +62,33 @@ def make_measure(statistic: Statistic, domain: Domain, fineness: int) -> BaseMea
         (2 * LIMIT * resolution).bit_length(),
         None if isinstance(low, float) else low,
         None if isinstance(high, float) else high,
+        tuple(list_round_points(domain.step, domain.day, resolution)),
     )
+
+
+def list_round_points(step: Fraction, day: int, resolution: int = 1) -> Iterator[RoundPoints]:
+    """What counts as round in a column of some step, on a grid of so many parts of it; ``day`` as in ``Domain``.
+
+    Numbers of up to four digits, at any place of the decimal point at which they are whole steps: 0.05, 12.99, 50,000.
+    Of a step that divides no power of ten, as many steps. Where columns tell the time: days from 1790 to 2149, and
+    their hours, minutes and seconds, as far as they are whole steps.
+
+    >>> [(family.grid, family.most, family.share) for family in list_round_points(Fraction(1, 4), 0)]
+    [(4, 9999, 8)]
+    >>> [(family.grid, family.most, family.share) for family in list_round_points(Fraction(1), 48)]
+    [(48, 65535, 4), (2, 1572863, 4)]
+    """
+    if not day:
+        powers = (Fraction(10) ** e / step for e in range(-MOST_PLACES, MOST_PLACES + 1))
+        unit = next((int(power) for power in powers if power.denominator == 1), 1)
+        yield RoundPoints(unit * resolution, MOST_DIGITS, ROUND, LIMIT * resolution)
+        return
+    units = [parts for parts in (1, 24, 1440, 86_400) if (day / step / parts).denominator == 1]
+    for i, parts in enumerate(units, start=1):
+        share = ROUND >> min(i, len(units) - 1)
+        yield RoundPoints(int(day / step / parts) * resolution, DAYS * parts - 1, share)
+    if not units:
+        yield RoundPoints(resolution, DAYS - 1, ROUND)
 
 
 def find_largest_distance(measure: BaseMeasure, epsilon: Fraction, refusal: int) -> int:
@@ -60,9 +96,12 @@ def find_largest_distance(measure: BaseMeasure, epsilon: Fraction, refusal: int)
     return math.ceil(2 / epsilon * Fraction(math.log(refusal) - math.log(measure.least) + NEGLIGIBLE))
 
 
-def find_enough(epsilon: Fraction, refusal: int) -> int:
-    """How many changed records data of any usual shape must survive in order to be answered nearly always."""
-    return math.ceil(2 / epsilon * Fraction(math.log(refusal) + NEGLIGIBLE))
+def find_enough(epsilon: Fraction, refusal: int, mass: int = USUAL) -> int:
+    """How many changed records data of any usual shape must survive in order to be answered nearly always.
+
+    ``mass`` is −ln of what the measure has where such data lie, with a margin.
+    """
+    return math.ceil(2 / epsilon * Fraction(math.log(refusal) + mass))
 
 
 def is_outer(statistic: OrderStatistic, epsilon: Fraction, refusal: int, size: int | None) -> bool:
@@ -71,7 +110,7 @@ def is_outer(statistic: OrderStatistic, epsilon: Fraction, refusal: int, size: i
     Decided by the rank and by the number of values where that is public; where it is secret, a quantile of the outer
     tenths is taken for an outer rank.
     """
-    enough = find_enough(epsilon, refusal)
+    enough = find_enough(epsilon, refusal, NEGLIGIBLE)
     if statistic.missing_bound(Domain(), enough) is not None:
         return True
     if not isinstance(statistic, Quantile | DiscreteQuantile) or min(statistic.q, 1 - statistic.q) >= OUTER:
@@ -102,7 +141,7 @@ def refuse_hopeless(
     instead = f"ask about at least {counted.write(find_needed_size(statistic, epsilon, refusal))}"
     if survived:
         # whoever has so many records is protected with so many times the ε
-        least = Fraction(math.ceil(20 * counted.each * (math.log(refusal) + NEGLIGIBLE) / survived), 10)
+        least = Fraction(math.ceil(20 * counted.each * (math.log(refusal) + USUAL) / survived), 10)
         instead += f", or with epsilon = {text(least)} or more"
     raise Unanswerable(
         f"{statistic.name} of {counted.write(size)} would be NULL nearly always, as {counted.count(survived + 1):,} "
@@ -126,9 +165,9 @@ def describe_null_risk(
 
     >>> from idios.core.statistics.order import Median
     >>> describe_null_risk(Median(), Neighbours.REPLACE, 500, False, Fraction(1), 1000)
-    'NULL is possible where fewer than about 85 values are selected'
+    'NULL is possible where fewer than about 101 values are selected'
     >>> describe_null_risk(Median(), Neighbours.REPLACE, 21, True, Fraction(1), 1000)
-    'NULL is likely: an answer is nearly certain from about 85 values on, and there are 21'
+    'NULL is likely: an answer is nearly certain from about 101 values on, and there are 21'
     """
     needed = find_needed_size(statistic, epsilon, refusal, neighbours)
     if size is None or (size >= needed and not whole):

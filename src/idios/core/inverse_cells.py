@@ -3,7 +3,7 @@
 1. All cells of one size read the same ranks, so that ball j of all of them are two columns of an array.
 2. The ring is chosen by 64 bits U of each cell's own, the rest of U is drawn only if they do not decide. Masses and
    cumulative weights are computed in floats, from terms that are never negative: whole numbers below 2⁶², weights of
-   points and certified powers of q, each rounded once. A cumulative sum of m rings is off by at most (m + 16)·2⁻⁵³ of
+   points and certified powers of q, each rounded once. A cumulative sum of m rings is off by at most (m + 24)·2⁻⁵³ of
    itself, which is below 2⁻⁴⁰, and so a share of the whole by less than 2⁻³⁸. Where U is at least 2⁻³⁷ away from every
    share, the ring is the one that exact weights would choose, whatever the rest of U is.
 3. Elsewhere ``InverseSensitivity`` goes on with the same bits. So what is drawn has its law exactly.
@@ -16,16 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from idios.core.base_measure import BaseMeasure
+from idios.core.base_measure import BaseMeasure, Component
 from idios.core.cell_windows import CellWindows
 from idios.core.distributions.inverse_sensitivity import InverseSensitivity
 from idios.core.enclosures import exp_minus_levels
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.sampling import Source, random_words, uniform_below
+from idios.core.sampling import Source, random_words
 from idios.core.statistics.order import OrderStatistic
 
 FAR = 2**61
@@ -48,6 +49,10 @@ class Balls:
 
     lows: Points
     highs: Points
+
+    def pick(self, cell: int, ball: int) -> tuple[int, int]:
+        """One of them."""
+        return int(self.lows[cell, ball]), int(self.highs[cell, ball])
 
     def of(self, cell: int) -> tuple[tuple[int, int], ...]:
         """Those of one cell."""
@@ -134,16 +139,9 @@ class InverseCells:
         powers = self._powers
         if powers is None or number > MOST_BALLS:
             return np.full(len(words), -1)
-        masses = self._masses
-        rings = np.empty((len(words), number + 2))
-        if number:
-            lows, highs = masses.locate(balls.lows), masses.locate(balls.highs + 1)
-            rings[:, 0] = masses.between(lows[:, 0], highs[:, 0])
-            rings[:, 1:number] = masses.between(lows[:, 1:], lows[:, :-1])
-            rings[:, 1:number] += masses.between(highs[:, :-1], highs[:, 1:])
-            rings[:, number] = masses.below(lows[:, -1]) + masses.above(highs[:, -1])
-        else:
-            rings[:, 0] = float(self.measure.total)
+        rings = np.zeros((len(words), number + 2))
+        for masses in self._masses:
+            masses.add_rings(rings, balls)
         rings[:, : number + 1] *= powers[1 : number + 2]
         rings[:, number + 1] = float(self.refusal * self.measure.denominator) * powers[number]
         shares = np.cumsum(rings, axis=1)
@@ -158,15 +156,8 @@ class InverseCells:
         number = balls.lows.shape[1]
         if ring > number:
             return None
-        below, upto = (0, self.measure.total) if ring == number else self._find_ball(balls, cell, ring)
-        inner, outer = self._find_ball(balls, cell, ring - 1) if ring else (upto, upto)
-        start = below + uniform_below(upto - below - (outer - inner), source)
-        return self.measure.locate(start + outer - inner if start >= inner else start)
-
-    def _find_ball(self, balls: Balls, cell: int, ball: int) -> tuple[int, int]:
-        """The mass below a ball and up to its end."""
-        below, upto = self.measure.sum_below([int(balls.lows[cell, ball]), int(balls.highs[cell, ball]) + 1])
-        return below, upto
+        within = balls.pick(cell, ring) if ring < number else None
+        return self.measure.draw(within, balls.pick(cell, ring - 1) if ring else None, source)
 
     @cached_property
     def _powers(self) -> Floats | None:
@@ -179,8 +170,8 @@ class InverseCells:
         return powers if powers[-1] > SMALLEST else None
 
     @cached_property
-    def _masses(self) -> _Masses:
-        return _Masses(self.measure)
+    def _masses(self) -> list[_Masses]:
+        return [_Masses(component) for component in self.measure.components]
 
 
 def _list_positions(statistic: OrderStatistic, sizes: range) -> Points:
@@ -190,66 +181,106 @@ def _list_positions(statistic: OrderStatistic, sizes: range) -> Points:
 
 @dataclass(frozen=True)
 class _Located:
-    """Points, and the stretch that each of them is in."""
+    """Points, as numbers of steps of the stretch that each of them is in, and that stretch."""
 
-    points: Points
+    steps: Points
     places: Points
 
     def __getitem__(self, chosen: tuple[slice, int | slice]) -> _Located:
-        return _Located(self.points[chosen], self.places[chosen])
+        return _Located(self.steps[chosen], self.places[chosen])
 
 
 class _Masses:
     """The mass of stretches of points in floats, from terms that are never negative."""
 
-    def __init__(self, measure: BaseMeasure) -> None:
-        stretches = measure.stretches
-        firsts, ends = [stretch.first for stretch in stretches], [stretch.last + 1 for stretch in stretches]
-        if firsts[1:] != ends[:-1]:
-            raise AssertionError("the stretches of a measure follow each other")
-        self.firsts, self.ends = _Ends(firsts), _Ends(ends)
-        sums = measure.sum_below([*firsts, ends[-1]])
+    def __init__(self, component: Component) -> None:
+        stretches = component.stretches
+        if not all(0 < after.first - before.last <= after.step for before, after in pairwise(stretches)):
+            raise AssertionError("the stretches of a component follow each other")
+        # in steps of each: where it begins, and what follows its last point
+        firsts = _Ends([stretch.first // stretch.step for stretch in stretches])
+        self.firsts, self.ends = firsts, _Ends([stretch.last // stretch.step + 1 for stretch in stretches])
+        sums = component.sum_below([*(stretch.first for stretch in stretches), stretches[-1].last + 1])
+        self.total = float(component.total)
         self.weights = np.array([float(stretch.weight) for stretch in stretches])
         self.before = np.array([float(mass) for mass in sums[:-1]])
         self.after = np.array([float(sums[-1] - mass) for mass in sums[1:]])
         # the mass of all stretches after one and before another
         self.inner = np.array([[float(max(0, b - a)) for b in sums[:-1]] for a in sums[1:]])
-        self.cuts = self.ends.near[:-1]
-        self.low, self.high = self.firsts.near[0], self.ends.near[-1]
+        self.cuts = _make_near([stretch.last + 1 for stretch in stretches[:-1]])
+        self.low, self.high = _make_near([stretches[0].first, stretches[-1].last + 1]).tolist()
+        self.steps = _make_near([stretch.step for stretch in stretches])
 
-    def locate(self, points: Points) -> _Located:
-        """The stretch that each point is in; of those beyond all stretches, that of the nearest."""
-        inside = np.clip(points, self.low, self.high)
-        return _Located(inside, np.searchsorted(self.cuts, inside, "right"))
+    def add_rings(self, rings: Floats, balls: Balls) -> None:
+        """Add the mass of each ball that is not in the one before, and of what is in none, to the first columns."""
+        number = balls.lows.shape[1]
+        if not number:
+            rings[:, 0] += self.total
+            return
+        starts, ends = balls.lows, balls.highs + 1
+        least, most = int(starts[:, -1].min()), int(ends[:, -1].max())  # balls are nested
+        if least < self.low or most > self.high:
+            starts, ends = np.clip(starts, self.low, self.high), np.clip(ends, self.low, self.high)
+        first, last = np.searchsorted(self.cuts, np.clip((least, most), self.low, self.high), "right").tolist()
+        if first == last and not (self.firsts.far[first] or self.ends.far[first]):
+            self._add_alike(rings, starts, ends, first)
+            return
+        lows, highs = self._locate(starts), self._locate(ends)
+        rings[:, 0] += self.between(lows[:, 0], highs[:, 0])
+        rings[:, 1:number] += self.between(lows[:, 1:], lows[:, :-1])
+        rings[:, 1:number] += self.between(highs[:, :-1], highs[:, 1:])
+        rings[:, number] += self.below(lows[:, -1]) + self.above(highs[:, -1])
+
+    def _add_alike(self, rings: Floats, starts: Points, ends: Points, place: int) -> None:
+        """The same where all balls lie in one stretch, which is quicker."""
+        step, weight = int(self.steps[place]), self.weights[place]
+        if step > 1:
+            starts, ends = -(-starts // step), -(-ends // step)
+        number = starts.shape[1]
+        rings[:, 0] += (ends[:, 0] - starts[:, 0]) * weight
+        rings[:, 1:number] += (starts[:, :-1] - starts[:, 1:] + ends[:, 1:] - ends[:, :-1]) * weight
+        rings[:, number] += self.before[place] + (starts[:, -1] - self.firsts.near[place]) * weight
+        rings[:, number] += self.after[place] + (self.ends.near[place] - ends[:, -1]) * weight
+
+    def _locate(self, points: Points) -> _Located:
+        """The stretch that each point is in, as numbers of its steps."""
+        places = np.searchsorted(self.cuts, points, "right")
+        if self.steps.max() > 1:
+            points = -(-points // self.steps[places])
+        return _Located(points, places)
 
     def between(self, start: _Located, end: _Located) -> Floats:
         """The mass from each start on and before each end, which is no lesser."""
-        found: Floats = (end.points - start.points).astype(np.float64) * self.weights[start.places]
+        found: Floats = (end.steps - start.steps).astype(np.float64) * self.weights[start.places]
         apart = start.places != end.places
         if apart.any():  # of few
-            (first, last), (a, b) = (start.points[apart], end.points[apart]), (start.places[apart], end.places[apart])
+            (first, last), (a, b) = (start.steps[apart], end.steps[apart]), (start.places[apart], end.places[apart])
             found[apart] = self._measure_rest(first, a) + self.inner[a, b] + self._measure_begun(last, b)
         return found
 
     def below(self, end: _Located) -> Floats:
         """The mass before each end."""
-        found: Floats = self.before[end.places] + self._measure_begun(end.points, end.places)
+        found: Floats = self.before[end.places] + self._measure_begun(end.steps, end.places)
         return found
 
     def above(self, start: _Located) -> Floats:
         """The mass from each start on."""
-        found: Floats = self._measure_rest(start.points, start.places) + self.after[start.places]
+        found: Floats = self._measure_rest(start.steps, start.places) + self.after[start.places]
         return found
 
-    def _measure_begun(self, points: Points, place: Points) -> Floats:
+    def _measure_begun(self, steps: Points, place: Points) -> Floats:
         """The mass of what a stretch has before a point of it."""
-        found: Floats = self.firsts.subtract(points, place) * self.weights[place]
+        found: Floats = self.firsts.subtract(steps, place) * self.weights[place]
         return found
 
-    def _measure_rest(self, points: Points, place: Points) -> Floats:
+    def _measure_rest(self, steps: Points, place: Points) -> Floats:
         """The mass of what a stretch has from a point of it on."""
-        found: Floats = -self.ends.subtract(points, place) * self.weights[place]
+        found: Floats = -self.ends.subtract(steps, place) * self.weights[place]
         return found
+
+
+def _make_near(points: Sequence[int]) -> Points:
+    return np.array([min(max(point, -FAR), FAR) for point in points], np.int64)
 
 
 class _Ends:
@@ -257,14 +288,14 @@ class _Ends:
 
     def __init__(self, ends: Sequence[int]) -> None:
         self.exact = ends
-        self.near = np.array([min(max(end, -FAR), FAR) for end in ends], np.int64)
+        self.near = _make_near(ends)
         self.far = np.array([abs(end) > FAR for end in ends])
 
-    def subtract(self, points: Points, place: Points) -> Floats:
-        """Each point less the end of its stretch, rounded once."""
-        found: Floats = (points - self.near[place]).astype(np.float64)
+    def subtract(self, steps: Points, place: Points) -> Floats:
+        """Each point less the end of its stretch, in steps, rounded once."""
+        found: Floats = (steps - self.near[place]).astype(np.float64)
         far = self.far[place]
         if far.any():
-            pairs = zip(points[far].tolist(), place[far].tolist(), strict=True)
+            pairs = zip(steps[far].tolist(), place[far].tolist(), strict=True)
             found[far] = [float(point - self.exact[i]) for point, i in pairs]
         return found

@@ -23,7 +23,7 @@ from idios.backends.files import is_csv_file
 from idios.backends.sql_backend import SqlBackend
 from idios.core import statistics as registry
 from idios.core.calibration import Protection, calibrate, choose
-from idios.core.domain import LIMIT, Domain, Kind, default_step
+from idios.core.domain import LIMIT, Domain, Kind, count_day, default_step
 from idios.core.exact import Number, positive, text
 from idios.core.multiples import declare_multiples, describe_multiples
 from idios.core.neighbours import Neighbours
@@ -374,8 +374,9 @@ def read_column(
     kind, decimals = kinds[name]
     if kind is Kind.CATEGORY:
         raise InvalidInput(f"the column {name!r} is text; a comparison needs numbers")
-    domain = Domain.declare(step=default_step(kind, decimals) if step is None else step, bounds=bounds)
-    unbounded = Column(name, kind, Domain(domain.step))
+    grid = default_step(kind, decimals) if step is None else step
+    domain = Domain.declare(step=grid, bounds=bounds, day=count_day(kind))
+    unbounded = Column(name, kind, replace(domain, lower=None, upper=None))
     with open_source(source, Dataset("compared", {name: unbounded}), csv_format=csv_format) as backend:
         if not isinstance(backend, SqlBackend):
             raise SourceError(f"{source!r} lives where its values cannot be fetched")

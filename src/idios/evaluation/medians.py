@@ -14,8 +14,9 @@ or U. With f the median and hi_i, lo_i = (x_{h±i} + x_{h+1±i})/2 its envelope:
 π is a public measure that no data is needed for. Without bounds it is dyadic shells around 0, {0} and 2^(k−1) ≤ |t| <
 2^k for k = 1 … K in steps of the answer's grid, all of the same mass; with bounds, half of that (cut to them) and half
 even. b = n/2 − 1 changes keep the median within the data, and R = 1000. That is what Idios answers at ``differential``,
-coded here apart from it, in floats. Its error is that of an answer which b changes can reach: others come with
-probability q/R at most, and where they come from, 2^K steps away, they would be all that a mean tells.
+but for the round points that its measure favours, as none of the values here is one; coded apart from it, in floats.
+Its error is that of an answer which b changes can reach: others come with probability q/R at most, and where they come
+from, 2^K steps away, they would be all that a mean tells.
 
 No noise is drawn for any of it: for a given data set each expectation is a sum.
 

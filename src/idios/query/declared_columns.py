@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from idios.core.domain import Categories, Domain, Kind, default_step
+from idios.core.domain import Categories, Domain, Kind, count_day, default_step
 from idios.core.exact import exact, whole
 from idios.errors import InvalidInput
 from idios.query.calendar import since_1970
@@ -81,7 +81,7 @@ def read_domain(kind: Kind, given: Mapping[str, Any]) -> Domain | Categories:
             bounds = tuple(None if b is None else _read_moment(b, kind, "a bound") for b in bounds)
         if centre is not None:
             centre = _read_moment(centre, kind, "centre")
-    return Domain.declare(step=step, bounds=bounds, centre=centre)
+    return Domain.declare(step=step, bounds=bounds, centre=centre, day=count_day(kind))
 
 
 def read_values(given: Any) -> Categories:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 
 from idios.core.accounting import split_between_parts
-from idios.core.calibration import Choice, Method, Protection, choose
+from idios.core.calibration import Choice, Level, Method, Protection, choose
 from idios.core.concentrated import pure_rho
 from idios.core.distance_check import DistanceCheck, find_reach
 from idios.core.domain import Categories, Domain
@@ -66,7 +66,8 @@ class Chooser:
     """What decides about all statistics of a question alike.
 
     ``check`` is the share of ε that was asked for checks; None is what the data set declares, where that is enough.
-    ``apart`` is the number of cells that a person's records are spread over (``shares``).
+    ``apart`` is the number of cells that a person's records are spread over (``shares``). ``statistics`` is how many
+    are drawn from a base measure in every cell, as many as there may be until they are counted.
     """
 
     dataset: Dataset
@@ -74,6 +75,7 @@ class Chooser:
     concentrated: bool
     check: Fraction | None = None
     apart: int = 1
+    statistics: int = 1
 
     @cached_property
     def protection(self) -> Protection:
@@ -96,12 +98,28 @@ class Chooser:
         if proportions is None:
             proportions = self._balance(targets, paying, epsilon)
         shares = divide(epsilon, proportions, paying, self.concentrated)
+        chooser = replace(self, statistics=self._count_drawn(targets, shares))
         return tuple(
-            self.answer(target, share)
+            chooser.answer(target, share)
             if share
             else _aggregate(target, share, Choice(Method.EXACT, 0, share), self.dataset.neighbours)
             for target, share in zip(targets, shares, strict=True)
         )
+
+    def _count_drawn(self, targets: Sequence[Target], shares: Sequence[Fraction]) -> int:
+        """How many statistics are drawn from a base measure, 1 at least: R is 1000 for each of their values.
+
+        A greater R, or a part of ε for a check, leaves no more of them: fewer ranks are inner ones then.
+        """
+        if len(targets) == 1 or self.protection.level is not Level.DIFFERENTIAL:
+            return 1
+        return max(1, sum(self._is_drawn(*pair) for pair in zip(targets, shares, strict=True)))
+
+    def _is_drawn(self, target: Target, share: Fraction) -> bool:
+        try:
+            return bool(share) and self._answer_alone(target, share).choice.method is Method.INVERSE
+        except Unanswerable:  # as it will be with the R of the question, which the message then tells of
+            return True
 
     def answer(self, target: Target, share: Fraction) -> Aggregate:
         """The mechanism of one statistic, which pays for its check too."""
@@ -165,7 +183,7 @@ class Chooser:
             whole=target.whole,
             protection=self.protection,
             epsilon=epsilon,
-            cells=self.cells,
+            drawn=self.cells * self.statistics,
             size=self.dataset.size,
             rho=rho,
             parts=self.parts,

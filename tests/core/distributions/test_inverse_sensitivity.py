@@ -1,17 +1,21 @@
-"""The draw by rings has the law of the plateaus, point by point; its privacy is enumerated in ``test_privacy``."""
+"""Every draw by rings, and the law that it has: π(t)·q^u(t), point by point; privacy is in ``test_privacy``."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
-from idios.core.base_measure import BaseMeasure
-from idios.core.distributions import InverseSensitivity
-from idios.core.distributions.inverse_sensitivity import Rings
+from idios.core import base_measure
+from idios.core.base_measure import BaseMeasure, RoundPoints
+from idios.core.distributions import InverseSensitivity, inverse_sensitivity
 from idios.core.sampling import SeededSource
+from tests.core.test_base_measure import list_weights
 from tests.randomness import FALSE_ALARM, chi_square
 
 BALLS: dict[str, tuple[tuple[int, int], ...]] = {
@@ -22,44 +26,87 @@ BALLS: dict[str, tuple[tuple[int, int], ...]] = {
     "all beyond the grid": ((70, 70), (65, 90)),
     "an undefined statistic": ((-5, 5), (-5, 5)),
 }
-MEASURES = [BaseMeasure(0, 3), BaseMeasure(1, 3, -4, 20), BaseMeasure(-2, 4, low=-5)]
+ROUND = (RoundPoints(grid=2, most=9, share=8, end=90), RoundPoints(grid=3, most=4, share=3))
+"""0, ±6 and ±12 are in both families, and in the shells."""
+MEASURES = [
+    BaseMeasure(0, 3),
+    BaseMeasure(1, 3, -4, 20),
+    BaseMeasure(-2, 4, low=-5),
+    BaseMeasure(0, 5, rounds=ROUND),
+    BaseMeasure(5, 2, low=-5, high=10, rounds=ROUND),
+    BaseMeasure(0, 4, high=9, rounds=ROUND[1:]),
+]
 
 
 def make(name: str, measure: BaseMeasure) -> InverseSensitivity:
     return InverseSensitivity(BALLS[name], Fraction(1, 2), measure, refusal=3)
 
 
-def list_law(mechanism: InverseSensitivity, rings: Rings) -> Counter[tuple[int, int]]:
+def find_distance(mechanism: InverseSensitivity, point: int) -> int:
+    inside = [j for j, (low, high) in enumerate(mechanism.balls) if low <= point <= high]
+    return inside[0] if inside else len(mechanism.balls)
+
+
+def list_law(mechanism: InverseSensitivity, patch: pytest.MonkeyPatch) -> Counter[tuple[int | None, int]]:
     """How many units of mass lead to each point, and in which ring: every draw that there is."""
-    return Counter(
-        (mechanism.measure.locate(rings.find(ring, mass)), ring)
-        for ring, total in enumerate(rings.masses)
-        for mass in range(total)
-    )
+    law: Counter[tuple[int | None, int]] = Counter()
+    for ring, total in enumerate(mechanism.masses):
+        patch.setattr(inverse_sensitivity, "weighted_index", lambda *_, ring=ring: ring)
+        uniform = Mock(side_effect=range(total))
+        patch.setattr(base_measure, "uniform_below", uniform)
+        law.update((mechanism.draw(), ring) for _ in range(total))
+        assert all(call.args[0] == total for call in uniform.call_args_list)
+    return law
 
 
-def list_plateaus(mechanism: InverseSensitivity) -> Counter[tuple[int, int]]:
-    points = ((p, t) for p in mechanism.plateaus for t in range(p.first, p.last + 1))
-    return Counter({(t, p.distance): p.weight for p, t in points})
+def list_exactly(mechanism: InverseSensitivity) -> Counter[tuple[int, int]]:
+    """The mass of each point, and how many changed records reach it, by definition."""
+    weights = list_weights(mechanism.measure)
+    return Counter({(t, find_distance(mechanism, t)): weight for t, weight in weights.items()})
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
 @pytest.mark.parametrize("name", BALLS)
-def test_rings_have_the_law_of_the_plateaus(name: str, measure: BaseMeasure) -> None:
+def test_every_draw_has_the_law(name: str, measure: BaseMeasure, monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = make(name, measure)
-    assert list_law(mechanism, mechanism.rings) == list_plateaus(mechanism)
-    weights = {t: w for (t, _), w in list_plateaus(mechanism).items()}
-    assert weights == {t: s.weight for s in measure.stretches for t in range(s.first, s.last + 1)}
-    for t, distance in list_plateaus(mechanism):
-        inside = [j for j, (low, high) in enumerate(BALLS[name]) if low <= t <= high]
-        assert distance == (inside[0] if inside else len(BALLS[name]))
+    assert list_law(mechanism, monkeypatch) == list_exactly(mechanism)
 
 
-def test_a_ring_that_is_off_by_one_is_noticed() -> None:
-    mechanism = make("ties", MEASURES[0])
-    below, upto = mechanism.rings
-    wrong = Rings([below[0], *(mass + 1 for mass in below[1:-1]), below[-1]], upto)
-    assert list_law(mechanism, wrong) != list_plateaus(mechanism)
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+@pytest.mark.parametrize("name", BALLS)
+def test_what_is_told_of_the_law_is_that_of_the_draw(name: str, measure: BaseMeasure) -> None:
+    mechanism, q = make(name, measure), math.exp(-0.25)
+    weights = {t: mass * q**distance for (t, distance), mass in list_exactly(mechanism).items()}
+    refusal = 3 * measure.denominator * q ** (len(mechanism.balls) - 1)
+    total = sum(weights.values()) + refusal
+    assert mechanism.pmf(None) == pytest.approx(refusal / total)
+    for point in range(-100, 101):
+        assert mechanism.pmf(point) == pytest.approx(weights.get(point, 0) / total)
+    plateaus: Counter[tuple[int, int]] = Counter()
+    for p in mechanism.plateaus:
+        assert p.points == len(range(p.first, p.last + 1, p.step))
+        for t in range(p.first, p.last + 1, p.step):
+            plateaus[t, p.distance] += p.weight
+    assert plateaus == list_exactly(mechanism)
+    for centre in (-7, 0, 1, 40):
+        mean = sum(abs(t - centre) * w for t, w in weights.items()) / sum(weights.values())
+        assert 0.9 * mean <= mechanism.expected_absolute(centre) <= mean * (1 + 1e-9)
+
+
+def test_planted_errors_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = make("ties", MEASURES[3])
+    with monkeypatch.context() as patch:  # a ring that is off by one
+        patch.setattr(InverseSensitivity, "masses", [1, *mechanism.masses[1:]])
+        with pytest.raises(AssertionError):
+            assert list_law(replace(mechanism), patch) == list_exactly(mechanism)
+    with monkeypatch.context() as patch:  # a component chosen as if all had the same mass of the ring
+        plain = BaseMeasure._locate
+        patch.setattr(BaseMeasure, "_locate", lambda self, rows, mass: plain(self, rows[::-1], mass))
+        with pytest.raises((AssertionError, IndexError)):
+            assert list_law(replace(mechanism), patch) == list_exactly(mechanism)
+    with monkeypatch.context() as patch:  # round points that follow the data
+        moved = replace(mechanism, measure=replace(MEASURES[3], rounds=(RoundPoints(grid=5, most=9, share=8),)))
+        assert list_law(moved, patch) != list_exactly(mechanism)
 
 
 @pytest.mark.statistical

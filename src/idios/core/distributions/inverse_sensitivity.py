@@ -27,43 +27,24 @@ from typing import NamedTuple
 
 from idios.core.base_measure import BaseMeasure
 from idios.core.distributions.nearest import average_nearest
-from idios.core.sampling import Source, uniform_below
+from idios.core.sampling import Source
 from idios.core.weighted_index import weighted_index
 from idios.errors import InvalidInput
 
 
 class Plateau(NamedTuple):
-    """The grid points first..last: reached by equally many changed records, each of the same ``weight``."""
+    """The points first, first + step, …, last: reached by equally many changed records, each of the same ``weight``."""
 
     first: int
     last: int
     weight: int
     distance: int
+    step: int = 1
 
     @property
     def points(self) -> int:
         """How many there are."""
-        return self.last - self.first + 1
-
-
-class Rings(NamedTuple):
-    """Of each ball, and last of the whole grid, the mass ``below`` it and the mass ``upto`` its end."""
-
-    below: list[int]
-    upto: list[int]
-
-    @property
-    def masses(self) -> list[int]:
-        """The mass of each ball that is not in the one before."""
-        balls = list(map(sub, self.upto, self.below))
-        return [balls[0], *map(sub, balls[1:], balls)]
-
-    def find(self, ring: int, mass: int) -> int:
-        """Where, in the mass of the grid, a number below the mass of a ring falls: left of the inner ball or right."""
-        start = self.below[ring] + mass
-        if ring and start >= self.below[ring - 1]:
-            start += self.upto[ring - 1] - self.below[ring - 1]
-        return start
+        return (self.last - self.first) // self.step + 1
 
 
 @dataclass(frozen=True)
@@ -86,52 +67,54 @@ class InverseSensitivity:
 
     @cached_property
     def plateaus(self) -> tuple[Plateau, ...]:
-        """The grid in runs of equal weight and distance, in ascending order: the law, point by point."""
+        """Points in runs of equal weight and distance: the law, where a point of several runs has the sum of them."""
         inward = [(low - 1, distance) for distance, (low, _) in enumerate(self.balls, start=1)]
         outward = [(high, distance) for distance, (_, high) in enumerate(self.balls)]
         # the last point of each run; what follows the last of them is outside
         runs = [*reversed(inward), *outward]
         plateaus: list[Plateau] = []
-        i = 0
-        for first, last, weight in self.measure.stretches:
-            start = first
-            while start <= last:
-                while i < len(runs) and runs[i][0] < start:
-                    i += 1
-                end, distance = runs[i] if i < len(runs) else (last, len(self.balls))
-                plateaus.append(Plateau(start, min(end, last), weight, distance))
-                start = plateaus[-1].last + 1
+        for component in self.measure.components:
+            i = 0
+            for first, last, weight, step in component.stretches:
+                start = first
+                while start <= last:
+                    while i < len(runs) and runs[i][0] < start:
+                        i += 1
+                    end, distance = runs[i] if i < len(runs) else (last, len(self.balls))
+                    plateaus.append(Plateau(start, min(end // step * step, last), weight, distance, step))
+                    start = plateaus[-1].last + step
         return tuple(plateaus)
 
     @cached_property
-    def rings(self) -> Rings:
-        """The same law in few numbers: all points that equally many changed records reach are one ring."""
+    def masses(self) -> list[int]:
+        """The same law in few numbers: of each ball what is not in the one before, and of the grid what is in none."""
         below = self.measure.sum_below([low for low, _ in reversed(self.balls)])[::-1]
         upto = self.measure.sum_below([high + 1 for _, high in self.balls])
-        return Rings([*below, 0], [*upto, self.measure.total])
+        balls = [*map(sub, upto, below), self.measure.total]
+        return [balls[0], *map(sub, balls[1:], balls)]
 
     def draw(self, source: Source | None = None, begun: int | None = None) -> int | None:
         """One exact draw; None is the refusal. First a ring, then one of its points by their weights.
 
         ``begun`` are the first 64 bits of the number that chooses the ring, where they are drawn already.
         """
-        rings = self.rings
         # one more for each exponent: the refusal's is −1 where there is no ball
-        counts = [*rings.masses, self.refusal * self.measure.denominator]
+        counts = [*self.masses, self.refusal * self.measure.denominator]
         exponents = [*range(1, len(counts)), len(self.balls)]
         chosen = weighted_index(counts, exponents, self.epsilon / 2, source, begun)
         if chosen == len(self.balls) + 1:
             return None
-        return self.measure.locate(rings.find(chosen, uniform_below(counts[chosen], source)))
+        within = self.balls[chosen] if chosen < len(self.balls) else None
+        outside = self.balls[chosen - 1] if chosen else None
+        return self.measure.draw(within, outside, source)
 
     def pmf(self, point: int | None) -> float:
         """The probability of a point, or of the refusal (None)."""
         if point is None:
             return self.refusal_probability
-        for plateau in self.plateaus:
-            if plateau.first <= point <= plateau.last:
-                return plateau.weight / self.measure.denominator * self._power(plateau.distance) / self._normaliser
-        return 0.0
+        found = [p for p in self.plateaus if p.first <= point <= p.last and point % p.step == 0]
+        weights = (p.weight / self.measure.denominator * self._power(p.distance) for p in found)
+        return math.fsum(weights) / self._normaliser
 
     @property
     def refusal_probability(self) -> float:
@@ -142,7 +125,7 @@ class InverseSensitivity:
         """E|t − centre| of an answer, given that there is one, but for the farthest answers (``nearest``)."""
         return average_nearest(
             [self._mass(p) for p in self.plateaus],
-            [_absolute_sum(p.first - centre, p.last - centre) / p.points for p in self.plateaus],
+            [_average_absolute(p.first - centre, p.last - centre, p.step) for p in self.plateaus],
         )
 
     def _mass(self, plateau: Plateau) -> float:
@@ -153,19 +136,18 @@ class InverseSensitivity:
 
     @cached_property
     def _answered(self) -> float:
-        return math.fsum(
-            p.points * p.weight / self.measure.denominator * self._power(p.distance) for p in self.plateaus
-        )
+        denominator = self.measure.denominator
+        return math.fsum(mass / denominator * self._power(distance) for distance, mass in enumerate(self.masses))
 
     @cached_property
     def _normaliser(self) -> float:
         return self._answered + self.refusal * self._power(len(self.balls) - 1)
 
 
-def _absolute_sum(first: int, last: int) -> int:
-    """Σ |t| over the integers first..last."""
-    if first >= 0:
-        return (first + last) * (last - first + 1) // 2
-    if last <= 0:
-        return -(first + last) * (last - first + 1) // 2
-    return (first * (first - 1) + last * (last + 1)) // 2
+def _average_absolute(first: int, last: int, step: int) -> float:
+    """The mean of |t| over first, first + step, …, last."""
+    if first >= 0 or last <= 0:
+        return abs(first + last) / 2
+    below = -first // step + 1  # from first up to 0 at most
+    points = (last - first) // step + 1
+    return (-below * (2 * first + (below - 1) * step) + (points - below) * (first + below * step + last)) / (2 * points)
