@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,8 @@ from idios.model import Answer, ReleasedTable
 from idios.query.plan import Aggregate, Plan
 from idios.query.question_words import name_statistics
 from idios.release import kind_of
+from idios.server.console.pages import templates
+from idios.server.console.presentation import present_answer
 from tests.query.declared import planned, protected
 
 QUESTIONS = {
@@ -33,6 +36,8 @@ QUESTIONS = {
     "COALESCE(COUNT(*), 0) AS b, GREATEST(COUNT(*), 0.5) AS c FROM people",
     "nothing known": "SELECT region, CASE WHEN COUNT(*) > 3 THEN MODE(region) END AS m, NULL AS n, "
     "NULLIF(COUNT(*), COUNT(*)) AS z FROM people GROUP BY region",
+    "long": "SELECT region, COUNT(*) / 3 * 1e40 AS a, COUNT(*) * 1e308 * 10 AS b, COUNT(*) / 1e399 AS c, "
+    "SUM(price) / 7 / 1e30 AS d, 1e300 * SUM(price) - 1e308 * COUNT(*) AS e FROM people GROUP BY region",
     "no rows": "SELECT region, COUNT(*), SUM(price) / 2 AS h FROM people GROUP BY region HAVING COUNT(*) > 1e399",
     "no rows, and a limit": "SELECT region, COUNT(*) > 1 AS b, MIN(born) AS d, NULL AS n FROM people GROUP BY region "
     "LIMIT 0",
@@ -45,7 +50,7 @@ QUESTIONS = {
     "ORDER BY 2 DESC",
     "odd words": """SELECT 'a|b "c", d' AS "x, y", '1/3' AS z, COUNT(*) AS "=n" FROM people""",
 }
-EXTREMES = ("huge", "low", "zero", "missing", "some missing")
+EXTREMES = ("huge", "low", "tiny", "zero", "missing", "some missing")
 
 
 def make_table(plan: Plan, extreme: str, *, intervals: bool) -> ReleasedTable:
@@ -61,6 +66,8 @@ def make_table(plan: Plan, extreme: str, *, intervals: bool) -> ReleasedTable:
             ends = {"huge": datetime.datetime.max, "low": datetime.datetime.min}
             moment = ends.get(extreme, datetime.datetime(2020, 2, 29))
             return moment.date().isoformat() if kind == "date" else moment.isoformat()
+        if extreme == "tiny" and kind == "number":
+            return str(text(Fraction(1, 10**30)))
         value = {"huge": Fraction(10**40), "low": -Fraction(10**40), "zero": Fraction(0)}.get(extreme, Fraction(cell))
         return str(text(value + (Fraction(1, 10**6) if kind == "number" and extreme != "zero" else 0)))
 
@@ -102,6 +109,8 @@ def test_every_display_shows_extreme_answers(name: str, capsys: Any) -> None:
             output.print_answer(answer)
             output.print_json(answer.to_dict())
             assert capsys.readouterr().out
+            shown = str(templates.get_template("parts.html").module.answer(present_answer(answer), False))
+            assert not re.search(r"""["> ](nan|-?inf)["< ]""", shown)
 
 
 def test_text_that_looks_like_a_fraction_stays_text_in_a_csv_file() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -175,3 +176,15 @@ def test_no_spending_and_much_spending_are_drawn() -> None:
     assert len(found.drawing) < 200_000
     assert len(found.spenders) == 90
     assert sum(spender.amount for spender in found.spenders) == Fraction(STEPS, 1000)
+
+
+HUGE, TINY = 1.7976931348623157e308, 5e-324
+
+
+@pytest.mark.parametrize("values", [[HUGE, -HUGE], [math.inf, 1.0], [TINY, 0.0], [TINY, HUGE], [-math.inf, math.inf]])
+def test_drawings_of_the_ends_of_floats_are_whole(values: list[float]) -> None:
+    bars = draw_bars("t", [Bar(str(i), value, "v", (value, value)) for i, value in enumerate(values)])
+    levels = draw_levels("t", [LevelErrors("l", tuple(("g", abs(value)) for value in values))])
+    for drawing in (bars, levels):
+        for element in _read(drawing).iter():
+            assert not {"nan", "inf", "-inf"} & set(element.attrib.values()), str(drawing)

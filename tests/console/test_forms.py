@@ -18,7 +18,14 @@ from idios.model import ReleasedTable
 from idios.release import draw_table
 from idios.server import work_pool
 from idios.server.http_errors import BUSY, Refused
-from tests.console.console_office import BY_REGION, MEDIAN, Office, break_after_issuing, csrf, sign_in
+from tests.console.console_office import (
+    BY_REGION,
+    MEDIAN,
+    Office,
+    break_after_issuing,
+    csrf,
+    sign_in,
+)
 from tests.waiting import until
 
 TWO = "SELECT COUNT(*) AS n, MEDIAN(income) AS middle FROM people WHERE age > 40"
@@ -336,3 +343,25 @@ def test_a_question_goes_back_into_the_form_without_an_address_that_tells_it(
     assert ">\nn = 1\nmiddle = 4</textarea>" in written
     assert 'role="alert"' not in written
     assert own_office.ledger.head() == head
+
+
+@pytest.mark.parametrize(
+    "computed",
+    [
+        "COUNT(*) / 3 * 1e40",
+        "COUNT(*) * 1e308 * 10",
+        "-1e399 / 7 * COUNT(*)",
+        "COUNT(*) / 1e399",
+        "CASE WHEN COUNT(*) > 10 THEN 1e399 * COUNT(*) ELSE COUNT(*) / 1e399 END",
+    ],
+)
+def test_a_value_of_any_length_is_shown_by_every_page(own_office: Office, computed: str) -> None:
+    ada = sign_in(own_office, own_office.tokens.ada)
+    for sql in (f"SELECT {computed} FROM people", f"SELECT region, {computed} AS c FROM people GROUP BY region"):
+        assert _ask(ada, sql, action="sandbox").status_code == 200
+        shown = _ask(ada, sql)
+        assert ada.get(shown.headers["location"]).status_code == 200 if shown.is_redirect else shown.status_code == 200
+        history = ada.get("/console/history")
+        assert history.status_code == 200
+        for page in set(re.findall(r"/console/questions/[0-9a-f-]+", history.text)):
+            assert ada.get(page).status_code == 200

@@ -25,6 +25,9 @@ MOST_BARS = 40
 LOG_FROM = 50
 """The ratio of the largest to the smallest value from which a scale of powers of ten is clearer."""
 
+FARTHEST_DRAWN = 1e300
+"""Nothing beyond it is drawn: sums and differences of such numbers are floats."""
+
 TIMELINE_WIDTH, TIMELINE_HEIGHT = 400, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34, 396, 12, 194
 MOST_SERIES = 6
@@ -278,13 +281,13 @@ class Axis:
 
 def linear_axis(values: list[float], start: float, end: float) -> Axis:
     """Make an axis from 0, or from below it, that holds all values."""
-    low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
-    return Axis(low, high if high > low else low + 1, start, end)
+    low, high = max(min(0.0, *values, 0.0), -FARTHEST_DRAWN), min(max(0.0, *values, 0.0), FARTHEST_DRAWN)
+    return Axis(low, high if high - low > 1 / FARTHEST_DRAWN else low + 1, start, end)
 
 
 def error_axis(values: list[float], start: float, end: float) -> Axis:
     """Make an axis for errors, which are above 0: of powers of ten where they differ much."""
-    above = [value for value in values if value > 0]
+    above = [min(max(value, 1 / FARTHEST_DRAWN), FARTHEST_DRAWN) for value in values if value > 0]
     if len(above) < len(values) or not above or max(above) / min(above) < LOG_FROM:
         return linear_axis(values, start, end)
     return Axis(10.0 ** math.floor(math.log10(min(above))), 10.0 ** math.ceil(math.log10(max(above))), start, end, True)

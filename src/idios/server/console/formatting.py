@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context
 from fractions import Fraction
 from typing import Any
 
 from idios.core.exact import text as exact_text
 from idios.core.neighbours import to_plural
+from idios.display import to_float
 
 THIN = "\u202f"
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T00:00:00")
 _FRACTION = re.compile(r"-?[0-9]+/[0-9]+")
+_EXPONENT = re.compile(r"\.?0*e([+-])0*")
+LONG = 10**21
+"""From here on a number is a power of ten: its digits would fill a page."""
 
 LEVELS = {
     "differential": "Holds against any attacker, whatever they know or ask and whatever the data: a change of one "
@@ -43,9 +48,18 @@ def format_amount(value: Fraction | str | None) -> str:
     tiny = 0 < abs(number) < Fraction(1, 1000)
     if len(text) <= 6 and "/" not in text and not tiny:
         return text
-    close = f"{float(number):.3e}" if tiny else f"{float(number):.4g}"
-    close = re.sub(r"\.?0*e([+-])0*", lambda exponent: "e" + exponent[1].replace("+", ""), close)
+    close = _format_digits(number, 4, power=tiny)
     return close if Fraction(close) == number else f"≈{THIN}{close}"
+
+
+def _format_digits(number: Fraction, digits: int, *, power: bool) -> str:
+    """Format a number of any size to some digits, as a power of ten where that is asked for or shorter."""
+    context = Context(prec=digits, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
+    rounded = context.divide(number.numerator, number.denominator)
+    written = (
+        f"{rounded:.{digits - 1}e}" if power or rounded.adjusted() >= digits else f"{rounded.normalize(context):f}"
+    )
+    return _EXPONENT.sub(lambda exponent: "e" + exponent[1].replace("+", ""), written)
 
 
 def format_quantity(value: Fraction | str | None, letter: str = "ε") -> str:
@@ -63,22 +77,22 @@ def format_value(value: str | None) -> str:
 
     >>> [format_value(value) for value in ("41320", "-1234567.250001", "2026-01-31T00:00:00", None, "1/3")]
     ['41\u202f320', '−1\u202f234\u202f567.25', '2026-01-31', 'NULL', '0.3333']
+    >>> [format_value(value) for value in ("-1" + "0" * 310, "200" + "0" * 40 + "/3", "0.000000125", "0.0")]
+    ['−1e310', '6.667e41', '1.25e-7', '0']
     """
     if value is None:
         return "NULL"
-    if _FRACTION.fullmatch(value):
-        value = f"{float(Fraction(value)):.4f}"
-    if not _NUMBER.fullmatch(value):
+    if not (_NUMBER.fullmatch(value) or _FRACTION.fullmatch(value)):
         midnight = _MIDNIGHT.fullmatch(value)
         return value if midnight is None else midnight[1]
-    number = Decimal(value)
-    if "." in value:
-        number = number.quantize(Decimal("0.01" if abs(number) >= 1000 else "0.0001"), ROUND_HALF_UP)
-    whole, _, decimals = f"{number:,}".partition(".")
-    decimals = decimals.rstrip("0")
-    if len(whole.lstrip("-").replace(",", "")) < 5:
-        whole = whole.replace(",", "")
-    return whole.replace(",", THIN).replace("-", "−") + (f".{decimals}" if decimals else "")
+    number = Fraction(value)
+    sign, size = "−" if number < 0 else "", abs(number)
+    if size >= LONG or 0 < size < Fraction(1, 10_000):
+        return sign + _format_digits(size, 4, power=True)
+    places = 2 if size >= 1000 else 4
+    whole, decimals = divmod(math.floor(size * 10**places + Fraction(1, 2)), 10**places)
+    written = f"{whole:,}".replace(",", THIN) if whole >= 10_000 else str(whole)
+    return sign + written + f".{decimals:0{places}}".rstrip("0").rstrip(".")
 
 
 def format_limits(limits: Sequence[str]) -> str:
@@ -91,14 +105,14 @@ def format_limits(limits: Sequence[str]) -> str:
 
 
 def parse_number(value: str | None) -> float | None:
-    """Parse a released value as a float; None if it is no number.
+    """Parse a released value as the nearest float, which may be infinite; None if it is no number.
 
     >>> parse_number("41320"), parse_number("1/4"), parse_number("north"), parse_number(None)
     (41320.0, 0.25, None, None)
     """
     if value is None or not (_NUMBER.fullmatch(value) or _FRACTION.fullmatch(value)):
         return None
-    return float(Fraction(value))
+    return to_float(Fraction(value))
 
 
 def format_rough(value: float | None) -> str:
@@ -111,7 +125,7 @@ def format_rough(value: float | None) -> str:
         return "—"
     if value != 0 and not 1e-4 <= abs(value) < 1e12:
         return f"{value:.3g}"
-    return format_value(f"{Decimal(f'{value:.3g}'):f}")
+    return format_value(exact_text(Fraction(f"{value:.3g}")))
 
 
 def format_time(iso: str) -> str:

@@ -17,9 +17,9 @@ from idios.codec import to_json
 from idios.computed import UNCHECKED
 from idios.core.exact import text
 from idios.core.neighbours import to_plural
-from idios.display import CLIPPED_BIAS, describe_clipping
+from idios.display import CLIPPED_BIAS, describe_clipping, to_float
 from idios.model import Answer, Distance
-from idios.server.console.charts import Bar, draw_bars
+from idios.server.console.charts import FARTHEST_DRAWN, Bar, draw_bars
 from idios.server.console.formatting import format_amount, format_limits, format_time, format_value, parse_number
 
 MOST_CHARTS = 4
@@ -172,9 +172,10 @@ def _chart(answer: Answer, groups: list[str], column: str) -> Chart | None:
         )
         for number, row in enumerate(answer.exact_rows)
     ]
-    known = any(bar.value is not None for bar in bars)
+    ends = [end for bar in bars if bar.value is not None for end in (bar.value, *(bar.interval or ()))]
     title = f"{column} by {', '.join(groups)}"
-    return Chart(title, draw_bars(title, bars)) if known else None
+    # beside what hardly is a float, nothing could be told from another
+    return Chart(title, draw_bars(title, bars)) if ends and max(map(abs, ends)) < FARTHEST_DRAWN else None
 
 
 def _find_interval(answer: Answer, number: int, column: str) -> tuple[float, float] | None:
@@ -185,7 +186,7 @@ def _find_interval(answer: Answer, number: int, column: str) -> tuple[float, flo
     if answer.interval_rows:
         low, high = map(parse_number, answer.interval_rows[number].get(column, (None, None)))
         return None if low is None or high is None else (low, high)
-    return None if margin is None else (value - float(margin), value + float(margin))
+    return None if margin is None else (value - to_float(margin), value + to_float(margin))
 
 
 def mark_error(sql: str, where: dict[str, Any] | None) -> tuple[str, str, str] | None:
