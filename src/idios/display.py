@@ -11,7 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from html import escape
+from json import dumps
 from typing import Any, Generic, TypeVar
+from unicodedata import category
 
 from idios.core.exact import Extended, text
 from idios.errors import IdiosError
@@ -40,6 +42,25 @@ def format_value(value: Any) -> str:
         value = value.date()  # the median of dates may lie between two of them, and mostly does not
     written = str(text(value)) if isinstance(value, Fraction) else str(value)
     return "".join(c if c.isprintable() else " " for c in written)
+
+
+def escape_controls(written: str) -> str:
+    """Text of which a terminal obeys no character: what moves, colours, hides or turns text is written as an escape.
+
+    >>> escape_controls("a\x1b[31mb\u202ec, 1\u202f000 €")
+    'a\\x1b[31mb\\u202ec, 1\u202f000 €'
+    """
+    return "".join(c if is_harmless(c) else c.encode("unicode_escape").decode() for c in written)
+
+
+def escape_json(written: str) -> str:
+    """The same of JSON, which stays what it is."""
+    return "".join(c if is_harmless(c) else dumps(c)[1:-1] for c in written)
+
+
+def is_harmless(c: str) -> bool:
+    """Whether a terminal shows a character, or a space or the end of a line for it, and does nothing else."""
+    return c.isprintable() or c in "\n\t" or category(c) == "Zs"
 
 
 def to_float(number: Fraction) -> float:
@@ -72,7 +93,7 @@ def format_short(value: Extended | None) -> str:
     if value is None:
         return "no limit"
     written = str(text(value))
-    return written if len(written) <= 12 else f"{float(value):.6g}"
+    return written if len(written) <= 12 else f"{to_float(Fraction(value)):.6g}"
 
 
 MOST_LISTED = 12
@@ -228,7 +249,7 @@ def table_html(head: Sequence[str], rows: Sequence[Sequence[Any]], right: Collec
 
 def pairs_text(pairs: Iterable[tuple[str, Any]]) -> str:
     """Names and their values, a line each."""
-    return "\n".join(f"{name}: {value}" for name, value in pairs)
+    return "\n".join(f"{format_value(name)}: {format_value(value)}" for name, value in pairs)
 
 
 def pairs_html(pairs: Iterable[tuple[str, Any]]) -> str:

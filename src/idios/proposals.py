@@ -59,8 +59,8 @@ class Schema(dict[str, dict[str, Any]]):
         return self.sample.records
 
     def __repr__(self) -> str:
-        lines = [f"{name}: {describe_column(table)}" for name, table in self.items()]
-        noted = [f"{name}: {note}" for name, note in self.notes.items()]
+        lines = [display.format_value(f"{name}: {describe_column(table)}") for name, table in self.items()]
+        noted = [display.format_value(f"{name}: {note}") for name, note in self.notes.items()]
         return "\n".join([*lines, *(["Notes", *noted] if noted else []), self._origin])
 
     def _repr_html_(self) -> str:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import json
+import subprocess
+import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.prompt import Prompt
+from rich.table import Table
+from rich.text import Text
 
+import idios
 from idios.cli import output
 from idios.display import CLIPPED_BIAS, NO_ROWS
+from tests.cli.runner import run, run_json
 from tests.client.scripted_server import ANSWER
 from tests.model.test_answer import some_answer
 
@@ -128,3 +139,58 @@ def test_a_table_without_rows_says_why(printed: Console) -> None:
     assert f"\n{NO_ROWS}\n" in printed.export_text()
     assert f"\n{NO_ROWS}\n" in str(nothing)
     assert NO_ROWS in nothing._repr_html_()
+
+
+OBEYED = "a\x1b]0;title\x07\x1b[31mb\x9b2Jc\r\u202ed\x7f\u200be\U000e0001f [red]"
+"""What a terminal obeys, hides or turns, and what rich takes for a style."""
+
+
+def is_plain(shown: str) -> bool:
+    return all(c.isprintable() or c in "\n\u202f\xa0" for c in shown)
+
+
+@pytest.mark.parametrize("width", [30, 400])
+def test_a_terminal_obeys_nothing_that_is_printed(width: int) -> None:
+    console = output.PlainConsole()
+    console.file, console.width = io.StringIO(), width
+    table = Table(OBEYED, title=OBEYED)
+    table.add_row(OBEYED)
+    output.print_table(table, console)
+    for printed in (OBEYED, Text(OBEYED), f"error: {OBEYED}"):
+        console.print(printed, highlight=False)
+    console.out(OBEYED)
+    answers = iter([""])
+    console.input = lambda prompt, **_: console.print(prompt) or next(answers)  # type: ignore[method-assign]
+    assert Prompt.ask(Text(OBEYED), console=console, default="") == ""
+    shown = console.file.getvalue()
+    assert is_plain(shown)
+    assert r"\x1b]0;title" in shown.replace("\n", "")
+    assert "[red]" in shown
+
+
+def test_json_that_is_printed_says_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_json({OBEYED: [OBEYED, "\u202f€"]})
+    shown = capsys.readouterr().out
+    assert is_plain(shown)
+    assert json.loads(shown) == {OBEYED: [OBEYED, "\u202f€"]}
+
+
+def test_names_and_values_of_a_file_are_shown_and_kept_safely(folder: Path) -> None:
+    """In what is proposed, found, asked and refused; and the configuration declares what the file says."""
+    name, north = f"pay{OBEYED}\nnone: integer", f"north{OBEYED}"
+    with (folder / "people.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["age", name, "region"], *([i, i % 9, (north, "south")[i % 2]] for i in range(99))])
+    shown = [run("init", "people.csv", "--yes").output]
+    assert is_plain((folder / "idios.toml").read_text())
+    declared = tomllib.loads((folder / "idios.toml").read_text())["datasets"]["people"]["columns"]
+    assert list(declared) == ["age", name, "region"]
+    assert "\n  none: integer" not in shown[0]
+    grouped = "SELECT region, COUNT(*), MEDIAN(age) FROM people GROUP BY region"
+    for arguments in (["check"], ["query", grouped, "-e", "1"], ["inspect", grouped, "-e", "1"], ["ledger", "export"]):
+        shown.append(run(*arguments).output)
+    assert [row["region"] for row in run_json("query", grouped, "-e", "1")["rows"]] == declared["region"]["values"]
+    unknown = [sys.executable, "-m", "idios", "query", f'SELECT MEDIAN("nobody{OBEYED}") FROM people', "-e", "1"]
+    shown.append(subprocess.run(unknown, capture_output=True, text=True, check=False).stderr)
+    shown.append(repr(idios.schema("people.csv")))
+    for each in shown:
+        assert is_plain(each), each.encode("unicode_escape")

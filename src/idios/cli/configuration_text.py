@@ -11,6 +11,7 @@ from idios.backends.base import CsvFormat
 from idios.core.calibration import Level
 from idios.core.domain import Kind
 from idios.core.exact import text
+from idios.display import is_harmless
 from idios.proposals import Schema
 from idios.query.schema import Budget
 
@@ -196,8 +197,10 @@ def format_csv(format: CsvFormat) -> str:
 
 
 def quote_text(value: str) -> str:
-    """A basic string of TOML, which escapes as JSON does and DEL too."""
-    return dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """A basic string of TOML, which escapes as JSON does; beyond 16 bits it has escapes of its own."""
+    written = dumps(value, ensure_ascii=False)
+    harmful = {c for c in written if not is_harmless(c)}
+    return written.translate({ord(c): f"\\u{ord(c):04x}" if c <= "\uffff" else f"\\U{ord(c):08x}" for c in harmful})
 
 
 def quote_key(name: str) -> str:

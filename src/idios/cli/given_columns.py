@@ -12,8 +12,9 @@ from datetime import date
 from typing import Any
 
 from rich.prompt import Prompt
+from rich.text import Text
 
-from idios.cli.output import stderr
+from idios.cli.output import console, stderr
 from idios.core.domain import Kind
 from idios.errors import InvalidInput
 from idios.query.declared_columns import parse_bounds, read_column
@@ -72,9 +73,8 @@ def _read_value(written: str) -> Any:
 def ask_bounds(column: str, table: Mapping[str, Any]) -> Bounds | None:
     """Ask until the answer can be read; None for none."""
     example = "1900-01-01..2030-12-31" if table.get("type") in _MOMENTS else "LOW..HIGH"
-    while answer := Prompt.ask(
-        f"Publicly known bounds of {column} as {example}, or LOW.. (empty: none)", default="", show_default=False
-    ):
+    asked = Text(f"Publicly known bounds of {column} as {example}, or LOW.. (empty: none)", "prompt")
+    while answer := Prompt.ask(asked, default="", show_default=False, console=console):
         try:
             return read_bounds(column, answer, table)
         except InvalidInput as error:

@@ -29,6 +29,7 @@ from idios.cli.people import propose_belonging, read_belonging
 from idios.config import find_shared_sources, read_configuration
 from idios.core.calibration import Level, Protection
 from idios.datasets import DatasetConfig, declare, read_budget
+from idios.display import format_value
 from idios.errors import ConfigurationError, InvalidInput, SourceError
 from idios.linked_datasets import link_datasets
 from idios.proposals import describe_column, propose_columns
@@ -296,7 +297,7 @@ def confirm(proposal: Proposal, name: str, file: Path, level: Level, *, yes: boo
     """Show what would be declared; what was read from records counts only once the controller confirms it."""
     stderr.print(f"Proposed for the data set {name!r}:", highlight=False)
     for line in _describe(proposal):
-        stderr.print(f"  {line}", highlight=False, markup=False)
+        stderr.print(f"  {format_value(line)}", highlight=False, markup=False)
     if not proposal.reads_records:
         return
     if proposal.csv_format is not None:

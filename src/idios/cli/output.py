@@ -9,18 +9,31 @@ from threading import Timer
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 from rich.table import Table
 
-from idios.display import NO_ROWS, RHO_MEANING, format_short, format_value
+from idios.display import NO_ROWS, RHO_MEANING, escape_controls, escape_json, format_short, format_value
 from idios.model import Answer, BalanceList, Quote
 from idios.model.inspection import COMPUTED, EYES, Inspection, format_exact
 from idios.model.released import format_cell_limits
 
-# What is printed is text: brackets and colons in names, values and messages are no markup.
-console = Console(markup=False, emoji=False)
-stderr = Console(stderr=True, markup=False, emoji=False)
+
+class PlainConsole(Console):
+    """Prints text that may come from strangers' files: none of it is markup, and a terminal obeys none of it."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Render; what is no instruction of rich's own has no control character."""
+        for segment in super().render(renderable, options):
+            plain = segment.control or segment.text.isprintable()
+            yield segment if plain else segment._replace(text=escape_controls(segment.text))
+
+
+console, stderr = PlainConsole(), PlainConsole(stderr=True)
 
 PROGRESS_DELAY = 2.0
 """Seconds after which a running question shows that it is running."""
@@ -28,7 +41,7 @@ PROGRESS_DELAY = 2.0
 
 def print_json(content: Any) -> None:
     """Print exact JSON, nothing else."""
-    console.out(json.dumps(content, ensure_ascii=False, indent=2), highlight=False)
+    console.out(escape_json(json.dumps(content, ensure_ascii=False, indent=2)), highlight=False)
 
 
 @contextmanager
