@@ -55,7 +55,7 @@ def escape_controls(written: str) -> str:
 
 def escape_json(written: str) -> str:
     """The same of JSON, which stays what it is."""
-    return "".join(c if is_harmless(c) else dumps(c)[1:-1] for c in written)
+    return written if written.isprintable() else "".join(c if is_harmless(c) else dumps(c)[1:-1] for c in written)
 
 
 def is_harmless(c: str) -> bool:

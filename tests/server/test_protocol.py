@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import resource
 import socket
@@ -285,3 +286,12 @@ def test_lines_of_requests_and_different_lines_are_all_written() -> None:
         logger.info("request", extra={"fields": {"status": 200 if i % 2 else 401}})
         logger.warning(f"something else {i}")
     assert len(kept.lines) == 200
+
+
+def test_a_line_has_nothing_that_a_terminal_obeys() -> None:
+    logger, kept = logging.Logger("idios.server"), Kept(lambda: 0.0)
+    logger.addHandler(kept)
+    path = "/\x9b2J\x1b[31m\u202e\x7f\U000e0001"
+    logger.info("request", extra={"fields": {"path": path}})
+    assert kept.lines[-1].isprintable()
+    assert json.loads(kept.lines[-1])["path"] == path

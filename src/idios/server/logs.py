@@ -19,6 +19,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from threading import Lock
 
+from idios.display import escape_json
+
 REQUEST = "request"
 """The event of the line that every request has."""
 TURNED_AWAY = (408, 413, 429)
@@ -44,7 +46,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
             line["at"] = [f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(record.exc_info[2])][-5:]
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return escape_json(json.dumps(line, ensure_ascii=False, default=str))  # a client chose the path
 
 
 class Throttle(logging.Filter):
