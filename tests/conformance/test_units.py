@@ -13,12 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import idios.backends.duckdb
 from idios.backends.base import Source, open_source
 from idios.backends.sql_backend import SqlBackend
 from idios.core.calibration import Protection
@@ -427,3 +430,46 @@ def test_categories_are_compared_by_their_bytes(name: str, held: str, request: p
         same(backend, plan(data, (Mode(), "person"), (Count(), "person")), table)
         same(backend, plan(data, (Count(), None), (Median(), "age"), groups=[by(person)]), table)
         same(backend, plan(data, (Median(), "age"), where=Among("person", ((1, 1), (3, 4)))), table)
+
+
+# ------------------------------------------------------------------------------------------------------------ files
+
+
+def test_keys_of_csv_files_are_text_as_it_stands(tmp_path: Path) -> None:
+    spelt = ["p", "P", '" p"', "1", "01", "1.0", "", "NaN", "-0", "0", "e\N{COMBINING ACUTE ACCENT}"]
+    (tmp_path / "facts.csv").write_text("person,x,g\n" + "".join(f"{each},{2**i},a\n" for i, each in enumerate(spelt)))
+    (tmp_path / "register.csv").write_text("person,age\n" + "".join(f"{each},1\n" for each in spelt[:4]))
+    data = make_dataset()
+    facts = replace(data.tables["facts"], links=data.tables["facts"].links[:1])
+    declared = replace(data, tables={"facts": facts})
+    linked = {"facts": Source(str(tmp_path / "facts.csv"))}
+    with open_source(str(tmp_path / "register.csv"), declared, linked=linked) as backend:
+        assert backend.count_units() == len(spelt) - 1
+        assert [link.dangling for link in backend.check().links] == [len(spelt) - 5]
+
+
+def test_a_key_that_cannot_be_decoded_is_refused_when_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text that is no UTF-8, in a file whose statistics tell counts: else a question failed for one record."""
+    monkeypatch.setattr(idios.backends.duckdb, "KEPT", 0)
+    broken = pa.array([b"p", b"\xff\xfe"]).view(pa.string())
+    pq.write_table(pa.table({"person": broken, "age": [1, 2]}), tmp_path / "register.parquet")
+    data = replace(make_dataset(), tables={}, covers_everyone=True)
+    with pytest.raises(SourceError, match="cannot decode every text"):
+        open_source(str(tmp_path / "register.parquet"), data)
+
+
+def test_macros_of_a_file_shadow_nothing(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "register.duckdb")) as connection:
+        connection.execute("CREATE TABLE register AS SELECT 'p' || i % 3 AS person, i AS age FROM range(9) AS t(i)")
+        for name, made in (("encode", "'same'::BLOB"), ("hash", "1"), ("sum", "7"), ("concat_ws", "''")):
+            connection.execute(f"CREATE MACRO {name}(a) AS {made}")
+    data = replace(make_dataset(), tables={}, covers_everyone=True)
+    with open_source(f"{tmp_path / 'register.duckdb'}::register", data) as backend:
+        assert isinstance(backend, SqlBackend)
+        assert backend.count_units() == 3
+        found = read_records(
+            backend, data, "SELECT MEDIAN(s) FROM (SELECT SUM(age) AS s FROM register GROUP BY person)"
+        )
+        assert Counter(total for _, total in found.elements()) == Counter([9, 12, 15])
