@@ -95,7 +95,7 @@ def measure_shape(shape: str, level: str, runs: int, seed: int = 1) -> Iterator[
     dataset = declare(level, names)
     source = SeededSource(seed)
     for question, sql in (QUESTIONS if shape != "tiny groups" else GROUPED).items():
-        plan = make_plan(read(sql.format(half=list_half(names)), {"t": dataset}), dataset, EPSILON, check=SHARE)
+        plan = make_plan(read(sql.format(half=list_half(names)), {"t": dataset}), dataset, EPSILON)
         with open_source(data, dataset) as backend, backend.open_snapshot(plan) as snapshot:
             summaries = snapshot.summaries
         mechanisms = calibrate_plan(plan, summaries)
@@ -112,7 +112,7 @@ def declare(level: str, names: list[str]) -> Dataset:
     ]
     protection = Protection.declare(level)
     listed = {column.name: column for column in columns}
-    return Dataset("t", listed, Neighbours.REPLACE, protection, min_epsilon=Fraction(1, 1000))
+    return Dataset("t", listed, Neighbours.REPLACE, protection, min_epsilon=Fraction(1, 1000), check=SHARE)
 
 
 def list_half(names: list[str]) -> str:

@@ -15,9 +15,9 @@ from idios.core.calibration import Choice, Level, Method, Protection, choose
 from idios.core.concentrated import pure_rho
 from idios.core.distance_check import DistanceCheck, find_reach
 from idios.core.domain import Categories, Domain
-from idios.core.exact import exact, round_root_down
+from idios.core.exact import INFINITY, exact, round_root_down
 from idios.core.multiples import part_multiples
-from idios.core.neighbours import Moves, Neighbours
+from idios.core.neighbours import Moves, Neighbours, to_plural
 from idios.core.statistics import Statistic
 from idios.errors import InvalidInput, Unanswerable
 from idios.query.decision_diagram import Diagram
@@ -52,13 +52,26 @@ def read_check(check: object) -> Fraction:
     return share
 
 
-def can_check(aggregate: Aggregate) -> bool:
-    """Whether it can be told how many records an answer is off: where its error is secret, and distances are nested.
+def needs_check(aggregate: Aggregate) -> bool:
+    """Whether nothing but a check can tell how far off an answer is: where its error is secret.
 
     That of counts and sums never is, even where a floor of 0 has their noise fitted to the data.
     """
     statistic, numeric = aggregate.statistic, not isinstance(aggregate.domain, Categories)
     return numeric and statistic.nested and not statistic.always_global and aggregate.choice.method in CHECKED
+
+
+def can_check(aggregate: Aggregate) -> bool:
+    """Whether a check can tell it truly: a safe bound of the envelope would tell a distance that is too small."""
+    return needs_check(aggregate) and aggregate.statistic.exact_reach(aggregate.neighbours) == INFINITY
+
+
+def explain_unchecked(label: str, word: str) -> str:
+    """Why there is no check of a statistic whose error is secret; ``word`` is what a change is about."""
+    return (
+        f"how many {to_plural(word)} {label} is off cannot be told here: only a bound is known of it, which would be "
+        "too small nearly always"
+    )
 
 
 @dataclass(frozen=True)
@@ -125,8 +138,15 @@ class Chooser:
         """The mechanism of one statistic, which pays for its check too."""
         alone = self._answer_alone(target, share)
         part = self.dataset.check if self.check is None else self.check
-        if not part or not can_check(alone):
+        if not part or not needs_check(alone):
             return alone
+        if not can_check(alone):
+            if self.check is None:
+                return alone
+            why = explain_unchecked(alone.label, self.dataset.unit_word)
+            raise InvalidInput(
+                f"{why}. Ask for it without check, in a question of its own if the others shall have one"
+            )
         rest, checking = divide(share, [1 - part, part], [True, True], self.concentrated)
         if self.check is None and (lacking := self._find_lacking(rest, checking)) > 1:
             return replace(alone, check_lacks=lacking)

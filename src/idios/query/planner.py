@@ -34,7 +34,7 @@ from idios.query.cells import Cell, make_cells, make_groups
 from idios.query.decision_diagram import Diagram, DiagramManager
 from idios.query.derived_values import find_possible
 from idios.query.literals import quote_string
-from idios.query.mechanisms import Chooser, Target, can_check, read_check
+from idios.query.mechanisms import Chooser, Target, can_check, explain_unchecked, needs_check, read_check
 from idios.query.normal_form import (
     list_statistics,
     make_check_form,
@@ -173,7 +173,7 @@ def prepare(question: Question, dataset: Dataset) -> Prepared:
 
 
 def plan_check(answered: Plan, cells: Sequence[Sequence[str | None]], epsilon: object) -> Plan:
-    """Plan what tells how far off the cells of an earlier answer are; what has a public margin is left as it is.
+    """Plan what tells how far off the cells of an earlier answer are; what has no distance to tell is left as it is.
 
     Nothing is drawn of the statistics again, so that they cost nothing.
     """
@@ -184,7 +184,8 @@ def plan_check(answered: Plan, cells: Sequence[Sequence[str | None]], epsilon: o
     chooser = Chooser(dataset, len(answered.cells), concentrated)
     taken = [can_check(aggregate) for aggregate in answered.aggregates]
     if not any(taken):
-        raise InvalidInput("no answer of this question has a distance that could be told")
+        secret = (explain_unchecked(a.label, dataset.unit_word) for a in answered.aggregates if needs_check(a))
+        raise InvalidInput(next(secret, "no answer of this question has a distance that could be told"))
     shares = divide(total, [Fraction(1)] * len(taken), taken, concentrated)
     nothing = Choice(Method.EXACT, 0, Fraction(0))
     checks = [
