@@ -14,9 +14,11 @@ import pytest
 from idios.audit import MAX_CELLS, list_levels
 from idios.core.calibration import Protection
 from idios.core.exact import text
+from idios.core.sampling import SeededSource
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
 from idios.model.inspection import Cost
 from idios.party import TrustedParty
+from idios.release import calibrate_plan, draw_cell
 
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
@@ -201,3 +203,39 @@ def test_an_inspection_shows_what_the_question_computes_from_true_values() -> No
         plain = party.inspect("SELECT region, COUNT(*) FROM people GROUP BY region ORDER BY 2", 1)
         assert plain.rows == ()
         assert "rows" not in plain.to_dict()
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("level", ["individual", "differential"])
+@pytest.mark.parametrize(
+    ("call", "where"),
+    [
+        ("MAX(age)", ""),
+        ("MIN(age)", ""),
+        ("SUM(truth)", "WHERE age = 30"),
+        ("VARIANCE(truth)", "WHERE age < 30"),
+        ("AVG(truth)", "WHERE age < 30"),
+        ("KTH_SMALLEST(floored, 40)", ""),
+    ],
+)
+def test_the_error_that_is_told_is_that_of_clamped_answers(call: str, where: str, level: str) -> None:
+    """Over 2,000 draws; answers are clamped to what a statistic can be at all, which halves some of these errors."""
+    rng = np.random.default_rng(8)
+    rows = {"age": rng.integers(18, 121, 301), "truth": rng.integers(0, 2, 301), "floored": rng.integers(0, 9, 301)}
+    columns = COLUMNS | {
+        "truth": {"type": "boolean", "nullable": False},
+        "floored": {"type": "integer", "bounds": [0, None], "nullable": False},
+    }
+    del columns["income"], columns["region"]
+    options: dict[str, Any] = {"protection": level, "check": 0, "budget": 10, "parameters": {"k": False}}
+    with TrustedParty.open(rows, name="people", columns=columns, **options) as party:
+        sql = f"SELECT {call} FROM people {where}"
+        [cell] = party.inspect(sql, "0.3").cells
+        plan, backend = party.make_plan(sql, "0.3"), party.datasets["people"].backend
+        with backend.open_snapshot(plan) as snapshot:
+            [mechanisms] = calibrate_plan(plan, snapshot.summaries)
+        aggregate, source = plan.aggregates[0], SeededSource(5)
+        drawn = [draw_cell(plan, aggregate, mechanisms[0], source).value for _ in range(2000)]
+    errors = [abs(float(value - cell.value)) for value in drawn if value is not None]  # type: ignore[operator]
+    assert cell.expected_error == pytest.approx(np.mean(errors), abs=5 * float(np.std(errors)) / 2000**0.5, rel=0.03)

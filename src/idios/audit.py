@@ -21,6 +21,7 @@ from idios.core.sampling import SeededSource
 from idios.core.statistics import Median, Statistic
 from idios.core.summary import Summary
 from idios.errors import InvalidInput, Unanswerable
+from idios.margins import find_public_range
 from idios.model.inspection import Cost, Costs, InspectedCell, Inspection
 from idios.query.plan import Aggregate, Measure, Plan, Question, Split
 from idios.query.planner import make_plan
@@ -65,7 +66,8 @@ def expect_answer(mechanism: Mechanism, statistic: Statistic, summary: Summary, 
     if isinstance(mechanism, InverseSensitivity):
         refusal = mechanism.refusal_probability
     value = None if point is None else point * step
-    return Expectation(mechanism, value, expected_error(mechanism, point, step), refusal)
+    within = find_public_range(statistic, summary.domain, protection.fineness)
+    return Expectation(mechanism, value, expected_error(mechanism, point, step, *within), refusal)
 
 
 _SHAPED = frozenset({Method.INVERSE, Method.ABOVE_THRESHOLD, Method.MOMENTS, Method.CLIPPED, Method.EXPONENTIAL})

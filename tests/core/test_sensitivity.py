@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -9,7 +10,7 @@ from itertools import combinations_with_replacement
 import pytest
 
 from idios.core.calibration import Added, Level, Method, Protection, calibrate, choose, expected_error
-from idios.core.distributions import DiscreteGaussian
+from idios.core.distributions import DiscreteGaussian, DiscreteLaplace
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sensitivity import find_sensitivity, find_squared_sensitivity
 from idios.core.statistics import Count, DistinctCount, Mean, Median, RangeCount, Statistic, Sum, Variance
@@ -150,3 +151,12 @@ class TestChoice:
         assert expected_error(Added(10, noise), 7, Fraction(1, 2)) == pytest.approx(moved / 2)
         assert expected_error(Added(10, noise), None, Fraction(1)) == pytest.approx(noise.expected_absolute)
         assert expected_error(Added(10, DiscreteGaussian(Fraction(0))), 7, Fraction(1)) == 3
+
+    @pytest.mark.parametrize("noise", [DiscreteLaplace(Fraction(7)), DiscreteGaussian(Fraction(100))])
+    @pytest.mark.parametrize(("low", "high"), [(-math.inf, 12), (3, math.inf), (3, 12), (10, 10), (0, 10**30)])
+    def test_answers_that_are_clamped(self, noise: DiscreteLaplace | DiscreteGaussian, low: float, high: float) -> None:
+        """Whatever lies beyond the range is answered with its end: a sum over the law, of every value within."""
+        for value in range(*(int(min(max(end, 3), 13)) for end in (low, high + 1))):
+            clamped = sum(abs(min(max(10 + k, low), high) - value) * noise.pmf(k) for k in range(-250, 251))
+            expected = expected_error(Added(10, noise), value, Fraction(1, 2), low, high)  # type: ignore[arg-type]
+            assert expected == pytest.approx(clamped / 2, abs=1e-9)

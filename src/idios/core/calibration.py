@@ -353,18 +353,32 @@ def make_global_noise(
     return DiscreteLaplace(find_sensitivity(statistic, domain, moves, fineness) / epsilon)
 
 
-def expected_error(mechanism: Mechanism, value: int | None, step: Fraction) -> float | None:
+def expected_error(
+    mechanism: Mechanism,
+    value: int | None,
+    step: Fraction,
+    low: int | float = -math.inf,
+    high: int | float = math.inf,
+) -> float | None:
     """E|answer − value| in the units of ``step``, given that there is an answer; None where there is none to expect.
 
-    >>> round(expected_error(Added(7, DiscreteLaplace(Fraction(10))), 7, Fraction(1, 2)), 6)
-    4.991676
+    Answers are clamped to low..high, where the value lies; what noise leads beyond is no error.
+
+    >>> seven = Added(7, DiscreteLaplace(Fraction(10)))
+    >>> round(expected_error(seven, 7, Fraction(1, 2)), 6), round(expected_error(seven, 7, Fraction(1, 2), high=7), 6)
+    (4.991676, 2.495838)
     """
     if isinstance(mechanism, Added):
-        bias = 0 if value is None else mechanism.value - value  # what clipping has moved the value by
-        return mechanism.noise.expected_distance(bias) * float(step)
+        noise, middle = mechanism.noise, mechanism.value
+        error = noise.expected_distance(0 if value is None else middle - value)  # which clipping may have moved
+        for room in (high - middle, middle - low):
+            error -= 0.0 if room == math.inf else noise.expected_beyond(int(max(room, 0)))
+        return error * float(step)
     if value is None or isinstance(mechanism, ExponentialMechanism | Silent):
         return None
-    return mechanism.expected_absolute(value) * float(step)
+    if isinstance(mechanism, InverseSensitivity):
+        return mechanism.expected_absolute(value) * float(step)  # it draws nothing beyond
+    return mechanism.expected_absolute(value, low, high) * float(step)
 
 
 def find_floor(statistic: Statistic, protection: Protection) -> Fraction:

@@ -137,13 +137,14 @@ class CentredSearch:
         found = self.plan.search(self.summary, centre).draw(source) + step * centre
         return min(max(found, -LIMIT * step), LIMIT * step)
 
-    def expected_absolute(self, value: int) -> float:
-        """E|answer − value| with the centre where it is drawn most often, the median."""
+    def expected_absolute(self, value: int, low: int | float = -math.inf, high: int | float = math.inf) -> float:
+        """E|answer − value| with the centre where it is drawn most often, the median; clamped to low..high."""
         if self.plan.centre is None or not (balls := self.plan.centre.calibrate(self.summary).balls):
             centre = self.plan.fallback
         else:
             centre = place_centre(balls[0][0])
-        return self.plan.search(self.summary, centre).expected_absolute(value - abs(self.plan.unit) * centre)
+        origin = abs(self.plan.unit) * centre
+        return self.plan.search(self.summary, centre).expected_absolute(value - origin, low - origin, high - origin)
 
 
 def plan_rank(

@@ -174,10 +174,11 @@ class AboveThreshold:
         piece = int(np.searchsorted(firsts, place, side="right")) - 1
         return float(self._masses[piece] / lengths[piece])
 
-    def expected_absolute(self, value: int) -> float:
-        """E|answer − value|, but for the farthest answers (``nearest``)."""
+    def expected_absolute(self, value: int, low: int | float = -math.inf, high: int | float = math.inf) -> float:
+        """E|answer − value|, but for the farthest answers (``nearest``), each clamped to low..high."""
         firsts, lengths, _ = self._pieces
-        away = np.abs(self.unit * self.ladder.thresholds.astype(np.float64) - float(value))
+        answers = np.clip(self.unit * self.ladder.thresholds.astype(np.float64), float(low), float(high))
+        away = np.abs(answers - float(value))
         return average_nearest(self._masses, np.add.reduceat(away, firsts) / lengths)
 
     @cached_property

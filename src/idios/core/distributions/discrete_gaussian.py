@@ -280,17 +280,20 @@ class DiscreteGaussian:
         return 2 * math.fsum(self._tails[1:]) / self._normaliser  # Σ k·f(k) = Σ_{m ≥ 1} Σ_{k ≥ m} f(k)
 
     def expected_distance(self, shift: int) -> float:
-        """E|X + c| = |c| + 2·Σ_{k > |c|} (k − |c|)·Pr(X = k).
+        """E|X + c| = |c| + 2·E max(0, X − |c|)."""
+        return abs(shift) + 2 * self.expected_beyond(abs(shift))
 
-        Where σ is large the sum is ∫ (x − a)·f, a = |c|, less f(a)/12 (Euler, Maclaurin).
+    def expected_beyond(self, distance: int) -> float:
+        """E max(0, X − c) = Σ_{k > c} (k − c)·Pr(X = k), for c ≥ 0.
+
+        Where σ is large the sum is ∫ (x − c)·f less f(c)/12 (Euler, Maclaurin).
         """
-        away = abs(shift)
         if self._tabulated:
-            return away + 2 * math.fsum(self._tails[away + 1 :]) / self._normaliser
-        ratio = float(min(away / Fraction(self._sigma), Fraction(_UNDERFLOW)))
+            return math.fsum(self._tails[distance + 1 :]) / self._normaliser
+        ratio = float(min(distance / Fraction(self._sigma), Fraction(_UNDERFLOW)))
         weight = math.exp(-ratio * ratio / 2)
         beyond = weight - ratio * math.sqrt(math.pi / 2) * math.erfc(ratio / math.sqrt(2))
-        return away + 2 * (self._sigma * beyond - weight / (12 * self._sigma)) / math.sqrt(2 * math.pi)
+        return (self._sigma * beyond - weight / (12 * self._sigma)) / math.sqrt(2 * math.pi)
 
     @overload
     def pmf(self, k: float) -> float: ...

@@ -99,9 +99,12 @@ class DiscreteLaplace:
         return -2 * math.exp(-self._rate) / math.expm1(-2 * self._rate)
 
     def expected_distance(self, shift: int) -> float:
-        """E|X + c| = |c| + E|X|·e^(−|c|/scale)."""
-        away = abs(shift)
-        return away + (self.expected_absolute * math.exp(-away / self.scale) if self.scale else 0.0)
+        """E|X + c| = |c| + 2·E max(0, X − |c|)."""
+        return abs(shift) + 2 * self.expected_beyond(abs(shift))
+
+    def expected_beyond(self, distance: int) -> float:
+        """E max(0, X − c) = ½·E|X|·e^(−c/scale), for c ≥ 0."""
+        return self.expected_absolute / 2 * math.exp(-distance / self.scale) if self.scale else 0.0
 
     @overload
     def pmf(self, k: float) -> float: ...

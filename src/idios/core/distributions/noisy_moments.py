@@ -176,13 +176,13 @@ class NoisyQuotient(_Limited):
             probability += float(self.count_noise.pmf(count - self.size)) * max(0.0, upto - below)
         return probability
 
-    def expected_absolute(self, value: int) -> float:
-        """E|answer − value|, given that there is an answer."""
+    def expected_absolute(self, value: int, low: int | float = -math.inf, high: int | float = math.inf) -> float:
+        """E|answer − value|, given that there is an answer, clamped to low..high."""
         sums = float(self.deviation) + _list_strata(self.sum_noise, 201)
         counts = np.maximum(float(self.size) + _list_strata(self.count_noise, 201), 1)
         answers = self.centre + sums / counts[:, None]
         answers = np.clip(answers, self.low, self.high) * self.resolution
-        return float(np.abs(answers - value).mean())
+        return float(np.abs(np.clip(answers, float(low), float(high)) - value).mean())
 
 
 @dataclass(frozen=True)
@@ -262,16 +262,16 @@ class NoisyVariance(_Limited):
             ),
         )
 
-    def expected_absolute(self, value: int) -> float:
-        """E|answer − value|, given that there is an answer."""
+    def expected_absolute(self, value: int, low: int | float = -math.inf, high: int | float = math.inf) -> float:
+        """E|answer − value|, given that there is an answer, clamped to low..high."""
         sums, squares, counts = (
             float(exact) + _list_strata(noise, 31) for exact, noise in zip(self.deviations, self.noises, strict=True)
         )
         counts = np.maximum(counts, 1)[:, None, None]
         most = float(self.radius) ** 2
         variances = np.clip((squares[:, None] / counts + most) / 2 - (sums / counts) ** 2, 0, most)
-        answers = variances if self.statistic.degree == 2 else np.sqrt(variances)
-        return float(np.abs(answers * self.fineness - value).mean())
+        answers = (variances if self.statistic.degree == 2 else np.sqrt(variances)) * self.fineness
+        return float(np.abs(np.clip(answers, float(low), float(high)) - value).mean())
 
 
 def _list_strata(noise: DiscreteLaplace, count: int) -> Reals:
