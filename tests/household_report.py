@@ -122,6 +122,7 @@ def describe(answer: Answer, survey: Survey, sql: str) -> list[str]:
         "\n".join(lines),
         *told,
         *([answer.clipped_note] if answer.clipped_note else []),
+        *([" ".join(answer.notes)] if answer.notes else []),
         f"{answer.guarantee.notation}.",
     ]
 

@@ -107,7 +107,7 @@ class Survey:
         aggregate = plan.aggregates[0]
         if aggregate.choice.method is Method.EXACT:
             return "exact"
-        if public_margin(plan, aggregate) is not None:
+        if public_margin(plan, 0) is not None:
             return "margin"
         if aggregate.choice.method in (Method.MOMENTS, Method.CLIPPED):
             return "interval"
@@ -227,7 +227,7 @@ def join_accuracies(found: Sequence[str]) -> str:
     without, with_bounds = found[0], found[-1]
     if without == with_bounds or not without:
         return with_bounds or "nothing"
-    return f"{without}; with bounds {with_bounds}"
+    return f"{without}; with bounds {with_bounds or 'nothing'}"
 
 
 def write_errors(survey: Survey) -> str:

@@ -251,7 +251,7 @@ def test_the_console_and_the_command_line_tell_them_too(
     view = present_answer(checking.query(sql, 3))
     assert [name for name, _ in view.head][3:] == [
         "h (95 %)",
-        "MEDIAN(age) is off by, in records (95\N{NO-BREAK SPACE}%)",
+        "MEDIAN(age) is off by, in added or removed records (95\N{NO-BREAK SPACE}%)",
     ]
     assert all(text for row in view.rows for text, _, _ in row)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
@@ -14,17 +14,20 @@ import numpy as np
 import pytest
 
 from idios.answers import make_answer
+from idios.cli.output import print_answer
 from idios.core.calibration import Added, Choice, Method
 from idios.core.distributions import DiscreteLaplace
+from idios.core.distributions.noisy_moments import find_half_width
 from idios.core.sampling import SeededSource
 from idios.core.statistics import STATISTICS, Count, Statistic
 from idios.core.statistics.averages import Mean
 from idios.core.statistics.spread import Variance
-from idios.margins import UNKNOWN_MARGIN, StoredIntervals, draw_with_interval, find_intervals
+from idios.margins import UNKNOWN_MARGIN, StoredIntervals, draw_with_interval, find_intervals, find_public_range
 from idios.model import Answer, ReleasedTable
 from idios.party import TrustedParty
 from idios.query.plan import Plan
 from idios.release import calibrate_plan, draw_table
+from idios.server.console.presentation import present_answer
 
 ROWS = 600
 CONCENTRATED = {"accounting": "concentrated", "budget": {"epsilon": 1000, "delta": "1e-6"}}
@@ -279,3 +282,213 @@ def test_a_thousand_cells_take_no_time() -> None:
         start = time.process_time()
         find_intervals(plan, table, 2)
         assert time.process_time() - start < 0.5
+
+
+# Rows that are chosen because of their noise.
+
+GROUPS, FEWER, DRAWS = 200, 40, 2000
+EACH = 30
+GROUPED = "SELECT g, COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a, COUNT(*) + SUM(x) AS both FROM t GROUP BY g"
+COUNTED = "SELECT g, COUNT(*) AS n, COUNT(*) + 1 AS e FROM t GROUP BY g"
+FOLDED = (
+    "SELECT g, MAX(n) AS m FROM (SELECT g, h, COUNT(*) AS n FROM t GROUP BY g, h) GROUP BY g ORDER BY m DESC LIMIT 1"
+)
+
+
+def open_groups(groups: int) -> TrustedParty:
+    """Groups of 30 values that are all alike: which of them is shown is for their noise alone to decide."""
+    columns: dict[str, Any] = {
+        "x": {"type": "integer", "bounds": [0, 10], "nullable": False},
+        "g": {"type": "category", "values": [f"g{i}" for i in range(groups)], "nullable": False},
+        "h": {"type": "category", "values": ["u", "v"], "nullable": False},
+    }
+    size = groups * EACH
+    rows = {
+        "x": [i // groups % 5 for i in range(size)],
+        "g": [f"g{i % groups}" for i in range(size)],
+        "h": [("u", "v")[i // groups % 2] for i in range(size)],
+    }
+    options: dict[str, Any] = {"protection": "differential", "check": 0, "budget": 10**6}
+    return TrustedParty.open(rows, name="t", columns=columns, **options)
+
+
+@pytest.fixture(scope="module")
+def equal_groups() -> Iterator[TrustedParty]:
+    with open_groups(GROUPS) as opened:
+        yield opened
+
+
+TRUE = {"n": EACH, "s": 2 * EACH, "a": 2, "both": 3 * EACH, "e": EACH + 1, "m": EACH // 2}
+
+
+def draw_tables(party: TrustedParty, plan: Plan, times: int, seed: int) -> Iterator[ReleasedTable]:
+    """What is released, so many times over: all the noise of an aggregate is drawn at once."""
+    backend, source = party.datasets["t"].backend, SeededSource(seed)
+    first, count = draw_table(plan, backend, None, source), len(plan.cells)
+    with backend.open_snapshot(plan) as snapshot:
+        calibrated = calibrate_plan(plan, snapshot.summaries)
+    drawn = [
+        draw_values(plan, number, [row[number] for row in calibrated], times, source)
+        for number in range(len(plan.aggregates))
+    ]
+    for i in range(times):
+        rows = [[column[i * count + cell] for column in drawn] for cell in range(count)]
+        values, intervals, sums = (tuple(tuple(each[part] for each in row) for row in rows) for part in range(3))
+        yield replace(first, cells=values, intervals=intervals, noisy_sums=sums)
+
+
+def draw_values(plan: Plan, number: int, mechanisms: Sequence[Any], times: int, source: SeededSource) -> list[Any]:
+    """Values with their intervals at 95 % and their noisy sums, for each cell so many times."""
+    aggregate, fineness = plan.aggregates[number], plan.dataset.protection.fineness
+    step = aggregate.statistic.answer_step(aggregate.grid, fineness)
+    low, high = find_public_range(aggregate.statistic, aggregate.grid, fineness)
+
+    def write(*points: int) -> tuple[str, ...]:
+        return tuple(str(min(max(point, low), high) * step) for point in points)
+
+    found: list[Any] = []
+    if isinstance(mechanisms[0], Added):
+        half = find_half_width(mechanisms[0].noise)
+        for noise in mechanisms[0].noise.sample(times * len(mechanisms), source).tolist():
+            point = int(min(max(mechanisms[len(found) % len(mechanisms)].value + noise, low), high))
+            found.append((*write(point), write(point - half, point + half), None))
+        return found
+    noises = [noise.sample(times * len(mechanisms), source).tolist() for noise in list_noises(mechanisms[0])]
+    for drawn in zip(*noises, strict=True):
+        mechanism = mechanisms[len(found) % len(mechanisms)]
+        sums = (mechanism.deviation + drawn[0], mechanism.size + drawn[1])
+        point = mechanism.place(*sums)
+        pair = None if number in plan.choosing or point is None else write(*mechanism.find_interval(*sums))
+        found.append((None if point is None else write(point)[0], pair, sums))
+    return found
+
+
+def list_noises(mechanism: Any) -> list[DiscreteLaplace]:
+    return [mechanism.sum_noise, mechanism.count_noise]
+
+
+def count_covered(party: TrustedParty, sql: str, times: int, column: str) -> tuple[int, int]:
+    """Of so many draws: how many show rows, and in how many of these all intervals hold."""
+    plan, shown, held = party.make_plan(sql, 2), 0, 0
+    for table in draw_tables(party, plan, times, 3):
+        answer = make_answer(plan, table, id="")
+        pairs = [row[column] for row in answer.interval_rows]
+        assert len(pairs) == len(answer.exact_rows)
+        shown += bool(pairs)
+        held += bool(pairs) and all(Fraction(low) <= TRUE[column] <= Fraction(high) for low, high in pairs)
+    return shown, held
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("sql", "column"),
+    [
+        (f"{COUNTED} ORDER BY n DESC LIMIT 1", "n"),
+        (f"{COUNTED} ORDER BY e LIMIT 3", "e"),
+        (f"{COUNTED} HAVING COUNT(*) > 31", "n"),
+        (f"SELECT g, n FROM ({COUNTED}) WHERE n > 31", "n"),
+        ("SELECT g, AVG(x) AS a FROM t GROUP BY g ORDER BY a DESC LIMIT 1", "a"),
+        ("SELECT g, COUNT(*) AS n, COUNT(*) + SUM(x) AS both FROM t GROUP BY g ORDER BY n DESC LIMIT 1", "both"),
+        ("SELECT g, SUM(x) AS s FROM t GROUP BY g ORDER BY COUNT(*) DESC LIMIT 1", "s"),
+        (FOLDED, "m"),
+    ],
+)
+def test_intervals_of_chosen_rows_hold(sql: str, column: str) -> None:
+    """Of 2,000 draws those that show no wrong interval; 40 groups, so that it takes a few seconds each."""
+    with open_groups(FEWER) as party:
+        shown, held = count_covered(party, sql, DRAWS, column)
+    assert shown > DRAWS * 0.9
+    assert held >= 0.94 * shown
+
+
+def test_the_greatest_of_many_is_within_its_interval_by_the_exact_law(equal_groups: TrustedParty) -> None:
+    """It misses if any of 200 noises is beyond; at 95 % for each, as for a row fixed beforehand, nearly always."""
+    plan = equal_groups.make_plan(f"{GROUPED} ORDER BY n DESC LIMIT 1", 2)
+    number = dict(plan.measures)["n"]
+    [table] = draw_tables(equal_groups, plan, 1, 1)
+    with equal_groups.datasets["t"].backend.open_snapshot(plan) as snapshot:
+        mechanism = calibrate_plan(plan, snapshot.summaries)[0][number]
+    assert isinstance(mechanism, Added)
+    answer = make_answer(plan, table, id="")
+    low, high = map(int, answer.interval_rows[0]["n"])
+    value = int(answer.exact_rows[0]["n"] or 0)
+    assert high - value == value - low == answer.margins["n"] == equal_groups.quote(plan.sql, 2).margins["n"]
+    fixed = find_half_width(mechanism.noise)
+    assert mechanism.noise.cdf(high - value) ** GROUPS >= 0.95
+    assert mechanism.noise.cdf(fixed) ** GROUPS < 0.05
+
+
+@pytest.mark.parametrize(
+    ("sql", "chosen"),
+    [
+        (GROUPED, ()),
+        (f"{GROUPED} ORDER BY n DESC", ()),
+        (f"{GROUPED} ORDER BY n DESC LIMIT 200", ()),
+        (f"{GROUPED} ORDER BY g DESC LIMIT 2", ()),
+        (f"{GROUPED} LIMIT 2", ()),
+        (f"{GROUPED} HAVING g <> 'g7'", ()),
+        (f"SELECT g, n, s, a FROM ({GROUPED}) WHERE g <> 'g7' LIMIT 9", ()),
+        (f"{GROUPED} ORDER BY n DESC OFFSET 1", ("n", "both")),
+        (f"{GROUPED} ORDER BY n DESC, s LIMIT 1", ("n", "s", "both")),
+        (f"{GROUPED} HAVING a > 1", ("a",)),
+        (f"{GROUPED} HAVING ROUND(a) = 2 AND g <> 'g7'", ("a",)),
+        (f"SELECT g, n, s, a FROM ({GROUPED} ORDER BY n) LIMIT 4", ("n",)),
+        (f"SELECT g, n, s, a FROM (SELECT * FROM ({GROUPED}) WHERE s > 5) WHERE n > 3", ("n", "s")),
+    ],
+)
+def test_only_what_chooses_rows_is_widened(equal_groups: TrustedParty, sql: str, chosen: tuple[str, ...]) -> None:
+    """Whatever else is drawn is independent of that choice, and its interval is that of a row fixed beforehand."""
+    plan = equal_groups.make_plan(sql, 2)
+    [table] = draw_tables(equal_groups, plan, 1, 1)
+    answer, numbers = make_answer(plan, table, id=""), dict(plan.measures)
+    kept = StoredIntervals(plan, table)
+    cells = {f"g{plan.cells[i][0]}": i for i in range(GROUPS)}
+    assert answer.exact_rows
+    for row, intervals in zip(answer.exact_rows, answer.interval_rows, strict=True):
+        for label in ("n", "s", "a"):
+            pair = kept.compute(cells[str(row["g"])], numbers[label], GROUPS if label in chosen else 1)
+            assert tuple(map(Fraction, intervals[label])) == pair
+    told = [note for note in answer.notes if note.startswith("Rows are chosen by")]
+    assert bool(told) == bool(chosen)
+    quoted = equal_groups.quote(sql, 2)
+    assert quoted.margins == {label: answer.margins.get(label, quoted.margins[label]) for label in quoted.margins}
+    assert [note for note in quoted.notes if note.startswith("Rows are chosen by")] == told
+
+
+def test_chosen_rows_say_so(equal_groups: TrustedParty, capsys: pytest.CaptureFixture[str]) -> None:
+    """In words, wherever an answer is read: which values chose, and how often the intervals hold then."""
+    sql = f"{GROUPED} HAVING s > 0 ORDER BY n DESC LIMIT 2"
+    answer = equal_groups.query(sql, 10)
+    told = (
+        "Rows are chosen by n and s as released, noise included: the truth might choose others.",
+        "Intervals of n and s are each at 1 − 0.05/200: in 95 % of all draws none that is shown is wrong.",
+    )
+    assert answer.notes == told
+    assert Answer.from_dict(answer.to_dict()).notes == told
+    print_answer(answer)
+    printed = " ".join(capsys.readouterr().out.split())
+    written = {"text": str(answer), "notebook": answer._repr_html_(), "csv": answer.to_csv(metadata=True) or ""}
+    for way, text in {**written, "terminal": printed, "quote": str(equal_groups.quote(sql, 11))}.items():
+        for sentence in told:
+            assert sentence in text.replace("&gt;", ">"), way
+    view = present_answer(answer)
+    assert all(bar in str(view.charts[0]) for bar in ("g",))
+    assert view.answer.notes == told
+
+
+def test_a_single_row_may_be_chosen_too(party: TrustedParty) -> None:
+    """There is one that could have been, so that its interval is as it was; but it may be shown because it is wrong."""
+    answer = party.query("SELECT COUNT(*) AS n FROM people WHERE age < 60 HAVING n > 0", 2)
+    assert answer.notes == (
+        "Rows are chosen by n as released, noise included: the truth might choose others.",
+        "In 95 % of all draws no interval of n that is shown is wrong.",
+    )
+
+
+def test_rows_chosen_by_what_has_no_interval_say_only_that(party: TrustedParty) -> None:
+    sql = "SELECT region, MEDIAN(age) AS m FROM people GROUP BY region ORDER BY m LIMIT 1"
+    assert party.query(sql, 20).notes == (
+        "Rows are chosen by m as released, noise included: the truth might choose others.",
+    )
+    assert party.query("SELECT COUNT(*) AS n FROM people HAVING n > 5", 1).notes == ()  # that is public

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from idios.core.exact import round_up_digits
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Count
 from idios.core.statistics.order import OrderStatistic
 from idios.ledger import Price, StoredAnswer
-from idios.margins import describe_risk, list_margin_reasons, public_margin
+from idios.margins import StoredIntervals, describe_risk, list_margin_reasons, public_margin, widen_margins
 from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.released import Limits
 from idios.notes import count_in_words, list_notes, list_public_notes, name_clipped
@@ -39,7 +40,8 @@ def make_answer(
     ``balance`` is what is left to the caller; None: nothing is charged. ``released`` is its entry in the ledger.
     """
     shown = show_table(plan, table)
-    margins = shown.list_margins(table.margins)
+    stored_intervals = StoredIntervals(plan, table)
+    margins = shown.list_margins(widen_margins(plan, table.margins))
     return Answer(
         id=id,
         dataset=plan.dataset.name,
@@ -63,9 +65,7 @@ def make_answer(
         time=None if released is None else released.time,
         sequence=None if released is None else released.sequence,
         check_rows=shown.pick_rows(
-            [_check_row(plan, *row, shown.parts) for row in zip(table.checks, table.cells, strict=True)]
-            if table.checks
-            else ()
+            [_check_row(plan, stored_intervals, cell, shown.parts) for cell in range(len(table.checks))]
         ),
         types={column.label: column.kind for column in shown.columns},
         used=tuple(shown.used),
@@ -84,42 +84,55 @@ def _join_limits(pairs: Sequence[Limits]) -> Limits:
     return min(low for low, _ in pairs), max(high for _, high in pairs)
 
 
-def _check_row(
-    plan: Plan, noisy: Sequence[int | None], values: Sequence[str | None], parts: Mapping[int, int]
-) -> dict[int, Distance]:
+def _check_row(plan: Plan, stored: StoredIntervals, cell: int, parts: Mapping[int, int]) -> dict[int, Distance]:
     """How far off each value of a cell is; of so many parts what is told holds with 95 % of all of them together."""
-    counts = zip(plan.aggregates, values, strict=True)
-    counted = {a.column: int(value) for a, value in counts if value and isinstance(a.statistic, Count)}
-    distances = [
-        None
-        if value is None or aggregate.check is None
-        else Distance(
-            *aggregate.check.bound(value, parts.get(i, 1)), _find_size(plan, aggregate, counted), plan.dataset.unit_word
-        )
-        for i, (aggregate, value) in enumerate(zip(plan.aggregates, noisy, strict=True))
-    ]
+    distances: list[Distance | None] = []
+    for i, (aggregate, noisy) in enumerate(zip(plan.aggregates, stored.table.checks[cell], strict=True)):
+        if noisy is None or aggregate.check is None:
+            distances.append(None)
+            continue
+        unit = plan.dataset.unit_word
+        if aggregate.neighbours is Neighbours.ADD_REMOVE:
+            unit = f"added or removed {unit}"
+        percentiles = _find_percentiles(plan, stored, cell, aggregate, noisy, parts.get(i, 1))
+        distances.append(Distance(*aggregate.check.bound(noisy, parts.get(i, 1)), percentiles, unit))
     return _by_number(distances)
 
 
-def _find_size(plan: Plan, aggregate: Aggregate, counted: Mapping[str | None, int]) -> int | None:
-    """How many values an order statistic is of, where that is public or was counted: then records are percentiles.
+def _find_percentiles(
+    plan: Plan, stored: StoredIntervals, cell: int, aggregate: Aggregate, noisy: int, parts: int
+) -> tuple[Fraction, Fraction] | None:
+    """How many percent of its values the rank of an order statistic is off, where their number is told.
 
-    ``counted`` has the counts of columns, and under None that of the records.
+    A number that is drawn too is within its interval with half of the 5 %, and the distance with the other half.
     """
-    column = aggregate.column
     if not isinstance(aggregate.statistic, OrderStatistic) or aggregate.neighbours is not Neighbours.REPLACE:
         return None
-    if aggregate.whole and plan.dataset.size is not None:
-        return plan.dataset.size
-    if column not in counted and column is not None and not plan.dataset.columns[column].nullable:
-        column = None
-    size = counted.get(column, 0)
-    return size if size > 0 else None
+    if aggregate.check is None:
+        raise AssertionError("only a checked answer is told how far off it is")
+    sizes = (plan.dataset.size, plan.dataset.size)
+    if not aggregate.whole or plan.dataset.size is None:
+        counted = {each.column: i for i, each in enumerate(plan.aggregates) if isinstance(each.statistic, Count)}
+        column = aggregate.column
+        if column not in counted and column is not None and not plan.dataset.columns[column].nullable:
+            column = None
+        parts = 2 * parts
+        found = (
+            stored.find(cell, counted[column], parts * plan.count_choices(counted[column]))
+            if column in counted
+            else None
+        )
+        sizes = (None, None) if found is None else (int(found[0]), int(found[1]))
+    (low, high), (least, most) = aggregate.check.bound(noisy, parts), sizes
+    if low is None or high is None or not least or not most:
+        return None
+    ends = Fraction(-100 * low, least if low < 0 else most), Fraction(100 * high, least if high > 0 else most)
+    return -round_up_digits(ends[0], 2), round_up_digits(ends[1], 2)
 
 
 def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> Quote:
     """What a question would cost and promise; ``charged`` says whether the caller would pay for it."""
-    margins = _by_label(plan, [public_margin(plan, aggregate) for aggregate in plan.aggregates])
+    margins = _by_label(plan, [public_margin(plan, i) for i in range(len(plan.aggregates))])
     nothing = Cost(Fraction(0), Fraction(0), Fraction(0))
     full = Cost(plan.epsilon, Fraction(0), plan.rho, plan.pure)
     # Without a cap of their own an analyst is limited by the data set, which pays for a question once.

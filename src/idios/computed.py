@@ -5,9 +5,11 @@
    1 − 0.05/k; by the union bound all of them hold together with 95 %, however their noises depend on each other.
 2. A released value that has no interval may be anything, and so may most that is computed from it. How many records it
    is off is told under its own name, with 1 − 0.05/k as well.
-3. A SELECT around another is a function of all the rows that it folds: k counts the released values of all of them. If
+3. Where the value of an aggregate decides which rows are shown, it counts once for every cell that could have been, as
+   its own interval does (``margins``, 5).
+4. A SELECT around another is a function of all the rows that it folds: k counts the released values of all of them. If
    released values decide which rows these are, the true ones might have chosen others, and there is no interval.
-4. Ends are exact, or rounded outwards where a fraction is too long to be read.
+5. Ends are exact, or rounded outwards where a fraction is too long to be read.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from idios.model import ReleasedTable
 from idios.model.released import Interval
 from idios.query.expressions import Expression, Literal, list_references
 from idios.query.plan import Plan
-from idios.query.postprocessing import FOLDED_TEXTS, Fold, Row, Trace, find_middle, shorten_number, trace_selects
+from idios.query.postprocessing import FOLDED_TEXTS, Fold, Row, Trace, find_middle, shorten_number
 from idios.query.range_arithmetic import LENIENT, STRICT
 from idios.query.ranges import Range, find_range
 
@@ -48,10 +50,10 @@ class ComputedIntervals:
     def __init__(self, plan: Plan, table: ReleasedTable, order: Sequence[int]) -> None:
         self.plan, self.order, self.table = plan, order, table
         self.stored = StoredIntervals(plan, table)
-        self.traced = trace_selects(plan.shown, len(plan.keys) + len(plan.measures))
+        self.traced = plan.traced
         # whether no released value decides which rows a SELECT folds; one that folds none does so
         self._sure = [
-            select.folds is None or all(place < len(plan.keys) for place in traced.chosen)
+            select.folds is None or all(place < len(plan.keys) for place in traced.folding)
             for select, traced in zip(plan.shown, self.traced, strict=True)
         ]
         self._found: dict[tuple[int, int, int], Range] = {}
@@ -75,8 +77,9 @@ class ComputedIntervals:
         return str(text(low)), str(text(high))
 
     def count_parts(self, trace: Trace, rows: int = 1) -> int:
-        """How many different released values a column is computed from, of so many released rows."""
-        return len(self._list_aggregates(trace)) * rows
+        """How many released values have to lie in their intervals, where a column is computed from so many rows."""
+        chosen = {number: self.plan.count_choices(number) for number in self._list_aggregates(trace)}
+        return sum(max(rows, choices) for choices in chosen.values())
 
     def explain_none(self, column: int, kind: str) -> str:
         """Why a computed column has no interval in any row."""

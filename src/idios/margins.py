@@ -10,13 +10,17 @@
    its scale is public too. The interval is of the clipped values. What clipping took away it does not show: where the
    noisy count behind an answer says that limits were drawn from too few values to mean anything, there is none.
 4. An interval is cut to the statistic's public range. The truth lies there, so it is not missed more often for that.
-5. Noise that is fitted to the data, and noise of a shape that follows the data, have neither. This is said once for
+5. A row that is shown because of its noise (HAVING, ORDER BY with LIMIT) is the likelier to be far off. Where the
+   value of an aggregate decides which rows are shown, its margins and intervals are taken at 1 − 0.05/k, k the number
+   of cells that could have been: all of them hold together with 95 %, so those that are shown do. Other aggregates are
+   drawn independently of that choice, and their intervals stay as they are. So do checks, which are drawn afterwards.
+6. Noise that is fitted to the data, and noise of a shape that follows the data, have neither. This is said once for
    each statistic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from typing import NamedTuple, TypeAlias
@@ -40,6 +44,7 @@ Limits: TypeAlias = tuple[Fraction, Fraction]
 """What values were clipped to, in the column's units."""
 
 PUBLIC_NOISE = (Method.EXACT, Method.GLOBAL)
+WITH_INTERVALS = (*PUBLIC_NOISE, Method.MOMENTS, Method.CLIPPED)
 UNKNOWN_MARGIN = {
     Method.LOCAL: "the noise is fitted to the data, so its scale is for the controller alone",
     Method.INVERSE: "the shape of the noise follows the data, so it is for the controller alone",
@@ -53,18 +58,28 @@ UNKNOWN_MARGIN = {
 CHECKED = "this only checks an earlier answer, which has its margin if there is one"
 
 
-def public_margin(plan: Plan, aggregate: Aggregate) -> Fraction | None:
-    """The margin as far as it is known without the data."""
-    mechanism = _make_public_mechanism(plan, aggregate)
-    return None if mechanism is None else find_margin(plan, aggregate, mechanism)
+def public_margin(plan: Plan, number: int) -> Fraction | None:
+    """The margin of an aggregate as far as it is known without the data."""
+    mechanism = _make_public_mechanism(plan, plan.aggregates[number])
+    if mechanism is None:
+        return None
+    return find_margin(plan, plan.aggregates[number], mechanism, plan.count_choices(number))
 
 
-def find_margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism) -> Fraction | None:
-    """The 95 % half-width of noise whose scale is public, in the column's units."""
+def find_margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism, parts: int = 1) -> Fraction | None:
+    """The half-width of noise whose scale is public at 1 − 0.05/parts, in the column's units."""
     if aggregate.choice.method not in PUBLIC_NOISE or not isinstance(mechanism, Added):
         return None
     step = aggregate.statistic.answer_step(aggregate.grid, plan.dataset.protection.fineness)
-    return find_half_width(mechanism.noise) * step
+    return find_half_width(mechanism.noise, parts) * step
+
+
+def widen_margins(plan: Plan, margins: Sequence[Fraction | None]) -> list[Fraction | None]:
+    """Those that are stored, at 95 %, as they hold for the rows that a question shows."""
+    return [
+        public_margin(plan, i) if margin is not None and plan.count_choices(i) > 1 else margin
+        for i, margin in enumerate(margins)
+    ]
 
 
 class Drawn(NamedTuple):
@@ -169,7 +184,7 @@ def _make_public_mechanism(plan: Plan, aggregate: Aggregate, limits: Limits | No
     fineness = plan.dataset.protection.fineness
     size = plan.dataset.size if aggregate.whole else None
     moves = Moves(aggregate.neighbours, 1 if size is None else size, None if aggregate.whole else 0)
-    if plan.checked is not None or choice.method not in (*PUBLIC_NOISE, Method.MOMENTS, Method.CLIPPED):
+    if plan.checked is not None or choice.method not in WITH_INTERVALS:
         return None
     if choice.clipping is not None:
         if limits is None:

@@ -5,14 +5,14 @@ Every note follows from the declaration, the question and what is released with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from idios.core.calibration import Method
 from idios.core.domain import Categories
-from idios.core.neighbours import VALUES, Counted, to_plural
+from idios.core.neighbours import VALUES, Counted, Neighbours, to_plural
 from idios.core.statistics import Count, Sum
 from idios.display import format_value, shorten_list
-from idios.margins import describe_risk, find_least_size
+from idios.margins import WITH_INTERVALS, describe_risk, find_least_size
 from idios.model import ReleasedTable
 from idios.query.plan import Aggregate, Plan
 from idios.query.question_words import put_into_words
@@ -32,8 +32,8 @@ def list_notes(plan: Plan, shown: Shown, table: ReleasedTable) -> tuple[str, ...
 
 
 def list_public_notes(plan: Plan) -> tuple[str, ...]:
-    """What is known before asking: what statistics of people are of, and who is in no group."""
-    return (*_describe_people(plan), *_describe_missing_keys(plan))
+    """What is known before asking: which rows are shown and why, what statistics are of, and who is in no group."""
+    return (*_describe_choice(plan), *_describe_counting(plan), *_describe_people(plan), *_describe_missing_keys(plan))
 
 
 def count_in_words(plan: Plan) -> Counted:
@@ -109,6 +109,41 @@ def _list_cells(shown: Shown) -> Sequence[int]:
 def _name_cell(plan: Plan, cell: int) -> str:
     keys = (plan.groups[group].values[plan.cells[cell][group]] for group in plan.keys)
     return " · ".join(map(format_value, keys))
+
+
+# What was chosen, and what is counted.
+
+
+def _describe_choice(plan: Plan) -> Iterator[str]:
+    """By what it is decided which rows are shown, where that is drawn, and how often their intervals hold then."""
+    labels: dict[int, str] = {}
+    for label, number in plan.measures:
+        if number in plan.choosing:
+            labels.setdefault(number, format_value(label))
+    if not labels:
+        return
+    yield f"Rows are chosen by {_list(labels.values())} as released, noise included: the truth might choose others."
+    methods = {number: plan.aggregates[number].choice.method for number in labels}
+    sure = [labels[number] for number, method in methods.items() if method in WITH_INTERVALS]
+    if sure and plan.checked is None:
+        if len(plan.cells) == 1:
+            yield f"In 95 % of all draws no interval of {_list(sure)} that is shown is wrong."
+            return
+        at = f"1 − 0.05/{len(plan.cells):,}"
+        yield f"Intervals of {_list(sure)} are each at {at}: in 95 % of all draws none that is shown is wrong."
+
+
+def _describe_counting(plan: Plan) -> Iterator[str]:
+    """What checks count where records move between groups."""
+    moving = plan.dataset.neighbours is Neighbours.REPLACE
+    if moving and any(each.check and each.neighbours is Neighbours.ADD_REMOVE for each in plan.aggregates):
+        several = to_plural(plan.dataset.unit_word)
+        yield f"How far off an answer is, is counted in {several} added or removed: a replaced one counts twice."
+
+
+def _list(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 # What an answer is of.

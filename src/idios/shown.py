@@ -34,7 +34,6 @@ from idios.query.postprocessing import (
     Values,
     apply_selects,
     list_origins,
-    trace_selects,
 )
 from idios.release import kind_of, write_value
 
@@ -83,8 +82,7 @@ class ShownColumn:
 
 def list_columns(plan: Plan) -> tuple[ShownColumn, ...]:
     """The columns that a question shows."""
-    traced = trace_selects(plan.shown, len(plan.keys) + len(plan.measures))
-    shown = zip(plan.shown[-1].items, traced[-1].columns, strict=True)
+    shown = zip(plan.shown[-1].items, plan.traced[-1].columns, strict=True)
     return tuple(_make_column(plan, item, trace) for item, trace in shown)
 
 
@@ -204,7 +202,7 @@ def _find_key_kind(plan: Plan, group: Group) -> str:
 class Shown:
     """A table as a question shows it; ``origins`` has for each row the cells that it is of.
 
-    ``intervals`` has for each row those of the columns that are computed.
+    ``intervals`` has for each row those of the columns that are computed, or whose values decide which rows there are.
     """
 
     plan: Plan
@@ -289,7 +287,10 @@ class Shown:
         """By row and column, the intervals of released and of computed values."""
         if not table.intervals and not any(self.intervals):
             return ()
-        cells = [{i: pair for i, pair in enumerate(row) if pair is not None} for row in table.intervals]
+        choosing = self.plan.choosing
+        cells = [
+            {i: pair for i, pair in enumerate(row) if pair is not None and i not in choosing} for row in table.intervals
+        ]
         plain = self.pick_rows(cells, computed=False) or ({},) * len(self.origins)
         rows = tuple(released | computed for released, computed in zip(plain, self.intervals, strict=True))
         return rows if any(rows) else ()
@@ -360,7 +361,11 @@ def show_table(plan: Plan, table: ReleasedTable) -> Shown:
         return Shown(plan, columns, values, list(zip(order)), [{}] * len(order), {})
     rows, exact_rows = _show_rows(plan, columns, order, table.cells)
     computed = ComputedIntervals(plan, table, order)
-    wanted = [(i, column) for i, column in enumerate(columns) if column.of_statistics and column.measure is None]
+    wanted = [
+        (i, column)
+        for i, column in enumerate(columns)
+        if column.of_statistics and (column.measure is None or plan.measures[column.measure][1] in plan.choosing)
+    ]
     intervals = [
         {column.label: found for i, column in wanted if (found := computed.find(row, i, column.kind)) is not None}
         for row in rows
@@ -376,6 +381,7 @@ def show_table(plan: Plan, table: ReleasedTable) -> Shown:
             if any(column.label in found for found in intervals)
             else computed.explain_none(i, column.kind)
             for i, column in wanted
+            if column.measure is None
         },
     )
 

@@ -49,11 +49,11 @@ class Neighbours(StrEnum):
 def to_plural(word: str) -> str:
     """Several of what one change is about.
 
-    >>> [to_plural(word) for word in ("record", "person", "company")]
-    ['records', 'people', 'companies']
+    >>> [to_plural(word) for word in ("record", "person", "company", "added or removed person")]
+    ['records', 'people', 'companies', 'added or removed people']
     """
-    if word == "person":
-        return "people"
+    if word.split()[-1:] == ["person"]:
+        return f"{word.removesuffix('person')}people"
     if word.endswith("y") and word[-2:-1] not in "aeiou":
         return f"{word[:-1]}ies"
     return f"{word}s"

@@ -193,16 +193,19 @@ def _write_column(begin: str, values: Sequence[str | None], end: str) -> str:
 class Distance:
     """How many records an answer is off, with 95 %: from ``low`` to ``high``, negative where it is too low.
 
-    None is no limit: so many records or more. ``size`` is how many records there are, or about are, where that is told.
-    ``unit`` is what is counted, where it is no record but a person.
+    None is no limit: so many records or more. ``percentiles`` are how many percent of all values the answer's rank is
+    off, which holds with 95 % by itself, where that is told. ``unit`` is what is counted: a person, or a record that is
+    added or removed, so that a replaced one counts twice.
 
     >>> print(Distance(7, 17), Distance(-4, 6), Distance(-9, -3), Distance(0, 0), sep=" | ")
     about 12 ± 5 records too high (95 %) | between 4 records too low and 6 too high (95 %) | \
 about 6 ± 3 records too low (95 %) | not one record off (95 %)
     >>> print(Distance(7, 17, unit="person"))
     about 12 ± 5 people too high (95 %)
-    >>> print(Distance(50, None), Distance(-4, 6, size=1000), sep=" | ")
+    >>> print(Distance(50, None), Distance(-4, 6, (Fraction(-2, 5), Fraction(3, 5))), sep=" | ")
     at least 50 records too high (95 %) | between 4 records too low and 6 too high (95 %), -0.4 to +0.6 percentiles
+    >>> print(Distance(7, 17, unit="added or removed record"))
+    about 12 ± 5 added or removed records too high (95 %)
     >>> print(Distance(-1, 6), Distance(-2, 0), Distance(0, 1), Distance(2, 2), Distance(None, -1), sep=" | ")
     between 1 record too low and 6 too high (95 %) | at most 2 records too low (95 %) | \
 at most 1 record too high (95 %) | 2 records too high (95 %) | at least 1 record too low (95 %)
@@ -210,12 +213,12 @@ at most 1 record too high (95 %) | 2 records too high (95 %) | at least 1 record
 
     low: int | None
     high: int | None
-    size: int | None = json_field(optional=True, default=None)
+    percentiles: tuple[Fraction, Fraction] | None = json_field(optional=True, default=None)
     unit: str = json_field(optional=True, default="record")
 
     def __str__(self) -> str:
-        if self.size and self.low is not None and self.high is not None:
-            low, high = (f"{100 * end / self.size:+.2g}" for end in (self.low, self.high))
+        if self.percentiles is not None:
+            low, high = (f"{'+' if end > 0 else ''}{text(end)}" for end in self.percentiles)
             return f"{self._say()} (95 %), {low} to {high} percentiles"
         return f"{self._say()} (95 %)"
 

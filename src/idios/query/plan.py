@@ -23,7 +23,7 @@ from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Reading, Statistic
 from idios.errors import InvalidInput
-from idios.query.postprocessing import Select
+from idios.query.postprocessing import Select, TracedSelect, trace_selects
 from idios.query.predicates import ALWAYS, Intervals, Predicate, union
 from idios.query.reductions import Reduction
 from idios.query.schema import Dataset
@@ -240,6 +240,23 @@ class Plan:
     checked: tuple[tuple[str | None, ...], ...] | None = None
     form: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What ``normal_form`` is the text of, as far as ``question_words`` reads it."""
+
+    @cached_property
+    def traced(self) -> tuple[TracedSelect, ...]:
+        """Where all that is shown comes from: the places are those of the keys, then those of the measures."""
+        return tuple(trace_selects(self.shown, len(self.keys) + len(self.measures), len(self.cells)))
+
+    @cached_property
+    def choosing(self) -> frozenset[int]:
+        """The aggregates whose released values, noise included, decide which rows are shown."""
+        places = self.traced[-1].choosing if self.traced else ()
+        found = {self.measures[place - len(self.keys)][1] for place in places if place >= len(self.keys)}
+        exact = (aggregate.choice.method is Method.EXACT and self.checked is None for aggregate in self.aggregates)
+        return frozenset(found - {number for number, known in enumerate(exact) if known})
+
+    def count_choices(self, number: int) -> int:
+        """How many cells a row that is shown is chosen from by the value of an aggregate; 1 where it is not."""
+        return len(self.cells) if number in self.choosing else 1
 
     @property
     def pure(self) -> bool:

@@ -248,14 +248,18 @@ class Trace:
 
 @dataclass(frozen=True)
 class TracedSelect:
-    """Where the columns of a SELECT come from; ``chosen`` are the places that decide which rows it folds, and how."""
+    """Where the columns of a SELECT come from.
+
+    ``folding`` are the places that decide which rows it folds, and how; ``choosing`` those that decide which it shows.
+    """
 
     columns: tuple[Trace, ...]
-    chosen: frozenset[int] = frozenset()
+    folding: frozenset[int] = frozenset()
+    choosing: frozenset[int] = frozenset()
 
 
-def trace_selects(selects: Sequence[Select], width: int) -> list[TracedSelect]:
-    """Where everything comes from that is shown of released rows with so many places.
+def trace_selects(selects: Sequence[Select], width: int, rows: int) -> list[TracedSelect]:
+    """Where everything comes from that is shown of so many released rows with so many places.
 
     Each SELECT is looked at once: an expression that is written out in full grows with every SELECT around it.
     """
@@ -271,10 +275,10 @@ def trace_selects(selects: Sequence[Select], width: int) -> list[TracedSelect]:
             inside = (*(_trace(key, inside, folds=True) for key in select.keys), *folds)
         chosen |= _join_uses([select.having], inside)
         ordered |= _join_uses([order.expression for order in select.order], inside)
-        if select.limit is not None or select.offset:
+        if select.offset or (select.limit is not None and select.limit < rows):
             chosen |= ordered
         inside = tuple(_trace(item.expression, inside) for item in select.items)
-        traced.append(TracedSelect(inside, folded))
+        traced.append(TracedSelect(inside, folded, chosen))
     return traced
 
 
@@ -331,7 +335,12 @@ def count_work(selects: Sequence[Select]) -> int:
         steps += counted.steps + _measure(_list_known(chosen), sizes).steps
         around, sizes, released = around + counted.intervals, counted.sizes, released or counted.places
         steps += sum(1 + size.bits // LONG + size.longest // CHARACTERS for size in sizes)
-    return steps + min(sum(min(size.full, around) for size in sizes if size.full > 1), max(released, 1) * around)
+    choosing = any(s.where or s.having or s.limit is not None or s.offset for s in selects)
+    plain = (
+        INTERVAL * sum(size.full <= 1 for size in sizes) if choosing else 0
+    )  # the intervals of chosen rows are wider
+    computed = sum(min(size.full, around) for size in sizes if size.full > 1)
+    return steps + plain + min(computed, max(released, 1) * around)
 
 
 def _list_known(expressions: Iterable[Expression | None]) -> list[Expression]:

@@ -33,8 +33,8 @@ def find_epsilon(make_plan: Callable[[Fraction], Plan], within: Number) -> Fract
     amount, relative = _read_within(within)
     plan = try_doubling(make_plan, Fraction(1))
     allowed = [amount * _find_scale(plan, aggregate) if relative else amount for aggregate in plan.aggregates]
-    for aggregate in plan.aggregates:
-        if public_margin(plan, aggregate) is None:
+    for number, aggregate in enumerate(plan.aggregates):
+        if public_margin(plan, number) is None:
             raise Unanswerable(
                 f"{aggregate.label} has no public margin ({describe_unknown_margin(aggregate.choice)}): give epsilon "
                 "instead of within, or leave it out"
@@ -42,7 +42,7 @@ def find_epsilon(make_plan: Callable[[Fraction], Plan], within: Number) -> Fract
 
     def suffices(place: int) -> bool:
         tried = make_plan(round_place(place))
-        margins = [public_margin(tried, aggregate) for aggregate in tried.aggregates]
+        margins = [public_margin(tried, number) for number in range(len(tried.aggregates))]
         return all(margin is not None and margin <= most for margin, most in zip(margins, allowed, strict=True))
 
     low = find_place(plan.least_epsilon or plan.dataset.min_epsilon or Fraction(1, 100))

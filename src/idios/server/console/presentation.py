@@ -117,7 +117,8 @@ def present_answer(answer: Answer) -> AnswerView:
         checks = {column: str(distance) for row in answer.check_rows for column, distance in row.items()}
     else:
         for column in answer.checked_columns:
-            head.append((f"{column} is off by, in {to_plural(answer.guarantee.unit)} (95\N{NO-BREAK SPACE}%)", True))
+            unit = next(checked[column].unit for checked in answer.check_rows if column in checked)
+            head.append((f"{column} is off by, in {to_plural(unit)} (95\N{NO-BREAK SPACE}%)", True))
             for row, checked in zip(rows, answer.check_rows[:most], strict=True):
                 known = column in checked
                 row.append((format_distance(checked[column]), str(checked[column]), True) if known else ("", "", True))
