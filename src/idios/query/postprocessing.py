@@ -336,9 +336,7 @@ def count_work(selects: Sequence[Select]) -> int:
         around, sizes, released = around + counted.intervals, counted.sizes, released or counted.places
         steps += sum(1 + size.bits // LONG + size.longest // CHARACTERS for size in sizes)
     choosing = any(s.where or s.having or s.limit is not None or s.offset for s in selects)
-    plain = (
-        INTERVAL * sum(size.full <= 1 for size in sizes) if choosing else 0
-    )  # the intervals of chosen rows are wider
+    plain = INTERVAL * sum(size.full <= 1 for size in sizes) if choosing else 0  # these intervals are wider
     computed = sum(min(size.full, around) for size in sizes if size.full > 1)
     return steps + plain + min(computed, max(released, 1) * around)
 
