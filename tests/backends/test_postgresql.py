@@ -211,6 +211,7 @@ def read_everything(address: str) -> list[object]:
     return found
 
 
+@pytest.mark.slow
 def test_no_setting_or_schema_changes_what_a_statement_means(postgresql_url: str) -> None:
     """A database whose defaults, and those of its role, are others, and a schema that shadows what is PostgreSQL's."""
     with psycopg.connect(postgresql_url, autocommit=True) as server:

@@ -93,6 +93,7 @@ HOSTILE = {
 WORDS = ["north", "back\\slash", "\\' OR TRUE --", "${x}", "it's"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [SPARK])
 def test_no_setting_of_a_session_changes_what_a_statement_means(name: str, spark_engine: SparkEngine) -> None:
     columns = {
