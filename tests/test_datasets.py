@@ -32,7 +32,7 @@ from idios.datasets import (
     read_parameters,
 )
 from idios.errors import AnswerFailed, ConfigurationError, DataChanged, InvalidInput, LedgerError, SourceError
-from idios.ledger import ChargeRequest, Declaration, Ledger
+from idios.ledger import ChargeRequest, Declaration, Ledger, Promise
 from idios.party import TrustedParty
 from idios.query.calendar import since_1970
 from idios.query.schema import Budget
@@ -354,8 +354,10 @@ def test_a_ledger_that_knows_a_budget_of_delta_opens_without_one(people: Path, t
     path = tmp_path / "ledger.db"
     options: dict[str, Any] = {"columns": COLUMNS, "budget": 5, "version": "1", "ledger": path}
     with Ledger.open(f"sqlite:///{path}") as ledger:
-        ledger.declare(Declaration("people", "1", Fraction(5), Fraction("1e-4"), MIN_EPSILON))
-        ledger.reserve(ChargeRequest("people", "1", None, "an earlier question", Fraction(1), Fraction("1e-6")))
+        promise = Promise("replace", "individual")
+        ledger.declare(Declaration("people", "1", Fraction(5), Fraction("1e-4"), MIN_EPSILON, promise=promise))
+        amounts = Fraction(1), Fraction("1e-6")
+        ledger.reserve(ChargeRequest("people", "1", None, "an earlier question", *amounts, promise=promise))
         before = ledger.head()
     with TrustedParty.open(people, **options) as party:
         assert party.ledger.head() == before, "nothing has changed"

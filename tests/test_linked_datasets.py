@@ -104,6 +104,39 @@ def test_one_budget_pays_for_the_people_in_all_tables(folder: Path) -> None:
             party.limited_to(["firms"]).quote(SQL, 10)
 
 
+@pytest.mark.parametrize(
+    ("asked", "edits", "told"),
+    [
+        (
+            SQL,  # what was read as public becomes private: it was protected by nothing
+            {'links = { maker = "makers.name" }\n': "", '"makers.csv"\npublic = true': '"makers.csv"\nbudget = 1'},
+            "'makers' is declared as a data set of its own, but was asked about as public: nothing protects",
+        ),
+        (
+            "SELECT COUNT(*) FROM firms WHERE size > 1",  # what was asked about as private is read as public
+            {"makers.name": "firms.size", '"firms.parquet"\nbudget = 1': '"firms.parquet"\npublic = true'},
+            "'firms' is declared as public, but was asked about as a data set of its own: its people were promised",
+        ),
+    ],
+)
+def test_a_table_stays_public_or_private_once_it_was_asked_about(
+    folder: Path, asked: str, edits: dict[str, str], told: str
+) -> None:
+    path = folder / "idios.toml"
+    edited = FILE
+    for before, after in edits.items():
+        assert before in edited
+        edited = edited.replace(before, after)
+    for text in (FILE, edited, FILE):  # until something was asked
+        path.write_text(text)
+        TrustedParty.from_config(path).close()
+    with TrustedParty.from_config(path) as party:
+        party.query(asked, 1)
+    path.write_text(edited)
+    with pytest.raises(LedgerError, match=told):
+        TrustedParty.from_config(path)
+
+
 def test_rows_that_belong_to_rows_are_part_of_the_same_data_set(folder: Path) -> None:
     questions = {
         "SELECT COUNT(*), SUM(price) FROM lines": [3, 60],

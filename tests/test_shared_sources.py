@@ -135,6 +135,34 @@ def test_a_warning_tells_what_may_be_spent_about_the_same_people(
     caplog.clear()
     with TrustedParty.from_config(configured(folder, "hard.csv")):
         assert "ε = 10.5 " in caplog.text
+        assert "promise" not in caplog.text
+
+
+def test_it_says_where_the_sum_is_of_different_promises(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = configured(folder, "hard.csv")
+    path.write_text(path.read_text().replace("budget = 3\n", 'budget = 3\nneighbours = "add-remove"\n'))
+    with TrustedParty.from_config(path):
+        assert (
+            "the sum of their budgets; their promises differ, and the sum is of none of them: people is indi"
+            in caplog.text
+        )
+        assert "individual, add-remove; patients is individual, replace" in caplog.text
+
+
+def test_a_data_set_that_is_new_where_another_was_given_up_is_warned_about(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A renamed or retired data set is a fresh budget to the ledger, and not to the people in it."""
+    path = folder / "idios.toml"
+    for name, said in (("people", ""), ("persons", "people (ε = 1 spent, differential, replace)"), ("persons", "")):
+        keys = 'source = "people.csv"\nversion = "1"\nbudget = 2\nprotection = "differential"'
+        path.write_text(f'[datasets.{name}]\n{keys}\n[datasets.{name}.columns]\nage = "integer"\n')
+        caplog.clear()
+        with TrustedParty.from_config(path) as party:
+            party.query(f"SELECT COUNT(*) FROM {name} WHERE age > 1", 1)
+        assert ("new to the ledger, with a budget of its own: persons; on record" in caplog.text) is bool(said)
+        assert said in caplog.text
+        assert ("up to the sum of both budgets, under the weaker of both promises" in caplog.text) is bool(said)
 
 
 def test_sources_of_their_own_are_not_warned_about(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

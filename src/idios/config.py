@@ -27,7 +27,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from idios.backends.base import split_table_name
 from idios.backends.spark_address import read_address, read_session_settings
 from idios.core.exact import text
-from idios.datasets import DatasetConfig, declare
+from idios.datasets import DatasetConfig, declare, find_promise
+from idios.display import FRESH_BUDGET
 from idios.errors import ConfigurationError, InvalidInput, SourceError
 from idios.ledger import Ledger
 from idios.linked_datasets import link_datasets
@@ -226,10 +227,27 @@ def warn_of_shared_sources(configuration: Configuration, names: Collection[str],
         budgets = {name: budget.epsilon for name, budget in declared.items() if budget is not None}
         recorded = {each.dataset: each.epsilon for each in ledger.datasets()}
         total = sum((recorded.get(name, budget) for name, budget in budgets.items()), Fraction(0))
+        promises = {name: str(find_promise(configuration.datasets[name].dataset)) for name in budgets}
+        differ = "; their promises differ, and the sum is of none of them: " if len(set(promises.values())) > 1 else ""
         log.warning(
-            "%s have one source: about the same people up to ε = %s may be spent, the sum of their budgets",
+            "%s have one source: about the same people up to ε = %s may be spent, the sum of their budgets%s",
             " and ".join(shared),
             text(total),
+            differ and differ + "; ".join(f"{name} is {promise}" for name, promise in promises.items()),
+        )
+
+
+def warn_of_fresh_budgets(declared: Collection[str], ledger: Ledger) -> None:
+    """Tell the controller that data sets are new where others were given up: they may be about the same people."""
+    recorded = [each.dataset for each in ledger.datasets(retired=True)]
+    new = [name for name in declared if name not in recorded]
+    given_up = [ledger.balance(name) for name in recorded if name not in declared or ledger.retired(name)]
+    if new and (spent := [balance for balance in given_up if balance.epsilon.spent]):
+        log.warning(
+            "new to the ledger, with a budget of its own: %s; on record, and declared no more or retired: %s. %s",
+            ", ".join(new),
+            ", ".join(f"{each.dataset} (ε = {text(each.epsilon.spent)} spent, {each.promise})" for each in spent),
+            FRESH_BUDGET,
         )
 
 

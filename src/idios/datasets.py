@@ -14,6 +14,7 @@ import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import FINE, FINENESS, Parameters
 from idios.errors import DataChanged, InvalidInput
-from idios.ledger import Declaration, Ledger
+from idios.ledger import Declaration, Ledger, Promise
 from idios.query.declared_columns import read_column
 from idios.query.derived import derive_columns
 from idios.query.joins import find_table, list_tables, read_links
@@ -281,6 +282,11 @@ class OpenDataset:
     backend: Backend
     files: tuple[OpenedFile, ...] = ()
 
+    @cached_property
+    def promise(self) -> Promise:
+        """What the ledger charges answers for."""
+        return find_promise(self.dataset)
+
     def check_ready(self) -> None:
         """Refuse if the data cannot be read now, or is not what was opened as far as that is quick to see."""
         if any(file.changed for file in self.files):
@@ -347,9 +353,19 @@ def _make_declaration(dataset: Dataset) -> Declaration:
         budget.delta,
         dataset.min_epsilon,
         "concentrated" if budget.concentrated else "pure",
-        describe_unit(dataset),
+        find_promise(dataset),
         tuple(name for name, table in dataset.tables.items() if not table.public),
+        tuple(name for name, table in dataset.tables.items() if table.public),
     )
+
+
+def find_promise(dataset: Dataset) -> Promise:
+    """What the ε of its answers promise, and to whom, as it is declared and compared with what was declared before.
+
+    It decides what the sum of all ε means. Nothing else that can be declared does: how a record is read, what may be
+    asked, and with how much noise, is each answer's own, and each answer keeps the promise for its ε.
+    """
+    return Promise(dataset.neighbours.value, dataset.protection.promise, describe_unit(dataset))
 
 
 def describe_unit(dataset: Dataset) -> str:

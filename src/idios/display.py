@@ -111,6 +111,12 @@ def shorten_list(names: Iterable[str]) -> str:
     return ", ".join(listed[:MOST_LISTED]) + more
 
 
+FRESH_BUDGET = (
+    "What was answered stays known: with the budget of another data set the same people lose up to the sum of both "
+    "budgets, under the weaker of both promises, and more where neighbours or unit differ"
+)
+"""What is said where a data set is given up: another name is a fresh budget to the ledger, and not to the people."""
+
 RHO_MEANING = (
     "ρ is what concentrated accounting adds up: ε²/2 or less for a question of ε; all of it together stands for one ε, "
     "up to the probability δ."

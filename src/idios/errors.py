@@ -10,7 +10,7 @@
     ├── NotPermitted            an unknown or retired data set, an unknown analyst, no grant, no valid token
     ├── AnswerFailed            charged, and then no answer could be computed; always the same message
     ├── SourceError             the data cannot be read as declared: a missing file, table, column, …
-    │   ├── DataChanged         the file is not the one that was opened
+    │   ├── DataChanged         the file, or the promise of its answers, is not the one that was opened
     │   └── SourceUnavailable   the engine that holds the data is away; nothing was charged
     └── LedgerError             the ledger cannot record what it was asked to
         ├── LedgerUnavailable   its database is locked, full, read-only, missing or gone
@@ -92,7 +92,7 @@ class SourceError(IdiosError):
 
 
 class DataChanged(SourceError):
-    """The data is not what was opened any more; found out from the file's place and size, never from its content."""
+    """The data, or what is promised of it, is not what was opened; found out from public facts, never from records."""
 
 
 class SourceUnavailable(SourceError):

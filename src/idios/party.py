@@ -15,7 +15,7 @@ from idios import display
 from idios.answers import make_answer
 from idios.audit import compute_costs, inspect_plan, plan_levels
 from idios.backends.base import CancellationToken, Progress, read_dataset_name
-from idios.config import read_configuration, warn_of_shared_sources
+from idios.config import read_configuration, warn_of_fresh_budgets, warn_of_shared_sources
 from idios.core.exact import Number
 from idios.core.sampling import Source
 from idios.core.statistics import Parameters
@@ -26,7 +26,7 @@ from idios.ledger import Ledger
 from idios.linked_datasets import link_datasets
 from idios.model import Answer, Balance, BalanceList, Quote
 from idios.model.inspection import Costs, Inspection
-from idios.pipeline import Pipeline, make_request
+from idios.pipeline import Pipeline
 from idios.query.plan import Plan, Split
 from idios.query.reader import RecentQuestions
 from idios.query.shares import shares_rho
@@ -174,6 +174,11 @@ class TrustedParty(Pipeline):
         """
         configuration = read_configuration(path)
         ledger = Ledger.open(configuration.ledger_url, configuration.key_file)
+        try:
+            warn_of_fresh_budgets(configuration.datasets, ledger)
+        except BaseException:
+            ledger.close()
+            raise
         datasets = open_datasets(configuration.datasets.values(), ledger, progress, retired=retired, record=record)
         party = cls(datasets, ledger)
         try:
@@ -228,8 +233,8 @@ class TrustedParty(Pipeline):
         """What may be spent, is spent and is left: of each data set, or of what was granted to an analyst.
 
         >>> party.budget()
-        data set  analyst  budget ε  spent ε  remaining ε  remaining δ
-        people             4         0        4            0
+        data set  analyst  budget ε  spent ε  remaining ε  remaining δ  promise
+        people             4         0        4            0            individual, replace
         """
         held = self.ledger.grants(analyst) if analyst is not None else map(self.ledger.balance, self.datasets)
         return BalanceList(tuple(balance for balance in held if balance.dataset in self.datasets)).listing()
@@ -399,7 +404,7 @@ class TrustedParty(Pipeline):
         opened = self.datasets[plan.dataset.name]
         strongest = plan_levels(self._read(sql), opened.dataset, epsilon, split, limit=None).strongest
         opened.check_unchanged()
-        self.ledger.record_inspection(make_request(plan, None))
+        self.ledger.record_inspection(self.make_request(plan, None))
         return inspect_plan(plan, opened.backend, strongest)
 
     def costs(self, sql: str, epsilon: Number, *, split: Split = None) -> Costs:
@@ -414,5 +419,5 @@ class TrustedParty(Pipeline):
         opened = self.datasets[question.dataset]
         plans = plan_levels(question, opened.dataset, epsilon, split)
         opened.check_unchanged()
-        self.ledger.record_inspection(make_request(plans.first, None))
+        self.ledger.record_inspection(self.make_request(plans.first, None))
         return compute_costs(plans, opened.backend)

@@ -98,33 +98,34 @@ class Pipeline:
     ) -> Plan:
         """Plan a check of an answer that the caller has."""
         answered = self.make_plan(sql, epsilon, split, 0)
-        stored = self.ledger.find_settled(make_request(answered, analyst))
+        stored = self.ledger.find_settled(self.make_request(answered, analyst))
         if stored is None:
             raise InvalidInput("there is no stored answer to this question, without a check and with this ε, to check")
         return plan_check(answered, stored.table.cells, with_epsilon)
 
     def price(self, plan: Plan, *, analyst: str | None = None) -> Quote:
         """Say what it would cost and promise to answer what was planned."""
-        price = self.ledger.price(make_request(plan, analyst))
+        price = self.ledger.price(self.make_request(plan, analyst))
         balance = self.ledger.balance(plan.dataset.name, analyst)
         charged = price.charges_dataset if analyst is None else price.charges_analyst
         return make_quote(plan, price, balance, charged=charged)
 
     def key(self, plan: Plan) -> str:
         """The digest that identifies the question, as the data set is declared now; touches no data."""
-        return make_request(plan, None).key
+        return self.make_request(plan, None).key
 
     def reserve(self, plan: Plan, *, analyst: str | None = None, idempotency_key: str | None = None) -> Charged:
         """Charge what was planned, unless the data is no longer what was opened."""
         self.datasets[plan.dataset.name].check_unchanged()
-        return Charged(plan, analyst, self.ledger.reserve(make_request(plan, analyst), idempotency_key=idempotency_key))
+        request = self.make_request(plan, analyst)
+        return Charged(plan, analyst, self.ledger.reserve(request, idempotency_key=idempotency_key))
 
     def find_stored(
         self, plan: Plan, *, analyst: str | None = None, idempotency_key: str | None = None
     ) -> Charged | None:
         """What ``reserve`` gives where the answer is stored and paid for; None where it looks as if it were not."""
         self.datasets[plan.dataset.name].check_unchanged()
-        request = make_request(plan, analyst)
+        request = self.make_request(plan, analyst)
         if self.ledger.expects_charge(request):
             return None
         stored = self.ledger.find_settled(request, idempotency_key)
@@ -132,7 +133,7 @@ class Pipeline:
 
     def recall(self, plan: Plan, *, analyst: str | None = None) -> Answer:
         """The answer to a question that was paid for before, whatever has become of the data since."""
-        request = make_request(plan, analyst)
+        request = self.make_request(plan, analyst)
         return self.complete(Charged(plan, analyst, self.ledger.find_settled(request) or self.ledger.reserve(request)))
 
     def complete(self, charged: Charged, cancellation: CancellationToken | None = None) -> Answer:
@@ -171,6 +172,14 @@ class Pipeline:
             self._failed(outcome, error)
             raise AnswerFailed from None
 
+    def make_request(self, plan: Plan, analyst: str | None) -> ChargeRequest:
+        """What the ledger is asked for, to charge a plan."""
+        name, version = plan.dataset.name, plan.dataset.version
+        question, promise = plan.normal_form, self.datasets[name].promise
+        return ChargeRequest(
+            name, version, analyst, question, plan.epsilon, rho=plan.rho, pure=plan.pure, promise=promise
+        )
+
     def _read(self, sql: str) -> Question:
         return self._recent.read(sql, {name: opened.dataset for name, opened in self.datasets.items()})
 
@@ -198,10 +207,3 @@ class Pipeline:
             self.ledger.fail(reservation, STOPPED if stopped else f"{kind}: {error}")
         except Exception as second:
             log.error("and the ledger could not record it: %s", type(second).__name__)
-
-
-def make_request(plan: Plan, analyst: str | None) -> ChargeRequest:
-    """What the ledger is asked for, to charge a plan."""
-    dataset = plan.dataset
-    question = plan.normal_form
-    return ChargeRequest(dataset.name, dataset.version, analyst, question, plan.epsilon, rho=plan.rho, pure=plan.pure)

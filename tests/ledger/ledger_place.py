@@ -13,7 +13,8 @@ from typing import Any
 
 from sqlalchemy import Engine, NullPool, Select, create_engine, make_url, select, text
 
-from idios.ledger import ChargeRequest, Declaration, Ledger
+from idios.ledger import ChargeRequest, Declaration, Ledger, Promise
+from idios.ledger.facts import UNSAID
 from idios.ledger.tables import metadata
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
@@ -91,10 +92,11 @@ def ask(
     version: str = "1",
     rho: object = None,
     pure: bool = True,
+    promise: Promise = UNSAID,
 ) -> ChargeRequest:
     amounts = [Fraction(amount) for amount in (epsilon, delta)]  # type: ignore[call-overload]
     given = None if rho is None else Fraction(rho)  # type: ignore[call-overload]
-    return ChargeRequest("people", version, analyst, question, *amounts, given, pure)
+    return ChargeRequest("people", version, analyst, question, *amounts, given, pure, promise)
 
 
 def kinds(ledger: Ledger) -> Sequence[str]:

@@ -123,7 +123,7 @@ def write_old_ledger(place: Place, *more: Fact) -> Anchor:
 
 
 def use_next_format(patch: pytest.MonkeyPatch) -> MetaData:
-    """Let this version of Idios be one whose format is 7, with a migration to it; its tables."""
+    """Let this version of Idios be one whose format is 8, with a migration to it; its tables."""
     tables = MetaData()
     for table in metadata.tables.values():
         table.to_metadata(tables)
@@ -132,8 +132,8 @@ def use_next_format(patch: pytest.MonkeyPatch) -> MetaData:
     Index("ix_idios_running_caller", tables.tables["idios_running"].c.caller)
     Table("idios_made_up", tables, Column("name", Text, primary_key=True))
     for module in ("database", "backup", "migrations"):
-        patch.setattr(f"idios.ledger.{module}.FORMAT", 7)
-    patch.setattr("idios.ledger.database.REVISION", "0007")
+        patch.setattr(f"idios.ledger.{module}.FORMAT", 8)
+    patch.setattr("idios.ledger.database.REVISION", "0008")
     patch.setattr("idios.ledger.database.metadata", tables)
     patch.setattr("idios.ledger.migrations.FOLDERS", [*FOLDERS, str(Path(__file__).parent / "next_format")])
     return tables

@@ -212,8 +212,10 @@ def test_a_retired_data_set_answers_nothing(ledger: Ledger) -> None:
         lambda: ledger.grant("eve", "people"),
         lambda: ledger.price(ask()),
     ):
-        with pytest.raises(NotPermitted, match=r"'people' is retired .*another name"):
+        with pytest.raises(NotPermitted, match=r"'people' is retired \(entry \d+\) and answers nothing more"):
             refused()
+    with pytest.raises(NotPermitted, match=r"with the budget of another .* lose up to the sum of both budgets"):
+        ledger.declare(people())
     assert ledger.datasets() == []
     assert ledger.answers("people") == [stored]
     assert ledger.balance("people").epsilon.spent == Fraction(1, 2)

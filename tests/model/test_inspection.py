@@ -85,8 +85,8 @@ def test_budgets_of_the_party_and_of_an_analyst(party: TrustedParty) -> None:
     (granted,) = party.budget("ada")
     assert isinstance(granted, Balance)
     assert str(granted).splitlines() == [
-        "data set  analyst  budget ε  spent ε  remaining ε  remaining δ",
-        "people    ada      1/3       0        1/3          0",
+        "data set  analyst  budget ε  spent ε  remaining ε  remaining δ  promise",
+        "people    ada      1/3       0        1/3          0            individual, replace",
     ]
     assert isinstance(party.budget(), Listing)
     assert repr(granted.epsilon) == "<Account budget 1/3, spent 0, remaining 1/3>"

@@ -96,8 +96,8 @@ class RemoteParty:
         """What may be spent, is spent and is left, for each data set.
 
         >>> print(party.budget())
-        data set  analyst  budget ε  spent ε  remaining ε  remaining δ
-        people    ada      4         0        4            0
+        data set  analyst  budget ε  spent ε  remaining ε  remaining δ  promise
+        people    ada      4         0        4            0            differential, replace
         """
         return self._read(BalanceList, self._get("/v1/budget")).listing()
 

@@ -43,7 +43,7 @@ from idios.core.distributions import AboveThreshold, DiscreteGaussian, DiscreteL
 from idios.core.distributions.discrete_gaussian import gaussian_variance
 from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.domain import Domain
-from idios.core.exact import exact, whole
+from idios.core.exact import exact, text, whole
 from idios.core.inverse import (
     REFUSAL,
     find_balls,
@@ -52,7 +52,15 @@ from idios.core.inverse import (
     make_measure,
     refuse_hopeless,
 )
-from idios.core.multiples import SINGLE, Multiples, check_multiples, declare_multiples, limit_epsilon, repeat_multiples
+from idios.core.multiples import (
+    SINGLE,
+    Multiples,
+    check_multiples,
+    declare_multiples,
+    limit_epsilon,
+    linear_multiples,
+    repeat_multiples,
+)
 from idios.core.neighbours import RECORDS, Counted, Moves, Neighbours
 from idios.core.outer_ranks import CentredSearch, RankPlan, find_lacking, least_order, plan_rank
 from idios.core.refusals import explain_missing, refuse_too_few, refuse_too_long, refuse_undefined
@@ -131,6 +139,21 @@ class Protection:
     def group(self) -> int:
         """How many records are protected together."""
         return len(self.multiples)
+
+    @property
+    def promise(self) -> str:
+        """The level and, of groups, every multiple of ε: equal for two declarations if they promise the same.
+
+        >>> [Protection.declare("group", group=g).promise for g in (3, {"size": 3, "growth": "flat"}, [1, "4/3"])]
+        ['group of 3', 'group of 3, flat', 'group with ε × (1, 4/3)']
+        """
+        if self.level is not Level.GROUP:
+            return str(self.level)
+        if self.multiples == linear_multiples(self.group):
+            return f"group of {self.group}"
+        if set(self.multiples) == set(SINGLE):
+            return f"group of {self.group}, flat"
+        return f"group with ε × ({', '.join(str(text(multiple)) for multiple in self.multiples)})"
 
     def protect_records(self, each: int) -> Protection:
         """This promise about people as one about their records, of which everyone has so many at most.

@@ -2,6 +2,7 @@
 
 from idios.ledger.backup import Restored, back_up_ledger, restore
 from idios.ledger.chain import Anchor, Entry
+from idios.ledger.facts import Promise
 from idios.ledger.history import Spending, Step
 from idios.ledger.ledger import Ledger
 from idios.ledger.operational import RunningQuestion, RunningQuestions
@@ -22,6 +23,7 @@ __all__ = [
     "IssuedToken",
     "Ledger",
     "Price",
+    "Promise",
     "Reservation",
     "Restored",
     "Role",

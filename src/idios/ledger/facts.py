@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from idios.codec import canonical, json_field
 from idios.ledger.values import RECORDS, make_cost
@@ -37,6 +37,33 @@ class Fact:
         return canonical(RECORDS.to_json(self))
 
 
+class Promise(NamedTuple):
+    """What the ε of a data set's answers promise, and to whom, as its controller declares it.
+
+    ``neighbours`` is the notion of neighbouring data sets, ``protection`` the level with the multiples of ε for groups.
+    ``unit`` says what tells people apart who may have several rows, in every table with rows of theirs; without one,
+    each record is a person. The ε of answers with different promises add up to nothing: with another notion one change
+    can cost twice as much or anything at all.
+    """
+
+    neighbours: str = ""
+    protection: str = ""
+    unit: str = ""
+
+    def __str__(self) -> str:
+        """The promise in a few words, without links.
+
+        >>> str(Promise("replace", "differential")), str(Promise("add-remove", "group of 5, flat", "customer"))
+        ('differential, replace', 'group of 5, flat, add-remove, by customer')
+        """
+        people = self.unit.partition(" with ")[0]
+        return ", ".join(filter(None, (self.protection, self.neighbours, people and f"by {people}")))
+
+
+UNSAID = Promise()
+"""Of entries of before, which say nothing of notion and level."""
+
+
 @dataclass(frozen=True, slots=True)
 class Begun(Fact):
     """The controller began this chain on purpose, where another may have been lost, and says why."""
@@ -49,8 +76,9 @@ class Begun(Fact):
 class Declared(Fact):
     """A data set was declared, anew or otherwise than before; the first declaration sets the budgets.
 
-    The accounting in force is the one that was declared last. ``unit`` says what tells people apart who may have
-    several rows, in every table with rows of theirs; without one, each record is a person.
+    The accounting in force is the one that was declared last. ``neighbours``, ``protection`` and ``unit`` are what is
+    promised (``Promise``); an entry without the first two says nothing about them. ``tables`` are the data sets with
+    more rows of its people, and ``public`` those that were joined to it as public since the first charge.
     """
 
     kind: ClassVar[str] = "declared"
@@ -61,6 +89,10 @@ class Declared(Fact):
     min_epsilon: Fraction
     accounting: Accounting = json_field(optional=True, default=Accounting.PURE)
     unit: str = json_field(optional=True, default="")
+    neighbours: str = json_field(optional=True, default="")
+    protection: str = json_field(optional=True, default="")
+    tables: tuple[str, ...] = json_field(optional=True, default=())
+    public: tuple[str, ...] = json_field(optional=True, default=())
 
 
 @dataclass(frozen=True, slots=True)

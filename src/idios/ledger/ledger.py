@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
@@ -20,7 +21,7 @@ from idios.errors import InvalidInput
 from idios.ledger import rules
 from idios.ledger.backup import back_up
 from idios.ledger.chain import Anchor, Entry, read_entries
-from idios.ledger.facts import Begun, Reserved
+from idios.ledger.facts import Begun, Promise, Reserved
 from idios.ledger.history import Spending, SpendingTracker, check_kinds, find_entries, list_answers, read_answers
 from idios.ledger.key import derive
 from idios.ledger.migrations import upgrade
@@ -290,12 +291,12 @@ class Ledger:
         with self._transactions.reading(*rules.find_places_of_balance(dataset, analyst)) as store:
             return rules.get_balance(store, dataset, analyst)
 
-    def datasets(self) -> list[Declaration]:
-        """List the data sets that are not retired, with their recorded budgets."""
+    def datasets(self, *, retired: bool = False) -> list[Declaration]:
+        """List the data sets that are not retired, or all of them, with their recorded budgets."""
         return [
-            Declaration(row.dataset, row.version, row.epsilon, row.delta, row.min_epsilon, row.accounting)
+            Declaration(row.dataset, row.version, row.epsilon, row.delta, row.min_epsilon, row.accounting, row.promise)
             for row in self._rows(DatasetRow)
-            if row.retired is None
+            if retired or row.retired is None
         ]
 
     def analysts(self) -> list[str]:
@@ -394,6 +395,12 @@ class Ledger:
         It checks the end of the chain, that this follows from the last one seen, the proof, and every permission.
         """
         self.health.check(self._database, self._transactions.reading)
+
+    def check_promises(self, promises: Mapping[str, Promise]) -> None:
+        """Refuse if a data set was declared with another promise than the one that it was opened with."""
+        with self._transactions.reading() as store:
+            for dataset, promise in promises.items():
+                rules.require_promise(store, dataset, promise)
 
     def rebuild(self, anchor: Anchor | None = None) -> None:
         """Make the tables and their proof anew from the chain, which must be good; the chain is not touched.

@@ -10,6 +10,7 @@ from functools import cached_property
 from idios.codec import canonical
 from idios.errors import InvalidInput
 from idios.ledger.chain import Entry
+from idios.ledger.facts import UNSAID, Promise
 from idios.ledger.values import check_amount, check_name, encode_amount, make_cost, omit_rho
 from idios.model import Accounting, Balance, Cost, ReleasedAnswer, ReleasedTable
 
@@ -18,8 +19,9 @@ from idios.model import Accounting, Balance, Cost, ReleasedAnswer, ReleasedTable
 class Declaration:
     """A data set as its controller declares it; the budgets are for all analysts and versions together.
 
-    With `accounting` "concentrated" the budget is (ε, δ), and ρ is added up: see model/balance.py. `unit` says what
-    tells people apart, if anything does, and `tables` are the other data sets that hold rows of theirs.
+    With `accounting` "concentrated" the budget is (ε, δ), and ρ is added up: see model/balance.py. `promise` is what
+    one ε promises, and to whom. `tables` are the other data sets that hold rows of the same people, and `public` those
+    that are joined as public.
     """
 
     dataset: str
@@ -28,13 +30,14 @@ class Declaration:
     delta: Fraction = Fraction(0)
     min_epsilon: Fraction = Fraction(0)
     accounting: str = "pure"
-    unit: str = ""
+    promise: Promise = UNSAID
     tables: tuple[str, ...] = ()
+    public: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_name("data set", self.dataset)
         check_name("version", self.version)
-        for table in self.tables:
+        for table in (*self.tables, *self.public):
             check_name("data set", table)
         for name in ("epsilon", "delta", "min_epsilon"):
             object.__setattr__(self, name, check_amount(name, getattr(self, name)))
@@ -48,7 +51,8 @@ class Declaration:
 class ChargeRequest:
     """One question in normal form, its cost, and who asks; the controller is `analyst=None`.
 
-    `rho` None is ε²/2. Without `pure` the answer has no ε of its own: `epsilon` is what was asked with.
+    `rho` None is ε²/2. Without `pure` the answer has no ε of its own: `epsilon` is what was asked with. `promise` is
+    what the answer will promise: it is charged only where that is what the ledger has on record.
 
     >>> ChargeRequest("people", "2026-11", "ada", "median(income)", Fraction(1, 2)).key[:8]
     '40290d30'
@@ -62,6 +66,7 @@ class ChargeRequest:
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
     pure: bool = True
+    promise: Promise = UNSAID
     cost: Cost = field(init=False, repr=False, compare=False)
     """What the answer costs."""
     key: str = field(init=False, repr=False, compare=False)

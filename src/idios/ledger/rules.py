@@ -9,8 +9,9 @@ import shlex
 from dataclasses import replace
 from fractions import Fraction
 
-from idios.display import format_amount
-from idios.errors import BudgetExceeded, IdiosError, InvalidInput, LedgerError, NotPermitted
+from idios.core.neighbours import Neighbours
+from idios.display import FRESH_BUDGET, format_amount
+from idios.errors import BudgetExceeded, DataChanged, IdiosError, InvalidInput, LedgerError, NotPermitted
 from idios.ledger.facts import (
     AnalystAdded,
     ControllerTokenIssued,
@@ -19,6 +20,7 @@ from idios.ledger.facts import (
     Forfeited,
     Granted,
     Inspected,
+    Promise,
     Raised,
     Released,
     Reserved,
@@ -44,19 +46,31 @@ def require_dataset(store: RowStore, name: str) -> DatasetRow:
     """Return the data set, retired or not; refuse an unknown one."""
     row = store.get(DatasetRow, name)
     if row is None:
-        raise NotPermitted(f"the ledger knows no data set {name!r}; declare it in the configuration first")
-    return row
-
-
-def require_live_dataset(store: RowStore, name: str) -> DatasetRow:
-    """Return the data set; refuse one that is unknown or retired."""
-    row = require_dataset(store, name)
-    if row.retired is not None:
         raise NotPermitted(
-            f"data set {name!r} is retired (entry {row.retired}) and answers nothing more; "
-            "data that is to be asked about again is declared under another name"
+            f"the ledger knows no data set {name!r}; it is recorded when it is declared in the configuration and first "
+            "opened, as by `idios quote`"
         )
     return row
+
+
+def require_live_dataset(store: RowStore, name: str, advice: str = "") -> DatasetRow:
+    """Return the data set; refuse one that is unknown, or retired, with advice."""
+    row = require_dataset(store, name)
+    if row.retired is not None:
+        raise NotPermitted(f"data set {name!r} is retired (entry {row.retired}) and answers nothing more{advice}")
+    return row
+
+
+def require_promise(store: RowStore, name: str, promise: Promise) -> None:
+    """Refuse what would be answered with another promise than the one on record.
+
+    A process that opened the data set before it was declared anew would go on with the promise of then.
+    """
+    if require_dataset(store, name).promise != promise:
+        raise DataChanged(
+            f"data set {name!r} was declared with another promise since it was opened: open it again, or restart the "
+            "server"
+        )
 
 
 def require_analyst(store: RowStore, name: str) -> AnalystRow:
@@ -128,13 +142,18 @@ def declare(store: RowStore, declaration: Declaration) -> Declared | None:
         declaration.delta,
         declaration.min_epsilon,
         Accounting(declaration.accounting),
-        declaration.unit,
+        *(declaration.promise.unit, declaration.promise.neighbours, declaration.promise.protection),
+        tuple(sorted(declaration.tables)),
+        tuple(sorted(declaration.public)),
     )
-    _refuse_charged_tables(store, declaration)
+    _refuse_other_budget(store, declaration)
     if store.get(DatasetRow, declaration.dataset) is None:
         return fact
-    known = require_live_dataset(store, declaration.dataset)
-    _refuse_other_unit(known, declaration)
+    known = require_live_dataset(store, declaration.dataset, f"; remove it from the configuration. {FRESH_BUDGET}")
+    _refuse_other_promise(known, declaration)
+    last = known.declared
+    if known.charges:  # what was joined as public stays so
+        fact = replace(fact, public=tuple(sorted({*last.public, *fact.public})))
     recorded, before = (known.epsilon, known.delta), (known.declared_epsilon, known.declared_delta)
     accepted = [delta for epsilon, delta in (before, recorded) if declaration.epsilon == epsilon]
     if fact.accounting is Accounting.CONCENTRATED and accepted and declaration.delta > known.delta:
@@ -154,7 +173,6 @@ def declare(store: RowStore, declaration: Declaration) -> Declared | None:
         )
     if declaration.delta not in accepted:
         fact = replace(fact, delta=accepted[0])
-    last = Declared(known.dataset, known.version, *before, known.min_epsilon, known.accounting, known.unit)
     return None if fact == last else fact
 
 
@@ -167,34 +185,77 @@ def _write_raise(known: DatasetRow, declaration: Declaration) -> str:
     return f", or run `idios ledger raise {shlex.quote(known.dataset)} {' '.join(raised)}`"
 
 
-def _refuse_other_unit(known: DatasetRow, declaration: Declaration) -> None:
-    """What was answered was promised to the people of that time: to others, those answers promise nothing.
+def _refuse_other_promise(known: DatasetRow, declaration: Declaration) -> None:
+    """What was answered was promised to people: the ε of answers with another promise are no part of the same sum.
 
-    An answer about rows for ε costs a person with m rows up to mε. Free answers count too: a number of records is exact
-    only while each of them is a person.
+    An answer about rows for ε costs a person with m rows up to mε. Where adding or removing a record costs ε, replacing
+    one costs up to 2ε, or any amount if noise is fitted to the data. Free answers count too: a number of records may be
+    exact only while each of them is a person, and while replacing one is all that is protected. Under replace that
+    number is told to every analyst who is let in. Entries of before say nothing of notion and level: what is declared
+    first after them is taken.
     """
-    if known.charges and known.unit != declaration.unit:
-        raise LedgerError(
-            f"data set {known.dataset!r} is declared with {_describe_unit(declaration.unit)}, but was asked about with "
-            f"{_describe_unit(known.unit)}: what was spent then was promised to others. Put it back in the "
-            "configuration, or retire the data set and declare it under another name"
-        )
+    before, now = known.promise, declaration.promise
+    if not before.neighbours:
+        before = now._replace(unit=before.unit)
+    counted_otherwise = (before.neighbours, before.unit) != (now.neighbours, now.unit)
+    told = known.granted and before.neighbours == Neighbours.REPLACE and counted_otherwise
+    if before == now or not (known.charges or told):
+        return
+    differing = [name for name in Promise._fields if getattr(before, name) != getattr(now, name)]
+    formerly, declared = (" and ".join(_describe_part(each, name) for name in differing) for each in (before, now))
+    happened, stays = f"was granted to analysts with {formerly}, which told them how many there are", "That stays known"
+    if known.charges:
+        happened = f"was asked about with {formerly}: no promise covers what was spent then and what would be spent now"
+        stays = FRESH_BUDGET
+    raise LedgerError(
+        f"data set {known.dataset!r} is declared with {declared}, but {happened}. Declare it as before; or retire it, "
+        f"for ever, and declare another data set. {stays}"
+    )
 
 
-def _refuse_charged_tables(store: RowStore, declaration: Declaration) -> None:
-    """What was charged to a table by itself is missing in the budget of the people whose rows it is said to hold."""
-    for name in declaration.tables:
-        row = store.get(DatasetRow, name)
-        if row is not None and row.charges:
+def _describe_part(promise: Promise, name: str) -> str:
+    value = getattr(promise, name)
+    if name == "unit":
+        return f"the unit {value}" if value else "no unit"
+    return f'{name} = "{value}"'
+
+
+def _refuse_other_budget(store: RowStore, declaration: Declaration) -> None:
+    """Refuse a table that was asked about as another data set's, as public, or as a data set of its own.
+
+    Another budget lacks what the same people lost before; and what was read as public was protected by nothing.
+    """
+    now = _find_budgets(declaration)
+    for row in store.list_all(DatasetRow):
+        before = _find_budgets(row.declared) if row.charges else {}
+        for name in sorted(now.keys() & before.keys()):
+            if now[name] == before[name]:
+                continue
+            if not before[name]:
+                why = "nothing protects what was answered from it. Declare it as before"
+            elif not now[name]:
+                why = "its people were promised noise that joins with it would not have. Declare it as before"
+            else:
+                why = (
+                    "the budget that pays now lacks what was paid then. Declare it as before, or under another name "
+                    "once `idios ledger forfeit` counts there what was spent on it"
+                )
             raise LedgerError(
-                f"{name!r} is linked to the people of {declaration.dataset!r}, and was charged as a data set of its "
-                "own: their budget lacks what they have paid there. Link it under another name, once `idios ledger "
-                f"forfeit {declaration.dataset}` counts what was spent on it"
+                f"{name!r} is declared {_describe_budget(name, now[name])}, but was asked about "
+                f"{_describe_budget(name, before[name])}: {why}"
             )
 
 
-def _describe_unit(unit: str) -> str:
-    return f"the unit {unit}" if unit else "no unit"
+def _find_budgets(declared: Declaration | Declared) -> dict[str, str]:
+    """By table, the data set whose budget pays for it, or "" where it is public."""
+    own = dict.fromkeys((declared.dataset, *declared.tables), declared.dataset)
+    return own | dict.fromkeys(declared.public, "")
+
+
+def _describe_budget(name: str, payer: str) -> str:
+    if not payer:
+        return "as public"
+    return "as a data set of its own" if name == payer else f"as rows of the people of {payer!r}"
 
 
 def _format_both(epsilon: Fraction, delta: Fraction) -> str:
@@ -276,6 +337,7 @@ def revoke_token(store: RowStore, name: str) -> TokenRevoked | None:
 def get_price(store: RowStore, request: ChargeRequest) -> Price:
     """Say whom the request would charge: no analyst twice for one question."""
     require_live_dataset(store, request.dataset)
+    require_promise(store, request.dataset, request.promise)
     question = store.get(QuestionRow, request.key)
     paid = True
     if request.analyst is not None:

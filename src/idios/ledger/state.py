@@ -8,10 +8,12 @@ facts are appended and recomputes them in memory when the chain is verified.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Protocol, TypeVar
 
+from idios.codec import canonical
 from idios.ledger.facts import (
     AnalystAdded,
     Begun,
@@ -22,6 +24,7 @@ from idios.ledger.facts import (
     Forfeited,
     Granted,
     Inspected,
+    Promise,
     Raised,
     Released,
     Reserved,
@@ -49,8 +52,9 @@ class DatasetRow(DerivedRow):
     """A data set, its budgets and what is spent of them over all analysts.
 
     `declared_epsilon` and `declared_delta` are what the configuration said when it was last accepted; a raise
-    lifts the budgets above them until the configuration follows. `unit` is what tells people apart, "" where each
-    record is one. `charges` counts what was charged, free answers too, and `impure` those without an ε of their own.
+    lifts the budgets above them until the configuration follows. `unit`, `neighbours` and `protection` are its
+    `promise`; `tables` and `public` are lists as JSON. `charges` counts what was charged, free answers too, and
+    `impure` those without an ε of their own; `granted` is 1 once any analyst was let in.
     """
 
     table: ClassVar[str] = "datasets"
@@ -64,18 +68,46 @@ class DatasetRow(DerivedRow):
     declared_delta: Fraction
     accounting: Accounting
     unit: str
+    neighbours: str
+    protection: str
+    tables: str
+    public: str
     epsilon_spent: Fraction = ZERO
     delta_spent: Fraction = ZERO
     rho_spent: Fraction = ZERO
     impure: int = 0
     charges: int = 0
+    granted: int = 0
     retired: int | None = None
 
     @property
     def balance(self) -> Balance:
-        """Its accounts."""
+        """Its accounts, and what they promise."""
         spent = Cost(self.epsilon_spent, self.delta_spent, self.rho_spent, pure=not self.impure)
-        return Balance.of_dataset(self.dataset, self.accounting, self.epsilon, self.delta, spent)
+        budget = self.accounting, self.epsilon, self.delta
+        return Balance.of_dataset(self.dataset, *budget, spent, str(self.promise))
+
+    @property
+    def promise(self) -> Promise:
+        """What its answers promise; without `neighbours` the entries say nothing but the unit."""
+        return Promise(self.neighbours, self.protection, self.unit)
+
+    @property
+    def declared(self) -> Declared:
+        """The fact that declares it as it is on record."""
+        return Declared(
+            self.dataset,
+            self.version,
+            self.declared_epsilon,
+            self.declared_delta,
+            self.min_epsilon,
+            self.accounting,
+            self.unit,
+            self.neighbours,
+            self.protection,
+            tuple(json.loads(self.tables)),
+            tuple(json.loads(self.public)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +229,9 @@ class RowStore(Protocol):
     def get(self, row: type[SomeRow], *key: str) -> SomeRow | None:
         """Return the row with this primary key, if there is one."""
 
+    def list_all(self, row: type[SomeRow]) -> list[SomeRow]:
+        """Return all rows, none missing."""
+
     def add(self, row: DerivedRow) -> None:
         """Keep a row that was not there."""
 
@@ -218,6 +253,10 @@ class MemoryRowStore:
         """Return the row with this primary key, if there is one."""
         known = self.rows[row].get(key)
         return known if isinstance(known, row) else None
+
+    def list_all(self, row: type[SomeRow]) -> list[SomeRow]:
+        """Return all rows, none missing."""
+        return [known for known in self.rows[row].values() if isinstance(known, row)]
 
     def add(self, row: DerivedRow) -> None:
         """Keep a row that was not there."""
@@ -251,6 +290,7 @@ def apply(store: RowStore, sequence: int, fact: Fact) -> None:
         case AnalystAdded():
             store.add(AnalystRow(fact.analyst))
         case Granted():
+            store.update(replace(_expect(store, DatasetRow, fact.dataset), granted=1))
             grant = store.get(GrantRow, fact.analyst, fact.dataset)
             if grant is None:
                 store.add(GrantRow(fact.analyst, fact.dataset, fact.epsilon, fact.delta))
@@ -289,9 +329,14 @@ def apply(store: RowStore, sequence: int, fact: Fact) -> None:
 def _declare(store: RowStore, fact: Declared) -> None:
     known = store.get(DatasetRow, fact.dataset)
     epsilon, delta = fact.epsilon, fact.delta
+    tables, public = canonical(fact.tables), canonical(fact.public)
     if known is None:
         budgets = (epsilon, delta, epsilon, delta)
-        store.add(DatasetRow(fact.dataset, fact.version, fact.min_epsilon, *budgets, fact.accounting, fact.unit))
+        promise = (fact.unit, fact.neighbours, fact.protection)
+        row = DatasetRow(
+            fact.dataset, fact.version, fact.min_epsilon, *budgets, fact.accounting, *promise, tables, public
+        )
+        store.add(row)
         return
     store.update(
         replace(
@@ -302,6 +347,10 @@ def _declare(store: RowStore, fact: Declared) -> None:
             declared_delta=delta,
             accounting=fact.accounting,
             unit=fact.unit,
+            neighbours=fact.neighbours,
+            protection=fact.protection,
+            tables=tables,
+            public=public,
         )
     )
 

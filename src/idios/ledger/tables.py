@@ -28,10 +28,10 @@ from idios.errors import LedgerTampered
 from idios.ledger.state import ROWS, DerivedRow, SomeRow
 from idios.ledger.values import RECORDS
 
-FORMAT = 6
+FORMAT = 7
 OLDEST_FORMAT = 4
 """The oldest format that `idios ledger upgrade` brings to this version's; no released version wrote an older one."""
-REVISION = "0006"
+REVISION = "0007"
 """The newest migration, which a new ledger is at from its beginning."""
 VERIFY = "run `idios ledger verify`"
 

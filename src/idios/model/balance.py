@@ -128,7 +128,7 @@ class Balance:
     """The accounts of a data set over all analysts, or of one analyst on it.
 
     ``rho`` is there with concentrated accounting, and its budget is what (ε, δ) allow. ``pure`` says whether all that
-    was spent has an ε of its own.
+    was spent has an ε of its own. ``promise`` is what the ε promise, in a few words: level, neighbours, unit.
     """
 
     dataset: str
@@ -137,6 +137,7 @@ class Balance:
     delta: Account
     rho: Account | None = json_field(optional=True, default=None)
     pure: bool = json_field(optional=True, default=True)
+    promise: str = json_field(optional=True, default="")
 
     def __str__(self) -> str:
         """The accounts as a table of one line."""
@@ -150,14 +151,20 @@ class Balance:
 
     @classmethod
     def of_dataset(
-        cls, dataset: str, accounting: Accounting, epsilon: Fraction, delta: Fraction, spent: Cost
+        cls,
+        dataset: str,
+        accounting: Accounting,
+        epsilon: Fraction,
+        delta: Fraction,
+        spent: Cost,
+        promise: str = "",
     ) -> Balance:
         """The accounts of a data set with this budget."""
         left = Account(delta, spent.delta)
         rho = None
         if accounting is Accounting.CONCENTRATED:
             rho = Account(_find_rho_budget(epsilon, left.remaining), spent.rho)
-        return cls(dataset, None, Account(epsilon, spent.epsilon), left, rho, spent.pure)
+        return cls(dataset, None, Account(epsilon, spent.epsilon), left, rho, spent.pure, promise)
 
     def within(self, whole: Balance) -> Balance:
         """The same accounts of an analyst, which also say what is left of the data set's.
@@ -169,13 +176,13 @@ class Balance:
         epsilon = replace(self.epsilon, remaining=by_itself)
         delta = replace(self.delta, remaining=whole.delta.remaining)
         if self.rho is None or whole.rho is None:
-            return replace(self, epsilon=epsilon, delta=delta, rho=None)
+            return replace(self, epsilon=epsilon, delta=delta, rho=None, promise=whole.promise)
         cap = None
         if epsilon.budget is not None or delta.budget is not None:
             most = whole.epsilon.budget if epsilon.budget is None else epsilon.budget
             cap = _find_rho_budget(most, min(delta.remaining or ZERO, whole.delta.remaining or ZERO))
         rho = Account(cap, self.rho.spent, whole.rho.remaining)
-        return replace(self, epsilon=epsilon, delta=delta, rho=rho)
+        return replace(self, epsilon=epsilon, delta=delta, rho=rho, promise=whole.promise)
 
     def require(self, cost: Cost) -> None:
         """Raise BudgetExceeded unless the budget allows the cost: rules 1, 2 and 3."""
@@ -289,6 +296,9 @@ def describe_rho(rho: Fraction) -> str:
     return f"enough for a question with ε = {format_amount(most)}" if most else "enough for no question"
 
 
+_AMOUNTS, _RHO = ("budget ε", "spent ε", "remaining ε", "remaining δ"), ("spent ρ", "remaining ρ")
+
+
 @dataclass(frozen=True)
 class BalanceList:
     """The balances that a caller may see."""
@@ -297,16 +307,17 @@ class BalanceList:
 
     @property
     def head(self) -> tuple[str, ...]:
-        """The names of the amounts that a table of them has; ρ where there is any."""
-        head = ("budget ε", "spent ε", "remaining ε", "remaining δ")
-        return head if all(one.rho is None for one in self.budgets) else (*head, "spent ρ", "remaining ρ")
+        """The names of the amounts that a table of them has, ρ where there is any; and what an ε promises, if known."""
+        head = (*_AMOUNTS, *_RHO) if any(one.rho is not None for one in self.budgets) else _AMOUNTS
+        return (*head, "promise") if any(one.promise for one in self.budgets) else head
 
     def cells(self, balance: Balance) -> tuple[str, ...]:
         """The amounts of one balance under this head; the remaining ε is what is left of ρ stands for."""
         rho = (None, None) if balance.rho is None else (balance.rho.spent, balance.rho.remaining)
         amounts = (balance.epsilon.budget, balance.epsilon.spent, balance.left, balance.delta.remaining)
-        cells = (*map(format_short, amounts), *("" if amount is None else format_rho(amount) for amount in rho))
-        return cells[: len(self.head)]
+        written = (*map(format_short, amounts), *("" if amount is None else format_rho(amount) for amount in rho))
+        cells = dict(zip((*_AMOUNTS, *_RHO, "promise"), (*written, balance.promise), strict=True))
+        return tuple(cells[name] for name in self.head)
 
     def listing(self) -> Listing[Balance]:
         """The balances as a sequence that prints as a table."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 
 
 def upgrade() -> None:
@@ -20,4 +20,4 @@ def upgrade() -> None:
     with op.batch_alter_table("idios_running") as running:
         running.alter_column("step", nullable=True, existing_type=sa.Text(), existing_nullable=False)
     op.create_index("ix_idios_running_caller", "idios_running", ["caller"])
-    op.execute("UPDATE idios_chain SET format = 7")
+    op.execute("UPDATE idios_chain SET format = 8")
