@@ -47,8 +47,9 @@ def run_json(*arguments: str) -> Any:
     return json.loads(run(*arguments, "--json").stdout)
 
 
-def configure(budget: str = "1", delta: str = "") -> None:
+def configure(budget: str = "1", delta: str = "", **keys: str) -> None:
     """Write a configuration for the file people.csv in this folder; with a δ the accounting is concentrated."""
     concentrated = f'accounting = "concentrated"\nbudget = {{ epsilon = "{budget}", delta = "{delta}" }}'
     declared = concentrated if delta else f'budget = "{budget}"'
-    Path("idios.toml").write_text(_CONFIGURATION.format(budget=declared))
+    more = "".join(f'\n{key} = "{value}"' for key, value in keys.items())
+    Path("idios.toml").write_text(_CONFIGURATION.format(budget=declared + more))

@@ -20,6 +20,7 @@ from idios.errors import (
     LedgerError,
     LedgerTampered,
     LedgerUnavailable,
+    NotPermitted,
 )
 from idios.release import draw_table
 from tests.cli.runner import MEDIAN, MEDIAN_AGE, configure, run, run_json, run_text
@@ -52,6 +53,46 @@ def test_ledger_commands(folder: Path) -> None:
     run("ledger", "retire", "people", "--yes")
     with pytest.raises(IdiosError):
         run("query", "people.csv", "--yes", MEDIAN, "-e", "1")
+
+
+def test_another_promise_is_refused_and_retiring_is_no_way_out(declared: Path) -> None:
+    """Whoever is told to retire a data set is told that the people in it keep what was lost."""
+    budgets = "up to the sum of both budgets, under the weaker of both promises"
+    for keys in ({"neighbours": "add-remove"}, {"protection": "differential"}):
+        configure(**keys)
+        for command in (["query", MEDIAN_AGE, "-e", "0.1"], ["check"]):
+            with pytest.raises(
+                LedgerError, match=f'{next(iter(keys))} = "{next(iter(keys.values()))}", but .*{budgets}'
+            ):
+                run_text(*command)
+    configure()
+    assert "individual, replace" in run_text("ledger", "balance")
+    assert "protection individual, neighbours replace" in " ".join(run_text("ledger", "show").split())
+    assert budgets in " ".join(run_text("ledger", "retire", "--help").split())
+    refused = CliRunner().invoke(app, ["ledger", "retire", "people"], input="no\n")
+    assert budgets in " ".join((refused.stdout + refused.stderr).split())
+    printed = CliRunner().invoke(app, ["ledger", "retire", "people", "--yes"])
+    assert "people is retired; ε = 0.5 was spent (individual, replace)" in " ".join(printed.stdout.split())
+    assert budgets in " ".join(printed.stderr.split())
+    [line] = [line for line in run_text("ledger", "balance").splitlines() if "people" in line]
+    assert [cell.strip() for cell in line.split("│")[3:7]] == ["0.5", "retired", "", "individual, replace"]
+    [balance] = run_json("ledger", "balance")
+    assert (balance["retired"], balance["epsilon"]["spent"]) == (True, "0.5")
+    with pytest.raises(IdiosError, match=f"answers nothing more; remove it from the configuration.*{budgets}"):
+        run_text("query", MEDIAN_AGE, "-e", "0.1")
+
+
+def test_what_was_spent_is_counted_before_anything_is_opened(declared: Path) -> None:
+    """``forfeit`` records a data set that is configured, as ``analyst grant`` does; no other."""
+    move_ledger_away()
+    printed = " ".join(run_text("ledger", "create", "--reason", "the disk was lost").split())
+    assert "declare each data set as it was declared then" in printed
+    with pytest.raises(NotPermitted, match="the ledger knows no data set 'firms'; it is recorded when"):
+        run_text("ledger", "forfeit", "firms", "--epsilon", "0.5", "--reason", "lost")
+    run_text("ledger", "forfeit", "people", "--epsilon", "0.5", "--reason", "lost")
+    configure(neighbours="add-remove")
+    with pytest.raises(LedgerError, match="was asked about with neighbours"):
+        run_text("query", MEDIAN_AGE, "-e", "0.1")
 
 
 def test_an_export_has_what_was_clipped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +150,7 @@ def test_backup_and_restore(declared: Path) -> None:
     anchor = run_text("ledger", "head").strip()
     move_ledger_away()
     lost = " ".join(run_text("ledger", "restore", "monday.db", "--anchor", anchor, code=1).split())
-    assert "The chain ends at entry 3, the anchor is entry 5: 2 are missing. Answers given since" in lost
+    assert "The chain ends at entry 3, the anchor is entry 5: 2 missing. Answers given since" in lost
     assert "idios ledger forfeit" in lost
     assert "idios ledger retire" in lost
     run_text("ledger", "forfeit", "people", "--epsilon", "0.25", "--reason", "restored from monday.db")

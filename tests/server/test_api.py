@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -78,6 +79,28 @@ def test_without_a_cap_everything_says_what_is_left_of_the_data_set(office: Offi
     whole = office.call("GET", "/v1/budget", "grace").json()["budgets"][0]
     assert own["delta"]["remaining"] == whole["delta"]["remaining"] == "0"
     assert office.call("GET", "/v1/analysts", "grace").json()["grants"] == [own]
+
+
+def test_a_balance_says_what_it_promises(office: Office) -> None:
+    for who in ("ada", "grace"):
+        assert office.call("GET", "/v1/budget", who).json()["budgets"][0]["promise"] == "differential, replace"
+    granted = office.call("PUT", "/v1/analysts/ada/grants/people", "grace", json={})
+    assert granted.json()["promise"] == "differential, replace"
+
+
+def test_nothing_is_answered_with_a_promise_that_was_replaced(office: Office) -> None:
+    """Another process of the ledger was started with another declaration, before anything was asked."""
+    (declared,) = (each for each in office.ledger.datasets() if each.dataset == "people")
+    office.ledger.declare(replace(declared, promise=declared.promise._replace(protection="group of 5")))
+    for path in ("query", "quote"):
+        refused = office.call("POST", f"/v1/{path}", json={"sql": MEDIAN, "epsilon": "0.5"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "data_changed")
+        assert "declared with another promise" in refused.json()["error"]["message"]
+    assert office.call("GET", "/readyz").json()["error"]["code"] == "data_changed"
+    assert office.ledger.balance("people").epsilon.spent == 0
+    office.ledger.declare(declared)
+    assert office.call("GET", "/readyz").status_code == 200
+    assert office.ask().status_code == 200
 
 
 def test_groups(office: Office) -> None:

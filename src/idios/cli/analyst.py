@@ -55,7 +55,7 @@ def grant(
     config: Config = DEFAULT,
 ) -> None:
     """Let an analyst ask about a data set, up to a cap of their own; a second grant replaces the cap."""
-    _record_dataset(dataset, config)
+    record_dataset(dataset, config)
     with open_ledger(config) as ledger:
         balance = ledger.grant(
             name,
@@ -69,7 +69,7 @@ def grant(
     output.console.print(f"{name} may ask about {dataset}; remaining: {balance.left_in_words}", highlight=False)
 
 
-def _record_dataset(name: str, config: Path) -> None:
+def record_dataset(name: str, config: Path) -> None:
     """Record a configured data set of which nothing is on record yet, as its first question would."""
     with open_ledger(config) as ledger:
         known = any(each.dataset == name for each in ledger.datasets()) or ledger.retired(name)

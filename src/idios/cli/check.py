@@ -37,7 +37,7 @@ def check(
     Values out of bounds, not declared, or not of the declared type are counted: they read as the nearer bound, or as
     missing. The exit status is 1 where they are more than half of a column's values, where values are missing though
     they cannot be, or keys repeat, and where the ledger contradicts its signatures. Nothing is recorded: a budget can
-    be changed until something is asked or granted.
+    be changed until something is quoted, asked or granted.
     """
     with show_progress() as progress, TrustedParty.from_config(config, progress=progress, record=False) as party:
         reports = {name: dataset.backend.check() for name, dataset in party.datasets.items()}

@@ -11,12 +11,12 @@ import typer
 from rich.table import Table
 
 from idios.cli import output
-from idios.cli.analyst import DEFAULT, Config, open_ledger
+from idios.cli.analyst import DEFAULT, Config, open_ledger, record_dataset
 from idios.cli.export import format_csv, format_json
 from idios.codec import to_json
 from idios.config import read_configuration
 from idios.core.exact import exact
-from idios.display import format_cost, format_short
+from idios.display import FRESH_BUDGET, format_cost, format_rho, format_short
 from idios.errors import InvalidInput
 from idios.ledger import Anchor, Ledger, back_up_ledger, restore
 from idios.model import BalanceList
@@ -34,16 +34,27 @@ ZERO = Fraction(0)
 
 @app.command()
 def balance(config: Config = DEFAULT, json: Json = False) -> None:
-    """Show what every data set may spend, has spent and has left."""
+    """Show what every data set may spend, has spent and has left, and what an ε of it promises.
+
+    Budgets of data sets about the same people add up, also where one of them is retired.
+    """
     with open_ledger(config) as ledger:
-        balances = [ledger.balance(declaration.dataset) for declaration in ledger.datasets()]
+        balances = [ledger.balance(declaration.dataset) for declaration in ledger.datasets(retired=True)]
+        retired = {balance.dataset for balance in balances if ledger.retired(balance.dataset)}
     if json:
-        output.print_json(to_json(balances))
+        output.print_json([to_json(each) | {"retired": each.dataset in retired} for each in balances])
         return
     known = BalanceList(tuple(balances))
     table = Table("data set", *known.head)
     for balance in balances:
-        table.add_row(balance.dataset, *known.cells(balance))
+        cells = zip(known.head, known.cells(balance), strict=True)
+        if balance.dataset in retired:
+            ended = [
+                "retired" if name == "remaining ε" else "" if "remaining" in name else cell for name, cell in cells
+            ]
+            table.add_row(balance.dataset, *ended)
+        else:
+            table.add_row(balance.dataset, *(cell for _, cell in cells))
     output.print_balances(table, known)
 
 
@@ -80,6 +91,9 @@ def _describe_entry(content: dict[str, Any]) -> str:
         "dataset",
         "analyst",
         "accounting",
+        "protection",
+        "neighbours",
+        "unit",
         "epsilon",
         "delta",
         "rho",
@@ -186,7 +200,7 @@ def restore_backup(
         )
     elif result.lost:
         end = result.verification.head.sequence
-        missing = f"The chain ends at entry {end}, the anchor is entry {end + result.lost}: {result.lost} are missing."
+        missing = f"The chain ends at entry {end}, the anchor is entry {end + result.lost}: {result.lost} missing."
         output.stderr.print(f"{missing} {_LOST}", style="bold red", highlight=False)
         raise typer.Exit(1)
 
@@ -195,15 +209,16 @@ _LOST = (
     "Answers given since the backup are unknown to the ledger. What they cost is not counted, and the same questions "
     "would be answered again with new noise. Count it as spent with `idios ledger forfeit DATASET --epsilon ... "
     "--reason ...` (all that remains, if you do not know how much it was), or retire the data set with `idios ledger "
-    "retire`. Tokens that were revoked and grants that were withdrawn since the backup are valid again: revoke and "
-    "withdraw them anew."
+    "retire`. It counts under the promise on record: where the declaration was changed since the backup, open the data "
+    "set first, as with `idios quote`. Tokens that were revoked and grants that were withdrawn since the backup are "
+    "valid again: revoke and withdraw them anew."
 )
 
 
 _FORGOTTEN = (
     "It knows no analyst, no token and no answer, and every budget is whole again. What was spent before is not "
-    "counted unless you count it: `idios ledger forfeit DATASET --epsilon ... --reason ...`, once `idios check` has "
-    "declared the data sets; or end one with `idios ledger retire`."
+    "counted unless you count it: `idios ledger forfeit DATASET --epsilon ... --reason ...`; or end one with `idios "
+    "ledger retire`. Nor does it know what was promised: declare each data set as it was declared then."
 )
 
 
@@ -216,7 +231,8 @@ def raise_budget(
 ) -> None:
     """Raise a data set's budget to a new total, on the record.
 
-    The configuration may keep the total it has or be changed to the new one; any other is refused.
+    It weakens what was promised to everyone in the data: they lose up to the new total. The configuration may keep the
+    total it has or be changed to the new one; any other is refused.
     """
     with open_ledger(config) as ledger:
         new = ledger.raise_budget(
@@ -240,6 +256,7 @@ def forfeit(
     config: Config = DEFAULT,
 ) -> None:
     """Count ε, δ or ρ as spent that no entry accounts for, such as after a restore from an old backup."""
+    record_dataset(dataset, config)
     with open_ledger(config) as ledger:
         new = ledger.forfeit(
             dataset,
@@ -257,12 +274,22 @@ def retire(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
     config: Config = DEFAULT,
 ) -> None:
-    """Answer nothing about a data set from here on; this cannot be undone."""
+    """Answer nothing about a data set from here on; this cannot be undone.
+
+    It is no way to a fresh budget for the same people. What was answered stays known: with another data set about them
+    they lose up to the sum of both budgets, under the weaker of both promises, and more where neighbours or unit differ
+    (where adding or removing a record costs ε, replacing one costs 2ε or, at individual and group, any amount).
+    """
+    output.stderr.print(f"{FRESH_BUDGET}.", highlight=False)
     if not yes and typer.prompt(f"Type {dataset} to retire it for ever", default="", show_default=False) != dataset:
         raise InvalidInput(f"{dataset} was not retired")
+    record_dataset(dataset, config)
     with open_ledger(config) as ledger:
         ledger.retire(dataset)
-    output.console.print(f"{dataset} is retired", highlight=False)
+        balance = ledger.balance(dataset)
+    spent = format_cost(balance.epsilon.spent) if balance.rho is None else f"ρ = {format_rho(balance.rho.spent)}"
+    promised = f" ({balance.promise})" if balance.promise else ""
+    output.console.print(f"{dataset} is retired; {spent} was spent{promised}", highlight=False)
 
 
 @app.command()

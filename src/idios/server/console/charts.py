@@ -130,6 +130,7 @@ class BudgetMeter:
     drawing: Markup
     meaning: str = ""
     """What ρ stands for, with concentrated accounting."""
+    promise: str = ""
 
 
 def draw_budgets(balances: Iterable[Balance]) -> list[BudgetMeter]:
@@ -139,7 +140,7 @@ def draw_budgets(balances: Iterable[Balance]) -> list[BudgetMeter]:
 
 def draw_budget(balance: Balance) -> BudgetMeter:
     """Draw what is left of one balance as a meter."""
-    account, letter, meaning = balance.epsilon, "ε", ""
+    account, letter, meaning, promise = balance.epsilon, "ε", "", balance.promise
     if balance.rho is not None:
         account, letter = balance.rho, "ρ"
         delta = format_quantity(balance.delta.remaining, "δ")
@@ -148,11 +149,13 @@ def draw_budget(balance: Balance) -> BudgetMeter:
     remaining = format_quantity(left, letter)
     if left is None or whole is None:
         # The analyst is limited by the data set's budget, which is shared: there is no total of their own to draw.
-        return BudgetMeter(balance.dataset, f"{remaining} left of the data set's budget", "", Markup(""), meaning)
+        return BudgetMeter(
+            balance.dataset, f"{remaining} left of the data set's budget", "", Markup(""), meaning, promise
+        )
     total = format_amount(whole)
     share = float(left / whole) if whole else 0.0
     drawing = draw_meter(f"{balance.dataset}: {remaining} left of {total}", share)
-    return BudgetMeter(balance.dataset, remaining, total, drawing, meaning)
+    return BudgetMeter(balance.dataset, remaining, total, drawing, meaning, promise)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
 from idios.core.exact import exact, whole
+from idios.display import FRESH_BUDGET
 from idios.errors import IdiosError, InvalidInput
 from idios.ledger import Entry, Role
 from idios.ledger.facts import KINDS
@@ -38,7 +39,7 @@ PAGE = 25
 """How many entries a page of the ledger lists."""
 DONE = {
     "raised": "The budget was raised; the chain says so.",
-    "retired": "The data set was retired. Nothing about it is answered any more.",
+    "retired": f"The data set was retired. Nothing about it is answered any more. {FRESH_BUDGET}.",
     "added": "The analyst is known now. Grant a data set next, then issue a token.",
     "granted": "The grant is in force.",
     "withdrawn": "The grant was withdrawn. What was spent stays spent.",

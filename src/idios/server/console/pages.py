@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from idios.display import CLIPPED_BIAS, NO_ROWS, RHO_MEANING, format_meaning
+from idios.display import CLIPPED_BIAS, FRESH_BUDGET, NO_ROWS, RHO_MEANING, format_meaning
 from idios.model.balance import describe_rho
 from idios.server.auth import drop_session, read_cookie
 from idios.server.console import formatting
@@ -93,6 +93,7 @@ templates.globals |= {
     "describe_rho": lambda amount: describe_rho(Fraction(amount)),
     "format_meaning": format_meaning,
     "rho_meaning": RHO_MEANING,
+    "fresh_budget": FRESH_BUDGET,
 }
 templates.filters |= {
     "amount": formatting.format_amount,

@@ -252,7 +252,11 @@ def raise_budget(name: NamePath, body: AmountBody, _: Controller, service: Serve
     "/datasets/{name}/retire", response_model=document(Done), responses=document_errors(), summary="Retire a data set"
 )
 def retire(name: NamePath, _: Controller, service: Served) -> Response:
-    """Nothing about it is answered from here on; this cannot be undone."""
+    """Nothing about it is answered from here on; this cannot be undone.
+
+    What was answered stays known: with another data set about the same people they lose up to the sum of both budgets,
+    under the weaker of both promises.
+    """
     service.ledger.retire(name)
     return encode_reply(Done())
 

@@ -35,13 +35,14 @@ async def healthz() -> Response:
     "/readyz", response_model=document(Health), responses=document_errors(), summary="Questions can be answered"
 )
 def readyz(service: Served) -> Response:
-    """Says ready if the ledger can be written and is what was signed, and all data is there as it was opened.
+    """Says ready if the ledger can be written and is what was signed, and all data is there and promised as opened.
 
     It says verifying while the whole chain is being read, and questions are answered meanwhile. It touches no data.
     """
     ledger = service.party.ledger
     try:
         ledger.check()
+        ledger.check_promises({name: dataset.promise for name, dataset in service.party.datasets.items()})
         for dataset in service.party.datasets.values():
             dataset.check_ready()
     except (LedgerError, DataChanged, SourceUnavailable) as error:
