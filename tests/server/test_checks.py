@@ -135,4 +135,4 @@ def test_the_document_describes_checks(office: Office) -> None:
     assert {"checks", "checked_from"} <= schemas["Quote"]["properties"].keys()
     assert "checks" not in schemas["Quote"]["required"] + schemas["Answer"]["required"]
     distance = schemas["Answer"]["properties"]["checks"]["items"]["additionalProperties"]
-    assert set(distance["properties"]) == {"low", "high", "size", "unit"}
+    assert set(distance["properties"]) == {"low", "high", "percentiles", "unit"}
