@@ -53,7 +53,9 @@ ENDINGS = {
     "an error": "raise ValueError",
     "memory": "bytearray(10**12)",
     "memory, bit by bit": "x = [bytes(2**20)]\n    while True: x.append(bytes(2**20))",
-    "half an answer": "os.write(1, b'{\"read\": true}'); os.abort()",
+    "nothing after the first line": "pa.ipc.new_stream = lambda output, _: (output.flush(), os._exit(0)); return table",
+    "half an answer": "pa.ipc.new_stream = lambda output, _: (output.write(b'1'), output.flush(), os.abort())\n"
+    "    return table",
 }
 
 

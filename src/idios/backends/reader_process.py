@@ -81,7 +81,7 @@ def run_reader(
                 raise SourceError(answered["refused"])
             if answered:
                 return pa.ipc.open_stream(_Limited(process.stdout, memory)).read_all()
-        except (pa.ArrowException, _TooLarge):
+        except (pa.ArrowException, OSError, _TooLarge):
             pass  # it ended while it wrote, or wrote too much
         finally:
             process.kill()
