@@ -159,9 +159,10 @@ GROWING: Mapping[str, Callable[[int], str]] = {
         "ON": "SELECT COUNT(*) FROM orders JOIN people ON «person = id| AND »",
         # calls and words that a parser might read in several ways
         "DATE": "SELECT «DATE(»1«)» FROM people",
-        "TRUE LIMIT": "SELECT «( TRUE LIMIT »1",
-        "LIMIT ROUND TABLE": f"{COUNT} «LIMIT ROUND( TABLE »",
-        "WHERE INNER LIMIT": f"{COUNT} «WHERE INNER LIMIT ( »",
+        "TRUE LIMIT": f"{COUNT} WHERE «( TRUE LIMIT ( »1",
+        "TRUE LIMIT once": f"{COUNT} WHERE «( TRUE LIMIT »1",
+        "LIMIT ROUND TABLE": f"{COUNT} LIMIT «ROUND( TABLE LIMIT »1",
+        "WHERE INNER LIMIT": f"{COUNT} «WHERE INNER LIMIT ( »1",
         "TIMESTAMP": f"{COUNT} WHERE seen = «TIMESTAMP »'2001-01-01'",
         "INTERVAL": f"{COUNT} WHERE seen = «INTERVAL »1",
         "FILTER": "SELECT COUNT(*) «FILTER (WHERE age > 1) »FROM people",
@@ -326,7 +327,12 @@ def measure(sql: str, number: int) -> tuple[str, float]:
     return found, least
 
 
-def fuzz(texts: int, seed: int, *, told: Callable[[str], None] = print) -> list[str]:
+def tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def fuzz(texts: int, seed: int, *, told: Callable[[str], None] = tell) -> list[str]:
     """Measure random texts, and list those that fail."""
     rng = random.Random(seed)
     outcomes: Counter[str] = Counter()
@@ -361,10 +367,10 @@ def main() -> int:
     parser.add_argument("--texts", type=int, default=100_000, help="how many texts")
     parser.add_argument("--seed", type=int, default=1, help="of the generator")
     given = parser.parse_args()
-    failed = fuzz(given.texts, given.seed, told=lambda line: print(line, flush=True))
+    failed = fuzz(given.texts, given.seed)
     for text in failed:
-        print(text)
-    print(f"{len(failed)} texts failed, none should")
+        tell(text)
+    tell(f"{len(failed)} texts failed, none should")
     return int(bool(failed))
 
 

@@ -312,6 +312,9 @@ class _Size:
     full: int = 1
 
 
+_RELEASED = _Size(RELEASED_BITS, texts=1)
+
+
 def count_work(selects: Sequence[Select]) -> int:
     """How many steps showing one released row takes, and how long what is shown may be, in steps.
 
@@ -364,22 +367,27 @@ class _Measured:
 
 def _measure(expressions: Sequence[Expression], inside: Sequence[_Size]) -> _Measured:
     """Measure expressions, of which each node is computed once, and whose references have the sizes ``inside``."""
+    if all(isinstance(expression, Reference) for expression in expressions):  # which most questions list alone
+        places = [int(expression.name) for expression in expressions if isinstance(expression, Reference)]
+        return _Measured(
+            len(places), len(places), len(set(places)), [inside[place] if inside else _RELEASED for place in places]
+        )
     sizes: dict[int, _Size] = {}
     steps, intervals, nodes = 0, 0, list(walk(*expressions))
     literals = [node.value for node in nodes if isinstance(node, Literal) and isinstance(node.value, str)]
     most = len(literals) + sum(size.texts for size in inside) + 1
     for node in nodes:
         if isinstance(node, Reference):
-            size = inside[int(node.name)] if inside else _Size(RELEASED_BITS, texts=1)
-            sizes[id(node)] = replace(size, tree=1)
+            size = inside[int(node.name)] if inside else _RELEASED
+            sizes[id(node)] = size if size.tree == 1 else replace(size, tree=1)
             steps, intervals = steps + 1, intervals + 1
             continue
         own, size = _measure_node(node, [sizes[id(part)] for part in node.parts], most)
         sizes[id(node)], steps = size, steps + own
         narrowed = isinstance(node, Case) and node.written_out <= MAX_NARROWED
         intervals += size.tree if narrowed else size.tree - sum(sizes[id(part)].tree for part in node.parts)
-    places = len({node.name for node in nodes if isinstance(node, Reference)})
-    return _Measured(steps, intervals, places, [sizes[id(expression)] for expression in expressions])
+    named = len({node.name for node in nodes if isinstance(node, Reference)})
+    return _Measured(steps, intervals, named, [sizes[id(expression)] for expression in expressions])
 
 
 def _measure_node(node: Literal | Call | Case, parts: Sequence[_Size], most: int) -> tuple[int, _Size]:
