@@ -137,7 +137,7 @@ class Literal(Node):
     value: Value
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class Reference(Node):
     """A value of the row that is computed on."""
 

@@ -139,7 +139,7 @@ def _last(interval: Interval) -> int | float:
     return INFINITY if interval[1] is None else interval[1]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class Among(Node):
     """The column's grid point lies in one of some disjoint, ascending intervals, or it is NULL (if ``nulls``)."""
 
