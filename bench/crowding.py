@@ -114,7 +114,7 @@ async def quotes(serving: Serving, one: str, other: str) -> None:
 
 def write_long(items: int) -> str:
     """A question of one statistic whose answer is long."""
-    listed = ", ".join(f'COUNT(*) / 3 + {i} AS "{"a long name " * 7}{i}"' for i in range(items))
+    listed = ", ".join(f'COUNT(*) AS "{"a long name " * 8}{i}"' for i in range(items))
     return f"SELECT BIN(income, 20), {listed} FROM people GROUP BY BIN(income, 20)"
 
 

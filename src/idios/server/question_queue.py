@@ -35,7 +35,7 @@ from idios.backends.cancellation import CancellationToken
 from idios.config import Settings
 from idios.core.exact import exact
 from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError, QuestionRefused
-from idios.ledger import Identity, Reservation, RunningQuestion, StoredAnswer
+from idios.ledger import Identity, RunningQuestion, StoredAnswer
 from idios.ledger.operational import LIVE
 from idios.model import Answer, QuestionProgress, QuestionRequest, QuestionState, Quote
 from idios.model.answer import LONGEST_REPLY
@@ -43,7 +43,7 @@ from idios.party import TrustedParty
 from idios.pipeline import Charged, Drawn
 from idios.query.plan import Plan
 from idios.server.auth import caller_name, charged_analyst
-from idios.server.http_errors import CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Problem, Refused
+from idios.server.http_errors import CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused
 from idios.server.work_pool import Places, Turns
 from idios.shown import count_characters
 
@@ -57,15 +57,6 @@ LONGEST_ANSWER = 16 * 2**20
 """Bytes that an answer may have in any case."""
 GROUP = 512
 """Bytes more for each group that the data set allows, as long as a client reads so much (``LONGEST_REPLY``)."""
-MOST_JOINED = 8
-"""How many questions that were charged before, and are not answered yet, one caller may ask again at a time."""
-JOINED = Problem(
-    503,
-    "busy",
-    f"at most {MOST_JOINED} questions that were charged before, and are not answered yet, may be asked again at a time",
-    "send it again when one of them is answered; it costs nothing more",
-    headers={"Retry-After": "2"},
-)
 UNTOLD = "running"
 """The step that is reported where a question's real step may not be told."""
 HEARTBEAT = 1.0
@@ -124,11 +115,6 @@ class _Job:
 
     def __post_init__(self) -> None:
         self.cancellation = CancellationToken(self._report)
-
-    @property
-    def joined(self) -> bool:
-        """Whether it was charged before, so that asking it costs nothing more."""
-        return isinstance(self.charged.outcome, Reservation) and self.charged.outcome.joined
 
     def cancel(self) -> None:
         """Cancel it for its caller.
@@ -202,8 +188,6 @@ class QuestionQueue:
             charged = await run_sync(lambda: party.reserve(planned, **paying))
             first_release = 0.0 if charged.stored else self._release.get(charged.dataset, 0.0)
             job = _Job(party, charged, caller, started, first_release)
-            if job.joined and sum(each.joined for each in self._jobs.values() if each.caller == caller) >= MOST_JOINED:
-                raise Refused(JOINED)
         except BaseException:
             self._places.give_back(caller)
             raise

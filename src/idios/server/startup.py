@@ -36,6 +36,8 @@ CONFIG = "IDIOS_CONFIG"
 ATTEMPTS = 12
 THREAD_SECONDS = 5.0
 """How long threads have to end once everything is closed."""
+SWITCH_SECONDS = 0.0005
+"""After so long a thread that plans or renders makes room: a short request needs the interpreter a dozen times."""
 DEMO = """\
 [ledger]
 url = "sqlite:///ledger.db"
@@ -136,6 +138,7 @@ def verify_ledger(ledger: Ledger, wait: float = 5) -> None:
 def create_worker_app(config: Path | None = None) -> FastAPI:
     """Make the application of one process; a worker finds its configuration in the environment."""
     logs.configure_logging()
+    sys.setswitchinterval(SWITCH_SECONDS)
     path = config or Path(os.environ[CONFIG])
     configuration = read_configuration(path)
     with divide_memory(configuration.server.workers):
