@@ -3,6 +3,9 @@
 A column is plain where it is a key or a statistic as it was released. Whatever belongs to a statistic (its margin, its
 limits, its check) is told of the plain column, and otherwise under the statistic's own name, where a computed column
 uses it.
+
+How long all of it may be in JSON follows from the plan (``count_characters``). That stands here, beside what is shown:
+who changes the one sees the other.
 """
 
 from __future__ import annotations
