@@ -156,7 +156,7 @@ def test_none_says_why_once_and_tells_nothing_else() -> None:
         (lambda: idios.kth_largest([1, 2], 3, epsilon=1, protection="group", group=5), "k ≥ 6"),
         (
             lambda: idios.median(np.arange(9), epsilon=1, protection="differential"),
-            "at least 85 records, or with epsilon = 10.5 or more",
+            "at least 101 records, or with epsilon = 12.5 or more",
         ),
         (
             lambda: idios.kth_largest([1, 2], 3, epsilon=1, protection="differential"),
