@@ -66,7 +66,7 @@ def form(where: str, select: str = "COUNT(*)", dataset: Dataset = PEOPLE) -> str
         ("FLOOR(hours / 7)", Kind.INTEGER, Domain(lower=0, upper=11), True),
         ("COALESCE(hours, 0)", Kind.DECIMAL, Domain(Fraction(1, 4), lower=0, upper=320), False),
         ("CASE WHEN age < 18 THEN 0 WHEN age >= 18 THEN 1 END", Kind.INTEGER, Domain(lower=0, upper=1), False),
-        ("late + 30", Kind.DATE, Domain(lower=18_292, upper=19_387), False),
+        ("late + 30", Kind.DATE, Domain(lower=18_292, upper=19_387, day=1), False),
         ("day - late", Kind.INTEGER, Domain(), True),
         ("age < 18 OR wage > 5", Kind.INTEGER, Domain(lower=0, upper=1), True),
         ("ROUND(age / (1 + age), 1)", Kind.DECIMAL, Domain(Fraction(1, 10), lower=0, upper=1200), False),
