@@ -99,13 +99,14 @@ def ask_everything(party: TrustedParty, kind: Kind, level: str, *public: object)
     for shape in SHAPES:
         known = kind, level, shape, *public
         if known not in ANSWERED:
-            calls = []
+            calls: list[str] = []
             for call in list_calls(kind, level):
-                try:
-                    party.make_plan(shape.format(call), 1)
+                more = [*calls, f"{call} AS s{len(calls)}"]
+                try:  # beside the others: the more statistics a question has, the rarer an answer out of reach must be
+                    party.make_plan(shape.format(", ".join(more)), len(more))
                 except Unanswerable:
                     continue
-                calls.append(f"{call} AS s{len(calls)}")
+                calls = more
             ANSWERED[known] = calls
         calls = ANSWERED[known]
         if not calls:  # so few records of a whole table

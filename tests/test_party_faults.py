@@ -36,7 +36,7 @@ elif step == "before calibrating":
 elif step == "before releasing":
     party.ledger.release = die
 elif step == "before answering":
-    party._answer = die
+    party.show = die
 party.query("SELECT MEDIAN(x) FROM t", 1)
 """
 STEPS = ["before reserving", "before reading", "before calibrating", "before releasing", "before answering"]

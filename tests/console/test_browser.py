@@ -80,7 +80,7 @@ def test_what_is_computed_from_statistics_is_quoted_painted_and_drawn(seen: Watc
     share = "ROUND(100 * COUNT(*) / 3000, 1)"
     asked = f"SELECT region, {share} AS percent -- of all\nFROM people GROUP BY 1 ORDER BY percent LIMIT 3"
     seen.write(asked, "1")
-    expect(seen.page.locator("#quote")).to_contain_text(f"COUNT(*)ε = 0.5, ± 6Computed: percent{share}")
+    expect(seen.page.locator("#quote")).to_contain_text(f"COUNT(*)ε = 0.5, ± 9Computed: percent{share}")
     painted = {kind: seen.page.locator(f".paint .{kind}").all_inner_texts() for kind in ("comment", "function")}
     assert painted == {"comment": ["-- of all"], "function": ["ROUND", "COUNT"]}
     assert "LIMIT" in seen.page.locator(".paint .keyword").all_inner_texts()
@@ -320,5 +320,5 @@ def test_the_share_for_checks_is_quoted_and_told(seen: Watched, running: Served)
     seen.write(BY_REGION.replace("COUNT(*)", "MEDIAN(age)"), "2")
     field.fill("0.5")
     seen.press("^Ask")
-    assert "MEDIAN(age) is off by, in records" in seen.text("table")
+    assert "MEDIAN(age) is off by, in added or removed records" in seen.text("table")
     assert seen.fits()

@@ -285,17 +285,19 @@ class TookTooLong(BaseException):
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Interrupt what takes more CPU than this."""
+    """Interrupt what takes more CPU than this; what other tests left is not looked through meanwhile."""
 
     def interrupt(signal_number: int, frame: FrameType | None) -> None:
         raise TookTooLong
 
     before = signal.signal(signal.SIGPROF, interrupt)
+    gc.disable()
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        gc.enable()
         signal.signal(signal.SIGPROF, before)
 
 

@@ -315,7 +315,7 @@ def _open_parquet(
         connection.execute(f"CREATE OR REPLACE VIEW {place.table} AS SELECT {', '.join(listed)} FROM {file}")
         # a record of each file: one that is encrypted, or has its records in another file, has none
         first = f"WHERE {NUMBER} = 0" if place.numbered else "LIMIT 1"
-        connection.execute(f"SELECT * FROM {place.table} {first}").fetchall()
+        connection.execute(f"SELECT MAX(HASH(COLUMNS(*))) FROM (SELECT * FROM {place.table} {first})").fetchall()
         connection.execute(f"SELECT {', '.join(['COUNT(*)', *points])} FROM {place.table}").fetchall()
     except duckdb.Error as error:
         raise SourceError(

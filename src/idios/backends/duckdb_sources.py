@@ -206,15 +206,14 @@ def _parquet(connection: duckdb.DuckDBPyConnection, listed: Sequence[str], view:
     file = f"read_parquet([{', '.join(listed)}]{options})"
     connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {file}")
     metadata = f"parquet_metadata([{', '.join(listed)}])"
-    _refuse_endless(connection, metadata, found)
+    _refuse_endless(connection, f"parquet_file_metadata([{', '.join(listed)}])", found)
     return Place(view, parquet=file, metadata=metadata, numbered=numbered, files=len(listed))
 
 
 def _refuse_endless(connection: duckdb.DuckDBPyConnection, metadata: str, found: FileSource) -> None:
     """Refuse Parquet files with so many rows that each question would take hours, as a few bytes can stand for them."""
-    groups = f"SELECT DISTINCT file_name, row_group_id, row_group_num_rows AS rows FROM {metadata}"
     try:
-        rows = connection.execute(f"SELECT COALESCE(SUM(rows), 0) FROM ({groups})").fetchall()[0][0]
+        rows = connection.execute(f"SELECT COALESCE(SUM(num_rows), 0) FROM {metadata}").fetchall()[0][0]
     except duckdb.Error as error:
         raise SourceError(f"{found.path.name!r} cannot be read as {found.kind.in_words}") from error
     if rows > max(MOST_ROWS, MOST_EACH * sum(path.stat().st_size for path in found.files)):
