@@ -102,7 +102,7 @@ def test_a_select_in_from():
         ("SELECT COUNT(*) FROM t WHERE x IN ()", "IN is followed by a list", 29),
         ("SELECT COUNT(*) FROM t WHERE x IN 1", "IN is followed by a list", 29),
         ("SELECT COUNT(*) FROM t WHERE x IS 3", "IS is followed by", 29),
-        ("SELECT COUNT(*) FROM t WHERE CASE END", "cannot be read", 37),
+        ("SELECT COUNT(*) FROM t WHERE CASE END", "cannot be read", 34),
         ("SELECT COUNT(*) FROM t WHERE CASE WHEN a THEN 1", "cannot be read", 47),
         ("SELECT COUNT(*) FROM a.t", "without a prefix", 21),
         ("SELECT COUNT(*) FROM f(1)", "FROM names one declared data set", 21),
@@ -189,3 +189,17 @@ def test_what_nests_is_read_once(name):
     for times in range(1, 10):
         tokens, steps = count_steps(before + opened * times + inner + closed * times + after)
         assert steps <= 12 * tokens + 100
+
+
+@pytest.mark.parametrize("name", ["END", "p.END", "p . END", "EXTRACT(END FROM 1)"])
+def test_no_column_called_end_hides_how_deep_case_nests(name):
+    text = f"SELECT COUNT(*) FROM t WHERE {f'CASE {name} WHEN ' * 900}"
+    with pytest.raises(QuestionRefused):
+        parse(tokenize(text))
+
+
+def test_a_column_may_be_called_end_where_there_is_no_case():
+    assert parse(tokenize("SELECT MAX(end) FROM t")).items
+    assert parse(tokenize('SELECT CASE WHEN MAX(p.end) > 1 THEN 2 END AS "end" FROM t AS p')).items
+    with pytest.raises(QuestionRefused, match='a name is written "end"'):
+        parse(tokenize("SELECT CASE WHEN 1 = 1 THEN 2 END AS end FROM t"))

@@ -261,13 +261,16 @@ RESERVED = KEYWORDS | _CLAUSES.keys() | {"JOIN", "INNER", "LEFT", "OUTER", "ON",
 
 
 def _refuse_depth(text: QuestionText) -> None:
-    """Count what can nest in what passed so far: parentheses, CASE, and runs of NOT and of signs."""
+    """Count what can nest in what passed so far: parentheses, CASE, and runs of NOT and of signs.
+
+    A word after a dot is the name of a column. Elsewhere, in a text with CASE, the parser reads END as its end alone.
+    """
     open_levels: list[tuple[str, int]] = []
     depth = run = 0
-    for token in text.tokens:
+    for before, token in zip((None, *text.tokens), text.tokens, strict=False):
         if token.keyword in ("NOT", "-", "+"):
             run += 1
-        else:
+        elif before is None or before.text != "." or token.kind is TokenKind.SIGN:
             if token.keyword in ("(", "CASE"):
                 open_levels.append((token.keyword, run + 1))
                 depth += run + 1

@@ -33,7 +33,7 @@ from idios.query.lexer import KEYWORDS, RESERVED, SHAPE, QuestionText, Token, To
 from idios.query.suggestions import find_nearest
 
 JOIN_WORDS = frozenset(("JOIN", "INNER", "LEFT", "OUTER", "ON", "USING"))
-"""Words that are names where a text has no JOIN."""
+"""Words that are names where a text has no JOIN; so is END where it has no CASE."""
 KINDS = "a join is [INNER] JOIN … ON or LEFT [OUTER] JOIN … ON"
 LONGEST_NUMBER = 30
 """How far from an unreadable place the rest of a number is looked for."""
@@ -46,7 +46,7 @@ _COMPARISONS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">"
 _TESTS = frozenset((*_COMPARISONS, "IS", "BETWEEN", "IN", "LIKE", "ILIKE"))
 _CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET")
 _NAMES = (TokenKind.WORD, TokenKind.QUOTED)
-_OFFERED = ("HAVING", "LIMIT", "OFFSET", "LIKE", "ILIKE", "CASE", "DESC", "ASC")
+_OFFERED = ("HAVING", "LIMIT", "OFFSET", "LIKE", "ILIKE", "CASE", "END", "DESC", "ASC")
 _MEANT = {
     ",": "a comma stands between two items of a list",
     "*": "a star stands in COUNT(*) or between two numbers",
@@ -319,7 +319,8 @@ class _Parser:
         self.text = text
         self.tokens = text.tokens
         self.words = [*(token.keyword for token in text.tokens), _END]
-        self.no_names = KEYWORDS | JOIN_WORDS if "JOIN" in self.words else KEYWORDS
+        self.joins = "JOIN" in self.words
+        self.no_names = KEYWORDS | (JOIN_WORDS if self.joins else set()) | ({"END"} if "CASE" in self.words else set())
         self.at = 0
         self.word = self.words[0]
 
@@ -468,13 +469,13 @@ class _Parser:
         start = self.start
         if self.accept(","):
             return Join(start, "", self.read_table(joined=True))
-        if self.no_names is KEYWORDS:
+        if not self.joins:
             return None
         kind = "INNER"
         if self.accept("LEFT"):
             kind = "LEFT"
             self.accept("OUTER")
-        elif not self.accept("INNER") and self.word not in self.no_names - KEYWORDS:
+        elif not self.accept("INNER") and self.word not in JOIN_WORDS:
             return None
         if not self.accept("JOIN"):
             raise self.text.refusal(KINDS, self.start)
