@@ -123,14 +123,25 @@ def _describe_choice(plan: Plan) -> Iterator[str]:
     if not labels:
         return
     yield f"Rows are chosen by {_list(labels.values())} as released, noise included: the truth might choose others."
-    methods = {number: plan.aggregates[number].choice.method for number in labels}
-    sure = [labels[number] for number, method in methods.items() if method in WITH_INTERVALS]
-    if sure and plan.checked is None:
-        if len(plan.cells) == 1:
-            yield f"In 95 % of all draws no interval of {_list(sure)} that is shown is wrong."
-            return
-        at = f"1 − 0.05/{len(plan.cells):,}"
-        yield f"Intervals of {_list(sure)} are each at {at}: in 95 % of all draws none that is shown is wrong."
+    keys = len(plan.keys)
+    if plan.checked is not None or any(
+        select.folds is not None and any(place >= keys for place in traced.folding)
+        for select, traced in zip(plan.shown, plan.traced, strict=True)
+    ):
+        return  # nothing has an interval
+    shown = {plan.measures[place - keys][1] for c in plan.traced[-1].columns for place in c.uses if place >= keys}
+    sure = [
+        label
+        for number, label in labels.items()
+        if number in shown and plan.aggregates[number].choice.method in WITH_INTERVALS
+    ]
+    if not sure:
+        return
+    held = "in 95 % of all draws none that is shown is wrong"
+    # two statistics have 5 % each
+    held = held if len(sure) == 1 else f"{held}, of each statistic by itself"
+    at = f"1 − 0.05/{len(plan.cells):,}" if len(plan.cells) > 1 else "95 %"
+    yield f"Intervals of {_list(sure)} are each at {at}: {held}."
 
 
 def _describe_counting(plan: Plan) -> Iterator[str]:

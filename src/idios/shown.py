@@ -146,22 +146,34 @@ def _find_lengths(plan: Plan) -> list[int]:
     keys = [max(_measure_text(_write_key(value)) for value in plan.groups[group].values) for group in plan.keys]
     inside = keys + [_measure_aggregate(plan, plan.aggregates[number]) for _, number in plan.measures]
 
-    def measure(expression: Expression | None) -> int:
-        parts = () if expression is None else walk(expression)
-        texts = [part.value for part in parts if isinstance(part, Literal) and isinstance(part.value, str)]
-        used = () if expression is None else list_references(expression)
-        return max([MOMENT, *map(_measure_text, texts), *(inside[int(name)] for name in used)])
-
     for select in plan.shown:
         if select.folds is not None:
-            inside = [*map(measure, select.keys), *(measure(fold.argument) for fold in select.folds)]
+            folded = [*select.keys, *(fold.argument or Literal(None) for fold in select.folds)]
+            inside = _measure_expressions(folded, inside)
+        measured = _measure_expressions([item.expression for item in select.items], inside)
         inside = [
             inside[int(item.expression.name)]
             if isinstance(item.expression, Reference) and select.folds is None
-            else max(measure(item.expression), _count_digits(item))
-            for item in select.items
+            else max(length, _count_digits(item))
+            for item, length in zip(select.items, measured, strict=True)
         ]
     return inside
+
+
+def _measure_expressions(expressions: Sequence[Expression], inside: Sequence[int]) -> list[int]:
+    """How long the values of some expressions may be in JSON, but for the digits of what is computed.
+
+    Each part is looked at once, however many of the expressions share it.
+    """
+    lengths: dict[int, int] = {}
+    for node in walk(*expressions):
+        if isinstance(node, Reference):
+            lengths[id(node)] = max(MOMENT, inside[int(node.name)])
+        elif isinstance(node, Literal):
+            lengths[id(node)] = max(MOMENT, _measure_text(node.value) if isinstance(node.value, str) else 0)
+        else:
+            lengths[id(node)] = max(lengths[id(part)] for part in node.parts)
+    return [lengths[id(expression)] for expression in expressions]
 
 
 def _measure_text(written: str) -> int:

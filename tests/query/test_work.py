@@ -18,7 +18,7 @@ from idios.query.postprocessing import apply_selects, count_work
 from idios.query.reader import read
 from idios.query.schema import Column
 from idios.query.work import MAX_WORK, Work
-from idios.shown import show_table
+from idios.shown import count_characters, show_table
 from tests.query.declared import dataset, declared
 
 WIDE = declared(
@@ -141,6 +141,21 @@ GRAPHS = {
 """What is a small graph, and 2ⁿ written out."""
 
 
+CONDITIONS = " OR ".join(f"COUNT(*) = {i}" for i in range(1000))
+FEW_CONDITIONS = " OR ".join(f"COUNT(*) = {i}" for i in range(500))
+COUNTS = f"(SELECT {', '.join(f'COUNT(*) a{i}' for i in range(200))} FROM wide)"
+AGAIN = {
+    "a long item by its number": f"{FEW_CONDITIONS} AS x FROM wide ORDER BY {', '.join('1' * 200)}",
+    "a long key by its number": f"{FEW_CONDITIONS.replace('COUNT(*)', 'a')} AS x, COUNT(*) FROM (SELECT COUNT(*) AS a "
+    f"FROM wide) GROUP BY {', '.join('1' * 64)}",
+    "a long item in each other": f"{CONDITIONS} AS x, {', '.join(f'NOT x a{i}' for i in range(70))} FROM wide",
+    "names among many": f"a0 FROM {COUNTS} WHERE {joined('OR', 'a9 = a8', 1500)}",
+    "many folds": f"{joined('OR', 'MAX({i}) > 0', 1100)} AS x FROM (SELECT COUNT(*) AS a FROM wide)",
+    "many statistics": f"COUNT(*) FROM wide HAVING {joined('OR', 'AVG(unused{i}) > 0', 66)}",
+}
+"""What one text asks for many times."""
+
+
 class Calls:
     """Counts calls of Python functions, and stops what makes too many."""
 
@@ -246,6 +261,51 @@ def test_a_graph_is_counted_as_what_it_takes(name):
         apply_selects(question.shown, released)
     assert calls.count > 0
     assert counted < MAX_WORK // 2
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_what_is_asked_for_many_times_is_read_once(name):
+    with Calls(600_000):
+        question = read("SELECT " + AGAIN[name], {"wide": WIDE})
+    with Calls(600_000):
+        plan = make_plan(question, WIDE, 10)
+        count_characters(plan)
+
+
+@pytest.mark.parametrize("keys", [65, 1000])
+def test_there_are_so_many_keys_at_most(keys):
+    """The diagram of what is no NULL in any key is as deep as there are keys."""
+    listed = ", ".join(f"BIN(unused{i}, 9)" for i in range(keys))
+    with pytest.raises(QuestionRefused, match="GROUP BY lists at most 64"):
+        read(f"SELECT COUNT(*) FROM wide GROUP BY {listed}"[:MAX_LENGTH], {"wide": WIDE})
+
+
+def test_the_most_columns_of_a_question_are_planned_on_a_short_stack():
+    """Those of WHERE, of GROUP BY and of statistics, each of which may be NULL, are all levels of one diagram."""
+    columns = [Column(f"c{i:03}", Kind.INTEGER, Domain(lower=0, upper=3)) for i in range(328)]
+    many = declared(dataset("many", *columns), min_epsilon=Fraction(1, 10**9))
+    names = [column.name for column in columns]
+    where = " AND ".join(f"{name} < 3" for name in names[::5][:64])
+    rest = [name for i, name in enumerate(names) if i % 5 or i >= 320]
+    keys, counted = rest[::4][:64], [name for name in rest if name not in rest[::4][:64]][:200]
+    question = read(
+        f"SELECT {', '.join(f'COUNT({name})' for name in counted)} FROM many WHERE {where} "
+        f"GROUP BY {', '.join(f'BIN({name}, 4)' for name in keys)}",
+        {"many": many},
+    )
+    assert len({*names[::5][:64], *keys, *counted}) == 328
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(900)  # a server's threads begin deep
+    try:
+        with pytest.raises(QuestionRefused, match="too complex"):  # and no RecursionError before
+            make_plan(question, many, 10**6)
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def test_a_question_has_so_many_statistics_at_most():
+    with pytest.raises(QuestionRefused, match="at most 200 statistics"):
+        read(f"SELECT COUNT(*) FROM wide HAVING {joined('OR', 'AVG(unused{i}) > 0', 210)}", {"wide": WIDE})
 
 
 def test_work_is_counted_up_to_a_limit():

@@ -62,6 +62,10 @@ class RoundPoints:
     share: int
     end: int = 0
 
+    def __post_init__(self) -> None:
+        if self.end and (self.most + 1) % 10:
+            raise InvalidInput(f"round points of as many digits take a most that ends in 9, got {self.most}")
+
     def list_stretches(self, weight: int) -> list[Stretch]:
         """Them all, in ascending order."""
         outer, grid = [], self.grid

@@ -23,7 +23,7 @@ from idios.query.plan import Key, Measure, Question
 from idios.query.postprocessing import Select
 from idios.query.predicates import Predicate
 from idios.query.schema import Column, Dataset, find_kind
-from idios.query.select_reader import SelectReader
+from idios.query.select_reader import MAX_ITEMS, SelectReader
 from idios.query.statistic_reader import Called, read_column, read_number, read_statistic
 from idios.query.suggestions import list_some
 
@@ -243,5 +243,7 @@ class InnerReader(SelectReader):
     def _add_measure(self, called: Called, label: str, offset: int | None) -> None:
         asked = Measure(label, called.statistic, called.meaning[1], offset)
         if asked not in self.measures:
+            if len(self.measures) == MAX_ITEMS:
+                raise self.text.refusal(f"a question asks for at most {MAX_ITEMS} statistics", offset)
             self._first_places.append(self._places.setdefault(called.meaning, len(self.measures)))
             self.measures.append(asked)

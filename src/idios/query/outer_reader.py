@@ -34,9 +34,12 @@ class OuterReader(SelectReader):
         if self.every:
             self.listed = ()
         self.columns = columns
+        self._places: dict[str, list[int]] = {}
+        for place, column in enumerate(columns):
+            self._places.setdefault(fold_case(column.label), []).append(place)
         self.keys: list[Typed] = []
         self.key_nodes: dict[Node, int] = {}
-        self.folds: list[Fold] = []
+        self.folds: dict[Fold, int] = {}
         computed = [*(listed.node for listed in self.listed), tree.having, *(order.value for order in tree.order)]
         self.grouped = bool(tree.group) or has_call(computed, FOLDS)
 
@@ -71,8 +74,9 @@ class OuterReader(SelectReader):
         for node in self.tree.group:
             item = None if self.find_column(node) is not None else self.resolve_item(node, "GROUP BY")
             target = node if item is None else item.node
-            self.key_nodes[target] = len(self.keys)
-            self.keys.append(read_expression(self.text, target, self.find_column_or_refuse))
+            if target not in self.key_nodes:
+                self.key_nodes[target] = len(self.keys)
+                self.keys.append(read_expression(self.text, target, self.find_column_or_refuse))
 
     def read_item(self, listed: ListItem) -> Typed:
         """One item of the list; a key of GROUP BY may be any expression."""
@@ -107,11 +111,9 @@ class OuterReader(SelectReader):
         """A result of the SELECT inside."""
         if not isinstance(node, Name):
             return None
-        matching = [
-            i
-            for i, column in enumerate(self.columns)
-            if column.label == node.text or (not node.quoted and fold_case(column.label) == fold_case(node.text))
-        ]
+        matching = self._places.get(fold_case(node.text), [])
+        if node.quoted:
+            matching = [place for place in matching if self.columns[place].label == node.text]
         if len(matching) > 1:
             raise self.text.refusal(f"{node.text!r} could be several results: write it in double quotes", node.start)
         return self._refer(matching[0]) if matching else None
@@ -156,6 +158,5 @@ class OuterReader(SelectReader):
         return replace(fold, column=value.column, released=value.released) if name in ("MIN", "MAX") else fold
 
     def _add_fold(self, fold: Fold, kind: Type | None, bits: int, *, whole: bool) -> Typed:
-        if fold not in self.folds:
-            self.folds.append(fold)
-        return Typed(Reference(len(self.keys) + self.folds.index(fold)), kind, bits, whole=whole)
+        place = self.folds.setdefault(fold, len(self.folds))
+        return Typed(Reference(len(self.keys) + place), kind, bits, whole=whole)

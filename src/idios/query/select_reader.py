@@ -7,7 +7,7 @@ either, a name that is neither may be the label of an item of the list.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from idios.errors import QuestionRefused
 from idios.query.expression_reader import (
@@ -24,6 +24,7 @@ from idios.query.parser import Order as OrderItem
 from idios.query.postprocessing import Item, Order
 
 MAX_ITEMS = 200
+MAX_KEYS = 64
 
 
 class SelectReader(ABC):
@@ -31,14 +32,21 @@ class SelectReader(ABC):
 
     def __init__(self, text: QuestionText, tree: Select) -> None:
         self.text, self.tree = text, tree
-        if len(tree.items) > MAX_ITEMS:
-            raise text.refusal(f"SELECT lists at most {MAX_ITEMS} items, got {len(tree.items)}")
+        clauses: tuple[tuple[str, Sequence[object], int], ...] = (
+            ("SELECT", tree.items, MAX_ITEMS),
+            ("GROUP BY", tree.group, MAX_KEYS),
+            ("ORDER BY", tree.order, MAX_ITEMS),
+        )
+        for clause, listed, most in clauses:
+            if len(listed) > most:
+                raise text.refusal(f"{clause} lists at most {most} items, got {len(listed)}")
         self.listed = tree.items
         self._by_label: dict[str, list[ListItem]] = {}
         for item in tree.items:
             self._by_label.setdefault(fold_case(item.label), []).append(item)
         self.items: list[Item] = []
         self._labelled: dict[str, dict[str, Typed]] = {}
+        self._read: dict[Node, Typed] = {}
 
     @abstractmethod
     def find(self, node: Node) -> Typed | None:
@@ -93,8 +101,10 @@ class SelectReader(ABC):
         return alike[0] if alike else None
 
     def read_item(self, listed: ListItem) -> Typed:
-        """One item of the list."""
-        return self.read_value(listed.node)
+        """One item of the list, read once however often its number or its label stands for it."""
+        if listed.node not in self._read:
+            self._read[listed.node] = self.read_value(listed.node)
+        return self._read[listed.node]
 
     def read_value(self, node: Node) -> Typed:
         """Anything that is computed here."""

@@ -59,9 +59,8 @@ def divide(epsilon: Fraction, proportions: Sequence[Fraction], takers: Sequence[
             round_root_down((epsilon * part) ** 2 / whole) if takes else Fraction(0)
             for part, takes in zip(proportions, takers, strict=True)
         ]
-    return [
-        epsilon * part / sum(taken) if takes else Fraction(0) for part, takes in zip(proportions, takers, strict=True)
-    ]
+    unit = epsilon / sum(taken) if any(takers) else Fraction(0)
+    return [part * unit if takes else Fraction(0) for part, takes in zip(proportions, takers, strict=True)]
 
 
 def find_relative_sensitivity(statistic: Statistic, domain: Domain, moves: Moves) -> Fraction | None:
