@@ -15,9 +15,10 @@ import pytest
 
 from idios.answers import make_answer
 from idios.cli.output import print_answer
-from idios.core.calibration import Added, Choice, Method
+from idios.core.calibration import Added, Choice, Method, make_global_noise
 from idios.core.distributions import DiscreteLaplace
 from idios.core.distributions.noisy_moments import find_half_width
+from idios.core.neighbours import Moves
 from idios.core.sampling import SeededSource
 from idios.core.statistics import STATISTICS, Count, Statistic
 from idios.core.statistics.averages import Mean
@@ -462,7 +463,8 @@ def test_chosen_rows_say_so(equal_groups: TrustedParty, capsys: pytest.CaptureFi
     answer = equal_groups.query(sql, 10)
     told = (
         "Rows are chosen by n and s as released, noise included: the truth might choose others.",
-        "Intervals of n and s are each at 1 − 0.05/200: in 95 % of all draws none that is shown is wrong.",
+        "Intervals of n and s are each at 1 − 0.05/200: in 95 % of all draws none that is shown is wrong, of each "
+        "statistic by itself.",
     )
     assert answer.notes == told
     assert Answer.from_dict(answer.to_dict()).notes == told
@@ -477,12 +479,40 @@ def test_chosen_rows_say_so(equal_groups: TrustedParty, capsys: pytest.CaptureFi
     assert view.answer.notes == told
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT region FROM people GROUP BY region HAVING COUNT(*) > 5",
+        "SELECT region, SUM(age) AS s FROM people GROUP BY region ORDER BY COUNT(*) LIMIT 1",
+        "SELECT MAX(n) AS m FROM (SELECT region, COUNT(*) AS n FROM people GROUP BY region HAVING COUNT(*) > 5)",
+    ],
+)
+def test_nothing_is_said_of_intervals_that_are_not_shown(party: TrustedParty, sql: str) -> None:
+    [told] = party.quote(sql, 1).notes
+    assert told.startswith("Rows are chosen by")
+    assert not any(party.query(sql, 1).interval_rows) or "SUM(age)" in sql
+
+
+def test_two_statistics_that_choose_do_not_hold_together(party: TrustedParty) -> None:
+    """Each has 5 % of its own: where both are shown always, all their intervals hold in some 90 % of all draws."""
+    sql = "SELECT COUNT(*) AS n, SUM(age) AS s FROM people WHERE age < 60 HAVING n > -1000 AND s > -1000000"
+    plan = party.make_plan(sql, 2)
+    assert len(plan.choosing) == 2
+    together = 1.0
+    for aggregate in plan.aggregates:
+        moves = Moves(aggregate.neighbours, 1, 0)
+        noise = make_global_noise(aggregate.choice, aggregate.statistic, aggregate.grid, moves, 10**6)
+        together *= 1 - 2 * noise.cdf(-find_half_width(noise) - 1)
+    assert together < 0.95
+    assert party.quote(sql, 2).notes[-1].endswith("none that is shown is wrong, of each statistic by itself.")
+
+
 def test_a_single_row_may_be_chosen_too(party: TrustedParty) -> None:
     """There is one that could have been, so that its interval is as it was; but it may be shown because it is wrong."""
     answer = party.query("SELECT COUNT(*) AS n FROM people WHERE age < 60 HAVING n > 0", 2)
     assert answer.notes == (
         "Rows are chosen by n as released, noise included: the truth might choose others.",
-        "In 95 % of all draws no interval of n that is shown is wrong.",
+        "Intervals of n are each at 95 %: in 95 % of all draws none that is shown is wrong.",
     )
 
 

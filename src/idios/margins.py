@@ -12,7 +12,7 @@
 4. An interval is cut to the statistic's public range. The truth lies there, so it is not missed more often for that.
 5. A row that is shown because of its noise (HAVING, ORDER BY with LIMIT) is the likelier to be far off. Where the
    value of an aggregate decides which rows are shown, its margins and intervals are taken at 1 − 0.05/k, k the number
-   of cells that could have been: all of them hold together with 95 %, so those that are shown do. Other aggregates are
+   of cells that could have been: all of one aggregate hold together with 95 %, so those that are shown do. Others are
    drawn independently of that choice, and their intervals stay as they are. So do checks, which are drawn afterwards.
 6. Noise that is fitted to the data, and noise of a shape that follows the data, have neither. This is said once for
    each statistic.
