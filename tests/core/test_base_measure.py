@@ -138,6 +138,14 @@ def test_a_mass_of_more_than_one_is_not_made() -> None:
         BaseMeasure(0, 4, rounds=families)
 
 
+def test_round_points_of_as_many_digits_are_multiples_of_their_steps() -> None:
+    """Else sums of masses would jump, and no proof would be left."""
+    with pytest.raises(InvalidInput, match="ends in 9, got 3"):
+        RoundPoints(grid=5, most=3, share=8, end=300)
+    for stretch in RoundPoints(grid=5, most=9, share=8, end=3000).list_stretches(1):
+        assert stretch.first % stretch.step == 0 == stretch.last % stretch.step
+
+
 def test_planted_errors_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     measure = BaseMeasure(0, 6, rounds=(DECIMALS,))
     denominator, single = measure.denominator, measure.components[1]
