@@ -20,8 +20,8 @@ sys.path[:] = request["modules"]
 import pyarrow as pa
 from idios.backends import foreign_files, reader_process
 from idios.errors import SourceError
-table = pa.table({"n": [1, 2]})
 def read(source, **options):
+    table = pa.table({"n": [1, 2]})
     TEXT
 foreign_files.read_foreign_file = read
 reader_process.answer(request)
@@ -38,6 +38,23 @@ def test_a_table_is_returned_and_what_is_printed_is_not(monkeypatch: pytest.Monk
     printing = "print('{}'); os.write(1, b'{}'); os.write(2, b'{}'); return table"
     assert run(monkeypatch, printing).to_pydict() == {"n": [1, 2]}
     assert run(monkeypatch, "return pa.table({})").num_columns == 0
+
+
+def test_what_is_not_needed_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow looks for pandas when it is given a list, and that takes longer than everything else."""
+    pytest.importorskip("pandas")
+    listed = "pa.array(iter(['x'])); return pa.table({'modules': [name for name in sys.modules if '.' not in name]})"
+    imported = run(monkeypatch, listed).column("modules").to_pylist()
+    assert "pyarrow" in imported
+    assert {"duckdb", "ibis", "pandas", "sqlalchemy", "sqlglot"} & set(imported) == set()
+
+
+def test_a_table_that_lies_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value beyond the list of values, as a reader may write it that a file has taken over."""
+    lying = "c = pa.DictionaryArray.from_arrays(pa.array([7]), pa.array(['a']), safe=False)\n"
+    lying += "    return pa.Table.from_arrays([c], ['c'])"
+    with pytest.raises(SourceError, match=r"'book\.xlsx' cannot be read as an Excel file: it is damaged"):
+        run(monkeypatch, lying)
 
 
 def test_a_refusal_is_told_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from types import SimpleNamespace
+from typing import IO, Any, cast
 
 import pyarrow as pa
 
@@ -39,6 +40,7 @@ from idios.backends.reader_process import answer
 answer(request)
 """
 _INHERITED = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "TEMP", "TZ")
+_SET = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
 _REFUSED = ("subprocess.", "socket.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile")
 """What Python announces before it starts a program or connects to a server."""
 
@@ -61,7 +63,7 @@ def run_reader(
         "options": {"wanted": None if wanted is None else list(wanted), "most": most, "records": records},
     }
     inherited = {key: os.environ[key] for key in _INHERITED if key in os.environ}
-    environment = inherited | {"ARROW_DEFAULT_MEMORY_POOL": "system", "RUST_BACKTRACE": "0"}
+    environment = inherited | _SET
     command = [sys.executable, "-I", "-c", _START]
     pipe = subprocess.PIPE
     try:
@@ -80,7 +82,9 @@ def run_reader(
             if "refused" in answered:
                 raise SourceError(answered["refused"])
             if answered:
-                return pa.ipc.open_stream(_Limited(process.stdout, memory)).read_all()
+                table = pa.ipc.open_stream(_Limited(process.stdout, memory)).read_all()
+                table.validate(full=True)  # lengths that lie would be read beyond their buffers
+                return table
         except (pa.ArrowException, OSError, _TooLarge):
             pass  # it ended while it wrote, or wrote too much
         finally:
@@ -123,6 +127,7 @@ def answer(request: dict[str, Any]) -> None:
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no part of the answer
     _limit(request["memory"], request["seconds"])
+    sys.meta_path.insert(0, cast(Any, SimpleNamespace(find_spec=_leave_out)))
     sys.addaudithook(_refuse)
     paths = tuple(Path(path) for path in request["files"])
     source = FileSource(FileKind(request["kind"]), Path(request["path"]), paths, request["table"])
@@ -136,6 +141,11 @@ def answer(request: dict[str, Any]) -> None:
             stream.write_table(table)
     output.flush()
     os._exit(0)  # threads of libraries are not waited for
+
+
+def _leave_out(name: str, *_: object) -> None:
+    if name == "pandas":  # which Arrow looks for, whatever it is given, and no reader needs: most of the time of a file
+        raise ModuleNotFoundError(name=name)
 
 
 def _limit(memory: int, seconds: int) -> None:
