@@ -174,6 +174,13 @@ def test_the_metadata_of_an_iceberg_table_lies_below_its_folder(tmp_path: Path, 
         refuse_everywhere(copied, LEAVES)
 
 
+def test_an_iceberg_table_without_its_snapshot_is_damaged_and_not_empty(tmp_path: Path) -> None:
+    folder = write_iceberg(tmp_path / "shop")
+    edit_iceberg(folder, lambda metadata: metadata.update({"current-snapshot-id": 7}))
+    with pytest.raises(SourceError, match="cannot be read as an Iceberg table: it is damaged"):
+        open_source(folder, DATA)
+
+
 @pytest.mark.slow
 def test_links_in_an_iceberg_folder_lead_nowhere_else(tmp_path: Path) -> None:
     folder = write_iceberg(tmp_path / "shop")

@@ -145,6 +145,8 @@ def _read_iceberg(source: FileSource, wanted: Sequence[str] | None) -> pa.Table:
     kept = {key: value for key, value in metadata.properties.items() if key == _NAME_MAPPING}
     metadata = metadata.model_copy(update={"properties": kept})
     table = library.StaticTable(("table",), metadata, place, reader, NoopCatalog("none"))
+    if metadata.current_snapshot_id is not None and table.current_snapshot() is None:
+        raise ValueError("its records are in a snapshot that it does not have")  # which reads as none
     names = [field.name for field in table.schema().fields]
     return table.scan(selected_fields=tuple(_keep(wanted, names))).to_arrow()
 
