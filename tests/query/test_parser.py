@@ -6,10 +6,22 @@ import pytest
 
 from idios.errors import QuestionRefused
 from idios.query.lexer import MAX_LENGTH, tokenize
-from idios.query.parser import Call, Chain, Comparison, Junction, Name, Node, Number, Select, _Parser, parse, walk
+from idios.query.parser import (
+    CallNode,
+    Chain,
+    ComparisonNode,
+    Junction,
+    Name,
+    Number,
+    SelectNode,
+    SyntaxNode,
+    _Parser,
+    parse,
+    walk,
+)
 
 
-def write(node: Node) -> str:
+def write(node: SyntaxNode) -> str:
     """A node with every pair of parentheses that it could have."""
     if isinstance(node, Chain):
         written = write(node.first)
@@ -18,19 +30,21 @@ def write(node: Node) -> str:
         return written
     if isinstance(node, Junction):
         return "(" + f" {node.word} ".join(map(write, node.conditions)) + ")"
-    if isinstance(node, Comparison):
+    if isinstance(node, ComparisonNode):
         return f"({write(node.left)} {node.sign} {write(node.right)})"
-    if isinstance(node, Call):
+    if isinstance(node, CallNode):
         return f"{node.function}({', '.join(map(write, node.arguments))})"
     if isinstance(node, Name):
         return node.text if node.prefix is None else f"{node.prefix.text}.{node.text}"
     if isinstance(node, Number):
         return node.written
     values = [getattr(node, name) for name in type(node).__slots__]
-    return f"{type(node).__name__.lower()}[{' '.join(write(v) if isinstance(v, Node) else str(v) for v in values)}]"
+    return (
+        f"{type(node).__name__.lower()}[{' '.join(write(v) if isinstance(v, SyntaxNode) else str(v) for v in values)}]"
+    )
 
 
-def read_where(condition: str) -> Node:
+def read_where(condition: str) -> SyntaxNode:
     where = parse(tokenize(f"SELECT COUNT(*) FROM t WHERE {condition}")).where
     assert where is not None
     return where
@@ -84,7 +98,7 @@ def test_a_word_is_a_name_where_it_can_be_nothing_else(word):
 def test_a_select_in_from():
     outer = parse(tokenize("SELECT MAX(m) FROM (SELECT MEDIAN(x) AS m FROM t) AS q"))
     assert outer.source is not None
-    assert isinstance(outer.source.content, Select)
+    assert isinstance(outer.source.content, SelectNode)
     assert outer.source.alias is not None
     assert [outer.source.alias.text, outer.source.content.items[0].label] == ["q", "m"]
 

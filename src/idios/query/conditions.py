@@ -33,16 +33,16 @@ from idios.query.names import fold_case, quote, resolve_name, to_upper
 from idios.query.parser import (
     TESTS,
     Between,
-    Call,
-    Comparison,
+    CallNode,
+    ComparisonNode,
     In,
     Is,
     Junction,
     Like,
     Name,
-    Node,
     Not,
     Null,
+    SyntaxNode,
     Truth,
     walk,
 )
@@ -94,7 +94,7 @@ class _Test:
 
 def read_condition(
     text: QuestionText,
-    node: Node,
+    node: SyntaxNode,
     columns: Mapping[str, Column],
     negated: bool = False,
     work: Work | None = None,
@@ -118,21 +118,21 @@ def read_condition(
     raise text.refusal(f"{problem}. {ALLOWED}", node.start)
 
 
-def read_where(text: QuestionText, where: Node | None, columns: Mapping[str, Column]) -> Predicate:
+def read_where(text: QuestionText, where: SyntaxNode | None, columns: Mapping[str, Column]) -> Predicate:
     """Where WHERE of a SELECT is true; everywhere, if it has none."""
     return ALWAYS if where is None else read_condition(text, where, columns)
 
 
-def _names_a_column(node: Node) -> bool:
+def _names_a_column(node: SyntaxNode) -> bool:
     """Whether one of its sides is a column, so that it need not be looked for."""
-    sides = (node.left, node.right) if isinstance(node, Comparison) else (getattr(node, "value", None),)
+    sides = (node.left, node.right) if isinstance(node, ComparisonNode) else (getattr(node, "value", None),)
     return any(isinstance(side, Name) for side in sides)
 
 
-def _explain(node: Node, columns: Mapping[str, Column], otherwise: str) -> str:
+def _explain(node: SyntaxNode, columns: Mapping[str, Column], otherwise: str) -> str:
     """What is wrong with what is not what was expected."""
     parts = list(walk(node))
-    if any(type(part) is Call and find_function(to_upper(part.function)) for part in parts):
+    if any(type(part) is CallNode and find_function(to_upper(part.function)) for part in parts):
         return "WHERE selects records: a condition on statistics is written in HAVING, a released number as a literal"
     declared = {fold_case(name) for name in columns}
     if type(node) is Name and node.meaning is None and fold_case(node.text) not in declared:
@@ -142,7 +142,7 @@ def _explain(node: Node, columns: Mapping[str, Column], otherwise: str) -> str:
     return otherwise
 
 
-def _read_truth_of(text: QuestionText, node: Node, columns: Mapping[str, Column]) -> _Test:
+def _read_truth_of(text: QuestionText, node: SyntaxNode, columns: Mapping[str, Column]) -> _Test:
     """A column that is a condition by itself: it holds 0 and 1, or the categories true and false."""
     column = _column(text, node, columns)
     if not column.holds_truth:
@@ -172,7 +172,7 @@ def _read_is(text: QuestionText, node: Is, columns: Mapping[str, Column], work: 
     return _Test(truth.column, truth.points if node.state == "TRUE" else complement(truth.points), on_null=False)
 
 
-def _read_comparison(text: QuestionText, node: Comparison, columns: Mapping[str, Column], work: Work) -> _Test:
+def _read_comparison(text: QuestionText, node: ComparisonNode, columns: Mapping[str, Column], work: Work) -> _Test:
     sign, left, right = node.sign, node.left, node.right
     if type(left) is not Name and (type(right) is Name or read_constant(text, left) is not None):
         sign, left, right = _MIRRORED.get(sign, sign), right, left
@@ -210,8 +210,8 @@ def _read_like(text: QuestionText, node: Like, columns: Mapping[str, Column], wo
     return _Test(column, union((i, i) for i in sorted(matching)))
 
 
-_READERS: Mapping[type[Node], Callable[..., _Test]] = {
-    Comparison: _read_comparison,
+_READERS: Mapping[type[SyntaxNode], Callable[..., _Test]] = {
+    ComparisonNode: _read_comparison,
     Is: _read_is,
     Between: _read_between,
     In: _read_in,
@@ -219,14 +219,14 @@ _READERS: Mapping[type[Node], Callable[..., _Test]] = {
 }
 
 
-def _column(text: QuestionText, node: Node, columns: Mapping[str, Column]) -> Column:
+def _column(text: QuestionText, node: SyntaxNode, columns: Mapping[str, Column]) -> Column:
     if type(node) is not Name:
         problem = _explain(node, columns, "a column is expected here")
         raise text.refusal(f"{problem}. {ALLOWED}", node.start)
     return columns[resolve_name(text, node, columns, "column")]
 
 
-def _constant(text: QuestionText, node: Node, columns: Mapping[str, Column]) -> Typed:
+def _constant(text: QuestionText, node: SyntaxNode, columns: Mapping[str, Column]) -> Typed:
     constant = read_constant(text, node)
     if constant is None:
         problem = _explain(node, columns, "what is computed here is not offered")

@@ -30,7 +30,7 @@ from idios.query.grid_expressions import GridNode, find_column_range, make_node
 from idios.query.lexer import SHAPE, tokenize
 from idios.query.literals import Typed
 from idios.query.names import resolve_name
-from idios.query.parser import Name, Node, parse
+from idios.query.parser import Name, SyntaxNode, parse
 from idios.query.ranges import Range, find_range
 from idios.query.schema import Column
 
@@ -103,7 +103,7 @@ class _Derivation:
         if len(tree.items) != 1 or tree.items[0].alias is not None or any(clauses):
             raise text.refusal(_ALLOWED, len(_SELECT))
 
-        def leaf(node: Node) -> Typed | None:
+        def leaf(node: SyntaxNode) -> Typed | None:
             if not isinstance(node, Name):
                 return None
             named = resolve_name(text, node, [*self._held, *self._given], "column")

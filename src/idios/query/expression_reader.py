@@ -30,8 +30,10 @@ from idios.query.literals import LITERALS, Typed, find_category, make_moment, re
 from idios.query.names import to_upper
 from idios.query.parser import (
     Between,
+    CallNode,
+    CaseNode,
     Chain,
-    Comparison,
+    ComparisonNode,
     Extract,
     In,
     Is,
@@ -39,13 +41,11 @@ from idios.query.parser import (
     Like,
     Name,
     Negative,
-    Node,
     Not,
     Star,
+    SyntaxNode,
     walk,
 )
-from idios.query.parser import Call as CallNode
-from idios.query.parser import Case as CaseNode
 
 MAX_DEPTH = 100
 MAX_BITS = 8_000
@@ -67,7 +67,7 @@ _GIVES_WHOLE = ("floor", "ceil", *EXTRACTED)
 _KEEPS_WHOLE = ("+", "-", "*", "abs", "greatest", "least", "coalesce", "nullif")
 
 
-Leaf: TypeAlias = Callable[[Node], Typed | None]
+Leaf: TypeAlias = Callable[[SyntaxNode], Typed | None]
 """What a name or a call means; None if it is none of the caller's, and so a function or an operator."""
 
 
@@ -76,18 +76,18 @@ def list_value_functions() -> dict[str, str]:
     return dict(_CALLED)
 
 
-def read_expression(text: QuestionText, node: Node, leaf: Leaf) -> Typed:
+def read_expression(text: QuestionText, node: SyntaxNode, leaf: Leaf) -> Typed:
     """Read an expression whose names and aggregates ``leaf`` knows."""
     return _Reader(text, leaf).read(node)
 
 
-def read_condition_of_values(text: QuestionText, node: Node, leaf: Leaf) -> Expression:
+def read_condition_of_values(text: QuestionText, node: SyntaxNode, leaf: Leaf) -> Expression:
     """Read an expression that is true or not."""
     reader = _Reader(text, leaf)
     return reader.require(reader.read(node), Type.BOOLEAN, node, "a condition is expected here").expression
 
 
-def read_constant(text: QuestionText, node: Node) -> Typed | None:
+def read_constant(text: QuestionText, node: SyntaxNode) -> Typed | None:
     """The constant that an expression without names comes to; None if it has a name or an aggregate in it."""
     if isinstance(node, LITERALS):
         return read_literal(text, node)
@@ -98,7 +98,7 @@ def read_constant(text: QuestionText, node: Node) -> Typed | None:
     return read if read.constant else replace(read, expression=Literal(evaluate(read.expression, ())))
 
 
-def read_whole_number(text: QuestionText, node: Node, what: str) -> int:
+def read_whole_number(text: QuestionText, node: SyntaxNode, what: str) -> int:
     """A constant that is a whole number from 0 on."""
     read = read_constant(text, node)
     value = read.expression.value if read is not None and isinstance(read.expression, Literal) else None
@@ -107,7 +107,7 @@ def read_whole_number(text: QuestionText, node: Node, what: str) -> int:
     return int(value)
 
 
-def _know_nothing(node: Node) -> None:
+def _know_nothing(node: SyntaxNode) -> None:
     return None
 
 
@@ -117,7 +117,7 @@ class _Reader:
     leaf: Leaf
     depth: int = 0
 
-    def read(self, node: Node) -> Typed:
+    def read(self, node: SyntaxNode) -> Typed:
         if self.depth > MAX_DEPTH // 2:
             raise self.text.refusal("the expression nests too deep", node.start)
         inner = replace(self, depth=self.depth + 1)
@@ -128,7 +128,7 @@ class _Reader:
             result = self.make_arithmetic(node, sign, result, inner.read(value))
         return result
 
-    def read_one(self, node: Node) -> Typed:
+    def read_one(self, node: SyntaxNode) -> Typed:
         """Read anything but arithmetic."""
         known = self.leaf(node)
         if known is not None:
@@ -150,12 +150,12 @@ class _Reader:
 
     # Types.
 
-    def require(self, read: Typed, wanted: Type, node: Node, message: str) -> Typed:
+    def require(self, read: Typed, wanted: Type, node: SyntaxNode, message: str) -> Typed:
         if read.type not in (wanted, None):
             raise self.text.refusal(f"{message}, and this is a {read.type}", node.start)
         return replace(read, type=wanted)
 
-    def unify(self, parts: Sequence[Typed], node: Node) -> tuple[tuple[Typed, ...], Type | None]:
+    def unify(self, parts: Sequence[Typed], node: SyntaxNode) -> tuple[tuple[Typed, ...], Type | None]:
         """Give values one type: text is read as a date where a date is expected, and a date as its first moment."""
         types = {part.type for part in parts} - {None}
         moments = types & {Type.DATE, Type.TIMESTAMP}
@@ -167,7 +167,7 @@ class _Reader:
             raise self.text.refusal(f"values of one type are expected here, got {listed}", node.start)
         return tuple(parts), next(iter(types), None)
 
-    def _to_moment(self, part: Typed, wanted: Type, node: Node) -> Typed:
+    def _to_moment(self, part: Typed, wanted: Type, node: SyntaxNode) -> Typed:
         if part.type is Type.TEXT:
             if not isinstance(part.expression, Literal):
                 raise self.text.refusal("text is no date: compare dates with dates", node.start)
@@ -178,7 +178,7 @@ class _Reader:
 
     # What is made of parts.
 
-    def make(self, function: str, parts: Sequence[Typed], kind: Type, node: Node) -> Typed:
+    def make(self, function: str, parts: Sequence[Typed], kind: Type, node: SyntaxNode) -> Typed:
         """A call, folded where it is constant."""
         longest = max((part.bits for part in parts), default=0)
         bits = sum(part.bits for part in parts) + 1 if function in ("+", "-", "*", "/") else longest + 4 * MAX_ROUND
@@ -193,7 +193,7 @@ class _Reader:
             return Typed(Literal(value), kind if value is not None else None, bits, 1, whole)
         return Typed(call, kind, 1 if kind is Type.BOOLEAN else bits, depth, whole)
 
-    def make_arithmetic(self, node: Node, function: str, left: Typed, right: Typed) -> Typed:
+    def make_arithmetic(self, node: SyntaxNode, function: str, left: Typed, right: Typed) -> Typed:
         moved = left if left.type in (Type.DATE, Type.TIMESTAMP) else right
         if moved.type is Type.DATE and function in ("+", "-"):
             return self._move_date(node, function, left, right)
@@ -202,7 +202,7 @@ class _Reader:
         sides = [self.require(side, Type.NUMBER, node, f"{function} is of numbers") for side in (left, right)]
         return self.make(function, sides, Type.NUMBER, node)
 
-    def _move_date(self, node: Node, function: str, left: Typed, right: Typed) -> Typed:
+    def _move_date(self, node: SyntaxNode, function: str, left: Typed, right: Typed) -> Typed:
         if left.type is right.type and function == "-":
             return self.make("-", [left, right], Type.NUMBER, node)
         date, days = (left, right) if left.type is Type.DATE else (right, left)
@@ -284,7 +284,7 @@ class _Reader:
 
     # Truth.
 
-    def read_truth(self, node: Node) -> Typed:
+    def read_truth(self, node: SyntaxNode) -> Typed:
         if isinstance(node, Junction):
             parts = [
                 self.require(self.read(part), Type.BOOLEAN, part, "AND and OR join conditions")
@@ -294,7 +294,7 @@ class _Reader:
         if isinstance(node, Not):
             inner = self.require(self.read(node.value), Type.BOOLEAN, node, "NOT is followed by a condition")
             return self.make("not", [inner], Type.BOOLEAN, node)
-        if isinstance(node, Comparison):
+        if isinstance(node, ComparisonNode):
             return self.compare(node.sign, [self.read(node.left), self.read(node.right)], node)
         if isinstance(node, Between):
             value, low, high = (self.read(part) for part in (node.value, node.low, node.high))
@@ -323,7 +323,7 @@ class _Reader:
         distinct = self.make("is distinct", [truth, wanted], Type.BOOLEAN, node)
         return self.make("not", [distinct], Type.BOOLEAN, node)
 
-    def compare(self, function: str, sides: Sequence[Typed], node: Node) -> Typed:
+    def compare(self, function: str, sides: Sequence[Typed], node: SyntaxNode) -> Typed:
         left, right = sides
         sides = [self.name_value(left, right, node), self.name_value(right, left, node)]
         unified, kind = self.unify(sides, node)
@@ -331,7 +331,7 @@ class _Reader:
             raise self.text.refusal(f"a {kind} has no order: use =, <> or IN", node.start)
         return self.make(function, unified, Type.BOOLEAN, node)
 
-    def name_value(self, part: Typed, other: Typed, node: Node) -> Typed:
+    def name_value(self, part: Typed, other: Typed, node: SyntaxNode) -> Typed:
         """The value that a number, a code or a label names where it is compared with a column of categories."""
         column = other.column
         if column is None or not isinstance(column.domain, Categories) or part.type is None or not part.constant:

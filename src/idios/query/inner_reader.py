@@ -17,8 +17,7 @@ from idios.query.expressions import Reference, Type
 from idios.query.lexer import QuestionText
 from idios.query.literals import Typed
 from idios.query.names import find_spelt, fold_case, resolve_name, to_upper
-from idios.query.parser import Call, ListItem, Name, Node, walk
-from idios.query.parser import Select as SelectNode
+from idios.query.parser import CallNode, ListItem, Name, SelectNode, SyntaxNode, walk
 from idios.query.plan import Key, Measure, Question
 from idios.query.postprocessing import Select
 from idios.query.predicates import Predicate
@@ -50,7 +49,7 @@ class InnerReader(SelectReader):
         self.measures: list[Measure] = []
         self._places: dict[tuple[Statistic, str | None], int] = {}
         self._first_places: list[int] = []
-        self._called: dict[Node, Called | None] = {}
+        self._called: dict[SyntaxNode, Called | None] = {}
 
     def read(self) -> Question:
         """The question, as far as this SELECT is it."""
@@ -94,7 +93,7 @@ class InnerReader(SelectReader):
                 raise self.text.refusal(f"{key.column} is already a key of GROUP BY", key.offset)
             self.keys.append(key)
 
-    def _resolve_key(self, node: Node) -> Node:
+    def _resolve_key(self, node: SyntaxNode) -> SyntaxNode:
         """What a key stands for: a number and a label for an item of SELECT; a column that can be a key for itself."""
         column = self._find_column(node) if isinstance(node, Name) else None
         item = None
@@ -110,7 +109,7 @@ class InnerReader(SelectReader):
             return None
         return self.columns[resolve_name(self.text, name, self.columns, "column")]
 
-    def _read_key(self, node: Node) -> Key | None:
+    def _read_key(self, node: SyntaxNode) -> Key | None:
         """A column or BIN(column, width); None for anything else."""
         if isinstance(node, Name):
             column = self.columns[resolve_name(self.text, node, self.columns, "column")]
@@ -125,7 +124,7 @@ class InnerReader(SelectReader):
                     node.start,
                 )
             return Key(self.names[column.name], column.name, None, node.start)
-        if not isinstance(node, Call) or to_upper(node.function) != "BIN":
+        if not isinstance(node, CallNode) or to_upper(node.function) != "BIN":
             return None
         arguments = node.arguments
         if len(arguments) != 2 or node.distinct or node.within is not None:
@@ -175,7 +174,7 @@ class InnerReader(SelectReader):
         self.label(label, read)
         return label, read
 
-    def find(self, node: Node) -> Typed | None:
+    def find(self, node: SyntaxNode) -> Typed | None:
         """A key of GROUP BY or a statistic."""
         if isinstance(node, Name) or self._is_bin(node):
             meaning: tuple[str, Fraction | None] | None
@@ -194,17 +193,17 @@ class InnerReader(SelectReader):
         called = self._find_statistic(node)
         return None if called is None else self._refer_to_measure(called, node)
 
-    def _find_statistic(self, node: Node) -> Called | None:
+    def _find_statistic(self, node: SyntaxNode) -> Called | None:
         if node not in self._called:
             called = read_statistic(self.text, node, self.columns)
             self._called[node] = None if called is None else self.resolve_statistic(called, node)
         return self._called[node]
 
-    def resolve_statistic(self, called: Called, node: Node) -> Called:
+    def resolve_statistic(self, called: Called, node: SyntaxNode) -> Called:
         """The statistic that is released for one that is written."""
         return called
 
-    def refuse_name(self, node: Node) -> QuestionRefused:
+    def refuse_name(self, node: SyntaxNode) -> QuestionRefused:
         """Say that a column is no key, or that it is no column."""
         advice = ""
         if isinstance(node, Name):
@@ -219,8 +218,8 @@ class InnerReader(SelectReader):
             f"a column is shown beside statistics only if it is a key of GROUP BY{advice}", node.start
         )
 
-    def _is_bin(self, node: Node) -> bool:
-        return isinstance(node, Call) and to_upper(node.function) == "BIN"
+    def _is_bin(self, node: SyntaxNode) -> bool:
+        return isinstance(node, CallNode) and to_upper(node.function) == "BIN"
 
     def _refer_to_key(self, place: int) -> Typed:
         key = self.keys[place]
@@ -230,7 +229,7 @@ class InnerReader(SelectReader):
             kind = Type.BOOLEAN
         return Typed(Reference(place), kind, whole=column.kind is Kind.INTEGER, column=named, released=True)
 
-    def _refer_to_measure(self, called: Called, node: Node) -> Typed:
+    def _refer_to_measure(self, called: Called, node: SyntaxNode) -> Typed:
         meaning = called.meaning
         if meaning not in self._places:
             self._add_measure(called, called.written, node.start)

@@ -29,8 +29,7 @@ from idios.query.joins import (
 )
 from idios.query.lexer import SHAPE, QuestionText
 from idios.query.names import find_spelt, fold_case, quote, resolve_name, to_upper
-from idios.query.parser import KINDS, Comparison, Junction, Name, Node, Select, Table, walk
-from idios.query.parser import Join as JoinNode
+from idios.query.parser import KINDS, ComparisonNode, JoinNode, Junction, Name, SelectNode, SyntaxNode, TableNode, walk
 from idios.query.schema import Dataset
 
 MAX_TABLES = 12
@@ -85,7 +84,7 @@ class _Scope:
         return self.prefixes[resolve_name(self.text, node, list(self.prefixes), "table")]
 
 
-def read_source(text: QuestionText, tree: Select, datasets: Mapping[str, Dataset]) -> Source:
+def read_source(text: QuestionText, tree: SelectNode, datasets: Mapping[str, Dataset]) -> Source:
     """What the innermost SELECT reads; each name in its tree is given the column that it means."""
     if tree.source is None:
         raise text.refusal(f"FROM is missing. {SHAPE}")
@@ -110,7 +109,7 @@ def read_source(text: QuestionText, tree: Select, datasets: Mapping[str, Dataset
     return Source(join_tables(scope.account, joined), joined, dict(_spell_columns(scope)), unwritten)
 
 
-def drop_prefixes(text: QuestionText, tree: Select) -> None:
+def drop_prefixes(text: QuestionText, tree: SelectNode) -> None:
     """Take away, in a SELECT from another, the prefix that the other is given as its alias; refuse a JOIN."""
     if tree.joins:
         problem = "JOIN stands in the innermost SELECT, between declared data sets"
@@ -122,7 +121,7 @@ def drop_prefixes(text: QuestionText, tree: Select) -> None:
             node.prefix = None
 
 
-def _begin(text: QuestionText, table: Table, datasets: Mapping[str, Dataset]) -> _Scope:
+def _begin(text: QuestionText, table: TableNode, datasets: Mapping[str, Dataset]) -> _Scope:
     """The scope with the table of FROM, and the data set that pays for it."""
     owners = {table.name: dataset for dataset in datasets.values() for table in dataset.tables.values()}
     owners |= datasets
@@ -138,13 +137,13 @@ def _begin(text: QuestionText, table: Table, datasets: Mapping[str, Dataset]) ->
     return scope
 
 
-def _read_table(text: QuestionText, table: Table) -> Name:
+def _read_table(text: QuestionText, table: TableNode) -> Name:
     if not isinstance(table.content, Name):
         raise text.refusal("JOIN is followed by a declared data set", table.start)
     return table.content
 
 
-def _add(scope: _Scope, written: Table, table: JoinedTable) -> None:
+def _add(scope: _Scope, written: TableNode, table: JoinedTable) -> None:
     alias, prefix = written.alias, table.name
     if alias is not None:
         prefix = alias.text
@@ -201,17 +200,17 @@ def _read_on(scope: _Scope, join: JoinNode, name: str) -> set[Condition]:
         found.add(Condition(next(iter(tables)), key, key))
         scope.merged.add((name, key))
     if join.on is not None:
-        equations: Sequence[Node] = [join.on]
+        equations: Sequence[SyntaxNode] = [join.on]
         if isinstance(join.on, Junction) and join.on.word == "AND":
             equations = join.on.conditions
         for equation in equations:
-            if not isinstance(equation, Comparison) or equation.sign != "=":
+            if not isinstance(equation, ComparisonNode) or equation.sign != "=":
                 raise _refuse_undeclared(scope, join, name)
             found.add(_read_equation(scope, equation, join, name))
     return found
 
 
-def _read_equation(scope: _Scope, equation: Comparison, join: JoinNode, name: str) -> Condition:
+def _read_equation(scope: _Scope, equation: ComparisonNode, join: JoinNode, name: str) -> Condition:
     """One side is a key of the table that is joined, and the other of one before."""
     ways = [condition for way in _list_ways(scope, name) for condition in way]
     sides = (equation.left, equation.right)
@@ -222,7 +221,7 @@ def _read_equation(scope: _Scope, equation: Comparison, join: JoinNode, name: st
     raise _refuse_undeclared(scope, join, name)
 
 
-def _means(scope: _Scope, node: Node, table: str, column: str) -> bool:
+def _means(scope: _Scope, node: SyntaxNode, table: str, column: str) -> bool:
     """Whether a name means a column of a table; one without a prefix means any of that name."""
     if not isinstance(node, Name) or (node.prefix is not None and scope.find_prefix(node.prefix) != table):
         return False
@@ -241,7 +240,7 @@ def _refuse_undeclared(scope: _Scope, join: JoinNode, name: str) -> QuestionRefu
 # Names.
 
 
-def _list_names(tree: Select) -> list[Name]:
+def _list_names(tree: SelectNode) -> list[Name]:
     """Every column that a SELECT names, but for those of a SELECT in it and of JOIN."""
     return [node for node in walk(*tree.parts) if isinstance(node, Name)]
 
@@ -273,7 +272,7 @@ def _choose_unit(scope: _Scope, found: Sequence[tuple[str, str]]) -> list[tuple[
     return list(found)
 
 
-def _name_unit(scope: _Scope, tree: Select, join: Join) -> None:
+def _name_unit(scope: _Scope, tree: SelectNode, join: Join) -> None:
     """Let what tells people apart in GROUP BY and SELECT be that of the first table with a unit: they are equal."""
     units: dict[str, str] = {}
     for table in join.tables[1:]:
@@ -302,7 +301,7 @@ def _add_unwritten(scope: _Scope, join: Join) -> str:
     return text
 
 
-def _refuse_unwritten_unit(scope: _Scope, tree: Select, people: Dataset, unwritten: str) -> None:
+def _refuse_unwritten_unit(scope: _Scope, tree: SelectNode, people: Dataset, unwritten: str) -> None:
     """Refuse GROUP BY of what tells people apart in a table that has to be joined for that."""
     labels = {fold_case(item.label) for item in tree.items if item.label}
     for node in tree.group:
@@ -316,7 +315,7 @@ def _refuse_unwritten_unit(scope: _Scope, tree: Select, people: Dataset, unwritt
             )
 
 
-def _refuse_unused(text: QuestionText, tree: Select) -> None:
+def _refuse_unused(text: QuestionText, tree: SelectNode) -> None:
     """Refuse an alias without AS that no column has as its prefix: TABLESAMPLE would be read as one."""
     names = [*_list_names(tree), *(node for node in walk(*(join.on for join in tree.joins)) if isinstance(node, Name))]
     used = {fold_case(node.prefix.text) for node in names if node.prefix is not None}

@@ -11,7 +11,7 @@ from idios.core.exact import text as number_text
 from idios.query.calendar import DAY, parse_moment
 from idios.query.expressions import Expression, Literal, Type, Value
 from idios.query.lexer import QuestionText
-from idios.query.parser import Moment, Node, Null, Number, String, Truth
+from idios.query.parser import Moment, Null, Number, String, SyntaxNode, Truth
 from idios.query.schema import Column
 from idios.query.suggestions import find_nearest, list_some
 
@@ -56,7 +56,7 @@ class Typed:
         return self.expression.value if isinstance(self.expression, Literal) else None
 
 
-def read_literal(text: QuestionText, node: Node) -> Typed:
+def read_literal(text: QuestionText, node: SyntaxNode) -> Typed:
     """Read a number, text, TRUE, FALSE, NULL, DATE '…' or TIMESTAMP '…'."""
     if isinstance(node, Number):
         value = Fraction(node.written)
@@ -129,7 +129,7 @@ def quote_string(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def make_moment(text: QuestionText, written: str, kind: Type, node: Node) -> Typed:
+def make_moment(text: QuestionText, written: str, kind: Type, node: SyntaxNode) -> Typed:
     """The date or timestamp that a text says."""
     found = parse_moment(written, dates_only=kind is Type.DATE)
     if found is None:

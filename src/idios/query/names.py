@@ -10,7 +10,7 @@ import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from idios.query.lexer import RESERVED, QuestionText, is_word
-from idios.query.parser import Name, Node
+from idios.query.parser import Name, SyntaxNode
 from idios.query.suggestions import find_nearest, list_some
 
 _FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -46,7 +46,7 @@ def find_spelt(text: QuestionText, name: Name, declared: Iterable[str]) -> tuple
     return tuple(known for known in alike if known == name.text) if name.quoted else alike
 
 
-def resolve_name(text: QuestionText, node: Node, declared: Collection[str], what: str) -> str:
+def resolve_name(text: QuestionText, node: SyntaxNode, declared: Collection[str], what: str) -> str:
     """The declared name that a written one means, or a refusal that says which there are."""
     if not isinstance(node, Name):
         raise text.refusal(f"a name of a {what} is expected here", node.start)

@@ -16,8 +16,7 @@ from idios.query.expressions import Expression, Reference, Type
 from idios.query.lexer import QuestionText
 from idios.query.literals import Typed
 from idios.query.names import fold_case, to_upper
-from idios.query.parser import Call, ListItem, Name, Node, Star
-from idios.query.parser import Select as SelectNode
+from idios.query.parser import CallNode, ListItem, Name, SelectNode, Star, SyntaxNode
 from idios.query.postprocessing import FOLDS, Fold, Item, Select
 from idios.query.select_reader import SelectReader, has_call
 
@@ -38,7 +37,7 @@ class OuterReader(SelectReader):
         for place, column in enumerate(columns):
             self._places.setdefault(fold_case(column.label), []).append(place)
         self.keys: list[Typed] = []
-        self.key_nodes: dict[Node, int] = {}
+        self.key_nodes: dict[SyntaxNode, int] = {}
         self.folds: dict[Fold, int] = {}
         computed = [*(listed.node for listed in self.listed), tree.having, *(order.value for order in tree.order)]
         self.grouped = bool(tree.group) or has_call(computed, FOLDS)
@@ -83,7 +82,7 @@ class OuterReader(SelectReader):
         key = self.key_nodes.get(listed.node)
         return super().read_item(listed) if key is None else self._refer_to_key(key)
 
-    def read_value(self, node: Node) -> Typed:
+    def read_value(self, node: SyntaxNode) -> Typed:
         """Anything that is computed here; what is written as a key of GROUP BY is written, is that key."""
         if any(not isinstance(key.expression, Reference) for key in self.keys) and not has_call([node], FOLDS):
             with suppress(QuestionRefused):  # labels are no columns
@@ -93,11 +92,11 @@ class OuterReader(SelectReader):
                         return self._refer_to_key(place)
         return super().read_value(node)
 
-    def find(self, node: Node) -> Typed | None:
+    def find(self, node: SyntaxNode) -> Typed | None:
         """A result of the SELECT inside; in groups a key, or an aggregate."""
         if not self.grouped:
             return self.find_column(node)
-        if isinstance(node, Call) and to_upper(node.function) in FOLDS:
+        if isinstance(node, CallNode) and to_upper(node.function) in FOLDS:
             return self._read_fold(node)
         column = self.find_column(node)
         if column is None:
@@ -107,7 +106,7 @@ class OuterReader(SelectReader):
                 return self._refer_to_key(i)
         raise self.text.refusal("a column is shown beside aggregates only if it is a key of GROUP BY", node.start)
 
-    def find_column(self, node: Node) -> Typed | None:
+    def find_column(self, node: SyntaxNode) -> Typed | None:
         """A result of the SELECT inside."""
         if not isinstance(node, Name):
             return None
@@ -118,14 +117,14 @@ class OuterReader(SelectReader):
             raise self.text.refusal(f"{node.text!r} could be several results: write it in double quotes", node.start)
         return self._refer(matching[0]) if matching else None
 
-    def find_column_or_refuse(self, node: Node) -> Typed | None:
+    def find_column_or_refuse(self, node: SyntaxNode) -> Typed | None:
         """A result of the SELECT inside, where labels of this one mean nothing."""
         found = self.find_column(node)
         if found is None and isinstance(node, Name):
             raise self.refuse_name(node)
         return found
 
-    def refuse_name(self, node: Node) -> QuestionRefused:
+    def refuse_name(self, node: SyntaxNode) -> QuestionRefused:
         """Say which results there are."""
         listed = ", ".join(column.label for column in self.columns)
         named = node.text if isinstance(node, Name) else ""
@@ -141,7 +140,7 @@ class OuterReader(SelectReader):
         key = self.keys[place]
         return Typed(Reference(place), key.type, key.bits, whole=key.whole, column=key.column, released=True)
 
-    def _read_fold(self, node: Call) -> Typed:
+    def _read_fold(self, node: CallNode) -> Typed:
         name, arguments = to_upper(node.function), node.arguments
         if len(arguments) != 1 or node.distinct or node.within is not None:
             raise self.text.refusal(f"{name} of released rows is written {name}(result)", node.start)

@@ -64,40 +64,40 @@ _AFTER_A_CONDITION = (_END, ")", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class SyntaxNode:
     """A part of a question, by the place where it starts. Two nodes are equal if they are the same node."""
 
     start: int
 
 
 @dataclass(eq=False, slots=True)
-class Number(Node):
+class Number(SyntaxNode):
     """A number, as it is written."""
 
     written: str
 
 
 @dataclass(eq=False, slots=True)
-class String(Node):
+class String(SyntaxNode):
     """Text in single quotes."""
 
     value: str
 
 
 @dataclass(eq=False, slots=True)
-class Truth(Node):
+class Truth(SyntaxNode):
     """TRUE or FALSE."""
 
     value: bool
 
 
 @dataclass(eq=False, slots=True)
-class Null(Node):
+class Null(SyntaxNode):
     """NULL."""
 
 
 @dataclass(eq=False, slots=True)
-class Moment(Node):
+class Moment(SyntaxNode):
     """DATE '…' or TIMESTAMP '…'."""
 
     kind: str
@@ -105,12 +105,12 @@ class Moment(Node):
 
 
 @dataclass(eq=False, slots=True)
-class Star(Node):
+class Star(SyntaxNode):
     """The star of COUNT(*) and SELECT *."""
 
 
 @dataclass(eq=False, slots=True)
-class Name(Node):
+class Name(SyntaxNode):
     """A name, with the table before its dot; ``meaning`` is the column that FROM gives it (``join_reader``)."""
 
     text: str
@@ -120,115 +120,115 @@ class Name(Node):
 
 
 @dataclass(eq=False, slots=True)
-class Chain(Node):
+class Chain(SyntaxNode):
     """a + b - c … or a * b / c …, from left to right: the first value, then a sign and a value each."""
 
-    first: Node
-    rest: Sequence[tuple[str, Node]]
+    first: SyntaxNode
+    rest: Sequence[tuple[str, SyntaxNode]]
 
 
 @dataclass(eq=False, slots=True)
-class Negative(Node):
+class Negative(SyntaxNode):
     """The minus before a value."""
 
-    value: Node
+    value: SyntaxNode
 
 
 @dataclass(eq=False, slots=True)
-class Call(Node):
+class CallNode(SyntaxNode):
     """A function by its written name; ``within`` is the order of WITHIN GROUP (ORDER BY …)."""
 
     function: str
-    arguments: Sequence[Node]
+    arguments: Sequence[SyntaxNode]
     distinct: bool = False
-    within: Sequence[Order] | None = None
+    within: Sequence[OrderNode] | None = None
 
 
 @dataclass(eq=False, slots=True)
-class Extract(Node):
+class Extract(SyntaxNode):
     """EXTRACT(part FROM value)."""
 
     part: str
-    value: Node
+    value: SyntaxNode
 
 
 @dataclass(eq=False, slots=True)
-class Case(Node):
+class CaseNode(SyntaxNode):
     """CASE [subject] WHEN … THEN … [ELSE default] END."""
 
-    subject: Node | None
-    branches: Sequence[tuple[Node, Node]]
-    default: Node | None
+    subject: SyntaxNode | None
+    branches: Sequence[tuple[SyntaxNode, SyntaxNode]]
+    default: SyntaxNode | None
 
 
 @dataclass(eq=False, slots=True)
-class Junction(Node):
+class Junction(SyntaxNode):
     """Conditions joined by AND or by OR."""
 
     word: str
-    conditions: Sequence[Node]
+    conditions: Sequence[SyntaxNode]
 
 
 @dataclass(eq=False, slots=True)
-class Not(Node):
+class Not(SyntaxNode):
     """The opposite of a condition."""
 
-    value: Node
+    value: SyntaxNode
 
 
 @dataclass(eq=False, slots=True)
-class Comparison(Node):
+class ComparisonNode(SyntaxNode):
     """Two values and a sign: = <> < <= > >=, or "is distinct"."""
 
     sign: str
-    left: Node
-    right: Node
+    left: SyntaxNode
+    right: SyntaxNode
 
 
 @dataclass(eq=False, slots=True)
-class Between(Node):
+class Between(SyntaxNode):
     """value BETWEEN low AND high."""
 
-    value: Node
-    low: Node
-    high: Node
+    value: SyntaxNode
+    low: SyntaxNode
+    high: SyntaxNode
 
 
 @dataclass(eq=False, slots=True)
-class In(Node):
+class In(SyntaxNode):
     """value IN (…)."""
 
-    value: Node
-    items: Sequence[Node]
+    value: SyntaxNode
+    items: Sequence[SyntaxNode]
 
 
 @dataclass(eq=False, slots=True)
-class Is(Node):
+class Is(SyntaxNode):
     """value IS NULL, TRUE, FALSE or UNKNOWN."""
 
-    value: Node
+    value: SyntaxNode
     state: str
 
 
 @dataclass(eq=False, slots=True)
-class Like(Node):
+class Like(SyntaxNode):
     """value LIKE pattern, or ILIKE; the pattern comes with its escape sign, if one is given."""
 
     function: str
-    value: Node
+    value: SyntaxNode
     pattern: tuple[str, ...]
 
 
-Test: TypeAlias = Comparison | Between | In | Is | Like
-TESTS = (Comparison, Between, In, Is, Like)
+Test: TypeAlias = ComparisonNode | Between | In | Is | Like
+TESTS = (ComparisonNode, Between, In, Is, Like)
 """What is true, false or unknown, and is not joined from such."""
 
 
 @dataclass(eq=False, slots=True)
-class Order(Node):
+class OrderNode(SyntaxNode):
     """An item of ORDER BY."""
 
-    value: Node
+    value: SyntaxNode
     descending: bool = False
     nulls_first: bool = False
 
@@ -238,7 +238,7 @@ class ListItem:
     """An item of a SELECT list; ``spelling`` is how it is written, spaces evened out, without its name."""
 
     start: int
-    node: Node
+    node: SyntaxNode
     alias: Name | None
     spelling: str
 
@@ -249,63 +249,63 @@ class ListItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableNode:
     """A table, or a SELECT in parentheses, with its alias; ``named`` where AS stands before the alias."""
 
     start: int
-    content: Name | Select
+    content: Name | SelectNode
     alias: Name | None
     named: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class JoinNode:
     """A table that is joined: by a comma, INNER or LEFT JOIN."""
 
     start: int
     kind: str
-    table: Table
-    on: Node | None = None
+    table: TableNode
+    on: SyntaxNode | None = None
     using: Sequence[Name] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class SelectNode:
     """A SELECT, clause by clause; ``spelt`` has FROM and WHERE as they are written."""
 
     start: int
     items: Sequence[ListItem]
-    source: Table | None
-    joins: Sequence[Join]
-    where: Node | None
-    group: Sequence[Node]
-    having: Node | None
-    order: Sequence[Order]
-    limit: Node | None
-    offset: Node | None
+    source: TableNode | None
+    joins: Sequence[JoinNode]
+    where: SyntaxNode | None
+    group: Sequence[SyntaxNode]
+    having: SyntaxNode | None
+    order: Sequence[OrderNode]
+    limit: SyntaxNode | None
+    offset: SyntaxNode | None
     spelt: dict[str, str]
 
     @property
-    def parts(self) -> list[Node]:
+    def parts(self) -> list[SyntaxNode]:
         """What it computes, from its list to ORDER BY, without FROM."""
         clauses = [clause for clause in (self.where, *self.group, self.having) if clause is not None]
         return [*(item.node for item in self.items), *clauses, *(order.value for order in self.order)]
 
 
-def walk(*nodes: Node | None) -> Iterator[Node]:
+def walk(*nodes: SyntaxNode | None) -> Iterator[SyntaxNode]:
     """Nodes and all of their parts, but for the prefix of a name."""
     stack: list[object] = list(reversed(nodes))
     while stack:
         part = stack.pop()
         if isinstance(part, list | tuple):
             stack.extend(reversed(part))
-        elif isinstance(part, Node):
+        elif isinstance(part, SyntaxNode):
             yield part
             if not isinstance(part, Name):
                 stack.extend(getattr(part, name) for name in reversed(type(part).__slots__))
 
 
-def parse(text: QuestionText) -> Select:
+def parse(text: QuestionText) -> SelectNode:
     """The tree of the one SELECT statement in a text."""
     parser = _Parser(text)
     select = parser.read_select()
@@ -380,7 +380,7 @@ class _Parser:
 
     # Clauses.
 
-    def read_select(self) -> Select:
+    def read_select(self) -> SelectNode:
         start = self.start
         self.expect("SELECT")
         items, spelt = self.read_list(self.read_item), {}
@@ -413,7 +413,7 @@ class _Parser:
         if self.word in _CLAUSES:
             clauses = "FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT"
             raise self.text.refusal(f"{self.word} is out of place: the order is {clauses}, each once", self.start)
-        return Select(start, items, source, joins, where, group, having, order, limit, offset, spelt)
+        return SelectNode(start, items, source, joins, where, group, having, order, limit, offset, spelt)
 
     def accept_pair(self, word: str) -> bool:
         """Read GROUP BY or ORDER BY."""
@@ -447,14 +447,14 @@ class _Parser:
             return self.read_name(), True
         return (self.read_name() if self.at_name() else None), False
 
-    def read_table(self, *, joined: bool = False) -> Table:
+    def read_table(self, *, joined: bool = False) -> TableNode:
         start = self.start
         if joined and self.word == "(":
             raise self.text.refusal("JOIN is followed by a declared data set", start)
         if self.accept("("):
             if self.word != "SELECT":
                 raise self.text.refusal(f"FROM is followed by a data set or by (SELECT …). {SHAPE}", self.start)
-            content: Name | Select = self.read_select()
+            content: Name | SelectNode = self.read_select()
             self.expect(")")
         else:
             content = self.read_name()
@@ -463,12 +463,12 @@ class _Parser:
             if self.word == "(":
                 raise self.text.refusal("FROM names one declared data set, or (SELECT …) of one", start)
         alias, named = self.read_alias()
-        return Table(start, content, alias, named)
+        return TableNode(start, content, alias, named)
 
-    def read_join(self) -> Join | None:
+    def read_join(self) -> JoinNode | None:
         start = self.start
         if self.accept(","):
-            return Join(start, "", self.read_table(joined=True))
+            return JoinNode(start, "", self.read_table(joined=True))
         if not self.joins:
             return None
         kind = "INNER"
@@ -481,15 +481,15 @@ class _Parser:
             raise self.text.refusal(KINDS, self.start)
         table = self.read_table(joined=True)
         if self.accept("ON"):
-            return Join(start, kind, table, on=self.read_truth())
+            return JoinNode(start, kind, table, on=self.read_truth())
         if self.accept("USING"):
             self.expect("(")
             using = self.read_list(self.read_name)
             self.expect(")")
-            return Join(start, kind, table, using=using)
-        return Join(start, kind, table)
+            return JoinNode(start, kind, table, using=using)
+        return JoinNode(start, kind, table)
 
-    def read_order(self) -> Order:
+    def read_order(self) -> OrderNode:
         value = self.read_truth()
         descending = self.accept("DESC")
         if not descending:
@@ -499,17 +499,17 @@ class _Parser:
             first = self.accept("FIRST")
             if not first:
                 self.expect("LAST")
-        return Order(value.start, value, descending, first)
+        return OrderNode(value.start, value, descending, first)
 
     # Conditions.
 
-    def read_truth(self) -> Node:
+    def read_truth(self) -> SyntaxNode:
         return self.read_junction("OR", self.read_all)
 
-    def read_all(self) -> Node:
+    def read_all(self) -> SyntaxNode:
         return self.read_junction("AND", self.read_one)
 
-    def read_junction(self, word: str, read: Callable[[], Node]) -> Node:
+    def read_junction(self, word: str, read: Callable[[], SyntaxNode]) -> SyntaxNode:
         first = read()
         if self.word != word:
             return first
@@ -518,13 +518,13 @@ class _Parser:
             parts.append(read())
         return Junction(first.start, word, parts)
 
-    def read_one(self) -> Node:
+    def read_one(self) -> SyntaxNode:
         if self.word == "NOT":
             start = self.advance().start
             return Not(start, self.read_one())
         return self.read_test(self.read_sum())
 
-    def read_test(self, left: Node) -> Node:
+    def read_test(self, left: SyntaxNode) -> SyntaxNode:
         """What a value is compared with, if anything."""
         negated = self.word == "NOT" and self.words[self.at + 1] in ("BETWEEN", "IN", "LIKE", "ILIKE")
         if negated:
@@ -533,9 +533,9 @@ class _Parser:
         if word not in _TESTS:
             return left
         self.advance()
-        test: Node
+        test: SyntaxNode
         if word in _COMPARISONS:
-            test = Comparison(left.start, _COMPARISONS[word], left, self.read_side())
+            test = ComparisonNode(left.start, _COMPARISONS[word], left, self.read_side())
         elif word == "IS":
             test = self.read_is(left)
         elif word == "BETWEEN":
@@ -557,11 +557,11 @@ class _Parser:
             raise self.bare(left)
         return Not(left.start, test) if negated else test
 
-    def bare(self, node: Node) -> QuestionRefused:
+    def bare(self, node: SyntaxNode) -> QuestionRefused:
         """Refuse a condition in another without parentheses: x = y IS NULL has two readings, and SQL's is the other."""
         return self.text.refusal("a condition within another stands in parentheses", node.start)
 
-    def read_side(self) -> Node:
+    def read_side(self) -> SyntaxNode:
         if self.word == "NOT":
             raise self.text.refusal("a condition within another stands in parentheses", self.start)
         side = self.read_sum()
@@ -569,12 +569,12 @@ class _Parser:
             raise self.bare(side)
         return side
 
-    def read_is(self, left: Node) -> Node:
+    def read_is(self, left: SyntaxNode) -> SyntaxNode:
         negated = self.accept("NOT")
         if self.follows("DISTINCT", "FROM"):
             self.advance()
             self.advance()
-            distinct = Comparison(left.start, "is distinct", left, self.read_side())
+            distinct = ComparisonNode(left.start, "is distinct", left, self.read_side())
             return distinct if negated is False else Not(left.start, distinct)
         state = self.word
         if state not in ("NULL", "TRUE", "FALSE", "UNKNOWN"):
@@ -584,7 +584,7 @@ class _Parser:
         test = Is(left.start, left, state)
         return Not(left.start, test) if negated else test
 
-    def read_like(self, function: str, left: Node) -> Like:
+    def read_like(self, function: str, left: SyntaxNode) -> Like:
         problem = "LIKE is followed by a pattern, and ESCAPE by one sign, in quotes"
         pattern = self.read_string(problem)
         if not self.accept("ESCAPE"):
@@ -599,13 +599,13 @@ class _Parser:
 
     # Values.
 
-    def read_sum(self) -> Node:
+    def read_sum(self) -> SyntaxNode:
         return self.read_chain(("+", "-"), self.read_product)
 
-    def read_product(self) -> Node:
+    def read_product(self) -> SyntaxNode:
         return self.read_chain(("*", "/"), self.read_signed)
 
-    def read_chain(self, signs: tuple[str, str], read: Callable[[], Node]) -> Node:
+    def read_chain(self, signs: tuple[str, str], read: Callable[[], SyntaxNode]) -> SyntaxNode:
         first = read()
         if self.word not in signs:
             return first
@@ -615,13 +615,13 @@ class _Parser:
             rest.append((sign, read()))
         return Chain(first.start, first, rest)
 
-    def read_signed(self) -> Node:
+    def read_signed(self) -> SyntaxNode:
         if self.word == "-":
             start = self.advance().start
             return Negative(start, self.read_signed())
         return self.read_signed() if self.accept("+") else self.read_value()
 
-    def read_value(self) -> Node:
+    def read_value(self) -> SyntaxNode:
         kind, word = self.kind(), self.word
         if kind is TokenKind.NUMBER:
             token = self.advance()
@@ -665,12 +665,12 @@ class _Parser:
     def next_kind(self) -> TokenKind | None:
         return self.tokens[self.at + 1].kind if self.at + 1 < len(self.tokens) else None
 
-    def read_call(self) -> Call:
+    def read_call(self) -> CallNode:
         token = self.advance()
         self.expect("(")
         counts = token.keyword == "COUNT"
         distinct = counts and self.accept("DISTINCT")
-        arguments: list[Node] = []
+        arguments: list[SyntaxNode] = []
         if counts and self.word == "*":
             arguments.append(Star(self.advance().start))
             if self.word != ")":
@@ -688,7 +688,7 @@ class _Parser:
                 self.advance()
             within = self.read_list(self.read_order)
             self.expect(")")
-        return Call(token.start, token.text, arguments, distinct, within)
+        return CallNode(token.start, token.text, arguments, distinct, within)
 
     def read_extract(self) -> Extract:
         start = self.advance().start
@@ -700,7 +700,7 @@ class _Parser:
         self.expect(")")
         return Extract(start, part.text, value)
 
-    def read_case(self) -> Case:
+    def read_case(self) -> CaseNode:
         start = self.advance().start
         subject = None if self.word == "WHEN" else self.read_truth()
         branches = []
@@ -711,14 +711,15 @@ class _Parser:
         default = self.read_truth() if self.accept("ELSE") else None
         if not branches or not self.accept("END"):
             raise self.misread()
-        return Case(start, subject, branches, default)
+        return CaseNode(start, subject, branches, default)
 
     # Refusals.
 
     def misread(self) -> QuestionRefused:
         """Refuse the next token, with what was meant if that can be told."""
         place, word, before = self.start, self.word, self.words[self.at - 1]
-        if word in _MEANT:
+        marked = _is_in_marked_number(self.text.source, place)
+        if word in _MEANT and not marked:
             return self.text.refusal(_MEANT[word], place)
         if self.kind() is TokenKind.STRING and before != "AS":
             told = "strings are values: names are written without quotes or in double quotes"
@@ -726,12 +727,12 @@ class _Parser:
         if word in _OFFERED and (before == "AS" or (before == "(" and self.words[self.at + 1] in (")", ","))):
             written = self.tokens[self.at].text
             return self.text.refusal(f'{word} is a word of SQL: a name is written "{written}"', place)
-        if before in (",", "AS"):
+        if before in (",", "AS") and not marked:
             return self.text.refusal(_MEANT[before], self.tokens[self.at - 1].start)
         if (slip := _find_slip(self.text, place)) is not None:
             return slip
         hint = "A name that is also an SQL word is written in double quotes, a string in single quotes"
-        if _is_in_marked_number(self.text.source, place):
+        if marked:
             hint = "A number is written without marks for thousands and with a decimal point, such as 1500 or 1500.75"
         return self.text.refusal(f"the text cannot be read from here. {SHAPE}. {hint}", place)
 

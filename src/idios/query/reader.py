@@ -22,7 +22,7 @@ from idios.query.join_reader import drop_prefixes, read_source
 from idios.query.lexer import QuestionText, tokenize
 from idios.query.names import fold_case, quote
 from idios.query.outer_reader import OuterReader
-from idios.query.parser import Select, parse
+from idios.query.parser import SelectNode, parse
 from idios.query.plan import Question
 from idios.query.planner import Prepared, prepare
 from idios.query.reduction_reader import ReductionReader, groups_by_unit, refuse_unit
@@ -194,10 +194,10 @@ def _list_names(datasets: Mapping[str, Dataset]) -> set[str]:
     return {name for table in tables for name in (table.name, *table.columns, *table.unit)}
 
 
-def _list_selects(text: QuestionText, select: Select) -> list[Select]:
+def _list_selects(text: QuestionText, select: SelectNode) -> list[SelectNode]:
     """The SELECTs from the outermost to the innermost, each of which stands in FROM of the one before."""
     selects = [select]
-    while selects[-1].source is not None and isinstance(selects[-1].source.content, Select):
+    while selects[-1].source is not None and isinstance(selects[-1].source.content, SelectNode):
         selects.append(selects[-1].source.content)
         if len(selects) > MAX_SELECTS:
             raise text.refusal(f"at most {MAX_SELECTS} SELECT stand in one another")

@@ -16,7 +16,7 @@ from idios.query.conditions import read_where
 from idios.query.join_reader import Source
 from idios.query.lexer import QuestionText
 from idios.query.names import find_spelt, fold_case, quote, to_upper
-from idios.query.parser import Call, ListItem, Name, Node, Number, Select, walk
+from idios.query.parser import CallNode, ListItem, Name, Number, SelectNode, SyntaxNode, walk
 from idios.query.plan import Key
 from idios.query.reductions import FUNCTIONS, KEY, ReducedValue, Reduction, limit_groups, make_columns, read_truth
 from idios.query.schema import Column, Dataset
@@ -28,7 +28,7 @@ TRUTHS = ("BOOL_OR", "BOOL_AND")
 OFFERED = "COUNT(*), COUNT(x), SUM(x), AVG(x), MIN(x), MAX(x), MEDIAN(x), LAST(x), BOOL_OR(x) and BOOL_AND(x)"
 
 
-def find_unit_column(text: QuestionText, node: Node, dataset: Dataset) -> str | None:
+def find_unit_column(text: QuestionText, node: SyntaxNode, dataset: Dataset) -> str | None:
     """The column of the unit that a name means; None if it is none."""
     if not isinstance(node, Name):
         return None
@@ -37,7 +37,7 @@ def find_unit_column(text: QuestionText, node: Node, dataset: Dataset) -> str | 
     return next(iter(find_spelt(text, node, dataset.unit)), None)
 
 
-def groups_by_unit(text: QuestionText, tree: Select, dataset: Dataset) -> bool:
+def groups_by_unit(text: QuestionText, tree: SelectNode, dataset: Dataset) -> bool:
     """Whether a SELECT is a reduction; one that groups by a part of the unit, or undeclared by more, is refused."""
     named = [find_unit_column(text, _resolve(tree, node), dataset) for node in tree.group]
     if not any(named):
@@ -53,7 +53,9 @@ def groups_by_unit(text: QuestionText, tree: Select, dataset: Dataset) -> bool:
     return True
 
 
-def refuse_unit(text: QuestionText, parts: Iterable[Node | None], dataset: Dataset, known: Collection[str]) -> None:
+def refuse_unit(
+    text: QuestionText, parts: Iterable[SyntaxNode | None], dataset: Dataset, known: Collection[str]
+) -> None:
     """Refuse a column that tells people apart where nothing is asked of it; ``known`` are other names."""
     for node in walk(*parts):
         if not isinstance(node, Name) or find_unit_column(text, node, dataset) is None or fold_case(node.text) in known:
@@ -66,7 +68,7 @@ def refuse_unit(text: QuestionText, parts: Iterable[Node | None], dataset: Datas
         )
 
 
-def _resolve(tree: Select, node: Node) -> Node:
+def _resolve(tree: SelectNode, node: SyntaxNode) -> SyntaxNode:
     """The item of the list that a number or a label stands for."""
     if isinstance(node, Name) and node.prefix is None:
         named = (item for item in tree.items if item.label and isinstance(item.node, Name))
@@ -81,7 +83,7 @@ def _resolve(tree: Select, node: Node) -> Node:
 class ReductionReader(SelectReader):
     """Reads a SELECT that has one row for each person."""
 
-    def __init__(self, text: QuestionText, tree: Select, source: Source, *, outermost: bool) -> None:
+    def __init__(self, text: QuestionText, tree: SelectNode, source: Source, *, outermost: bool) -> None:
         super().__init__(text, tree)
         self.source, self.dataset = source, source.dataset
         if outermost:
@@ -140,21 +142,21 @@ class ReductionReader(SelectReader):
             keys.append(column)
         return keys
 
-    def _find_key(self, node: Node, keys: Sequence[Column]) -> Column | None:
+    def _find_key(self, node: SyntaxNode, keys: Sequence[Column]) -> Column | None:
         """The key that a listed column is."""
         if not isinstance(node, Name) or not keys:
             return None
         column = read_column(self.text, node, self.dataset.columns, "GROUP BY column")
         return column if column in keys else None
 
-    def refuse_unit_outside(self, around: Select) -> None:
+    def refuse_unit_outside(self, around: SelectNode) -> None:
         """Refuse a column of the unit in the SELECT around, unless a value goes by its name."""
         labels = {fold_case(listed.label) for listed in self.listed if listed.label}
         refuse_unit(self.text, around.parts, self.dataset, labels)
 
     def _read_value(self, listed: ListItem) -> ReducedValue:
         node = listed.node
-        if not isinstance(node, Call) or node.distinct or node.within is not None:
+        if not isinstance(node, CallNode) or node.distinct or node.within is not None:
             raise self._refuse(listed)
         written, arguments = to_upper(node.function), node.arguments
         function = SYNONYMS.get(written, written)
@@ -194,11 +196,11 @@ class ReductionReader(SelectReader):
             listed.start,
         )
 
-    def find(self, node: Node) -> None:
+    def find(self, node: SyntaxNode) -> None:
         """Nothing is computed in a reduction."""
         raise AssertionError("a reduction computes nothing of its values")
 
-    def refuse_name(self, node: Node) -> QuestionRefused:
+    def refuse_name(self, node: SyntaxNode) -> QuestionRefused:
         """Nothing is named in a reduction but columns."""
         raise AssertionError("a reduction computes nothing of its values")
 
@@ -209,7 +211,7 @@ def _spelt_alike(label: str, value: ReducedValue, values: dict[str, ReducedValue
 
 
 def propose_reduction(
-    tree: Select,
+    tree: SelectNode,
     read: Source,
     outer: str,
     columns: Sequence[tuple[str, Column]],
@@ -241,7 +243,7 @@ def propose_reduction(
     )
 
 
-def propose_selection(tree: Select, read: Source, listed: Sequence[ListItem], keys: Sequence[Key]) -> str:
+def propose_selection(tree: SelectNode, read: Source, listed: Sequence[ListItem], keys: Sequence[Key]) -> str:
     """The question about the first group of one SELECT that could be asked without GROUP BY."""
     asked = ", ".join(f"{each.spelling} AS {quote(each.label)}" if each.label else each.spelling for each in listed)
     conditions = [] if tree.where is None else [f"({tree.spelt['WHERE']})"]

@@ -23,7 +23,7 @@ from idios.query.inner_reader import InnerReader
 from idios.query.join_reader import Source
 from idios.query.lexer import QuestionText
 from idios.query.names import resolve_name
-from idios.query.parser import Name, Node, Select
+from idios.query.parser import Name, SelectNode, SyntaxNode
 from idios.query.plan import Key, Question
 from idios.query.reduction_reader import propose_reduction, propose_selection
 from idios.query.reductions import (
@@ -52,7 +52,7 @@ class RowsReader(InnerReader):
     statistics are of these.
     """
 
-    def __init__(self, text: QuestionText, tree: Select, source: Source) -> None:
+    def __init__(self, text: QuestionText, tree: SelectNode, source: Source) -> None:
         super().__init__(text, tree, source.dataset)
         self.source = source
         self.names = {column: source.label(column) for column in self.names}
@@ -81,7 +81,7 @@ class RowsReader(InnerReader):
             reduction=reduction,
         )
 
-    def _read_key(self, node: Node) -> Key | None:
+    def _read_key(self, node: SyntaxNode) -> Key | None:
         """A key; anything but a category only where rows are kept as they are."""
         if self.dataset.rows is not None:
             return super()._read_key(node)
@@ -98,7 +98,7 @@ class RowsReader(InnerReader):
             )
         return key
 
-    def resolve_statistic(self, called: Called, node: Node) -> Called:
+    def resolve_statistic(self, called: Called, node: SyntaxNode) -> Called:
         """The statistic of people that is one of rows."""
         statistic, column = called.statistic, called.column
         over: Statistic = Sum()
@@ -125,7 +125,7 @@ class RowsReader(InnerReader):
         self.values.append(value)
         return Called(over, make_columns(self.dataset, [value])[value.name], called.written)
 
-    def _refuse_statistic(self, called: Called, node: Node) -> QuestionRefused:
+    def _refuse_statistic(self, called: Called, node: SyntaxNode) -> QuestionRefused:
         columns = [] if called.column is None else [(self._choose_function(called), called.column)]
         instead = propose_reduction(self.tree, self.source, called.written, columns, self.keys)
         return self.text.refusal(
@@ -169,6 +169,6 @@ class RowsReader(InnerReader):
             return ""
         return propose_selection(self.tree, self.source, listed, self.keys)
 
-    def _is_key(self, node: Node) -> bool:
+    def _is_key(self, node: SyntaxNode) -> bool:
         column = self._find_column(node) if isinstance(node, Name) else None
         return column is not None and column.name in [key.column for key in self.keys]

@@ -19,8 +19,7 @@ from idios.query.expressions import Expression
 from idios.query.lexer import QuestionText
 from idios.query.literals import Typed
 from idios.query.names import fold_case, to_upper
-from idios.query.parser import Call, ListItem, Name, Node, Number, Select, Star, walk
-from idios.query.parser import Order as OrderItem
+from idios.query.parser import CallNode, ListItem, Name, Number, OrderNode, SelectNode, Star, SyntaxNode, walk
 from idios.query.postprocessing import Item, Order
 
 MAX_ITEMS = 200
@@ -30,7 +29,7 @@ MAX_KEYS = 64
 class SelectReader(ABC):
     """Reads one SELECT."""
 
-    def __init__(self, text: QuestionText, tree: Select) -> None:
+    def __init__(self, text: QuestionText, tree: SelectNode) -> None:
         self.text, self.tree = text, tree
         clauses: tuple[tuple[str, Sequence[object], int], ...] = (
             ("SELECT", tree.items, MAX_ITEMS),
@@ -46,17 +45,17 @@ class SelectReader(ABC):
             self._by_label.setdefault(fold_case(item.label), []).append(item)
         self.items: list[Item] = []
         self._labelled: dict[str, dict[str, Typed]] = {}
-        self._read: dict[Node, Typed] = {}
+        self._read: dict[SyntaxNode, Typed] = {}
 
     @abstractmethod
-    def find(self, node: Node) -> Typed | None:
+    def find(self, node: SyntaxNode) -> Typed | None:
         """What a name or a call means here, labels apart; None if it is none that is known here."""
 
     @abstractmethod
-    def refuse_name(self, node: Node) -> QuestionRefused:
+    def refuse_name(self, node: SyntaxNode) -> QuestionRefused:
         """Why a name that is no label either is refused."""
 
-    def leaf(self, node: Node) -> Typed | None:
+    def leaf(self, node: SyntaxNode) -> Typed | None:
         """What a name or a call means here."""
         if type(node) is Star:
             raise self.text.refusal("a star stands in COUNT(*), or alone in SELECT * FROM (SELECT …)", node.start)
@@ -82,7 +81,7 @@ class SelectReader(ABC):
     def _refuse_alike(self, name: Name) -> QuestionRefused:
         return self.text.refusal(f"{name.text} could be several results: write it in double quotes", name.start)
 
-    def resolve_item(self, node: Node, clause: str) -> ListItem | None:
+    def resolve_item(self, node: SyntaxNode, clause: str) -> ListItem | None:
         """The item of the list that a number or a label in GROUP BY or ORDER BY stands for; None if it is none."""
         if type(node) is Number:
             number = read_whole_number(self.text, node, f"the number of a result in {clause}")
@@ -106,7 +105,7 @@ class SelectReader(ABC):
             self._read[listed.node] = self.read_value(listed.node)
         return self._read[listed.node]
 
-    def read_value(self, node: Node) -> Typed:
+    def read_value(self, node: SyntaxNode) -> Typed:
         """Anything that is computed here."""
         return read_expression(self.text, node, self.leaf)
 
@@ -129,7 +128,7 @@ class SelectReader(ABC):
         """ORDER BY."""
         return tuple(self._read_order(part) for part in self.tree.order)
 
-    def _read_order(self, part: OrderItem) -> Order:
+    def _read_order(self, part: OrderNode) -> Order:
         item = self.resolve_item(part.value, "ORDER BY")
         read = self.read_value(part.value) if item is None else self.read_item(item)
         return Order(read.expression, part.descending, part.nulls_first)
@@ -143,7 +142,7 @@ class SelectReader(ABC):
         )
 
 
-def has_call(nodes: Iterable[Node | None], names: Iterable[str]) -> bool:
+def has_call(nodes: Iterable[SyntaxNode | None], names: Iterable[str]) -> bool:
     """Whether one of some functions is called anywhere."""
     wanted = set(names)
-    return any(type(part) is Call and to_upper(part.function) in wanted for part in walk(*nodes))
+    return any(type(part) is CallNode and to_upper(part.function) in wanted for part in walk(*nodes))

@@ -14,7 +14,7 @@ from idios.query.expression_reader import list_value_functions, read_constant
 from idios.query.expressions import Literal
 from idios.query.lexer import QuestionText
 from idios.query.names import quote, resolve_name, to_upper
-from idios.query.parser import Call, Name, Node, Number, Order, Star, Truth
+from idios.query.parser import CallNode, Name, Number, OrderNode, Star, SyntaxNode, Truth
 from idios.query.schema import Column
 from idios.query.sql_functions import Function, find_advice, find_function, function_names
 from idios.query.suggestions import find_nearest
@@ -37,9 +37,9 @@ class Called:
         return self.statistic.normalise(), None if self.column is None else self.column.name
 
 
-def read_statistic(text: QuestionText, node: Node, columns: Mapping[str, Column]) -> Called | None:
+def read_statistic(text: QuestionText, node: SyntaxNode, columns: Mapping[str, Column]) -> Called | None:
     """The statistic that a call asks for; None if it is no call, or one of a function of values."""
-    if type(node) is not Call:
+    if type(node) is not CallNode:
         return None
     name, arguments, start = to_upper(node.function), list(node.arguments), node.start
     within = None if node.within is None else _read_within(text, node.within)
@@ -62,7 +62,7 @@ def read_statistic(text: QuestionText, node: Node, columns: Mapping[str, Column]
     return _of_column(text, function, name, arguments, columns, start)
 
 
-def counts_all(node: Node) -> bool:
+def counts_all(node: SyntaxNode) -> bool:
     """Whether COUNT of this is of all records: of a star, or of a number or a truth, which no record lacks."""
     return type(node) in (Star, Truth, Number)
 
@@ -71,7 +71,7 @@ def _of_column(
     text: QuestionText,
     function: Function,
     name: str,
-    arguments: list[Node],
+    arguments: list[SyntaxNode],
     columns: Mapping[str, Column],
     start: int,
 ) -> Called:
@@ -105,7 +105,7 @@ def _offer_number(column: Column, kinds: Collection[Kind]) -> str:
     return f". If its values are amounts and no codes, its controller declares {line}"
 
 
-def _read_within(text: QuestionText, within: Sequence[Order]) -> Node:
+def _read_within(text: QuestionText, within: Sequence[OrderNode]) -> SyntaxNode:
     """The column of WITHIN GROUP (ORDER BY column)."""
     if len(within) != 1 or within[0].nulls_first:
         raise text.refusal("WITHIN GROUP is followed by (ORDER BY column)", within[0].value.start)
@@ -114,7 +114,7 @@ def _read_within(text: QuestionText, within: Sequence[Order]) -> Node:
     return within[0].value
 
 
-def read_column(text: QuestionText, node: Node, columns: Mapping[str, Column], signature: str) -> Column:
+def read_column(text: QuestionText, node: SyntaxNode, columns: Mapping[str, Column], signature: str) -> Column:
     """A declared column that is written by its name."""
     if type(node) is not Name:
         raise text.refusal(
@@ -125,7 +125,7 @@ def read_column(text: QuestionText, node: Node, columns: Mapping[str, Column], s
     return columns[resolve_name(text, node, columns, "column")]
 
 
-def read_number(text: QuestionText, node: Node, what: str) -> Fraction:
+def read_number(text: QuestionText, node: SyntaxNode, what: str) -> Fraction:
     """A constant number."""
     read = read_constant(text, node)
     value = read.expression.value if read is not None and isinstance(read.expression, Literal) else None
