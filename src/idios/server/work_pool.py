@@ -96,16 +96,18 @@ class FairPool:
         try:
             await self._wait_for_turn(caller)
             cancellation = cancellation or CancellationToken()
-            if refuse:  # what shows a charged answer is finished when the server ends
+            deadline = None
+            if refuse:  # what shows a charged answer is finished, also when the server ends
                 self._under_way.add(cancellation)
-            deadline = asyncio.get_running_loop().call_later(LONGEST, cancellation.cancel)
+                deadline = asyncio.get_running_loop().call_later(LONGEST, cancellation.cancel)
             try:
                 return await run_sync(_run_stoppable, work, cancellation, limiter=self._limiter)
             except Cancelled:
                 raise Refused(TOO_LONG) from None
             finally:
                 cancellation.cancel()  # its thread goes on where the request was stopped
-                deadline.cancel()
+                if deadline is not None:
+                    deadline.cancel()
                 self._under_way.discard(cancellation)
                 self._end_turn(caller)
         finally:
