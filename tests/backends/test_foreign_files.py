@@ -334,6 +334,13 @@ def test_links_in_a_delta_log_lead_nowhere_else(tmp_path: Path) -> None:
     refuse_everywhere(moved, "is a link that leads out of the folder")
 
 
+def test_a_pipe_in_a_delta_log_is_not_waited_for(tmp_path: Path) -> None:
+    folder = write_delta(tmp_path / "people")
+    os.mkfifo(folder / "_delta_log" / f"{1:020}.checkpoint.parquet")
+    with pytest.raises(SourceError, match=r"checkpoint\.parquet' in the folder 'people' is no file"):
+        find_files(folder)
+
+
 # Arrow.
 
 

@@ -357,6 +357,8 @@ def _refuse_links(paths: Iterable[Path], folder: Path) -> None:
                 f"{str(path.relative_to(folder))!r} is a link that leads out of the folder {folder.name!r}, and is not "
                 "followed: put the file itself there, or name it as the source"
             )
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe, which is waited for without end
+            raise SourceError(f"{str(path.relative_to(folder))!r} in the folder {folder.name!r} is no file")
 
 
 def _find_newest(versions: Sequence[Path]) -> Path:
