@@ -21,7 +21,7 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Idios needs Python 3.11 or newer; run e.g. 'make PYTHON=python3.11 $(MAKECMDGOALS)'"; exit 1; }
 	@echo "setting up $(VENV) ..."
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -f $@; exit 1; }  # else the next run takes it for whole
 
 $(VENV)/.runtime: $(BIN)/python pyproject.toml $(CONSTRAINTS)
 	@$(PIP) -e .
