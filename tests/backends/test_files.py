@@ -28,6 +28,7 @@ from idios.backends import files
 from idios.backends.base import CsvFormat, describe_source, open_source
 from idios.backends.csv import read_format
 from idios.backends.csv_proposal import propose_format
+from idios.backends.json_lines import JsonLinesFile
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Median, Mode
 from idios.errors import DataChanged, SourceError
@@ -481,6 +482,20 @@ def test_records_of_json_have_so_many_names(tmp_path: Path) -> None:
     path.write_text("".join(f'{{"c{i}": {i}}}\n' for i in range(MANY)))
     with pytest.raises(SourceError, match="more than 10,000 names"):
         describe_source(path)
+
+
+def test_json_of_any_depth_is_read_or_refused(tmp_path: Path) -> None:
+    """Also where it can just be parsed, and what is made of it could not be written."""
+    path, outcomes = tmp_path / "deep.jsonl", set()
+    for depth in range(600, 1000):
+        path.write_text('{"n": ' + "[" * depth + "]" * depth + "}")
+        for read in (JsonLinesFile(path).propose_columns, lambda: [*JsonLinesFile(path).read_records([], ["n"])]):
+            try:
+                read()
+                outcomes.add("read")
+            except SourceError as error:
+                outcomes.add(str(error).partition(", such as")[0])
+    assert outcomes == {"read", "line 1 of 'deep.jsonl' is no JSON object in UTF-8"}
 
 
 # Values that no engine expects.

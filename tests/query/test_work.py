@@ -12,6 +12,7 @@ from idios.core.domain import Categories, Domain, Kind
 from idios.core.statistics import Parameters
 from idios.errors import InvalidInput, QuestionRefused
 from idios.model import ReleasedTable
+from idios.query import decision_diagram
 from idios.query.lexer import MAX_LENGTH
 from idios.query.planner import make_plan
 from idios.query.postprocessing import apply_selects, count_work
@@ -226,6 +227,15 @@ def test_what_is_long_after_a_release_but_not_too_long_is_planned(name):
 @pytest.mark.parametrize("name", ["bins of a long list", "bins of two lists", "a chain of exceptions", "categories"])
 def test_what_is_long_but_simple_is_planned(name):
     assert outcome(read("SELECT " + QUESTIONS[name], {"wide": WIDE})) is not None
+
+
+def test_narrow_nodes_are_counted_too(monkeypatch):
+    """An explosion has two runs in each node: to make, join and keep the node takes longer than they do."""
+    made = []
+    node = decision_diagram._Node
+    monkeypatch.setattr(decision_diagram, "_Node", lambda *given: made.append(given) or node(*given))
+    assert outcome(read("SELECT " + QUESTIONS["an explosion"], {"wide": WIDE})) is None
+    assert 10_000 < len(made) < 60_000
 
 
 @pytest.mark.parametrize("name", GRAPHS)

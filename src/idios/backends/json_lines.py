@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -56,8 +57,8 @@ class JsonLinesFile:
                 for line in lines:
                     number += 1
                     if line.strip():
-                        record = self._parse(line, number)
-                        records.append([_write(record.get(name)) for name in wanted])
+                        record = self._parse(line, number, wanted)
+                        records.append([record[name] for name in wanted])
                 progress("reading the file", content.share)
                 yield hold_fields(list(zip(*records, strict=True)) if records else [[] for _ in wanted])
 
@@ -72,24 +73,23 @@ class JsonLinesFile:
         for record in drawn.read().to_pylist():
             if record["line"].strip():
                 for name, value in self._parse(record["line"], record["number"]).items():
-                    columns.setdefault(name, []).append(_write(value))
+                    columns.setdefault(name, []).append(value)
             if len(columns) > MOST_COLUMNS:
                 raise SourceError(f"{self.path.name!r} has records with more than {MOST_COLUMNS:,} names in all")
         if not columns:
             raise SourceError(f"{self.path.name!r} has no records with names in them: there is nothing to ask about")
         return propose_kinds(columns)
 
-    def _parse(self, line: bytes, number: int) -> dict[str, Any]:
-        try:
+    def _parse(self, line: bytes, number: int, wanted: Sequence[str] | None = None) -> dict[str, str | None]:
+        """The values of a record as text, by name: of the wanted names, or of all that it has."""
+        with suppress(ValueError, RecursionError):  # of Unicode too; their words quote the record
             record = _DECODER.decode(line.decode().removeprefix("\ufeff"))
-        except (ValueError, RecursionError):  # of Unicode too; their words quote the record
-            record = None
-        if not isinstance(record, dict):
-            raise SourceError(
-                f"line {number:,} of {self.path.name!r} is no JSON object in UTF-8, such as "
-                '{"age": 41, "region": "north"}: nothing is read of the file'
-            )
-        return record
+            if isinstance(record, dict):
+                return {name: _write(record.get(name)) for name in (record if wanted is None else wanted)}
+        raise SourceError(
+            f"line {number:,} of {self.path.name!r} is no JSON object in UTF-8, such as "
+            '{"age": 41, "region": "north"}: nothing is read of the file'
+        )
 
 
 def _read_lines(content: ContentReader) -> Iterator[list[bytes]]:

@@ -181,7 +181,7 @@ class DiagramManager:
         return projected[root]
 
     def _make(self, level: int, runs: Sequence[tuple[int | None, int]], null: int | None) -> int:
-        self.work.spend(RUN * len(runs))
+        self.work.spend(RUN * (1 + len(runs)))  # to make a node takes as long as to make a run
         joined: list[tuple[int | None, int]] = []
         for last, child in runs:
             if joined and joined[-1][1] == child:
