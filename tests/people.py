@@ -91,6 +91,10 @@ def _median(values: Sequence[int]) -> Fraction | None:
     return Fraction(values[(len(values) - 1) // 2] + values[len(values) // 2], 2) if values else None
 
 
+def _cap(value: int | None, low: int, high: int) -> int | None:
+    return None if value is None else min(max(value, low), high)
+
+
 def _last(rows: Sequence[Row], place: int) -> Any:
     """By t, NULL first; of those that tie the greatest."""
     known = [row for row in rows if row[place] is not None]
@@ -109,6 +113,8 @@ REDUCED: dict[str, Callable[[Sequence[Row]], Any]] = {
     "BOOL_OR(y)": lambda rows: max(row[1] for row in rows),
     "ALL(y)": lambda rows: min(row[1] for row in rows),
     "LAST(g)": lambda rows: _last(rows, 2),
+    "LEAST(SUM(x), 2)": lambda rows: _cap(sum(_known(rows)) if _known(rows) else None, 0, 2),
+    "GREATEST(LEAST(SUM(x), 4), 1)": lambda rows: _cap(sum(_known(rows)) if _known(rows) else None, 1, 4),
 }
 
 

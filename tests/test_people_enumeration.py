@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from idios.backends import reduction_sql
+from idios.core.domain import Domain
 from idios.party import TrustedParty
-from idios.query import planner
+from idios.query import planner, reductions
 from tests import oracle
 from tests.people import REDUCED, Person, Row, Table, forget_questions, list_neighbours, make_data, reduce_table
 
@@ -44,6 +45,9 @@ OUTER: list[tuple[str, Callable[[dict[str, Any]], bool]]] = [
 ]
 LABELS = dict(zip("abcdefnsz", ["AVG(x)", "MIN(x)", "MAX(x)", "MEDIAN(x)", "LAST(x)", "COUNT(x)", "COUNT(*)", "SUM(x)",
                                 "BOOL_OR(y)"], strict=True)) | {"h": "LAST(g)", "w": "ALL(y)"}  # fmt: skip
+LABELS["u"] = "LEAST(SUM(x), 2)"
+AROUND = {"GREATEST(LEAST(s, 4), 1)": "GREATEST(LEAST(SUM(x), 4), 1)"}
+"""Values that are capped by the SELECT around, and what they are of the rows."""
 HALF = Fraction(1, 2)
 STATISTICS: list[tuple[str, str, Callable[[Sequence[Any]], Any]]] = [
     ("COUNT(a)", "a", len),
@@ -58,6 +62,9 @@ STATISTICS: list[tuple[str, str, Callable[[Sequence[Any]], Any]]] = [
     ("MEDIAN(n)", "n", lambda v: oracle.quantile(v, HALF)),
     ("MEDIAN(s)", "s", lambda v: oracle.quantile(v, HALF)),
     ("SUM(w)", "w", sum),
+    ("SUM(u)", "u", sum),
+    ("MAX(u)", "u", lambda v: oracle.kth_largest(v, 1)),
+    ("AVG(GREATEST(LEAST(s, 4), 1))", "GREATEST(LEAST(s, 4), 1)", oracle.mean),
 ]
 UNBOUNDED = "fns"
 """Values that more rows make ever greater: no table that is tried has the greatest."""
@@ -100,7 +107,7 @@ def compare_table(
             selected = [[p for p in reduce_table(each, holds) if passes(p)] for each in (table, *others)]
             for cell in inspection.cells:
                 _, label, textbook = STATISTICS[int(cell.statistic[1:])]
-                found = [_evaluate(each, LABELS[label], textbook, cell.group.get("h")) for each in selected]
+                found = [_evaluate(each, (LABELS | AROUND)[label], textbook, cell.group.get("h")) for each in selected]
                 # values of one person may depend on each other, of which a condition on one of them makes no use
                 _compare(cell, found, exact=label not in UNBOUNDED and not around)
                 compared += 1
@@ -128,11 +135,15 @@ def _compare(cell: Any, found: list[Any], *, exact: bool) -> None:
 def test_envelopes_of_people_are_what_their_neighbours_give(notion: str) -> None:
     for number, table in enumerate(list_tables(7, 5)):
         assert compare_table(table, notion, grouped=number % 4 == 3, step=1 + 2 * (number > 0)) > 40
-    assert set(REDUCED) == set(LABELS.values())
+    assert set(REDUCED) == {*LABELS.values(), *AROUND.values()}
 
 
 TABLE: Table = (((1, 1, "a", 1), (3, 0, "b", 2)), ((0, 0, "a", 1),), ((3, 1, "b", 1), (3, 1, "b", 1), (0, 0, "a", 2)))
 """Three people, of whom one has no row with y = 1, and two have others beside it."""
+
+
+NULLS: Table = (((None, 0, "a", 1),), ((1, 0, "a", 1),))
+"""Someone without a known x beside someone who has one."""
 
 
 def compare_quickly(notion: str = "replace") -> int:
@@ -156,6 +167,32 @@ def test_rows_of_nobody_that_count_as_a_person_are_caught(monkeypatch: pytest.Mo
 def test_a_filter_after_the_reduction_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that WHERE leaves out count, so that it would have to select people, and selects all."""
     monkeypatch.setattr(reduction_sql, "write_condition", lambda *_: "TRUE")
+    with pytest.raises(AssertionError):
+        compare_quickly()
+
+
+def test_a_cap_that_turns_null_into_its_bound_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As LEAST and GREATEST of most engines, which ignore NULL."""
+    clamp = reduction_sql._clamp
+
+    def ignore_null(point: str, bounds: Domain, dialect: Any) -> str:
+        written = clamp(point, bounds, dialect)
+        return written if bounds.upper is None else f"COALESCE({written}, {bounds.upper})"
+
+    monkeypatch.setattr(reduction_sql, "_clamp", ignore_null)
+    with pytest.raises(AssertionError):
+        compare_table(NULLS, "add-remove", grouped=False, inner=INNER[:1], outer=OUTER[:1])
+
+
+def test_bounds_that_are_narrower_than_the_cap_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner that knows of a lower cap than the engine applies."""
+    make = reductions._make_column
+
+    def make_narrower(value: Any, columns: Any) -> Any:
+        made = make(value, columns)
+        return replace(made, domain=replace(made.grid, upper=made.grid.upper - 1)) if value.upper else made
+
+    monkeypatch.setattr(reductions, "_make_column", make_narrower)
     with pytest.raises(AssertionError):
         compare_quickly()
 

@@ -195,7 +195,7 @@ def _describe_value(value: ReducedValue, *, joined: bool) -> str:
     column = f"{quote(table)}.{quote(own)}" if joined and dot else value.column
     if value.function == SPREAD:
         return f"{SPREAD_VALUES} evenly spaced {column}"
-    return f"{value.function}({column})" if joined and dot else value.name
+    return value.write_cap(f"{value.function}({column})") if joined and dot else value.name
 
 
 def _null_risks(plan: Plan) -> dict[str, str]:

@@ -172,6 +172,9 @@ def _describe_people(plan: Plan) -> Iterator[str]:
     named = {label: words[n] for label, n in plan.measures if _differs_from_rows(plan, plan.aggregates[n])}
     if named:
         yield "; ".join(f"{format_value(label)} is the {of}" for label, of in named.items()) + "."
+    for name, form in {group.column: reduction.find(group.column).form for group in plan.groups}.items():
+        if len(form) > 2:
+            yield f"{format_value(plan.dataset.label_column(name))} is each {word}'s {describe_value(*form)}."
 
 
 def _name_owned(plan: Plan, aggregate: Aggregate) -> str:
@@ -182,15 +185,16 @@ def _name_owned(plan: Plan, aggregate: Aggregate) -> str:
     value = reduction.find(aggregate.column)
     if value.function in SEVERAL:
         return ""
-    return f"each {plan.dataset.unit_word}'s {describe_value(value.function, value.column)}"
+    return f"each {plan.dataset.unit_word}'s {describe_value(*value.form)}"
 
 
 def _differs_from_rows(plan: Plan, aggregate: Aggregate) -> bool:
-    """Whether it is of a value of each person; a sum of their sums is that of the rows."""
+    """Whether it is of a value of each person; a sum of their sums is that of the rows, unless these are capped."""
     reduction = plan.dataset.reduction
     if reduction is None or aggregate.column is None or not _name_owned(plan, aggregate):
         return False
-    return not isinstance(aggregate.statistic, Sum) or reduction.find(aggregate.column).function != "SUM"
+    value = reduction.find(aggregate.column)
+    return not isinstance(aggregate.statistic, Sum) or value.form != ("SUM", value.column)
 
 
 def _describe_missing_keys(plan: Plan) -> Iterator[str]:

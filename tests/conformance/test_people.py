@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from idios.backends import reduction_sql
 from idios.backends.reduction_sql import reduce_rows
 from idios.backends.selection import Statement
 from idios.backends.sql_backend import SqlBackend
@@ -22,6 +23,7 @@ from idios.errors import SourceError
 from idios.query.plan import Plan
 from idios.query.planner import make_plan
 from idios.query.reader import read
+from idios.query.reductions import ReducedValue
 from idios.query.schema import Column, Dataset
 from tests.conformance.engines import Engine
 from tests.conformance.plans import category, number, whole
@@ -39,6 +41,11 @@ FUNCTIONS = [
     *(f"{f}({c})" for f in ("SUM", "AVG", "MEDIAN") for c in ("big", "price", "flag")),
     *(f"{f}({c.name})" for f in ("MIN", "MAX", "LAST", "COUNT") for c in COLUMNS),
     "COUNT(*)",
+    "LEAST(SUM(big), 10)",
+    "GREATEST(LEAST(AVG(price), 5.001), -1)",
+    "GREATEST(MEDIAN(big), -0.5)",
+    "LEAST(MAX(day), DATE '2020-01-02')",
+    "LEAST(COUNT(*), 4)",
 ]
 REDUCED = ", ".join(f'{call} AS "{call}"' for call in FUNCTIONS)
 UNIT = "GROUP BY code, born"
@@ -109,6 +116,14 @@ def reduce_points(rows: Sequence[Points], function: str, column: str) -> int | N
     return max(-LIMIT, min(LIMIT, found))
 
 
+def cap_point(value: ReducedValue, found: int | None) -> int | None:
+    """Python's min and max, which know no NULL."""
+    if found is None:
+        return None
+    found = found if value.upper is None else min(found, value.upper.point)
+    return found if value.lower is None else max(found, value.lower.point)
+
+
 def _order(row: Points, column: str) -> tuple[bool, int, int]:
     return row["day"] is not None, row["day"] or 0, row[column] or 0
 
@@ -130,7 +145,7 @@ def expect_points(plan: Plan, rows: Rows, holds: Callable[[Points], bool]) -> di
     kept = [chosen for person in list_people(rows) if (chosen := [row for row in person if holds(row)])]
     assert plan.dataset.reduction is not None
     return {
-        value.name: [reduce_points(person, value.function, value.column or "*") for person in kept]
+        value.name: [cap_point(value, reduce_points(person, value.function, value.column or "*")) for person in kept]
         for value in plan.dataset.reduction.values
     }
 
@@ -185,7 +200,10 @@ QUESTIONS: list[tuple[str, Callable[[Points], bool]]] = [
         lambda row: row["flag"] in (None, 0),
     ),
 ]
-STATISTICS = 'MEDIAN("AVG(price)"), SUM("SUM(big)"), MEDIAN("LAST(big)")'
+STATISTICS = (
+    'MEDIAN("AVG(price)"), SUM("SUM(big)"), MEDIAN("LAST(big)"), SUM("GREATEST(LEAST(AVG(price), 5.001), -1)"), '
+    'AVG(LEAST("SUM(flag)", 2))'
+)
 
 
 @pytest.mark.parametrize("notion", ["replace", "add-remove"])
@@ -203,6 +221,20 @@ def test_every_function_on_every_engine(engine: Engine, notion: str) -> None:
             points = expect_points(plan, rows, holds)
             assert Counter(read_points(backend, plan)) == Counter(zip(*points.values(), strict=True)), text
             assert backend.summarise(plan) == expect(plan, rows, holds), text
+
+
+def test_a_cap_that_is_left_out_is_caught(quick_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever reads people afterwards clamps to the bounds as well, so the reduced table itself is compared."""
+    data, rows = make_dataset("replace"), make_rows(60, seed=3)
+    sql = f"SELECT AVG(s) FROM (SELECT LEAST(SUM(big), 10) AS s FROM t {UNIT})"
+    with quick_engine.open(make_table(rows), data) as backend:
+        assert isinstance(backend, SqlBackend)
+        plan = make_plan(read(sql, {"t": data}), data, 5)
+        expected = Counter(zip(*expect_points(plan, rows, lambda row: True).values(), strict=True))
+        assert Counter(read_points(backend, plan)) == expected
+        clamp = reduction_sql._clamp
+        monkeypatch.setattr(reduction_sql, "_clamp", lambda point, _, dialect: clamp(point, Domain(), dialect))
+        assert Counter(read_points(backend, plan)) != expected
 
 
 def test_nobody_at_all(engine: Engine) -> None:

@@ -67,6 +67,7 @@ def repeat(text: str) -> Callable[[int], str]:
 
 COUNT = "SELECT COUNT(*) FROM people"
 AS_N = "SELECT COUNT(*) AS n FROM people"
+OF_PEOPLE = "FROM (SELECT SUM(amount) AS s FROM orders GROUP BY person)"
 GROWING: Mapping[str, Callable[[int], str]] = {
     name: repeat(text)
     for name, text in {
@@ -154,6 +155,10 @@ GROWING: Mapping[str, Callable[[int], str]] = {
         "LIMIT": f"{AS_N} LIMIT «1| + »",
         "UNION": f"«{COUNT}| UNION »",
         "commas in FROM": "SELECT COUNT(*) FROM «people|, »",
+        "caps": f"SELECT SUM(«LEAST(»s«, {{i}})») {OF_PEOPLE}",
+        "caps inside": "SELECT SUM(s) FROM (SELECT «GREATEST(»SUM(amount)«, {i})» AS s FROM orders GROUP BY person)",
+        "constants of a cap": f"SELECT AVG(LEAST(s, «{{i}} + 1|, »)) {OF_PEOPLE}",
+        "capped statistics": f"SELECT «SUM(LEAST(s, {{i}}))|, » {OF_PEOPLE}",
         "JOIN without ON": "SELECT COUNT(*) FROM people «JOIN a »",
         "JOIN": "SELECT COUNT(*) FROM orders «JOIN people ON person = id »",
         "JOIN of aliases": "SELECT COUNT(*) FROM people p «JOIN orders o{i} ON o{i}.person = p.id »",

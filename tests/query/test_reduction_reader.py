@@ -87,6 +87,14 @@ def test_any_other_select_inside_is_released() -> None:
         ("MIN(amount)", "WHERE amount > 7", Kind.DECIMAL, Domain(Fraction(1, 100), lower=701), False),
         ("LAST(score)", "", Kind.INTEGER, Domain(lower=-5, upper=9), False),
         ("ANY(paid)", "", Kind.INTEGER, Domain(lower=0, upper=1), True),
+        ("LEAST(SUM(amount), 150)", "", Kind.DECIMAL, Domain(Fraction(1, 100), 0, 15_000), True),
+        ("GREATEST(LEAST(SUM(score), 150), -10)", "", Kind.INTEGER, Domain(lower=-10, upper=150), False),
+        ("LEAST(150, GREATEST(-10, SUM(score)))", "", Kind.INTEGER, Domain(lower=-10, upper=150), False),
+        ("LEAST(SUM(score), 150, 20 + 10)", "", Kind.INTEGER, Domain(upper=30), False),
+        ("LEAST(AVG(score), 1.5)", "", Kind.NUMBER, Domain(Fraction(1, 1000), -5000, 1500), False),
+        ("LEAST(COUNT(*), 3)", "", Kind.INTEGER, Domain(lower=1, upper=3), False),
+        ("LEAST(MIN(score), 2)", "WHERE score >= 5", Kind.INTEGER, Domain(lower=2, upper=2), False),
+        ("LEAST(MAX(time), DATE '1970-01-02')", "", Kind.TIMESTAMP, Domain(upper=86_400_000_000), True),
     ],
 )
 def test_domains_follow_from_declarations(reduced: str, where: str, kind: Kind, domain: Domain, nullable: bool) -> None:
@@ -147,6 +155,60 @@ def test_equal_questions_have_one_normal_form() -> None:
     assert rows.normal_form == people.normal_form
 
 
+def test_a_cap_inside_is_a_cap_around() -> None:
+    inside = of_people("GREATEST(LEAST(SUM(score), 150), -10)", outer="SUM(v), AVG(v)")
+    spelt = [
+        of_people("SUM(score)", outer="SUM(LEAST(GREATEST(v, -10), 150)), AVG(GREATEST(LEAST(150.0, v), 1 - 11))"),
+        of_people("LEAST(SUM(score), 150)", outer="SUM(GREATEST(v, -10)), AVG(GREATEST(LEAST(v, 170), -10))"),
+        of_people("GREATEST(SUM(score), -10)", outer="AVG(LEAST(v, 150, 151)), SUM(LEAST(v, 150))"),
+    ]
+    assert {each.normal_form for each in spelt} == {inside.normal_form}
+    others = ["SUM(score)", "LEAST(SUM(score), 150)", "GREATEST(LEAST(SUM(score), 151), -10)"]
+    forms = {of_people(other, outer="SUM(v), AVG(v)").normal_form for other in others}
+    assert len({inside.normal_form, *forms}) == 4
+
+
+def test_a_cap_that_no_value_lies_beyond_changes_nothing() -> None:
+    plain = of_people("MAX(score)")
+    for capped in ("LEAST(MAX(score), 9)", "GREATEST(LEAST(MAX(score), 20), -5)"):
+        assert of_people(capped).normal_form == plain.normal_form
+        assert (
+            of_people("MAX(score)", outer=f"MEDIAN({capped.replace('MAX(score)', 'v')})").normal_form
+            == plain.normal_form
+        )
+
+
+def test_a_capped_value_has_bounds() -> None:
+    """So its maximum is answered, its sum needs no drawn limits, and it has bins."""
+    with pytest.raises(Unanswerable):
+        of_people("SUM(amount)", outer="MAX(v)")
+    made = of_people("SUM(amount)", outer="MAX(LEAST(v, 150)), SUM(LEAST(v, 150)), SUM(v)")
+    domains = {aggregate.label: aggregate.domain.grid for aggregate in made.aggregates}
+    assert [(domain.lower, domain.upper) for domain in domains.values()].count((0, 15_000)) == 2
+    assert domains["SUM(LEAST(v, 150))"].bounded is not domains["SUM(v)"].bounded
+    binned = plan(
+        f"SELECT BIN(LEAST(v, 150), 50), COUNT(*) FROM (SELECT SUM(amount) AS v FROM orders {UNIT}) "
+        "GROUP BY BIN(LEAST(v, 150), 50)"
+    )
+    assert len(binned.cells) == 4
+
+
+def test_a_label_that_looks_like_a_cap_is_none() -> None:
+    made = plan(
+        'SELECT MEDIAN(LEAST(v, 9)), MEDIAN("LEAST(v, 9)") FROM '
+        f'(SELECT SUM(score) AS v, MIN(score) AS "LEAST(v, 9)" FROM orders {UNIT})'
+    )
+    assert {aggregate.column for aggregate in made.aggregates} == {"LEAST(SUM(score), 9)", "MIN(score)"}
+
+
+def test_a_cap_in_words() -> None:
+    form = of_people("SUM(score)", outer="SUM(GREATEST(LEAST(v, 150), -10))").normal_form
+    asked = "sum of each person's sum of score (values below -10 count as -10, values above 150 count as 150)"
+    assert describe_question(form) == asked
+    dated = of_people("MAX(time)", outer="MEDIAN(LEAST(v, TIMESTAMP '2026-06-30 12:00:00'))").normal_form
+    assert "(values above 2026-06-30 12:00:00 count as 2026-06-30 12:00:00)" in describe_question(dated)
+
+
 def test_questions_in_words() -> None:
     form = of_people("SUM(amount)", "WHERE region = 'north'", "MEDIAN(v), COUNT(*)").normal_form
     assert describe_question(form) == (
@@ -173,6 +235,31 @@ REFUSED = [
     (f"SELECT s FROM (SELECT SUM(amount) AS s FROM orders {UNIT})", "shown beside statistics only"),
     ("SELECT MEDIAN(person_id) FROM orders", "tells people apart"),
     (f"SELECT MEDIAN(s) FROM (SELECT SUM(amount) AS s FROM orders WHERE score > 99 {UNIT})", "no row can ever"),
+    *(
+        (f"SELECT AVG({cap}) FROM (SELECT SUM(score) AS s, LAST(region) AS r, MAX(time) AS t FROM orders {UNIT})", why)
+        for cap, why in [
+            ("LEAST(s, t)", "LEAST caps one number or date of a person by constants"),
+            ("LEAST(s)", "caps one number or date"),
+            ("LEAST(150)", "caps one number or date"),
+            ("LEAST(s + 1, 150)", "caps one number or date"),
+            ("LEAST(s, NULL)", "none of them NULL"),
+            ("LEAST(r, 'north')", "caps one number or date"),
+            ("LEAST(DISTINCT s, 150)", "caps one number or date|LEAST"),
+            ("LEAST(SUM(s), 150)", "a column is expected here"),
+            ("LEAST(s, 0.5)", r"a multiple of 1, the step of SUM\(score\)"),
+            ("LEAST(s, 'x')", "is a number"),
+            ("LEAST(s, 1e30)", "up to 2.62"),
+            ("GREATEST(LEAST(s, 0), 150)", "the same for every person"),
+            ("GREATEST(LEAST(s, 150), 150)", "the same for every person"),
+        ]
+    ),
+    (f"SELECT AVG(n) FROM (SELECT LEAST(COUNT(*), 1) AS n FROM orders {UNIT})", "the same for every person"),
+    (
+        f"SELECT AVG(n) FROM (SELECT LEAST(score, 1) AS n FROM orders {UNIT})",
+        "LEAST.value, 150. and GREATEST.value, 0.",
+    ),
+    (f"SELECT AVG(n) FROM (SELECT SUM(LEAST(score, 1)) AS n FROM orders {UNIT})", "declared .* as its bounds"),
+    ("SELECT SUM(LEAST(score, 150)) FROM orders", "What caps the columns of a record .* as its bounds"),
 ]
 
 

@@ -8,7 +8,7 @@ Rules:
    reads them: ranks are taken among values, and where equal ones tie, it does not matter which is which.
 2. A row whose unit has a NULL in it is nobody's, and is left out before anything else.
 3. Sums, and what is divided, are in the engine's widest exact numbers: 10¹⁵ rows of 2⁶² fit, twice a thousand times.
-   What lies beyond ±2⁶² reads as ±2⁶², the ends of every grid.
+   What lies beyond ±2⁶² reads as ±2⁶², the ends of every grid, or as the bound where the question caps it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from idios.backends.dialect import Dialect
 from idios.backends.grid_sql import GridColumn
 from idios.backends.join_sql import Rows, write_join
 from idios.backends.point_layers import list_layers, nest_layers, with_sources
-from idios.core.domain import LIMIT, Kind
+from idios.core.domain import LIMIT, Domain, Kind
 from idios.query.predicates import column_names
 from idios.query.reductions import KEY, MEAN_FINENESS, SPREAD, SPREAD_VALUES, ReducedValue, Reduction
 from idios.query.schema import Column, Dataset
@@ -151,7 +151,7 @@ class _Writer:
         made = [f"{expression} AS {quoted(f'w{i}')}" for i, expression in enumerate(reduced)]
         return self._list(
             f"{self._group(text, made, points)}{fence}",
-            [_clamp(quoted(f"w{i}"), self.dialect) for i in range(len(reduced))],
+            [_clamp(quoted(f"w{i}"), value.bounds, self.dialect) for i, value in enumerate(values)],
         )
 
     def _read_rows(self, names: Sequence[str]) -> str:
@@ -219,8 +219,8 @@ def _floor_quotient(n: str, d: str, dialect: Dialect) -> str:
     return f"CAST({truncated} AS {dialect.wide}) - CASE WHEN {n} < 0 AND {n} % {d} < 0 THEN 1 ELSE 0 END"
 
 
-def _clamp(point: str, dialect: Dialect) -> str:
-    low, high = dialect.whole(-LIMIT), dialect.whole(LIMIT)
-    return (
-        f"CASE WHEN {point} > {high} THEN {LIMIT} WHEN {point} < {low} THEN {-LIMIT} ELSE CAST({point} AS BIGINT) END"
-    )
+def _clamp(point: str, bounds: Domain, dialect: Dialect) -> str:
+    low = -LIMIT if bounds.lower is None else bounds.lower
+    high = LIMIT if bounds.upper is None else bounds.upper
+    above, below = f"{point} > {dialect.whole(high)}", f"{point} < {dialect.whole(low)}"
+    return f"CASE WHEN {above} THEN {high} WHEN {below} THEN {low} ELSE CAST({point} AS BIGINT) END"

@@ -129,7 +129,7 @@ class InnerReader(SelectReader):
         arguments = node.arguments
         if len(arguments) != 2 or node.distinct or node.within is not None:
             raise self.text.refusal("BIN is written BIN(column, width)", node.start)
-        column = read_column(self.text, arguments[0], self.columns, "BIN(column, width)")
+        column = self.read_column(arguments[0], "BIN(column, width)")
         if column.kind is Kind.CATEGORY:
             raise self.text.refusal(f"{column.name} is a category: GROUP BY {column.name}", node.start)
         width = read_number(self.text, arguments[1], "the width of a bin")
@@ -195,9 +195,13 @@ class InnerReader(SelectReader):
 
     def _find_statistic(self, node: SyntaxNode) -> Called | None:
         if node not in self._called:
-            called = read_statistic(self.text, node, self.columns)
+            called = read_statistic(self.text, node, self.read_column)
             self._called[node] = None if called is None else self.resolve_statistic(called, node)
         return self._called[node]
+
+    def read_column(self, node: SyntaxNode, signature: str) -> Column:
+        """The column of a call that is written in this way."""
+        return read_column(self.text, node, self.columns, signature)
 
     def resolve_statistic(self, called: Called, node: SyntaxNode) -> Called:
         """The statistic that is released for one that is written."""

@@ -132,7 +132,7 @@ def _reduction_form(dataset: Dataset, columns: Iterable[str], work: Work) -> dic
             "order": ordered,
             "rows": json.loads(reduction.form),
             "columns": {name: _column_form(reduction.base[name], work) for name in sorted(read)},
-            "values": {name: [value.function, value.column] for name, value in values.items()},
+            "values": {name: value.form for name, value in values.items()},
         }
     }
 

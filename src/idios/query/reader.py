@@ -25,11 +25,7 @@ from idios.query.outer_reader import OuterReader
 from idios.query.parser import SelectNode, parse
 from idios.query.plan import Question
 from idios.query.planner import Prepared, prepare
-from idios.query.reduction_reader import ReductionReader, groups_by_unit, refuse_unit
-from idios.query.reductions import (
-    ROWS,
-    make_columns,
-)
+from idios.query.reduction_reader import PeopleReader, ReductionReader, groups_by_unit, refuse_unit
 from idios.query.rows_reader import RowsReader
 from idios.query.schema import Dataset
 
@@ -146,10 +142,9 @@ def _read(sql: str, datasets: Mapping[str, Dataset]) -> Question:
         question = InnerReader(text, innermost, dataset).read()
     elif groups_by_unit(text, innermost, dataset):
         reduced = ReductionReader(text, innermost, source, outermost=not around)
-        reduction, labels = reduced.read()
+        made = reduced.read()
         reduced.refuse_unit_outside(around[-1])
-        people = replace(dataset, columns=make_columns(dataset, (ROWS, *reduction.values)))
-        question = replace(InnerReader(text, around.pop(), people, labels).read(), reduction=reduction)
+        question = PeopleReader(text, around.pop(), dataset, made).read()
     else:
         declared = {fold_case(name) for name in dataset.columns}
         parts = [*(item.node for item in innermost.items), innermost.where]

@@ -7,21 +7,26 @@ and what stands around it is computed afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from idios.core.domain import Categories, Kind
+from idios.core.exact import text as number_text
 from idios.core.neighbours import to_plural
 from idios.errors import QuestionRefused
-from idios.query.conditions import read_where
+from idios.query.calendar import format_value
+from idios.query.conditions import locate, read_where
+from idios.query.expression_reader import read_constant
+from idios.query.inner_reader import InnerReader
 from idios.query.join_reader import Source
 from idios.query.lexer import QuestionText
 from idios.query.names import find_spelt, fold_case, quote, to_upper
 from idios.query.parser import CallNode, ListItem, Name, Number, SelectNode, SyntaxNode, walk
-from idios.query.plan import Key
+from idios.query.plan import Key, Question
 from idios.query.reductions import FUNCTIONS, KEY, ReducedValue, Reduction, limit_groups, make_columns, read_truth
 from idios.query.schema import Column, Dataset
 from idios.query.select_reader import SelectReader
-from idios.query.statistic_reader import counts_all, read_column
+from idios.query.statistic_reader import counts_all, is_cap, read_column
 
 SYNONYMS = {"MEAN": "AVG", "ANY": "BOOL_OR", "ALL": "BOOL_AND", "EVERY": "BOOL_AND"}
 TRUTHS = ("BOOL_OR", "BOOL_AND")
@@ -156,6 +161,8 @@ class ReductionReader(SelectReader):
 
     def _read_value(self, listed: ListItem) -> ReducedValue:
         node = listed.node
+        if is_cap(node):
+            return read_cap(self.text, node, lambda part: self._read_value(replace(listed, node=part)), self.dataset)
         if not isinstance(node, CallNode) or node.distinct or node.within is not None:
             raise self._refuse(listed)
         written, arguments = to_upper(node.function), node.arguments
@@ -192,7 +199,8 @@ class ReductionReader(SelectReader):
 
     def _refuse(self, listed: ListItem) -> QuestionRefused:
         return self.text.refusal(
-            f"this is no value of a {self.dataset.unit_word}: a reduction lists {OFFERED}, each of a column",
+            f"this is no value of a {self.dataset.unit_word}: a reduction lists {OFFERED}, each of a column, and "
+            "LEAST(value, 150) and GREATEST(value, 0) of these",
             listed.start,
         )
 
@@ -203,6 +211,64 @@ class ReductionReader(SelectReader):
     def refuse_name(self, node: SyntaxNode) -> QuestionRefused:
         """Nothing is named in a reduction but columns."""
         raise AssertionError("a reduction computes nothing of its values")
+
+
+class PeopleReader(InnerReader):
+    """Reads the SELECT around a reduction: SUM(LEAST(s, 9)) of SUM(x) AS s is SUM(s) of LEAST(SUM(x), 9) AS s."""
+
+    def __init__(
+        self, text: QuestionText, tree: SelectNode, dataset: Dataset, made: tuple[Reduction, Mapping[str, Column]]
+    ) -> None:
+        self.rows, (self.reduction, labels) = dataset, made
+        self.values = {value.name: value for value in self.reduction.values}
+        people = replace(dataset, columns=make_columns(dataset, (ReducedValue("COUNT"), *self.reduction.values)))
+        super().__init__(text, tree, people, labels)
+
+    def read(self) -> Question:
+        """The question, whose reduction has the values that are capped here too."""
+        question = super().read()
+        return replace(question, reduction=replace(self.reduction, values=tuple(self.values.values())))
+
+    def read_column(self, node: SyntaxNode, signature: str) -> Column:
+        """A value by its label, or a capped one."""
+        if not is_cap(node):
+            return super().read_column(node, signature)
+        find = self.values.__getitem__
+        value = read_cap(self.text, node, lambda part: find(self.read_column(part, signature).name), self.rows)
+        self.values[value.name], made = value, make_columns(self.rows, [value])
+        self.dataset = replace(self.dataset, columns={**self.dataset.columns, **made})
+        self.names.setdefault(value.name, value.name)
+        return made[value.name]
+
+
+def read_cap(
+    text: QuestionText, node: CallNode, read_value: Callable[[SyntaxNode], ReducedValue], dataset: Dataset
+) -> ReducedValue:
+    """LEAST or GREATEST of a person's value and constants; a bound that no value lies beyond is left out."""
+    function, word = to_upper(node.function), dataset.unit_word
+    values = [part for part in node.arguments if type(part) in (CallNode, Name)]
+    constants = [read_constant(text, part) for part in node.arguments if part not in values]
+    advice = f"{function} caps one number or date of a {word} by constants, none of them NULL: {function}(value, 150)"
+    if len(values) != 1 or not constants or node.distinct or node.within is not None:
+        raise text.refusal(advice, node.start)
+    value = read_value(values[0])
+    [column] = make_columns(dataset, [replace(value, lower=None, upper=None)]).values()
+    for constant in constants:
+        if constant is None or constant.value is None or column.kind is Kind.CATEGORY:
+            raise text.refusal(advice, node.start)
+        place, step = locate(text, column, constant, node.start), column.grid.step
+        if place.denominator != 1:
+            raise text.refusal(
+                f"{function} takes a multiple of {number_text(step)}, the step of {column.name}", node.start
+            )
+        shown = format_value(place * step, column.kind)
+        written = f"'{shown}'" if isinstance(shown, str) else str(number_text(shown))
+        value = value.cap(function, int(place), written)
+    if make_columns(dataset, [value])[value.name].grid.points == 1 < column.grid.points:
+        raise text.refusal(f"{value.name} is the same for every {word}: nothing lies between its bounds", node.start)
+    lower = value.lower if value.lower and value.lower.point > column.grid.low else None
+    upper = value.upper if value.upper and value.upper.point < column.grid.high else None
+    return replace(value, lower=lower, upper=upper)
 
 
 def _spelt_alike(label: str, value: ReducedValue, values: dict[str, ReducedValue]) -> bool:

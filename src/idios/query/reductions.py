@@ -18,6 +18,8 @@ So whatever holds of the records of a table and one change holds here of people,
 2. A reduced value lives on a public grid, which follows from that of its column, and from WHERE. No bound is known of
    a sum or of a number of rows, but that neither falls below its least term.
 3. Rows without a unit belong to nobody, and are left out of everything.
+4. A question may cap a value by constants, as LEAST(SUM(sales), 150): min(max(v, a), b) is a function of the person's
+   rows too, and of NULL it is NULL. The constants are public, and so are bounds of its grid like declared ones.
 
 *Several records.* Where a person has at most r records (``Reduction.records``), which are a function of their own rows,
 two tables that differ in one person have reduced tables that differ in at most r records: under add-remove r of them
@@ -39,7 +41,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from idios.core.calibration import Protection
 from idios.core.domain import LIMIT, Categories, Domain, Kind
@@ -122,12 +124,44 @@ def read_limit(given: Any, name: str, unit: tuple[str, ...], people: int) -> int
     return limit
 
 
+class Bound(NamedTuple):
+    """A constant that caps a value: its grid point, and how it is written."""
+
+    point: int
+    written: str
+
+
 @dataclass(frozen=True)
 class ReducedValue:
-    """One function of a person's rows: of a column, or of the rows themselves (None)."""
+    """One function of a person's rows: of a column, or of the rows themselves (None); the question may cap it."""
 
     function: str
     column: str | None = None
+    lower: Bound | None = None
+    upper: Bound | None = None
+
+    def cap(self, function: str, point: int, written: str) -> ReducedValue:
+        """LEAST or GREATEST of the value and a constant."""
+        bound = Bound(point, written)
+        if function == "LEAST":
+            return replace(self, lower=self.lower and min(self.lower, bound), upper=min(self.upper or bound, bound))
+        return replace(self, lower=max(self.lower or bound, bound), upper=self.upper and max(self.upper, bound))
+
+    def write_cap(self, value: str) -> str:
+        """The cap in SQL, around the value."""
+        value = f"LEAST({value}, {self.upper.written})" if self.upper else value
+        return f"GREATEST({value}, {self.lower.written})" if self.lower else value
+
+    @property
+    def form(self) -> tuple[Any, ...]:
+        """The function and its column, and its bounds where it is capped."""
+        bounds = (self.lower and self.lower.written, self.upper and self.upper.written)
+        return self.function, self.column, *(bounds if any(bounds) else ())
+
+    @property
+    def bounds(self) -> Domain:
+        """The bounds as grid points."""
+        return Domain(lower=self.lower and self.lower.point, upper=self.upper and self.upper.point)
 
     @property
     def name(self) -> str:
@@ -137,12 +171,12 @@ class ReducedValue:
         ('COUNT(*)', 'SUM(amount)', 'MAX("*")')
         """
         if self.column is None:
-            return f"{self.function}(*)"
+            return self.write_cap(f"{self.function}(*)")
         if self.function in (ROW, SPREAD):
             return self.column
         plain = re.fullmatch(r"[A-Za-z_]\w*", self.column, re.ASCII)
         quoted = self.column if plain else '"' + self.column.replace('"', '""') + '"'
-        return quoted if self.function == KEY else f"{self.function}({quoted})"
+        return quoted if self.function == KEY else self.write_cap(f"{self.function}({quoted})")
 
 
 KEY = "KEY"
@@ -302,9 +336,16 @@ def make_columns(dataset: Dataset, values: Iterable[ReducedValue]) -> dict[str, 
 
 def _make_column(value: ReducedValue, columns: Mapping[str, Column]) -> Column:
     if value.column is None:
-        return Column(value.name, Kind.INTEGER, Domain(lower=1), nullable=False)
-    function = FUNCTIONS.get(value.function) or SEVERAL[value.function]
-    return function.make(value.name, columns[value.column])
+        made = Column(value.name, Kind.INTEGER, Domain(lower=1), nullable=False)
+    else:
+        function = FUNCTIONS.get(value.function) or SEVERAL[value.function]
+        made = function.make(value.name, columns[value.column])
+    if not (value.lower or value.upper):
+        return made
+    grid, bounds = made.grid, value.bounds
+    lower = bounds.lower if grid.lower is None else bounds.clamp(grid.lower)
+    upper = bounds.upper if grid.upper is None else bounds.clamp(grid.upper)
+    return replace(made, domain=replace(grid, lower=lower, upper=upper))
 
 
 @dataclass(frozen=True)
@@ -379,16 +420,17 @@ SEVERAL: Mapping[str, ReducingFunction] = {
 """What is a person's where they have several records; nobody writes it."""
 
 
-def describe_value(function: str, column: str | None) -> str:
+def describe_value(function: str, column: str | None, lower: str | None = None, upper: str | None = None) -> str:
     """A person's value in words.
 
-    >>> describe_value("SUM", "amount"), describe_value("COUNT", None)
-    ('sum of amount', 'number of rows')
+    >>> describe_value("SUM", "amount", None, "150"), describe_value("COUNT", None)
+    ('sum of amount (values above 150 count as 150)', 'number of rows')
     """
-    if column is None:
-        return "number of rows"
     known = FUNCTIONS.get(function) or SEVERAL.get(function)
-    return (known.words if known else f"{function} of {{column}}").format(column=column)
+    words = known.words if known else f"{function} of {{column}}"
+    caps = [f"values {side} {end} count as {end}" for side, end in (("below", lower), ("above", upper)) if end]
+    capped = f" ({', '.join(caps)})".replace("'", "") if caps else ""
+    return ("number of rows" if column is None else words.format(column=column)) + capped
 
 
 def read_truth(function: str, column: Column) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TypeGuard
 
 from idios.core.domain import Categories, Kind
 from idios.core.statistics import Statistic
@@ -37,7 +38,7 @@ class Called:
         return self.statistic.normalise(), None if self.column is None else self.column.name
 
 
-def read_statistic(text: QuestionText, node: SyntaxNode, columns: Mapping[str, Column]) -> Called | None:
+def read_statistic(text: QuestionText, node: SyntaxNode, read: Callable[[SyntaxNode, str], Column]) -> Called | None:
     """The statistic that a call asks for; None if it is no call, or one of a function of values."""
     if type(node) is not CallNode:
         return None
@@ -59,7 +60,7 @@ def read_statistic(text: QuestionText, node: SyntaxNode, columns: Mapping[str, C
         function, name = distinct, f"{name}(DISTINCT …)"
     elif len(arguments) == 1 and function.statistic.counts_records and counts_all(arguments[0]):
         return Called(function.statistic.make(), None, f"{name}(*)")
-    return _of_column(text, function, name, arguments, columns, start)
+    return _of_column(text, function, name, arguments, read, start)
 
 
 def counts_all(node: SyntaxNode) -> bool:
@@ -72,14 +73,14 @@ def _of_column(
     function: Function,
     name: str,
     arguments: list[SyntaxNode],
-    columns: Mapping[str, Column],
+    read: Callable[[SyntaxNode, str], Column],
     start: int,
 ) -> Called:
     signature, kinds = function.signature, function.statistic.kinds
     if len(arguments) != (2 if function.parameter else 1):
         starred = f" or {name}(*)" if function.statistic.counts_records else ""
         raise text.refusal(f"{name} is written {signature}{starred}", start)
-    column = read_column(text, arguments[0], columns, signature)
+    column = read(arguments[0], signature)
     if column.kind not in kinds:
         offered = ", ".join(sorted(kinds))
         told = f"{name} is offered for columns of type {offered}; {column.name} is {column.kind.with_article}"
@@ -114,12 +115,18 @@ def _read_within(text: QuestionText, within: Sequence[OrderNode]) -> SyntaxNode:
     return within[0].value
 
 
+def is_cap(node: SyntaxNode) -> TypeGuard[CallNode]:
+    """Whether this is LEAST or GREATEST."""
+    return type(node) is CallNode and to_upper(node.function) in ("LEAST", "GREATEST")
+
+
 def read_column(text: QuestionText, node: SyntaxNode, columns: Mapping[str, Column], signature: str) -> Column:
     """A declared column that is written by its name."""
     if type(node) is not Name:
+        what, how = ("caps", "its bounds") if is_cap(node) else ("is computed from", "a derived column")
         raise text.refusal(
-            f"a column is expected here, nothing computed from one: {signature}. What is computed from the columns of "
-            "a record is declared by the controller, as a derived column",
+            f"a column is expected here, nothing computed from one: {signature}. What {what} the columns of a record "
+            f"is declared by the controller, as {how}",
             node.start,
         )
     return columns[resolve_name(text, node, columns, "column")]
