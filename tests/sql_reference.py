@@ -35,7 +35,7 @@ from idios.query.postprocessing import FOLDS
 from idios.query.question_words import describe_selection
 from idios.query.reader import MAX_SELECTS
 from idios.query.schema import Column
-from idios.query.select_reader import MAX_ITEMS
+from idios.query.select_reader import MAX_ITEMS, MAX_KEYS
 from idios.query.sql_functions import Function, list_functions
 from tests import sql_examples, sql_people
 
@@ -370,6 +370,7 @@ def write_reference() -> str:
             refusals=write_refusals(survey),
             length=f"{lexer.MAX_LENGTH:,}",
             items=MAX_ITEMS,
+            keys=MAX_KEYS,
             selects=MAX_SELECTS,
             nesting=lexer.MAX_NESTING,
             records=f"{RECORDS:,}",

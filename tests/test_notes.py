@@ -143,3 +143,16 @@ def test_statistics_of_people_say_what_they_are_of(people: TrustedParty) -> None
     assert people.query("SELECT MEDIAN(amount) FROM orders", epsilon=6).notes == (alike,)
     everyone = "SELECT COUNT(*) FROM (SELECT person FROM orders WHERE amount > 3 GROUP BY person)"
     assert people.query(everyone, epsilon=1).notes == ()
+
+
+def test_a_capped_key_says_so() -> None:
+    data = {"who": list(range(60)), "x": list(range(60))}
+    columns = {"x": {"type": "integer", "bounds": [0, None]}}
+    with TrustedParty.open(data, unit="who", columns=columns, budget=9, protection="differential") as party:
+        [name] = party.datasets
+        people = f"FROM (SELECT LEAST(SUM(x), 9) AS s FROM {name} GROUP BY who)"
+        quote = party.quote(f"SELECT BIN(s, 5), COUNT(*) {people} GROUP BY BIN(s, 5)", epsilon=4)
+        assert "s is each person's sum of x (values above 9 count as 9)." in quote.notes
+        quote = party.quote(f"SELECT SUM(s) {people}", epsilon=4)
+        assert quote.notes == ("SUM(s) is the sum of each person's sum of x (values above 9 count as 9).",)
+        assert quote.reduction == "the rows of each person to LEAST(SUM(x), 9), which is never released"
