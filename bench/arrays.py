@@ -85,7 +85,11 @@ def median_against_numpy(settings: Settings) -> Figure:
     """A private median of floats beside the plain one."""
     rows = settings.choose_rows(10**7, 10**6)
     values = np.random.default_rng(2).lognormal(10, 1, rows)
-    ours, theirs = interleave(settings.repetitions, lambda: idios.median(values, epsilon=1), lambda: np.median(values))
+    ours, theirs = interleave(
+        settings.repetitions,
+        lambda: idios.median(values, epsilon=1, protection="individual"),
+        lambda: np.median(values),
+    )
     return compare(f"`idios.median` of {rows:,} floats", ours, theirs, 1.5, beside="numpy")
 
 

@@ -70,7 +70,7 @@ def ask_both(url: str, settings: Settings) -> Iterator[Figure]:
         psycopg.connect(url, autocommit=True) as plain,
         open_source(source, data) as backend,
         TrustedParty.open(
-            source, name="t", columns=columns, budget=10**9, min_epsilon=Fraction(1, 10**9), check=0
+            source, name="t", columns=columns, budget=10**9, min_epsilon=Fraction(1, 10**9), protection="individual"
         ) as party,
     ):
 

@@ -106,6 +106,7 @@ def ask_both(
     from pyspark.sql import SparkSession
 
     table = {"source": f"{address}?path={folder}", "budget": 10**6, "columns": COLUMNS, "max_groups": GROUPS}
+    table["protection"] = "individual"
     config = replace(declare("people", table), session_settings=session_settings)
     ledger = Ledger.open("sqlite://")
     datasets = open_datasets([config], ledger, None, retired=True)

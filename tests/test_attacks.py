@@ -52,13 +52,13 @@ class Learned:
         return cls.of(likely)
 
 
-def holding_bits(budget: int, **options: Any) -> TrustedParty:
+def holding_bits(budget: int, protection: str = "individual", **options: Any) -> TrustedParty:
     columns = {
         "id": {"type": "integer", "bounds": [0, SIZE - 1], "nullable": False},
         "x": {"type": "integer", "nullable": False},
     }
     table = {"id": np.arange(SIZE), "x": BITS * GAP}
-    party = TrustedParty.open(table, name="t", columns=columns, budget=budget, **options)
+    party = TrustedParty.open(table, name="t", columns=columns, budget=budget, protection=protection, **options)
     party.source = SeededSource(1)
     return party
 
@@ -163,7 +163,9 @@ def honest() -> list[str]:
     for regions in REGIONS:
         table[f"r{regions}"] = [f"r{i}" for i in rng.integers(0, regions, 20_001)]
         columns[f"r{regions}"] = {"type": "category", "values": [f"r{i}" for i in range(regions)]}
-    with TrustedParty.open(table, name="t", columns=columns, budget=1, min_epsilon="1e-6") as party:
+    with TrustedParty.open(
+        table, name="t", columns=columns, budget=1, min_epsilon="1e-6", protection="individual"
+    ) as party:
 
         def told(regions: int, least: Fraction, *, singly: bool = False) -> str:
             """At ε = 1, or at the least ε; ``singly`` asks a question for each group, all for that ε together."""

@@ -353,6 +353,7 @@ def test_a_key_that_nothing_needs_any_more_is_told_apart_from_a_mistake(people: 
 def test_a_ledger_that_knows_a_budget_of_delta_opens_without_one(people: Path, tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     options: dict[str, Any] = {"columns": COLUMNS, "budget": 5, "version": "1", "ledger": path}
+    options["protection"] = "individual"
     with Ledger.open(f"sqlite:///{path}") as ledger:
         promise = Promise("replace", "individual")
         ledger.declare(Declaration("people", "1", Fraction(5), Fraction("1e-4"), MIN_EPSILON, promise=promise))

@@ -62,7 +62,7 @@ def frame(rows: int = 2001) -> pa.Table:
 
 @pytest.fixture
 def party() -> Any:
-    with TrustedParty.open(frame(), name="people", columns=COLUMNS, budget=10) as opened:
+    with TrustedParty.open(frame(), name="people", columns=COLUMNS, budget=10, protection="individual") as opened:
         yield opened
 
 
@@ -558,7 +558,9 @@ def test_the_noise_is_what_the_inspection_says() -> None:
     """Drawn many times over: the spread of the answers is that of the inspected scale."""
     ledger = Ledger.open("sqlite://")
     table = frame(201)
-    with TrustedParty.open(table, name="people", columns=COLUMNS, budget=10**6, ledger=ledger) as party:
+    with TrustedParty.open(
+        table, name="people", columns=COLUMNS, budget=10**6, ledger=ledger, protection="individual"
+    ) as party:
         sql = "SELECT MEDIAN(age) FROM people WHERE age < 80"
         inspection = party.inspect(sql, 1)
         plan, source = party.make_plan(sql, 1), SeededSource(5)

@@ -114,6 +114,7 @@ def configured(folder: Path, patients: str) -> Path:
 [datasets.{name}]
 source = "{source}"
 budget = {budget}
+protection = "individual"
 shares_source = true
 [datasets.{name}.columns]
 age = "integer"

@@ -86,7 +86,7 @@ def declared(bounds: Sequence[object] | None, nullable: bool, neighbours: str, p
 
 def test_the_lemma_by_enumeration() -> None:
     """All small tables: fitted noise for one and for several statistics, single records and groups."""
-    levels = (Protection.declare(), Protection.declare("group", group=2))
+    levels = (Protection.declare("individual"), Protection.declare("group", group=2))
     questions: list[tuple[Statistic, ...]] = [(KthLargest(2),), (Maximum(), KthLargest(3)), (KthSmallest(2), Minimum())]
     caught = shortened = 0
     for level, neighbours, nullable, statistics in product(levels, ("replace", "add-remove"), (True, False), questions):
@@ -125,7 +125,7 @@ def test_the_lemma_of_checks() -> None:
     for statistic, neighbours, nullable in product(
         (KthLargest(2), KthSmallest(3), Maximum()), ("replace", "add-remove"), (True, False)
     ):
-        asked = ask(declared((0, 9), nullable, neighbours, Protection.declare()), "x", statistic)
+        asked = ask(declared((0, 9), nullable, neighbours, Protection.declare("individual")), "x", statistic)
         asked = replace(asked, aggregates=(replace(asked.aggregates[0], check=check),))
         kept = number_kept(asked)
         for size in (0, 1, 2, kept - 1, kept, 2 * kept):

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from idios.backends import brackets, guesses, sql_backend, summarise
-from idios.core.calibration import Choice, Level, Method
+from idios.core.calibration import Choice, Level, Method, Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
@@ -38,7 +38,8 @@ def of_kind(kind: Kind, name: str, step: object = 1, bounds: Sequence[object] | 
 
 
 def dataset(*columns: Column, neighbours: str = "replace") -> Dataset:
-    return Dataset("people", {column.name: column for column in columns}, Neighbours(neighbours))
+    listed = {column.name: column for column in columns}
+    return Dataset("people", listed, Neighbours(neighbours), Protection(Level.INDIVIDUAL))
 
 
 def by(column: Column, width: int = 1) -> Group:

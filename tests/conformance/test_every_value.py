@@ -114,7 +114,7 @@ def plans(column: Column, protection: Protection) -> list[Plan]:
 
 
 NUMBERS = count()
-INDIVIDUAL = Protection.declare()
+INDIVIDUAL = Protection.declare("individual")
 DIFFERENTIAL = Protection.declare("differential")
 
 

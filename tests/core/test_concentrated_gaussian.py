@@ -189,7 +189,7 @@ def test_a_weight_is_twice_its_rho() -> None:
     [[variance]] = fit_table(world, records, [ORDER[0]], [2 * RHO])
     [part] = components(world, records, 0, [ORDER[0]], [2 * RHO], 0, 1)
     choice = Choice(Method.LOCAL, 1, HALF, rho=RHO)
-    alone = calibrate(choice, Median(), part.summary, Protection(floor=Fraction(0)))
+    alone = calibrate(choice, Median(), part.summary, Protection(Level.INDIVIDUAL, floor=Fraction(0)))
     assert isinstance(alone, Added)
     assert alone.noise == DiscreteGaussian(variance)
 

@@ -419,16 +419,16 @@ def test_the_choice_of_mechanism_is_public() -> None:
     differential = Protection(Level.DIFFERENTIAL)
     replace_ = Neighbours.REPLACE
     one = Fraction(1)
-    assert choose(Count(), unbounded, replace_, True, Protection(), one).method is Method.EXACT
-    assert choose(Count(), unbounded, replace_, False, Protection(), one).method is Method.GLOBAL
-    assert choose(Median(), unbounded, replace_, True, Protection(), one).method is Method.LOCAL
-    assert choose(Sum(), bounded, replace_, True, Protection(), one).method is Method.GLOBAL
-    to_the_letter = Protection(floor=Fraction(0))
+    assert choose(Count(), unbounded, replace_, True, Protection(Level.INDIVIDUAL), one).method is Method.EXACT
+    assert choose(Count(), unbounded, replace_, False, Protection(Level.INDIVIDUAL), one).method is Method.GLOBAL
+    assert choose(Median(), unbounded, replace_, True, Protection(Level.INDIVIDUAL), one).method is Method.LOCAL
+    assert choose(Sum(), bounded, replace_, True, Protection(Level.INDIVIDUAL), one).method is Method.GLOBAL
+    to_the_letter = Protection(Level.INDIVIDUAL, floor=Fraction(0))
     assert choose(Sum(), bounded, replace_, True, to_the_letter, one).method is Method.LOCAL
     assert choose(Mean(), bounded, replace_, True, differential, one).method is Method.GLOBAL
     assert choose(Mean(), bounded, replace_, False, differential, one).method is Method.MOMENTS
     assert choose(Mean(), unbounded, replace_, False, differential, one).method is Method.CLIPPED
-    assert choose(Sum(), unbounded, replace_, True, Protection(), one).method is Method.CLIPPED
+    assert choose(Sum(), unbounded, replace_, True, Protection(Level.INDIVIDUAL), one).method is Method.CLIPPED
     assert choose(KthLargest(10), unbounded, replace_, False, differential, one).method is Method.ABOVE_THRESHOLD
     choice = choose(Median(), unbounded, replace_, False, differential, one)
     assert choice.method is Method.INVERSE

@@ -76,7 +76,7 @@ UNIT = Median().resolution()
 def calibrated(values: Values, *, floor: int = 0, epsilon: Fraction = Fraction(1)) -> Added:
     """The trusted party's answer to MEDIAN on this table, at ``individual``, no bounds declared."""
     moves = Moves(Neighbours.REPLACE, len(values))
-    protection = Protection(floor=Fraction(floor))
+    protection = Protection(Level.INDIVIDUAL, floor=Fraction(floor))
     choice = choose(Median(), Domain(), moves.neighbours, moves.whole, protection, epsilon)
     summary = summarise(values, Median(), Domain(), moves, choice.distance)
     mechanism = calibrate(choice, Median(), summary, protection)

@@ -75,13 +75,13 @@ def test_binary_tables(values: Values, median: int, sensitivity: int, domain: Do
 
 @pytest.mark.parametrize(("values", "median", "sensitivity"), BINARY)
 def test_to_the_letter_only_what_one_record_can_move_is_masked(values: Values, median: int, sensitivity: int) -> None:
-    answer = mechanism(values, Protection(floor=Fraction(0)), Domain())
+    answer = mechanism(values, Protection(Level.INDIVIDUAL, floor=Fraction(0)), Domain())
     assert answer.value == median * UNIT
     assert answer.noise.scale == sensitivity * UNIT / EPSILON
     assert (answer.pmf(answer.value) == 1) == (sensitivity == 0)
     if sensitivity == 0:
         answers = {
-            idios.median(list(values), epsilon=EPSILON, floor=0, nullable=False, bounds=bounds)
+            idios.median(list(values), epsilon=EPSILON, floor=0, nullable=False, bounds=bounds, protection="individual")
             for bounds in (None, (0, 1))
             for _ in range(5)
         }
@@ -90,7 +90,7 @@ def test_to_the_letter_only_what_one_record_can_move_is_masked(values: Values, m
 
 @pytest.mark.parametrize(("values", "median", "sensitivity"), BINARY)
 def test_by_default_every_answer_is_noisy_and_alike(values: Values, median: int, sensitivity: int) -> None:
-    answer = mechanism(values, Protection(), Domain())
+    answer = mechanism(values, Protection(Level.INDIVIDUAL), Domain())
     assert answer.value == median * UNIT
     assert answer.noise.scale == UNIT / EPSILON  # one step of the column, here the global sensitivity
     assert answer.pmf(answer.value) < 0.2
@@ -157,4 +157,4 @@ def test_the_maximum_and_the_second_maximum() -> None:
     seconds = {other.values[-2] for other in space.neighbours(Table(values))}
     assert max(abs(second - 6) for second in seconds) == 3
     with pytest.raises(idios.IdiosError, match="kth_largest with k ≥ 2"):
-        idios.maximum(list(values), epsilon=1)
+        idios.maximum(list(values), epsilon=1, protection="individual")

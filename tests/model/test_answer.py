@@ -457,7 +457,9 @@ def test_a_long_table_is_cut_short_when_shown() -> None:
 
 def test_a_quote_for_people() -> None:
     columns = {"x": {"type": "integer", "bounds": [0, 10]}}
-    with idios.TrustedParty.open({"x": list(range(50))}, name="t", columns=columns, budget=1) as party:
+    with idios.TrustedParty.open(
+        {"x": list(range(50))}, name="t", columns=columns, budget=1, protection="individual"
+    ) as party:
         quote = party.quote("SELECT MEDIAN(x), SUM(x) FROM t", 2)
     said = str(quote)
     assert "cost: ε = 2" in said

@@ -23,7 +23,7 @@ def party() -> Iterator[TrustedParty]:
         "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
         "region": {"type": "category", "values": ["<b>", "south"]},
     }
-    with idios.TrustedParty.open(people, name="people", columns=columns, budget=20) as party:
+    with idios.TrustedParty.open(people, name="people", columns=columns, budget=20, protection="individual") as party:
         yield party
 
 
@@ -94,7 +94,9 @@ def test_budgets_of_the_party_and_of_an_analyst(party: TrustedParty) -> None:
 
 
 def test_a_closed_party_still_shows_itself() -> None:
-    party = idios.TrustedParty.open({"x": [1, 2]}, name="t", columns={"x": {"type": "integer"}}, budget=1)
+    party = idios.TrustedParty.open(
+        {"x": [1, 2]}, name="t", columns={"x": {"type": "integer"}}, budget=1, protection="individual"
+    )
     assert "x (integer)" in party._repr_html_()
     party.close()
     assert repr(party) == "<TrustedParty t: x (individual)>"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from idios.core.calibration import Protection
+from idios.core.calibration import Level, Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.query.plan import Plan
 from idios.query.planner import make_plan
@@ -12,7 +12,8 @@ from idios.query.schema import Column, Dataset
 
 
 def dataset(name: str, *columns: Column, **settings: object) -> Dataset:
-    return Dataset(name, {column.name: column for column in columns}, **settings)  # type: ignore[arg-type]
+    listed = {column.name: column for column in columns}
+    return Dataset(name, listed, **{"protection": Protection(Level.INDIVIDUAL), **settings})  # type: ignore[arg-type]
 
 
 PEOPLE = dataset(

@@ -28,7 +28,9 @@ COLUMNS = {
 @pytest.fixture(scope="module")
 def party() -> Iterator[TrustedParty]:
     rows = {"age": [1, 40], "income": [1.0, 2.0], "region": ["north", "south"]}
-    with TrustedParty.open(rows, name="people", columns=COLUMNS, min_epsilon="1/1000", budget=1) as opened:
+    with TrustedParty.open(
+        rows, name="people", columns=COLUMNS, min_epsilon="1/1000", budget=1, protection="individual"
+    ) as opened:
         yield opened
 
 
@@ -102,7 +104,9 @@ def test_every_statistic_of_sql_has_words_and_a_call() -> None:
 
 def test_a_check_says_of_what_it_is(party: TrustedParty) -> None:
     sql = "SELECT MEDIAN(age) FROM people"
-    with TrustedParty.open({"age": list(range(100))}, name="p", columns={"age": COLUMNS["age"]}, budget=3) as own:
+    with TrustedParty.open(
+        {"age": list(range(100))}, name="p", columns={"age": COLUMNS["age"]}, budget=3, protection="individual"
+    ) as own:
         own.query(sql.replace("people", "p"), 1)
         plan = own.make_check_plan(sql.replace("people", "p"), 1, 1)
         assert describe_question(plan.normal_form) == "distance of the answer with ε = 1 to: median of age"

@@ -23,7 +23,7 @@ ADULTS = "SELECT COUNT(*) FROM people WHERE age >= 18"
 
 @pytest.fixture(scope="module")
 def party() -> Iterator[TrustedParty]:
-    with TrustedParty.open(TABLE, name="people", columns=COLUMNS, budget=5) as opened:
+    with TrustedParty.open(TABLE, name="people", columns=COLUMNS, budget=5, protection="individual") as opened:
         yield opened
 
 

@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 
 import pytest
 
-from idios.core.calibration import Protection, calibrate, choose
+from idios.core.calibration import Level, Protection, calibrate, choose
 from idios.core.domain import Domain
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Histogram, Mode
@@ -60,8 +60,8 @@ def test_mode_is_private_over_all_pairs(notion: str, selection: bool) -> None:
         weights = [math.exp(-float(rate) * (max(counts) - c)) for c in counts]
         expected = [w / sum(weights) for w in weights]
         moves = Moves(Neighbours(notion), len(table.values), table.outside if selection else None)
-        choice = choose(Mode(), domain, moves.neighbours, moves.whole, Protection(), epsilon)
-        mechanism = calibrate(choice, Mode(), Summary(domain, moves, counts=counts), Protection())
+        choice = choose(Mode(), domain, moves.neighbours, moves.whole, Protection(Level.INDIVIDUAL), epsilon)
+        mechanism = calibrate(choice, Mode(), Summary(domain, moves, counts=counts), Protection(Level.INDIVIDUAL))
         assert [mechanism.pmf(point) for point in range(cells)] == pytest.approx(expected)
         return expected
 

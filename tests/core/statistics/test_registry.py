@@ -182,7 +182,7 @@ VALUES = np.arange(1000)
 def made_up_party() -> idios.TrustedParty:
     data = pd.DataFrame({"x": VALUES, "half": np.where(VALUES < 500, "low", "high")})
     columns = {"x": {"type": "integer"}, "half": {"type": "category", "values": ["low", "high"]}}
-    return idios.TrustedParty.open(data, name="numbers", budget=100, columns=columns)
+    return idios.TrustedParty.open(data, name="numbers", budget=100, columns=columns, protection="individual")
 
 
 @pytest.mark.usefixtures("registered")
