@@ -36,7 +36,8 @@ The functions of arrays read a list or a numpy, pandas, polars or Arrow column. 
                  without a bound values end at ±10⁴⁰⁰
     centre       a public guess of where the values lie, 0 by default; it affects accuracy and nothing else
     neighbours   "replace" (one record changes; the number of records is public) or "add-remove"
-    protection   "individual", "group" (with group) or "differential"
+    protection   "differential" by default, whatever the data; or one of the paper's levels, "individual" and "group"
+                 (with group), whose noise is fitted to the data: how it was fitted is not covered
     group        how many records are protected together, with ε, 2ε, …; or the multiples of ε, such as [1, 1.5, 2]; or
                  {"size": 5, "growth": "flat"}, five records like one
     floor        the least sensitivity, 1 by default; 0 is the paper to the letter

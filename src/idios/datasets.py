@@ -23,7 +23,7 @@ from idios.backends.csv import CsvFormat, read_format
 from idios.backends.files import OpenedFile, describe_files, may_be_csv
 from idios.backends.resources import divide_memory, remove_abandoned
 from idios.code_lists import read_code_lists
-from idios.core.calibration import Level, Protection
+from idios.core.calibration import DEFAULT, Level, Protection
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import FINE, FINENESS, Parameters
@@ -131,7 +131,7 @@ def _resolve_source(source: Any, folder: Path | None) -> Any:
 
 def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetConfig:
     protection = Protection.declare(
-        table.get("protection", "individual"),
+        table.get("protection", DEFAULT),
         group=table.get("group"),
         floor=table.get("floor"),
         fineness=table.get("fineness", FINENESS),

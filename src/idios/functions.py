@@ -21,7 +21,7 @@ from typing import Any, Required, TypedDict, TypeVar, Unpack, cast
 
 from idios.backends.arrays import read_bins, read_categories, read_numbers
 from idios.backends.labels import Family, read_declared, to_list
-from idios.core.calibration import Protection, calibrate, choose
+from idios.core.calibration import DEFAULT, Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.exact import Number, positive
 from idios.core.multiples import limit_epsilon
@@ -59,7 +59,7 @@ def _answer(
     bounds: Bounds | None = None,
     centre: Number | None = None,
     neighbours: str = "replace",
-    protection: str = "individual",
+    protection: str = DEFAULT.value,
     group: Group | None = None,
     floor: Number | None = None,
     nullable: bool | None = None,
@@ -189,7 +189,7 @@ def quantile(values: Any, q: Number, **options: Unpack[Options]) -> Plain:
 
 @_with_options
 def minimum(values: Any, **options: Unpack[Options]) -> Plain:
-    """Find the least value; without a lower bound ask for ``kth_smallest`` with k ≥ 2.
+    """Find the least value; without a lower bound ask for ``kth_smallest`` with k ≥ 10/ε.
 
     >>> ages = [20 + i % 60 for i in range(3000)]
     >>> 0 <= minimum(ages, epsilon=1, bounds=(0, 120)) <= 120  # at least a bound that is public
@@ -200,7 +200,7 @@ def minimum(values: Any, **options: Unpack[Options]) -> Plain:
 
 @_with_options
 def maximum(values: Any, **options: Unpack[Options]) -> Plain:
-    """Find the greatest value; without an upper bound ask for ``kth_largest`` with k ≥ 2.
+    """Find the greatest value; without an upper bound ask for ``kth_largest`` with k ≥ 10/ε.
 
     >>> maximum([1, 2, 3], epsilon=1)
     Traceback (most recent call last):
@@ -214,7 +214,7 @@ def kth_smallest(values: Any, k: int, **options: Unpack[Options]) -> Plain:
     """Find the k-th smallest value.
 
     >>> incomes = [21_000 + 10 * i for i in range(2001)]
-    >>> 20_000 < kth_smallest(incomes, 10, epsilon=1) < 22_000  # it is 21,090
+    >>> 20_000 < kth_smallest(incomes, 50, epsilon=4) < 22_000  # it is 21,490
     True
     """
     return _answer("kth_smallest", values, k, **options)
@@ -222,10 +222,10 @@ def kth_smallest(values: Any, k: int, **options: Unpack[Options]) -> Plain:
 
 @_with_options
 def kth_largest(values: Any, k: int, **options: Unpack[Options]) -> Plain:
-    """Find the k-th largest value; k = 2 is the paper's maximum of data without known bounds.
+    """Find the k-th largest value; k = 2 at "individual" is the paper's maximum of data without known bounds.
 
     >>> incomes = [21_000 + 10 * i for i in range(2001)]
-    >>> 40_000 < kth_largest(incomes, 2, epsilon=1) < 42_000  # it is 40,990
+    >>> 40_000 < kth_largest(incomes, 2, epsilon=1, protection="individual") < 42_000  # it is 40,990
     True
     """
     return _answer("kth_largest", values, k, **options)
@@ -343,6 +343,6 @@ def _category_options(options: Options, *, grid: bool = False) -> tuple[Fraction
     for name in ("step", "bounds", "centre"):
         if options.get(name) is not None and not grid:
             raise InvalidInput(f"{name} belongs to columns of numbers; categories are declared by their values")
-    protection = Protection.declare(options.get("protection", "individual"), group=options.get("group"))
+    protection = Protection.declare(options.get("protection", DEFAULT), group=options.get("group"))
     epsilon, notion = positive(options["epsilon"], "epsilon"), Neighbours.named(options.get("neighbours", "replace"))
     return epsilon, notion, protection

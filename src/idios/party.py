@@ -55,7 +55,7 @@ class TrustedParty(Pipeline):
     ... }
     >>> party = idios.TrustedParty.open(people, name="people", columns=columns, budget=4)
     >>> party
-    <TrustedParty people: age, income, region (individual)>
+    <TrustedParty people: age, income, region (differential)>
     >>> party.close()  # with it open:
     """
 
@@ -234,7 +234,7 @@ class TrustedParty(Pipeline):
 
         >>> party.budget()
         data set  analyst  budget ε  spent ε  remaining ε  remaining δ  promise
-        people             4         0        4            0            individual, replace
+        people             4         0        4            0            differential, replace
         """
         held = self.ledger.grants(analyst) if analyst is not None else map(self.ledger.balance, self.datasets)
         return BalanceList(tuple(balance for balance in held if balance.dataset in self.datasets)).listing()
@@ -292,7 +292,7 @@ class TrustedParty(Pipeline):
         """Tell, for ``with_epsilon`` more, how many records off the stored answer to a question without a check is.
 
         >>> median = "SELECT MEDIAN(income) FROM people"
-        >>> answer = party.query(median, epsilon=1)
+        >>> answer = party.query(median, epsilon=1, check=0)
         >>> checked = party.check(median, epsilon=1, with_epsilon=1)
         >>> checked.value == answer.value, list(checked.check_rows[0])
         (True, ['MEDIAN(income)'])
@@ -397,8 +397,8 @@ class TrustedParty(Pipeline):
 
         >>> party.inspect("SELECT MEDIAN(income) FROM people", epsilon=1)
         For the controller's eyes: true values and noise.
-        statistic       true value  within one change  noise                              expected error
-        MEDIAN(income)  35995       35985 … 36005      discrete Laplace, scale 10, ε = 1  9.99583
+        statistic       true value  within one change  noise                         expected error
+        MEDIAN(income)  35995       35985 … 36005      inverse sensitivity, ε = 0.8  25.1197
         """
         plan = self.make_plan(sql, epsilon, split)
         opened = self.datasets[plan.dataset.name]

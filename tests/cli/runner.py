@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from idios.cli.main import app
@@ -47,8 +49,25 @@ def run_json(*arguments: str) -> Any:
     return json.loads(run(*arguments, "--json").stdout)
 
 
-def configure(budget: str = "1", delta: str = "", **keys: str) -> None:
+def answer_prompts(monkeypatch: pytest.MonkeyPatch, total: str) -> list[tuple[str, str]]:
+    """Sit at a terminal, give this total, confirm everything; returns how totals were asked for, and the offers."""
+    asked: list[tuple[str, str]] = []
+
+    def answer(prompt: object, *, default: str = "", **_: object) -> str:
+        if not str(prompt).startswith("Total"):
+            return default
+        asked.append((str(prompt), default))
+        return total
+
+    monkeypatch.setattr("idios.cli.init.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr("idios.cli.init.Prompt.ask", answer)
+    monkeypatch.setattr("idios.cli.init.Confirm.ask", lambda *_, **__: True)
+    return asked
+
+
+def configure(budget: str = "1", delta: str = "", protection: str = "individual", **keys: str) -> None:
     """Write a configuration for the file people.csv in this folder; with a δ the accounting is concentrated."""
+    keys["protection"] = protection
     concentrated = f'accounting = "concentrated"\nbudget = {{ epsilon = "{budget}", delta = "{delta}" }}'
     declared = concentrated if delta else f'budget = "{budget}"'
     more = "".join(f'\n{key} = "{value}"' for key, value in keys.items())

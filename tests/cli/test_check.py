@@ -28,7 +28,7 @@ def test_check_tells_where_differential_would_cost_less(folder: Path) -> None:
     """With a floor of one step, noise fitted to ties is wider than what differential privacy takes."""
     lines = [f"{37 if i % 2 else 20 + i % 40},{i},{i * i}" for i in range(1, 1201)]
     (folder / "work.csv").write_text("\n".join(["hours,number,square", *lines]) + "\n")
-    run("init", "work.csv", "--yes", "--no-ask")
+    run("init", "work.csv", "--yes", "--no-ask", "--protection", "individual")
     told = run("check").stdout
     assert "MEDIAN(hours): differential would be nearer to the truth here, and promises more" in " ".join(told.split())
     assert run_json("check")["datasets"]["work"]["worse_than_differential"] == ["hours"]

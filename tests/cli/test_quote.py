@@ -17,7 +17,8 @@ def test_quote_and_inspect_json(folder: Path) -> None:
     quote = run_json(
         "quote",
         "people.csv",
-        "--yes",
+        "--protection",
+        "individual",
         "SELECT COUNT(*), MEDIAN(age) FROM people WHERE age > 30",
         "-e",
         "1",

@@ -10,15 +10,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from idios.core.calibration import Level
 from idios.errors import IdiosError
 from idios.party import TrustedParty
 from idios.sandbox import PEOPLE, PEOPLE_COLUMNS, write_people
 
-GUESS = 10**8  # how high an income might be, if it had to be said
-
 QUESTIONS = [
     ("SELECT MEDIAN(income) FROM people", "0.5"),
-    ("SELECT KTH_LARGEST(income, 2) FROM people", "0.5"),
+    ("SELECT KTH_LARGEST(income, 20) FROM people", "1"),
     ("SELECT TRIMMED_MEAN(income, 0.05) FROM people", "0.5"),
     ("SELECT IQR(income) FROM people WHERE age BETWEEN 30 AND 40", "0.5"),
     ("SELECT COUNT(*) FROM people WHERE income > 100000", "0.5"),
@@ -29,7 +28,7 @@ RATIO = f"SELECT ROUND(MAX(m) / MIN(m), 3) FROM ({QUESTIONS[-1][0].replace('(inc
 
 
 def demo() -> None:
-    """Answer a handful of questions on generated data: what each costs, promises, and what plain DP would give."""
+    """Answer a handful of questions on generated data, at two levels: what each costs, promises, and is off by."""
     console = Console(width=118, highlight=False)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "people.parquet"
@@ -37,45 +36,46 @@ def demo() -> None:
         ledger = Path(folder) / "ledger.db"
         with (
             TrustedParty.open(path, columns=PEOPLE_COLUMNS, budget=4, ledger=ledger) as party,
-            TrustedParty.open(
-                path,
-                columns={**PEOPLE_COLUMNS, "income": {"type": "integer", "bounds": [0, GUESS], "nullable": False}},
-                protection="differential",
-                check=0,  # as at the other level, so that all of ε is for the answer
-                budget=4,
-            ) as plain,
+            TrustedParty.open(path, columns=PEOPLE_COLUMNS, budget=4, protection=Level.INDIVIDUAL) as fitted,
         ):
-            _print_demo(console, party, plain)
+            _print_demo(console, party, fitted)
 
 
-def _print_demo(console: Console, party: TrustedParty, plain: TrustedParty) -> None:
+def _print_demo(console: Console, party: TrustedParty, fitted: TrustedParty) -> None:
     console.print(
         f"\n[bold]A trusted party holds {PEOPLE:,} generated people[/bold] (DuckDB) and a budget of ε = 4 (SQLite).\n"
         "Nobody can say how high an income may be, and nobody has to:\n"
     )
     table = Table()
-    for head in ("question", "cost ε", "left ε", "answer", "off by", "expected", "plain DP:\nexpected"):
+    for head in ("question", "ε", "answer", "off by", "expected", "individual:\noff by", "\nexpected"):
         table.add_column(head, justify="left" if head == "question" else "right")
-    promises = []
+    promises: list[Any] = []
     for sql, epsilon in QUESTIONS:
-        answer = party.query(sql, epsilon)
-        cost = str(float(answer.epsilon)), _format_number(answer.remaining)
-        question, label = sql.removeprefix("SELECT "), answer.columns[-1]
-        if len(answer.rows) > 1:
-            table.add_row(question, *cost)
-        cells = zip(answer.rows, party.inspect(sql, epsilon).cells, plain.inspect(sql, epsilon).cells, strict=True)
-        for row, ours, theirs in cells:
-            off = abs(row[label] - float(Fraction(ours.value or 0)))
-            cells_before = (question, *cost) if len(answer.rows) == 1 else (f"   {row['region']}", "", "")
-            errors = (off, ours.expected_error, theirs.expected_error)
-            table.add_row(*cells_before, _format_number(row[label]), *(_format_number(error) for error in errors))
-        promises.append(answer.guarantee)
+        answers = [each.query(sql, epsilon) for each in (party, fitted)]
+        cells = [each.inspect(sql, epsilon).cells for each in (party, fitted)]
+        question, label = sql.removeprefix("SELECT "), answers[0].columns[-1]
+        if grouped := len(answers[0].rows) > 1:
+            table.add_row(question, _format_number(epsilon))
+        for i, row in enumerate(answers[0].rows):
+            errors = [
+                _format_number(error)
+                for answer, inspected in zip(answers, cells, strict=True)
+                for error in (
+                    abs(answer.rows[i][label] - float(Fraction(inspected[i].value or 0))),
+                    inspected[i].expected_error,
+                )
+            ]
+            before = (f"   {row['region']}", "") if grouped else (question, _format_number(epsilon))
+            table.add_row(*before, _format_number(row[label]), *errors)
+        promises = promises or [answer.guarantee for answer in answers]
     console.print(table)
     console.print(
-        f'[dim]expected: the mean distance from the truth, here and at protection = "differential" with bounds 0 to '
-        f"{GUESS:,} guessed[/dim]"
+        "[dim]expected: the mean distance from the truth. The level is differential, where a fifth of ε tells how many "
+        'records an answer is off; beside it stands protection = "individual", where all of ε is for the answer[/dim]'
     )
-    console.print(f"\n[bold]What each answer promises[/bold]\n{promises[0]}")
+    promised, weaker = promises
+    console.print(f"\n[bold]What each answer promises[/bold]\n{promised}")
+    console.print(f'\n[bold]At protection = "individual"[/bold] it would promise less:\n{weaker}')
     again = party.query(*QUESTIONS[0])
     console.print(
         f"\n[bold]The same question again[/bold] returns the stored answer, {_format_number(again.value)}, and costs "

@@ -85,6 +85,10 @@ class Level(StrEnum):
     DIFFERENTIAL = "differential"
 
 
+DEFAULT = Level.DIFFERENTIAL
+"""The level wherever none is named: it holds whatever the data, against any attacker."""
+
+
 @dataclass(frozen=True)
 class Protection:
     """What a controller declares about protection; the same for every question on a data set.
@@ -94,7 +98,7 @@ class Protection:
     make one of the column, for averages.
     """
 
-    level: Level = Level.INDIVIDUAL
+    level: Level = DEFAULT
     multiples: Multiples = SINGLE
     floor: Fraction = Fraction(1)
     fineness: int = FINENESS
@@ -107,7 +111,7 @@ class Protection:
     @classmethod
     def declare(
         cls,
-        level: str = "individual",
+        level: str = DEFAULT,
         *,
         group: object = None,
         floor: object = None,

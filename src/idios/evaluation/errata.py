@@ -121,7 +121,7 @@ def _local_sensitivity(values: Sequence[int], bounds: tuple[int, int] | None = N
 
 
 def _pmf_at_0(values: Sequence[int]) -> float:
-    column, protection = read_numbers(list(values), nullable=False), Protection.declare(floor=0)
+    column, protection = read_numbers(list(values), nullable=False), Protection.declare("individual", floor=0)
     choice = choose(Median(), column.domain, Neighbours.REPLACE, True, protection, Fraction(1))
     mechanism = calibrate(choice, Median(), column.summarise(Median(), Neighbours.REPLACE, 1), protection)
     return mechanism.pmf(0) if isinstance(mechanism, Added) else 0.0
