@@ -20,7 +20,7 @@ from idios.errors import (
     SourceError,
 )
 from idios.query.schema import Budget
-from tests.cli.runner import run, run_json
+from tests.cli.runner import answer_prompts, run, run_json
 
 
 def test_a_file_without_a_header(folder: Path) -> None:
@@ -82,7 +82,7 @@ def test_init_explains_both_accountings_and_writes_the_one_chosen(folder: Path) 
 
 
 def test_init_says_what_each_level_means_and_every_choice_can_be_taken(folder: Path) -> None:
-    run("init", "people.csv", "--yes", "--bounds", "age=0..120")
+    assert "noise is fitted" not in run("init", "people.csv", "--yes", "--bounds", "age=0..120").stderr
     text = (folder / "idios.toml").read_text()
     assert "one MEDIAN of a column of 0s and 1000s" in text
     assert 'so a server needs analysts = "trusted"' in text
@@ -90,11 +90,11 @@ def test_init_says_what_each_level_means_and_every_choice_can_be_taken(folder: P
         "# release_seconds = 0.25  # on a server: answers leave at 0.25, 0.5, 1, 2, … seconds, so that time tells "
         'nothing; default at "differential"\n'
     ) in text
-    written = 'protection = "individual"\n'
-    assert read_configuration(folder / "idios.toml").datasets["people"].dataset.protection.level == "individual"
+    written = 'protection = "differential"\n'
+    assert read_configuration(folder / "idios.toml").datasets["people"].dataset.protection.level == "differential"
     for level, lines in (
         ("group", ['protection = "group" ', "group = 5", 'analysts = "trusted"']),
-        ("differential", ['protection = "differential"']),
+        ("individual", ['protection = "individual"', 'analysts = "trusted"']),
     ):
         chosen = text.replace(written, "")
         for line in lines:
@@ -103,7 +103,30 @@ def test_init_says_what_each_level_means_and_every_choice_can_be_taken(folder: P
         (folder / "chosen.toml").write_text(chosen)
         declared = read_configuration(folder / "chosen.toml").datasets["people"]
         assert declared.dataset.protection.level == level
-        assert declared.analysts_trusted == (level == "group")
+        assert declared.analysts_trusted
+
+
+def test_init_tells_what_a_weaker_level_does_not_promise(folder: Path) -> None:
+    result = run("init", "people.csv", "--yes", "--protection", "individual")
+    assert 'protection = "individual": At this level the noise is fitted' in " ".join(result.stderr.split())
+    assert read_configuration(folder / "idios.toml").datasets["people"].dataset.protection.level == "individual"
+
+
+def test_init_asks_for_a_total_at_a_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answer_prompts(monkeypatch, "3")
+    shown = " ".join(run("init", "people.csv", "--no-sample").stderr.split())
+    assert "ε limits what all answers together may tell about one record" in shown
+    assert asked[0] == ("Total ε that may ever be spent on 'people'", "10")
+    assert read_configuration(folder / "idios.toml").datasets["people"].dataset.budget == Budget(Fraction(3))
+    (folder / "other.csv").write_text((folder / "people.csv").read_text())
+    several = ("init", "people.csv", "other.csv", "--no-sample", "--unit", "people=age", "--out", "two.toml")
+    assert "may tell about one person" in " ".join(run(*several).stderr.split())
+    assert asked[-1][0].endswith("on 'people' and on 'other'")
+    told = len(asked)
+    for i, quiet in enumerate((["--yes"], ["--budget", "10"], ["--no-ask"])):
+        run("init", "people.csv", "--no-sample", "--out", f"{i}.toml", *quiet)
+        assert read_configuration(folder / f"{i}.toml").datasets["people"].dataset.budget == Budget(Fraction(10))
+    assert len(asked) == told
 
 
 def test_init_proposes_how_a_file_is_written(folder: Path) -> None:
@@ -323,5 +346,5 @@ def test_init_says_in_a_line_what_the_levels_promise(folder: Path) -> None:
     run("init", "people.csv", "--yes")
     written = (folder / "idios.toml").read_text()
     assert (
-        "individual: ε for each record of the data as\n# it is; differential: ε for each record of any data" in written
+        "differential: ε for each record of any data\n# that there could be; individual: ε for each record" in written
     )

@@ -39,7 +39,7 @@ def test_ledger_commands(folder: Path) -> None:
     assert run("ledger", "verify", "--anchor", anchor).exit_code == 0
     exported = json.loads(run("ledger", "export").stdout)
     assert exported[0]["statistics"] == ["MEDIAN(income)"]
-    assert "individual differential privacy" in exported[0]["guarantee"]
+    assert "1-differential privacy" in exported[0]["guarantee"]
     run("ledger", "export", "--format", "csv", "--out", "answers.csv")
     rows = list(csv.DictReader((folder / "answers.csv").read_text().splitlines()))
     assert rows[0]["value"] == exported[0]["cells"][0][0]

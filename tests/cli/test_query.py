@@ -15,7 +15,7 @@ from idios.config import read_configuration
 from idios.core.calibration import Level
 from idios.errors import ConfigurationError, InvalidInput, SourceError
 from idios.query.schema import Budget
-from tests.cli.runner import MEDIAN, run, run_json
+from tests.cli.runner import MEDIAN, MEDIAN_AGE, answer_prompts, run, run_json
 
 
 def test_a_proposal_that_reads_records_is_confirmed_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +24,7 @@ def test_a_proposal_that_reads_records_is_confirmed_first(folder: Path, monkeypa
         ["quote", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10"],
         ["init", "people.csv"],
     ):
-        level = 'protection = "individual" is declared, unless --protection differential chooses the other level'
+        level = 'protection = "differential" is declared, unless --protection individual chooses the other level'
         with pytest.raises(ConfigurationError, match=f"add --yes, and {level}"):
             run(*command)
         assert not (folder / "idios.toml").exists()
@@ -52,11 +52,12 @@ def test_what_is_missing_or_out_of_place_is_told(folder: Path) -> None:
 
 
 def test_a_file_without_configuration(folder: Path) -> None:
-    with pytest.raises(ConfigurationError, match="--budget 10, and its level, --protection differential or individual"):
-        run("query", "people.csv", "--yes", MEDIAN, "--epsilon", "0.5")
+    with pytest.raises(ConfigurationError, match=r"add --yes, .* with a total ε of 10 unless --budget gives another"):
+        run("query", "people.csv", MEDIAN, "--epsilon", "0.5")
     assert not (folder / "idios.toml").exists()
-    first = run_json("query", "people.csv", "--yes", MEDIAN, "--epsilon", "0.5", "--budget", "10")
+    first = run_json("query", "people.csv", "--yes", MEDIAN, "--epsilon", "0.5")
     assert first["remaining"] == "9.5"
+    assert first["guarantee"]["notation"] == "0.5-DP"
     assert not first["stored"]
     assert isinstance(first["rows"][0]["MEDIAN(income)"], str)
     written = (folder / "idios.toml").read_text()
@@ -72,7 +73,8 @@ def test_a_file_without_configuration(folder: Path) -> None:
 
 
 def test_tables_for_people(folder: Path) -> None:
-    run("query", "people.csv", "--yes", MEDIAN, "-e", "0.5", "--budget", "10")
+    told = run("query", "people.csv", "--protection", "individual", MEDIAN, "-e", "0.5").stderr
+    assert 'protection = "individual": At this level the noise is fitted' in " ".join(told.split())
     shown = run("query", "people.csv", "--yes", MEDIAN, "-e", "0.5").stdout
     assert "MEDIAN(income)" in shown
     assert "nothing was charged" in shown
@@ -99,6 +101,7 @@ def test_the_level_of_protection_declares_a_file_without_asking(folder: Path) ->
     asked = ["query", "people.csv", "SELECT COUNT(*) FROM people WHERE age > 40", "--epsilon", "1"]
     result = run(*asked, "--protection", "differential")
     assert "1-differential privacy" in result.stdout
+    assert "noise is fitted" not in result.stderr
     told = " ".join(result.stderr.split())
     for assumed in ("income: number", "without bounds", 'neighbours = "replace"', "number is public", "budget = 10"):
         assert assumed in told
@@ -183,7 +186,7 @@ def test_a_folder_and_a_pattern_are_declared_where_they_are(folder: Path) -> Non
         pl.DataFrame({"income": range(300)}).write_parquet(folder / "data" / f"year={year}" / "a.parquet")
     asked = "SELECT MEDIAN(income) FROM data"
     for source, config in (("data", "idios.toml"), ("data/*/*.parquet", "data/idios.toml")):
-        with pytest.raises(ConfigurationError, match="--budget 10"):
+        with pytest.raises(ConfigurationError, match="add --yes"):
             run("query", source, asked, "-e", "1")
         first = run_json("query", source, asked, "-e", "1", "--budget", "5")
         assert run_json("query", asked, "-e", "1", "--config", config)["rows"] == first["rows"]
@@ -224,6 +227,19 @@ def test_where_people_may_have_several_rows_nothing_is_asked_until_it_is_told(fo
     assert '\nunit = "patient_id"\n' in (folder / "idios.toml").read_text()
     run(*asked, "--unit", "patient_id")
     run("query", "people.csv", MEDIAN, "-e", "1", "--protection", "differential")  # nothing there may be a unit
+
+
+def test_somebody_at_a_terminal_is_told_what_a_total_means_and_offered_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = answer_prompts(monkeypatch, "2")
+    result = run("query", "people.csv", MEDIAN, "-e", "0.5")
+    told = " ".join(result.stderr.split())
+    assert "ε limits what all answers together may tell about one record: if that record were another" in told
+    assert asked == [("Total ε that may ever be spent on 'people'", "10")]
+    assert "Remaining: ε = 1.5" in result.stdout
+    run("query", "people.csv", MEDIAN_AGE, "-e", "0.5")
+    assert len(asked) == 1, "a total is asked for once"
 
 
 def test_somebody_at_a_terminal_is_asked_whose_rows_there_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from json import dumps
 from typing import Any
 
 from idios.backends.base import CsvFormat
-from idios.core.calibration import Level
+from idios.core.calibration import DEFAULT, Level
 from idios.core.domain import Kind
 from idios.core.exact import text
 from idios.display import is_harmless
@@ -25,15 +25,15 @@ key_file = "ledger.key"        # signs the chain of entries; keep a copy elsewhe
 """The part of a configuration that says where the ledger is."""
 
 LEVELS = """\
-# The level of protection (docs/promise.md, docs/limits.md); choose one. individual: ε for each record of the data as
-# it is; differential: ε for each record of any data that there could be.
+# The level of protection (docs/promise.md, docs/limits.md); choose one. differential: ε for each record of any data
+# that there could be; individual: ε for each record of the data as it is.
 # differential: holds whatever the data, against any attacker, with bounds or without; the level for most.
+{differential}protection = "differential"
 # individual, group: noise fitted to the actual data. Whatever ε, one MEDIAN of a column of 0s and 1000s shows on
 #   which side of a threshold the data lies; so a server needs analysts = "trusted" beside them.
 {individual}protection = "individual"
 # protection = "group"         # the same for up to `group` records together, with ε, 2ε, …
 # group = 5                    # or {{ size = 5, growth = "flat" }}: a household of five like one person
-{differential}protection = "differential"
 # analysts = "trusted"         # no analyst will try to find out about single records
 # release_seconds = 0.25  # on a server: answers leave at 0.25, 0.5, 1, 2, … seconds, so that time tells nothing; \
 default at "differential\""""
@@ -98,7 +98,7 @@ def format_dataset(
     budget: Budget,
     bounds: Mapping[str, tuple[str | None, str | None]] | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
-    level: Level = Level.INDIVIDUAL,
+    level: Level = DEFAULT,
     belonging: Belonging | None = None,
 ) -> str:
     """The table of one data set, with the choices a controller has as comments."""

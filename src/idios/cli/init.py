@@ -27,12 +27,13 @@ from idios.cli.given_columns import ask_bounds, read_bounds, read_values, refuse
 from idios.cli.output import console, stderr
 from idios.cli.people import propose_belonging, read_belonging
 from idios.config import find_shared_sources, read_configuration
-from idios.core.calibration import Level, Protection
+from idios.core.calibration import DEFAULT, Level, Protection
 from idios.datasets import DatasetConfig, declare, read_budget
 from idios.display import format_value
 from idios.errors import ConfigurationError, InvalidInput, SourceError
 from idios.linked_datasets import link_datasets
 from idios.proposals import describe_column, propose_columns
+from idios.server.catalogue import ATTACK
 
 Header = Annotated[
     bool | None,
@@ -40,7 +41,7 @@ Header = Annotated[
 ]
 Yes = Annotated[
     bool,
-    typer.Option("--yes", "-y", help="Confirm what is proposed for a file without types that is not declared yet."),
+    typer.Option("--yes", "-y", help="Confirm what is proposed for data not declared yet, and a total ε of 10."),
 ]
 
 LINES = 20
@@ -57,6 +58,12 @@ PEOPLE = (
 """What is said where it is not told whom the rows belong to."""
 BUDGET = "10"
 """The total ε that is proposed."""
+EPSILON = (
+    "ε limits what all answers together may tell about one {one}: if that {one} were another, the same answers would "
+    "be at most e^ε times as likely, 2.7 times at a total of 1 and 22,026 times at 10; a question that gets more ε has "
+    "less noise."
+)
+"""What is said before a total is asked for."""
 
 
 def init(
@@ -66,7 +73,9 @@ def init(
     ],
     out: Annotated[Path, typer.Option(help="Where to write the configuration.")] = Path("idios.toml"),
     name: Annotated[str | None, typer.Option(help="What analysts call the data set, if it is one.")] = None,
-    budget: Annotated[str, typer.Option(help="Total ε over all analysts.")] = BUDGET,
+    budget: Annotated[
+        str | None, typer.Option(help="Total ε over all analysts; asked at a terminal, 10 where nobody is.")
+    ] = None,
     accounting: Annotated[
         str, typer.Option(help="What adds up: pure, the ε of all answers; or concentrated, their ρ, with a --delta.")
     ] = "pure",
@@ -74,8 +83,8 @@ def init(
         str | None, typer.Option(help="With concentrated accounting: the probability that the promise fails.")
     ] = None,
     protection: Annotated[
-        str, typer.Option(help="individual or differential; the file says what they mean.")
-    ] = "individual",
+        str, typer.Option(help="differential or individual; the file says what they mean.")
+    ] = DEFAULT.value,
     unit: Annotated[
         list[str] | None,
         typer.Option(help="What tells people apart who may have several rows, such as --unit orders=customer_id."),
@@ -98,7 +107,7 @@ def init(
             "--yes; --no-sample looks at names and types alone."
         ),
     ] = True,
-    ask: Annotated[bool, typer.Option(help="Ask for the bounds of every numeric column.")] = True,
+    ask: Annotated[bool, typer.Option(help="Ask for the total ε and the bounds of every numeric column.")] = True,
     header: Header = None,
     yes: Yes = False,
 ) -> None:
@@ -119,8 +128,10 @@ def init(
         )
     if name is not None and len(sources) > 1:
         raise InvalidInput("--name is for one source; several are called by their files or tables")
-    total = read_budget({"epsilon": budget, **({} if delta is None else {"delta": delta})}, accounting)
     level = Protection.declare(protection).level
+    if budget is None and delta is None and ask and not yes and sys.stdin.isatty():
+        budget = _ask_budget([name or read_dataset_name(source) for source in sources], "person" if unit else "record")
+    total = read_budget({"epsilon": budget or BUDGET, **({} if delta is None else {"delta": delta})}, accounting)
     asked = yes or sys.stdin.isatty()
     proposals = {
         name or read_dataset_name(source): propose(source, header, sample=sample, asked=asked) for source in sources
@@ -184,11 +195,10 @@ def declare_file(
 ) -> Path:
     """The configuration beside a file; if it does not declare the file yet, it does once that is confirmed.
 
-    Who names the level of protection declares the file: that confirms the proposal as ``yes`` does, and the budget
-    is the proposed one unless it is given. Whom the rows belong to is never assumed: where a column may tell people
-    apart, its name or "none" is the ``unit``.
+    ``yes`` confirms the proposal, and the proposed budget unless one is given; so does naming the level of protection.
+    Whom the rows belong to is never assumed: where a column may tell people apart, its name or "none" is the ``unit``.
     """
-    level = Protection.declare(protection or Level.INDIVIDUAL).level
+    level = Protection.declare(protection or DEFAULT).level
     path = Path(source.partition("::")[0])
     beside = next(folder for folder in path.parents if not has_magic(str(folder)) or folder.exists())
     file = Path(config) if config else beside / "idios.toml"
@@ -211,15 +221,15 @@ def declare_file(
         return file
     confirmed = yes or protection is not None
     proposal = propose(source, header, asked=confirmed or sys.stdin.isatty())
-    total = budget or (BUDGET if protection else _ask_budget(name))
-    spendable = read_budget(total, "pure")
     belonging = _choose_unit(name, proposal, unit, asks=not confirmed and sys.stdin.isatty())
+    changes = "person" if belonging.unit else "record"
+    total = budget or (BUDGET if confirmed else _ask_budget([name], changes))
+    spendable = read_budget(total, "pure")
     table = format_dataset(name, _write_path(source, file), proposal, spendable, level=level, belonging=belonging)
     confirm(proposal, name, file, level, yes=confirmed)
     head = "" if file.exists() else LEDGER
     with file.open("a", encoding="utf-8") as target:
         target.write(head + table)
-    changes = "person" if belonging.unit else "record"
     stderr.print(
         f"{file} now declares the data set {name!r}: the columns above, without bounds, which few statistics need; "
         f'protection = "{level}"; neighbours = "replace", so that one {changes} may change and their number is public; '
@@ -298,6 +308,8 @@ def confirm(proposal: Proposal, name: str, file: Path, level: Level, *, yes: boo
     stderr.print(f"Proposed for the data set {name!r}:", highlight=False)
     for line in _describe(proposal):
         stderr.print(f"  {format_value(line)}", highlight=False, markup=False)
+    if level is not DEFAULT:
+        stderr.print(f'protection = "{level}": {ATTACK}', highlight=False)
     if not proposal.reads_records:
         return
     if proposal.csv_format is not None:
@@ -366,13 +378,15 @@ def _shorten(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f", … ({len(names) - SHOWN} more)" if len(names) > SHOWN else "")
 
 
-def _ask_budget(name: str) -> str:
+def _ask_budget(names: Sequence[str], one: str) -> str:
+    told = " and on ".join(map(repr, names))
     if not sys.stdin.isatty():
         raise ConfigurationError(
-            f"the data set {name!r} has no budget yet: give its total ε once, such as --budget 10, and its level, "
-            "--protection differential or individual"
+            f"the data set {told} is not declared yet, and has no budget: add --yes, which confirms what is proposed, "
+            f"with a total ε of {BUDGET} unless --budget gives another"
         )
-    return Prompt.ask(f"Total ε that may ever be spent on {name!r}", default="10", console=stderr)
+    stderr.print(EPSILON.format(one=one), highlight=False)
+    return Prompt.ask(f"Total ε that may ever be spent on {told}", default=BUDGET, console=stderr)
 
 
 def _check_datasets(text: str, names: Sequence[str]) -> None:

@@ -70,7 +70,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     name="idios",
     cls=Commands,
-    epilog='Start with:  idios query people.csv "SELECT MEDIAN(income) FROM people" --protection differential -e 1',
+    epilog='Start with:  idios query people.csv "SELECT MEDIAN(income) FROM people" -e 1',
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

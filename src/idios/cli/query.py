@@ -56,8 +56,8 @@ Analyst = Annotated[str | None, typer.Option(help="Ask on behalf of this analyst
 Protection = Annotated[
     str | None,
     typer.Option(
-        help="The level of a file that is not declared yet, individual or differential: declares it as proposed, "
-        "without asking, and with a budget of 10 unless given."
+        help="The level of a file that is not declared yet, differential unless individual is named: declares it as "
+        "proposed, without asking, and with a budget of 10 unless given."
     ),
 ]
 Unit = Annotated[
@@ -98,10 +98,10 @@ def query(
     Statistics are charged. What is computed from them is free: ratios, ROUND, CASE, HAVING, ORDER BY, LIMIT, a SELECT
     around another.
 
-    Without a configuration the types of the file's columns are proposed for you to confirm (--yes or --protection
-    confirm them), no bounds are assumed, and one record may change while their number is public; an idios.toml that
-    says so and a ledger are written beside the file. At --protection differential that is differential privacy without
-    any bounds.
+    Without a configuration the types of the file's columns are proposed for you to confirm (--yes confirms them, and a
+    budget of 10), no bounds are assumed, and one record may change while their number is public; an idios.toml that
+    says so and a ledger are written beside the file. It promises differential privacy, without any bounds, unless
+    --protection individual chooses noise that is fitted to the data.
     """
     question, path = _read_target(source, sql, config, budget, header, yes, protection, unit)
     with (
