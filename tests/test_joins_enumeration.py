@@ -130,6 +130,7 @@ def open_party(table: Table, notion: str) -> TrustedParty:
         budget=10**6,
         min_epsilon="0.001",
         linked=link_tables(table),
+        protection="individual",
     )
 
 
@@ -240,6 +241,7 @@ def open_orders(table: Table, notion: str) -> TrustedParty:
         budget=10**6,
         min_epsilon="0.001",
         linked={name: each for name, each in link_tables(table).items() if name in ("items", "parts")},
+        protection="individual",
     )
 
 

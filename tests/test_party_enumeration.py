@@ -87,6 +87,7 @@ def test_local_sensitivity_through_sql(notion: str, grouped: bool) -> None:
             budget=10**6,
             min_epsilon="0.001",
             parameters={"trim": False, "quantile": False, "k": False},
+            protection="individual",
         ) as party:
             for where, holds in FILTERS:
                 sql = f"SELECT {select} FROM t{where}"

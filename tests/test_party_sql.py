@@ -171,7 +171,9 @@ def party() -> Any:
             "region": [rng.choice(["north", "south", "other"]) for _ in range(300)],
         }
     )
-    with TrustedParty.open(table, name="people", columns=COLUMNS, budget=10**9, min_epsilon="0.000001") as opened:
+    with TrustedParty.open(
+        table, name="people", columns=COLUMNS, budget=10**9, min_epsilon="0.000001", protection="individual"
+    ) as opened:
         yield opened
 
 

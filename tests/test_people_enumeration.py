@@ -87,6 +87,7 @@ def open_party(table: Table, notion: str) -> TrustedParty:
         budget=10**6,
         min_epsilon="0.001",
         parameters={"trim": False, "quantile": False, "k": False},
+        protection="individual",
     )
 
 

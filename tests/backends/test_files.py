@@ -579,10 +579,12 @@ def test_no_value_keeps_a_question_from_being_answered(name: str, tmp_path: Path
     ODD_WRITERS[name](tmp_path / name)
     columns: dict[str, Any] = {"c": {"type": "category", "values": ["a", "7", "true"]}}
     for kind in ("integer", "number", {"type": "decimal", "decimals": 2}):
-        with TrustedParty.open(tmp_path / name, name="odd", columns={"n": kind, **columns}, budget=50) as party:
+        with TrustedParty.open(
+            tmp_path / name, name="odd", columns={"n": kind, **columns}, budget=50, protection="individual"
+        ) as party:
             answer = party.query("SELECT COUNT(n), MEDIAN(n), KTH_LARGEST(n, 2), MODE(c) FROM odd", 10)
             assert len(answer.rows) == 1
     if name in ("odd.dta", "odd.sav"):
         dates = {"d": "date", "t": "timestamp"}
-        with TrustedParty.open(tmp_path / name, name="odd", columns=dates, budget=50) as party:
+        with TrustedParty.open(tmp_path / name, name="odd", columns=dates, budget=50, protection="individual") as party:
             assert len(party.query("SELECT COUNT(d), MEDIAN(d), KTH_LARGEST(t, 2) FROM odd", 10).rows) == 1

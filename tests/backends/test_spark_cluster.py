@@ -172,10 +172,12 @@ def test_spark_connect_reads_tables_and_pinned_folders(
     assert describe_source(table) == [("age", Kind.INTEGER, 0)]
     assert describe_source(path) == [("age", Kind.INTEGER, 0), ("year", Kind.INTEGER, 0)]
 
-    with TrustedParty.open(table, name="people", columns={"age": COLUMNS["age"]}, budget=10_000) as party:
+    with TrustedParty.open(
+        table, name="people", columns={"age": COLUMNS["age"]}, budget=10_000, protection="individual"
+    ) as party:
         assert 48 <= ask_again(party, "SELECT MEDIAN(age) FROM people", 1000).rows[0]["MEDIAN(age)"] <= 51
 
-    with TrustedParty.open(path, name="people", columns=COLUMNS, budget=10_000) as party:
+    with TrustedParty.open(path, name="people", columns=COLUMNS, budget=10_000, protection="individual") as party:
         version = party.datasets["people"].dataset.version
         pq.write_table(pa.table({"age": [1]}), folder / "year=2024" / "later.parquet")
         (row,) = ask_again(party, "SELECT COUNT(*), MEDIAN(age) FROM people WHERE year = 2024", 1000).rows
@@ -186,13 +188,13 @@ def test_spark_connect_reads_tables_and_pinned_folders(
             party.query("SELECT MAX(age) FROM people", 1)
         assert party.ledger.balance("people").epsilon.spent == spent
 
-    with TrustedParty.open(path, name="people", columns=COLUMNS, budget=10) as party:
+    with TrustedParty.open(path, name="people", columns=COLUMNS, budget=10, protection="individual") as party:
         assert party.datasets["people"].dataset.size == (FILES - 1) * ROWS + 2
         assert party.datasets["people"].dataset.version != version
 
     for wrong in (f"{connect.url}?table=nobody", f"{connect.url}?path={tmp_path}/nowhere"):
         with pytest.raises(SourceError):
-            TrustedParty.open(wrong, name="people", columns=COLUMNS, budget=10)
+            TrustedParty.open(wrong, name="people", columns=COLUMNS, budget=10, protection="individual")
 
     gc.collect()
     assert not finalised
@@ -209,7 +211,7 @@ def ask_again(party: TrustedParty, sql: str, epsilon: object) -> Answer:
 def test_a_connect_server_that_dies(connect: ConnectServer, tmp_path: Path) -> None:
     write_people(tmp_path)
     source = f"{connect.url}?path={tmp_path}/people"
-    with TrustedParty.open(source, name="people", columns=COLUMNS, budget=10) as party:
+    with TrustedParty.open(source, name="people", columns=COLUMNS, budget=10, protection="individual") as party:
 
         def die(step: str, share: float) -> None:
             if step == "scanning":

@@ -123,12 +123,12 @@ def test_dates_of_files_without_types(ending: str, tmp_path: Path) -> None:
         cells = frame.astype(object)
         cells.loc[5] = [datetime.date(1996, 3, 4), datetime.datetime(1996, 3, 4, 5, 6)]  # which are dates already
         cells.to_excel(path, index=False)
-    with TrustedParty.open(path, name="visits", columns=COLUMNS, budget=10**6) as party:
+    with TrustedParty.open(path, name="visits", columns=COLUMNS, budget=10**6, protection="individual") as party:
         question = "SELECT COUNT(day) AS days, COUNT(at) AS times, MAX(day) AS last FROM visits"
         bounded = {name: {**column, "bounds": ["1990-01-01", "2000-01-01"]} for name, column in COLUMNS.items()}
         report = party.datasets["visits"].backend.check()
     assert [column.unreadable for column in report.columns] == [2, 2]
-    with TrustedParty.open(path, name="visits", columns=bounded, budget=10**6) as party:
+    with TrustedParty.open(path, name="visits", columns=bounded, budget=10**6, protection="individual") as party:
         (row,) = party.query(question, epsilon=10**5).rows
     cells_too = ending == "xlsx"
     assert (row["days"], row["times"]) == (2 + cells_too, 2 + cells_too)

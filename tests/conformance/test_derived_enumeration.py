@@ -114,6 +114,7 @@ def test_envelopes_of_derived_columns(engine: Engine, notion: str) -> None:
             budget=10**6,
             min_epsilon="0.001",
             parameters={"trim": False, "quantile": False, "k": False},
+            protection="individual",
         ) as party:
             for column, (where, holds), key in asked:
                 select = ", ".join(f"{sql.format(column)} AS s{i}" for i, (sql, _) in enumerate(STATISTICS))

@@ -252,7 +252,7 @@ def greatest_excess(
             }
         )
         levels = world.levels(table)
-        with TrustedParty.open(keep(arrow), name="t", **world.options) as party:
+        with TrustedParty.open(keep(arrow), name="t", **{"protection": "individual", **world.options}) as party:
             for _ in range(questions):
                 asked = Asked.draw(rng, world)
                 epsilon = Fraction(rng.choice([1, 2, 3]), 2)

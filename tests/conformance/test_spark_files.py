@@ -30,7 +30,7 @@ def folder(request: pytest.FixtureRequest, spark_engine: SparkEngine, tmp_path: 
 
 def open_party(folder: Path) -> TrustedParty:
     source = f"spark:local[2]?path={folder.parent}"
-    return TrustedParty.open(source, name="people", columns=COLUMNS, budget=100)
+    return TrustedParty.open(source, name="people", columns=COLUMNS, budget=100, protection="individual")
 
 
 def test_files_that_come_later_are_not_seen_and_changed_ones_are_noticed(folder: Path) -> None:
@@ -120,7 +120,9 @@ def test_no_setting_of_a_session_changes_what_a_statement_means(name: str, spark
         for setting, value in settings.items():
             session.conf.set(setting, value)
         session.read.parquet(str(path)).createOrReplaceTempView("held")
-        with TrustedParty.open((session, "held"), name="held", columns=columns, budget=10**9) as party:
+        with TrustedParty.open(
+            (session, "held"), name="held", columns=columns, budget=10**9, protection="individual"
+        ) as party:
             asked = [
                 "SELECT word, COUNT(*), MEDIAN(n) FROM held GROUP BY word",
                 "SELECT MEDIAN(d), MEDIAN(z), MEDIAN(day) FROM held WHERE n < 400 OR day > DATE '2020-01-03'",
