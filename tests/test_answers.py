@@ -35,7 +35,7 @@ TABLE = {"x": list(range(2000)), "y": [None if i % 2 else i for i in range(2000)
     ],
 )
 def test_percentiles_are_of_what_was_counted(sql: str, size: int | None) -> None:
-    with TrustedParty.open(TABLE, name="t", columns=COLUMNS, budget=100, check="0.2") as party:
+    with TrustedParty.open(TABLE, name="t", columns=COLUMNS, budget=100, check="0.2", protection="individual") as party:
         answer = party.query(sql, 50)
     distance = answer.check_rows[0]["m"]
     assert ("percentiles" in str(answer)) == (size is not None) == (distance.percentiles is not None)
@@ -49,7 +49,7 @@ def test_percentiles_are_of_what_was_counted(sql: str, size: int | None) -> None
 def test_percentiles_hold_with_95_percent_by_the_exact_law(options: dict[str, str]) -> None:
     """Of a count that is drawn, too, over every pair of noises; and they would not, if its noise were forgotten."""
     values, size = {"x": [i % 20 for i in range(100)]}, 60
-    chosen = {"min_epsilon": "0.01", "check": "0.5", "floor": 1}
+    chosen = {"min_epsilon": "0.01", "check": "0.5", "floor": 1, "protection": "individual"}
     with TrustedParty.open(values, name="t", columns=COLUMNS_OF_FEW, budget=100, **chosen) as party:
         sql = f"SELECT MEDIAN(x) AS m, COUNT(*) AS n{options.get('computed', '')} FROM t WHERE x < 12 "
         plan = party.make_plan(sql + options.get("order", ""), "2.25", split={"m": 2, "n": "0.25"})

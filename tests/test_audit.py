@@ -45,7 +45,7 @@ def frame(rows: int = 501) -> pa.Table:
 
 
 def opened(neighbours: str = "replace", **options: Any) -> TrustedParty:
-    options = {"check": 0} | options
+    options = {"check": 0, "protection": "individual"} | options
     return TrustedParty.open(frame(), name="people", columns=COLUMNS, budget=10, neighbours=neighbours, **options)
 
 

@@ -20,7 +20,7 @@ import pytest
 from idios.backends.duckdb import DuckDbBackend
 from idios.backends.files import OpenedFile
 from idios.config import read_configuration
-from idios.core.calibration import Level
+from idios.core.calibration import Level, Protection
 from idios.core.domain import Kind
 from idios.core.statistics import FINE, Parameters
 from idios.datasets import (
@@ -338,6 +338,19 @@ def test_what_cannot_be_counted_is_closed(people: Path, monkeypatch: pytest.Monk
     with pytest.raises(SourceError):
         TrustedParty.open(people, columns=COLUMNS, budget=5)
     assert len(closed) == 1
+
+
+def test_the_level_is_differential_wherever_none_is_named(people: Path, tmp_path: Path) -> None:
+    """In the file, in Python and in the mathematics; the paper's levels are one word away."""
+    table = {key: value for key, value in DECLARED.items() if key not in ("protection", "group")}
+    assert Protection().level == Protection.declare().level == Level.DIFFERENTIAL
+    for keys, level in (({}, Level.DIFFERENTIAL), ({"protection": "individual"}, Level.INDIVIDUAL)):
+        assert from_file(tmp_path, people, table | keys).dataset.protection.level is level
+    with TrustedParty.open(people, columns=COLUMNS, budget=9) as party:
+        assert party.query(SQL, 1).guarantee.notation == "1-DP"
+        assert party.query(SQL, 2).check_rows, "the level's check comes with it"
+    with TrustedParty.open(people, columns=COLUMNS, budget=9, protection="individual") as party:
+        assert party.query(SQL, 1).guarantee.notation == "1-iDP"
 
 
 # Declarations of earlier versions.

@@ -44,7 +44,7 @@ def test_the_public_names_are_these() -> None:
         assert getattr(idios, name).__doc__
 
 
-@pytest.mark.parametrize("protection", [{}, {"protection": "group", "group": 3}, {"protection": "differential"}])
+@pytest.mark.parametrize("protection", [{"protection": "individual"}, {"protection": "group", "group": 3}, {}])
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_answers_are_near_the_truth_at_a_generous_epsilon(neighbours: str, protection: dict[str, object]) -> None:
     values = np.arange(2001) / 2  # 0, 0.5, …, 1000
@@ -69,6 +69,15 @@ def test_answers_are_near_the_truth_at_a_generous_epsilon(neighbours: str, prote
         own = [] if parameter is None else [parameter]
         found = function(values, *own, epsilon=40, step="0.5", bounds=(0, 1000), neighbours=neighbours, **protection)
         assert found == pytest.approx(truth[name], rel=0.03, abs=5), name
+
+
+def test_the_level_is_differential_unless_another_is_named() -> None:
+    for name in [*PLAIN, *(name for name, _ in WITH_PARAMETER), "mode", "histogram"]:
+        assert inspect.signature(getattr(idios, name)).parameters["protection"].default == "differential"
+    with pytest.raises(Unanswerable, match="at least 101 records"):
+        idios.median([1, 2, 3], epsilon=1, nullable=False)
+    with pytest.raises(Unanswerable, match="k ≥ 10"):
+        idios.kth_largest([1, 2, 3], 2, epsilon=1)
 
 
 def test_plain_numbers() -> None:
@@ -302,7 +311,7 @@ def test_values_of_another_type_than_the_categories_are_told() -> None:
 
 
 FAR = [Decimal("1E+500"), -(10**400), Fraction(10**900, 7), Decimal("-1E-500"), 1e308, np.longdouble("-1e4000")]
-PROTECTIONS = [{}, {"protection": "group", "group": 2}, {"protection": "differential"}]
+PROTECTIONS = [{"protection": "individual"}, {"protection": "group", "group": 2}, {}]
 
 
 @pytest.mark.filterwarnings("ignore::idios.NoAnswer")

@@ -242,7 +242,9 @@ def test_gaussian_checks_of_two_cells_with_the_noise_of_one_are_caught() -> None
 def test_counts_and_sums_are_not_checked_where_a_floor_of_0_fits_them_to_the_data() -> None:
     """An envelope of sums far out takes minutes, and how far off they are is as good as public."""
     data = make_data(tuple(RECORDS))
-    with TrustedParty.open(data, name="t", columns=COLUMNS, budget=10, floor=0, check=SHARE) as party:
+    with TrustedParty.open(
+        data, name="t", columns=COLUMNS, budget=10, floor=0, check=SHARE, protection="individual"
+    ) as party:
         plan = party.make_plan("SELECT SUM(b), COUNT(*), COUNT(DISTINCT b), MEDIAN(b) FROM t WHERE x >= 1", 1)
     checked: Sequence[str] = [aggregate.label for aggregate in plan.aggregates if aggregate.check]
     assert checked == ["MEDIAN(b)"]

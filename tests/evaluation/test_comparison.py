@@ -78,9 +78,7 @@ def test_a_level_costs_what_an_inspection_at_that_level_says(mechanism: str, opt
     statistics = ["median", "quantile 0.9", "mean"]
     compared = compare(INCOMES, statistics=statistics, bounds=(0, 1_000_000), nullable=False)
     columns = {"income": {"type": "integer", "bounds": [0, 1_000_000], "nullable": False}}
-    with TrustedParty.open(
-        {"income": INCOMES}, name="people", columns=columns, budget=10, **{"protection": "individual", **options}
-    ) as party:
+    with TrustedParty.open({"income": INCOMES}, name="people", columns=columns, budget=10, **options) as party:
         for statistic, sql in (
             ("median", "MEDIAN(income)"),
             ("quantile 0.9", "QUANTILE(income, 0.9)"),
