@@ -126,6 +126,71 @@ def test_twins_have_several_rows() -> None:
     assert "person" in make_twin(party.datasets["orders"].dataset.columns, ("person",)).column_names
 
 
+def make_clients(*more: Any) -> pa.Table:
+    """One row each, a row of nobody, and more."""
+    owners = [*range(400), None, *more]
+    return pa.table({"client": pa.array(owners, pa.int64()), "amount": [i % 50 for i in range(len(owners))]})
+
+
+CLIENTS = {"amount": {"type": "integer", "bounds": [0, 100], "nullable": False}}
+OF_CLIENTS = (
+    *(
+        "SELECT COUNT(*) FROM clients",
+        "SELECT COUNT(*) FROM clients WHERE amount > 3",
+        "SELECT SUM(amount) FROM clients",
+    ),
+    *("SELECT MEDIAN(amount) FROM clients", "SELECT AVG(amount) FROM clients", "SELECT VARIANCE(amount) FROM clients"),
+    "SELECT BIN(amount, 25) AS b, COUNT(*), AVG(amount) FROM clients GROUP BY b",
+)
+
+
+@pytest.mark.parametrize("level", ["differential", "individual"])
+def test_where_each_person_has_one_row_it_is_a_record(level: str) -> None:
+    """The same statistics, mechanisms and noise as of records without a unit: no limits are drawn within bounds."""
+    given: dict[str, Any] = {"name": "clients", "columns": CLIENTS, "budget": 1000, "protection": level}
+    people = TrustedParty.open(make_clients(), unit="client", unique=True, **given)
+    records = TrustedParty.open(make_clients().slice(0, 400), **given)
+    with people, records:
+        for sql in OF_CLIENTS:
+            one, other = people.make_plan(sql, 2), records.make_plan(sql, 2)
+            assert [each.choice for each in one.aggregates] == [each.choice for each in other.aggregates], sql
+            found, expected = people.inspect(sql, 2), records.inspect(sql, 2)
+            assert [(cell.value, cell.noise) for cell in found.cells] == [
+                (cell.value, cell.noise) for cell in expected.cells
+            ], sql
+        assert people.query(OF_CLIENTS[0], 1).rows == ({"COUNT(*)": 400},)
+        assert people.quote(OF_CLIENTS[0], 1).cost == 0
+        assert "any one person with all their rows" in str(people.query(OF_CLIENTS[2], 1).guarantee)
+        assert people.sandbox(OF_CLIENTS[3], 1).sandbox
+        assert people.datasets["clients"].backend.check().sound
+
+
+def test_a_person_with_two_rows_is_found_where_each_has_one() -> None:
+    given: dict[str, Any] = {"name": "clients", "columns": CLIENTS, "budget": 1, "unit": "client"}
+    with pytest.raises(SourceError, match=r"client is no key of 'clients': 2 of its values .* Declare no unique"):
+        TrustedParty.open(make_clients(7, 7, 8), unique=True, **given)
+    with TrustedParty.open(make_clients(7, 7, 8), **given) as party:
+        assert party.datasets["clients"].backend.check().sound, "nothing says that each has one row"
+
+
+def test_only_questions_about_the_tables_where_each_person_has_one_row_are_about_records() -> None:
+    orders = {"client": [i % 300 for i in range(900)], "product": ["bread", "ball"] * 450, "paid": [1, 2, 3] * 300}
+    paid = {"paid": {"type": "integer", "bounds": [0, 9], "nullable": False}}
+    kinds = {"kind": {"type": "category", "values": ["food", "toy"]}}
+    linked: dict[str, Any] = {
+        "orders": {"source": orders, "unit": "client", "columns": paid} | {"links": {"client": "clients.client"}},
+        "products": {"source": {"code": ["bread", "ball"], "kind": ["food", "toy"]}, "public": True, "columns": kinds},
+    }
+    linked["orders"]["links"]["product"] = "products.code"
+    join = "orders JOIN clients ON orders.client = clients.client"
+    with TrustedParty.open(
+        *(make_clients(),), name="clients", columns=CLIENTS, budget=9, unit="client", unique=True, linked=linked
+    ) as party:
+        for column, source, records in (("amount", "clients", 1), ("paid", "orders", 20), ("amount", join, 20)):
+            assert party.make_plan(f"SELECT MEDIAN({column}) FROM {source}", 4).dataset.records == records, source
+        assert party.quote("SELECT COUNT(*) FROM clients", 4).cost, "someone may have orders alone"
+
+
 def test_the_catalogue_tells_the_unit() -> None:
     declared = declare(
         "orders",
@@ -152,6 +217,8 @@ def test_the_catalogue_tells_the_unit() -> None:
         ({"order": "region"}, "order must be"),
         ({"order": "nothing"}, "order must be"),
         ({"unit": None, "order": "day"}, "declare unit"),
+        ({"unit": None, "unique": True}, "declare unit"),
+        ({"unique": "yes"}, "true or false"),
     ],
 )
 def test_wrong_declarations(wrong: dict[str, Any], why: str) -> None:

@@ -69,6 +69,7 @@ OF_ROWS: list[Asked] = [
     ("SELECT COUNT(*), MODE(g), COUNT(DISTINCT g) FROM t", {"rows": 2}),
     ("SELECT g, MEDIAN(x), COUNT(*) FROM t GROUP BY g", {"rows": 2}),
     ("SELECT MEDIAN(x), MAX(t) FROM t WHERE y = 1", {"rows": 1}),
+    ("SELECT SUM(t), AVG(t), MODE(g) FROM t", {"rows": 1}),
     ("SELECT BIN(x, 4) AS b, SUM(t) FROM t GROUP BY b", {"rows": 2}),
 ]
 OF_GROUPS: list[Asked] = [
@@ -386,3 +387,12 @@ def test_a_public_size_in_spite_of_a_limit_is_caught(monkeypatch: pytest.MonkeyP
     assert 0.7 < lose_most(sql, "replace", rows=2) <= WITHIN
     keep_everyone(monkeypatch)
     assert lose_most(sql, "replace", rows=2) > 1.4
+
+
+def test_a_public_number_of_records_where_everyone_has_several_is_caught() -> None:
+    """Everyone has one record where one row counts: not so two, where two count."""
+    everyone = make_plan("SELECT SUM(t) FROM t", "replace", rows=1).dataset
+    assert (everyone.has_everyone, everyone.size) == (True, 2)
+    for sql, declared in (("SELECT SUM(t) FROM t", {"rows": 2}), ("SELECT SUM(t) FROM t WHERE y = 1", {"rows": 1})):
+        several = make_plan(sql, "replace", **declared).dataset
+        assert (several.has_everyone, several.size) == (False, None)

@@ -52,6 +52,7 @@ DATASET_KEYS = (
     "version",
     "unit",
     "unit_word",
+    "unique",
     "order",
     "rows",
     "groups",
@@ -95,6 +96,11 @@ class DatasetConfig:
     """The keys that were declared."""
     linked: Mapping[str, DatasetConfig] = field(default_factory=dict)
     """The tables that can be joined to it (``linked_datasets``)."""
+
+    @property
+    def tables(self) -> dict[str, DatasetConfig]:
+        """Itself and these, by name."""
+        return {**self.linked, self.dataset.name: self}
 
 
 def declare(name: str, table: Mapping[str, Any], folder: Path | None = None) -> DatasetConfig:
@@ -153,6 +159,7 @@ def _read_dataset(name: str, table: Mapping[str, Any], source: Any) -> DatasetCo
         check=read_check(table.get("check", CHECK if protection.level is Level.DIFFERENTIAL else 0)),
         unit=unit,
         unit_word=read_unit_word(table.get("unit_word"), unit),
+        unique=_read_unique(table.get("unique", False), unit),
         order=read_order(table.get("order"), bool(unit) or "links" in table, columns),
         rows=read_limit(table.get("rows"), "rows", unit, protection.group),
         groups=read_limit(table.get("groups"), "groups", unit, protection.group),
@@ -218,6 +225,12 @@ def _read_flag(value: Any, key: str) -> bool:
     if not isinstance(value, bool):
         raise InvalidInput(f"{key} must be true or false, got {value!r}")
     return value
+
+
+def _read_unique(value: Any, unit: tuple[str, ...]) -> bool:
+    if value and not unit:
+        raise InvalidInput("unique says that each person has one row: declare unit too")
+    return _read_flag(value, "unique")
 
 
 def read_csv_format(given: Any, source: Any) -> CsvFormat | None:

@@ -27,7 +27,7 @@ from idios.errors import InvalidInput
 from idios.query.schema import Dataset, Link
 
 PUBLIC_KEYS = frozenset({"source", "csv", "version", "links", "public", "columns"})
-LINKED_KEYS = frozenset({"source", "csv", "version", "unit", "order", "links", "columns"})
+LINKED_KEYS = frozenset({"source", "csv", "version", "unit", "unique", "order", "links", "columns"})
 """What is declared of more rows of another data set's people: all else is declared there."""
 
 

@@ -58,6 +58,7 @@ def test_check_counts_people_and_rows_of_nobody(folder: Path) -> None:
         "people": 36,
         "rows_of_nobody": 20,
         "rows_each": [5, 5, 5, 5, 5],
+        "breaks_unique": False,
     }
     quoted = run("quote", "SELECT MEDIAN(a) FROM (SELECT AVG(amount) AS a FROM orders GROUP BY customer)", "-e", "1")
     assert "the rows of each customer to AVG(amount)" in " ".join(quoted.stdout.replace("│", " ").split())

@@ -15,6 +15,7 @@ from decimal import Decimal
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -388,6 +389,40 @@ def test_units_of_frames(kind: str) -> None:
             of = ("g", ", g") if "groups" in limits else ("SUM(x) AS s", "")
             sql = "SELECT COUNT(*) FROM facts" if "rows" in limits else counted.format(*of)
             assert read_records(backend, declared, sql).total() == people
+
+
+def open_unique(engine: Engine, person: pa.Array) -> Any:
+    """A table in which each person has one row by its declaration."""
+    declared = dataset(whole("x", (0, 9), nullable=False))
+    source = engine.keep(pa.table({"person": person, "x": pa.array([i % 10 for i in range(len(person))], pa.int64())}))
+    return source, replace(declared, name="register", unit=("person",), unit_word="person", unique=True)
+
+
+def test_one_row_each_is_checked_when_a_table_is_opened(engine: Engine) -> None:
+    source, declared = open_unique(engine, pa.array(["p", "P", "p ", None, None]))
+    with open_source(source, declared) as backend:
+        assert isinstance(backend, SqlBackend)
+        assert backend.count_units() == 3
+        sql = "SELECT MEDIAN(x), COUNT(*) FROM register"
+        assert sorted(x for (x,) in read_records(backend, declared, sql).elements()) == [0, 1, 2]
+        assert backend.check().sound
+    source, declared = open_unique(engine, pa.array([7, 8, 7, 9, 7, 9], pa.int64()))
+    with pytest.raises(SourceError, match=r"person is no key of .*: 2 of its values occur more than once, and unique"):
+        open_source(source, declared)
+
+
+def test_a_second_row_that_comes_later_does_not_count(postgresql_engine: PostgresqlEngine) -> None:
+    """A database goes on while a data set is open: a person stays one record, and `idios check` tells."""
+    source, declared = open_unique(postgresql_engine, pa.array([7, 8, 9], pa.int64()))
+    table = unquote(str(source).partition("?table=")[2])
+    with open_source(source, declared) as backend:
+        postgresql_engine.connection.execute(f"INSERT INTO {table} VALUES (7, 5), (7, 0)")
+        sql = "SELECT SUM(x), COUNT(*) FROM register"
+        assert read_records(backend, declared, sql).total() == backend.count_units() == 3
+        report = backend.check()
+        assert not report.sound
+        assert "3 people with 1 to 3 rows each" in str(report.people)
+        assert str(report.people).endswith("unique = true says that each has one row")
 
 
 REFUSED = {

@@ -80,6 +80,8 @@ class PeopleReport:
     """Rows whose unit is missing: they are left out of everything."""
     rows_each: tuple[int, ...]
     """The least number of rows of a person, its quartiles and the greatest; empty where there is nobody."""
+    breaks_unique: bool = False
+    """Whether someone has several rows although one each is declared; found when it is opened, or later."""
 
     def __str__(self) -> str:
         several = f"{self.people:,} {to_plural(self.word)}"
@@ -87,7 +89,7 @@ class PeopleReport:
             fewest, quarter, half, three_quarters, most = (f"{rows:,}" for rows in self.rows_each)
             several += f" with {fewest} to {most} rows each (quartiles {quarter}, {half}, {three_quarters})"
         nobody = f"; {self.rows_of_nobody:,} rows belong to nobody and are left out" if self.rows_of_nobody else ""
-        return several + nobody
+        return several + nobody + ("; unique = true says that each has one row" if self.breaks_unique else "")
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class Report:
             not any(column.breaks_nullable or column.too_far for column in self.columns)
             and not any(column.mostly_misfits(self.rows) for column in self.columns)
             and not any(link.repeated for link in self.links)
+            and not (self.people is not None and self.people.breaks_unique)
             and all(table.sound for table in self.tables.values())
         )
 
@@ -166,11 +169,13 @@ def _check_table(dataset: Dataset, word: str, rows: Rows, connection: Connection
     for name, column in rows.columns.items():
         if column.derive is not None:
             reports[name] = _report_derived(dataset, column.declared, rows, connection)
-    people = _report_people(word, rows, counted["records"], connection) if dataset.unit else None
+    people = _report_people(dataset, word, rows, counted["records"], connection) if dataset.unit else None
     return Report(counted["records"], tuple(reports[name] for name in rows.columns), people)
 
 
-def _report_people(word: str, rows: Rows, number_of_rows: int, connection: Connection) -> PeopleReport:
+def _report_people(
+    dataset: Dataset, word: str, rows: Rows, number_of_rows: int, connection: Connection
+) -> PeopleReport:
     """How many people have how many rows."""
     grouped = f"FROM {rows.sizes} GROUP BY number_of_rows"
     text = f"SELECT number_of_rows, COUNT(*) AS number_of_people {grouped}"
@@ -181,7 +186,7 @@ def _report_people(word: str, rows: Rows, number_of_rows: int, connection: Conne
     ranks = [max(1, -(-people * quarter // 4)) for quarter in range(5)]
     rows_each = tuple(sizes[bisect_left(reached, rank)][0] for rank in ranks) if people else ()
     owned = sum(size * number for size, number in sizes)
-    return PeopleReport(word, people, number_of_rows - owned, rows_each)
+    return PeopleReport(word, people, number_of_rows - owned, rows_each, dataset.unique and owned > people)
 
 
 def _check_links(dataset: Dataset, rows: Rows, connection: Connection) -> Iterator[LinkReport]:

@@ -185,11 +185,17 @@ def find_repeated_keys(dataset: Dataset, rows: Rows, dialect: Dialect) -> dict[t
 
 
 def describe_repeated_key(dataset: Dataset, table: str, keys: tuple[str, ...], number: int) -> str:
-    """What is wrong if a key that must be unique is not."""
-    kind, wrong = "the public ", "a join would multiply rows"
-    if not find_table(dataset, table).public:
-        kind, wrong = "", f"a row of {list_unique_keys(dataset)[table, keys]!r} would belong to several of them"
-    return f"{', '.join(keys)} is no key of {kind}{table!r}: {number} of its values occur more than once, and {wrong}"
+    """What is wrong if a key that must be unique is not, and what to do."""
+    kind, wrong, other = "the public ", "a join would multiply rows", "Link another column"
+    declaring = list_unique_keys(dataset)[table, keys]
+    if declaring == table:
+        kind, wrong, other = "", "unique = true says that each person has one row", "Declare no unique"
+    elif not find_table(dataset, table).public:
+        kind, wrong = "", f"a row of {declaring!r} would belong to several of them"
+    return (
+        f"{', '.join(keys)} is no key of {kind}{table!r}: {number} of its values occur more than once, and {wrong}. "
+        f"{other}, or remove the repeated ones"
+    )
 
 
 def list_comparisons(dataset: Dataset, rows: Rows, dialect: Dialect) -> Iterator[str]:

@@ -128,9 +128,10 @@ class SqlBackend(Backend):
                 connection.fetch(Statement.of_integers(text, "number_of_rows"))
             if self.dataset.tables:
                 self._try_linked(connection)
+            self._refuse_repeated_keys(connection)
 
     def _try_linked(self, connection: Connection) -> None:
-        """Let the engine compile what is read of linked tables, and check that keys are unique which must be."""
+        """Let the engine compile what is read of linked tables."""
         refuse_incomparable(self.dataset, self.held_rows)
         for rows in self.linked.values():
             points = nest_layers(list_layers(rows.columns, self.dialect), rows.table, self.dialect)
@@ -139,12 +140,12 @@ class SqlBackend(Backend):
             connection.fetch(Statement.of_integers(f"SELECT {columns} FROM ({points}) AS points LIMIT 0", *names))
         for compared in list_comparisons(self.dataset, self.held_rows, self.dialect):
             connection.fetch(Statement.of_integers(f"SELECT 1 AS one FROM {compared} LIMIT 0", "one"))
+
+    def _refuse_repeated_keys(self, connection: Connection) -> None:
+        """Check that keys are unique which must be."""
         for (table, keys), repeated in find_repeated_keys(self.dataset, self.held_rows, self.dialect).items():
             if number := connection.count(repeated):
-                raise SourceError(
-                    f"{describe_repeated_key(self.dataset, table, keys, number)}. Link another column, or remove the "
-                    "repeated ones"
-                )
+                raise SourceError(describe_repeated_key(self.dataset, table, keys, number))
 
     def rows(self) -> int:
         """How many records the table has."""

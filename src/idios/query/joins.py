@@ -146,6 +146,7 @@ def join_tables(dataset: Dataset, join: Join) -> Dataset:
         columns=columns,
         unit=tuple(name_column(people.name, column) for column in people.unit),
         order=next(ordered, None),
+        unique=all(table.public or table.unique for table, _ in tables),
         tables={**dataset.tables, dataset.name: dataset},
         size=dataset.size if everyone else None,
         covers_everyone=everyone,
@@ -174,11 +175,12 @@ def list_links(dataset: Dataset) -> Iterator[tuple[str, Link]]:
 
 
 def list_unique_keys(dataset: Dataset) -> dict[tuple[str, tuple[str, ...]], str]:
-    """The tables and keys that occur once, each with a table that links to it.
+    """The tables and keys that occur once, each with a table that says so, by a link to it or of its own unit.
 
     Those of public rows, and those of rows that others belong to: a link from unit to unit needs none.
     """
-    return {
+    units = {(table.name, table.unit): table.name for table in list_tables(dataset) if table.unique}
+    return units | {
         (link.table, link.keys): declaring
         for declaring, link in list_links(dataset)
         if find_table(dataset, link.table).public or find_owner(dataset, declaring) == link

@@ -250,7 +250,7 @@ def reduce(dataset: Dataset, reduction: Reduction, work: Work) -> Dataset:
         raise QuestionRefused("no row can ever fulfil WHERE, given the declared columns: there is nothing to ask")
     always = [ROWS if reduction.rows is None else ReducedValue(ROW, next(iter(dataset.columns)))]
     values = tuple(dict.fromkeys([*([] if reduction.spread else always), *reduction.values]))
-    limited = bool(reduction.rows or reduction.keys)
+    limited = bool((reduction.rows or 1) > 1 or reduction.keys)  # everyone has one row, where one counts
     possible = _count_groups(selected, [dataset.columns[key] for key in reduction.keys])
     made = replace(
         reduction,

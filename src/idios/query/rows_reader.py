@@ -62,15 +62,15 @@ class RowsReader(InnerReader):
         """The question, as far as this SELECT is it."""
         selected = self.read_selected()
         self._read_keys()
-        if self.keys and not (self.dataset.groups or self.dataset.rows):
+        if self.keys and not (self.dataset.groups or self.dataset.row_limit):
             raise self._refuse_groups()
         shown = self._read_shown()
-        function = ROW if self.dataset.rows else KEY
+        function = ROW if self.dataset.row_limit else KEY
         keys = [ReducedValue(function, key.column) for key in self.keys]
         values = tuple(dict.fromkeys([*keys, *self.values]))
         called = {value.name: value.column for value in values if value.column is not None}
-        reduction = Reduction(selected, values, rows=self.dataset.rows, labels=called)
-        if self.dataset.rows is None:
+        reduction = Reduction(selected, values, rows=self.dataset.row_limit, labels=called)
+        if self.dataset.row_limit is None:
             reduction = limit_groups(reduction, [key.column for key in self.keys], self.dataset)
         return Question(
             self.dataset.name,
@@ -83,7 +83,7 @@ class RowsReader(InnerReader):
 
     def _read_key(self, node: SyntaxNode) -> Key | None:
         """A key; anything but a category only where rows are kept as they are."""
-        if self.dataset.rows is not None:
+        if self.dataset.row_limit is not None:
             return super()._read_key(node)
         column = None
         if isinstance(node, Name):
@@ -102,7 +102,7 @@ class RowsReader(InnerReader):
         """The statistic of people that is one of rows."""
         statistic, column = called.statistic, called.column
         over: Statistic = Sum()
-        if self.dataset.rows:
+        if self.dataset.row_limit:
             if column is not None:
                 self.values.append(ReducedValue(ROW, column.name))
             return called

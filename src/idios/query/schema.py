@@ -146,6 +146,7 @@ class Dataset:
     number of people. ``unit_word`` is what one of them is called. Nothing is asked of rows then, but of a *reduced*
     data set, which has one record for each person: see ``reductions``. ``order`` is the column that says which row of
     a person is the last. ``rows`` and ``groups`` say how many of a person's rows count, and in how many groups.
+    ``unique`` says that each person has one row in it, which is checked when it is opened.
 
     ``tables`` are those that can be joined to it by declared ``links``: more rows of the same people, which are paid
     from its budget, and ``public`` ones. A table of these that is not public and has no unit belongs to the people
@@ -166,6 +167,7 @@ class Dataset:
     size: int | None = None
     unit: tuple[str, ...] = ()
     unit_word: str = "record"
+    unique: bool = False
     order: str | None = None
     rows: int | None = None
     groups: int | None = None
@@ -179,6 +181,11 @@ class Dataset:
     def records(self) -> int:
         """How many records a person has at most in what is asked about."""
         return 1 if self.reduction is None else self.reduction.records
+
+    @property
+    def row_limit(self) -> int | None:
+        """How many rows of a person count in questions about its rows; None where no limit is declared."""
+        return 1 if self.unique else self.rows
 
     @property
     def counted(self) -> Counted:

@@ -119,6 +119,7 @@ def describe_dataset(party: TrustedParty, declared: DatasetConfig) -> DatasetFac
 def _describe_table(party: TrustedParty, table: Dataset, owner: Dataset) -> TableFacts:
     # what can be asked of its columns depends on the people whose rows are joined to it, or are in it
     asked = replace(table, parameters=owner.parameters, unit=owner.unit, rows=owner.rows, groups=owner.groups)
+    asked = replace(asked, unique=table.unique or (table.public and owner.unique))
     return TableFacts(
         name=table.name,
         public=table.public,
@@ -155,9 +156,11 @@ def _describe_column(party: TrustedParty, dataset: Dataset, column: Column) -> C
 def _can_group(dataset: Dataset, column: Column) -> bool:
     """Whether GROUP BY can be of a column; rows of one person may be in many groups."""
     if column.kind is Kind.CATEGORY:
-        return not dataset.unit or bool(dataset.rows or dataset.groups)
+        return not dataset.unit or bool(dataset.row_limit or dataset.groups)
     return (
-        (not dataset.unit or bool(dataset.rows)) and not isinstance(column.domain, Categories) and column.domain.bounded
+        (not dataset.unit or bool(dataset.row_limit))
+        and not isinstance(column.domain, Categories)
+        and column.domain.bounded
     )
 
 
