@@ -110,6 +110,11 @@ class Configuration:
     datasets: Mapping[str, DatasetConfig]
     server: Settings
 
+    @property
+    def tables(self) -> dict[str, DatasetConfig]:
+        """All that is declared, by name: data sets, and what is linked to each."""
+        return {name: each for dataset in self.datasets.values() for name, each in dataset.tables.items()}
+
 
 def read_configuration(path: str | Path, environment: Mapping[str, str] | None = None) -> Configuration:
     """Read and check a configuration file; what the environment says of the ledger and the server comes first."""

@@ -13,7 +13,7 @@ from idios.cli import output
 from idios.cli.init import declare_file
 from idios.config import read_configuration
 from idios.core.calibration import Level
-from idios.errors import ConfigurationError, InvalidInput, SourceError
+from idios.errors import ConfigurationError, InvalidInput, QuestionRefused, SourceError
 from idios.query.schema import Budget
 from tests.cli.runner import MEDIAN, MEDIAN_AGE, answer_prompts, run, run_json
 
@@ -250,3 +250,16 @@ def test_somebody_at_a_terminal_is_asked_whose_rows_there_are(folder: Path, monk
     monkeypatch.setattr("idios.cli.init.Confirm.ask", lambda *_, **__: True)
     declare_file("visits.csv", None, "3", None, False, None, None)
     assert '\nunit = "patient_id"\n' in (folder / "idios.toml").read_text()
+
+
+def test_a_file_that_is_declared_under_another_name_is_not_declared_anew(folder: Path) -> None:
+    """By what it is, whatever it is called: two budgets for the same people would add up."""
+    run("init", "people.csv", "--yes", "--name", "survey")
+    before = (folder / "idios.toml").read_text()
+    asked = "SELECT MEDIAN(income) FROM survey"
+    first = run_json("query", "people.csv", asked, "-e", "0.5")
+    assert run_json("query", str(folder / "people.csv"), asked, "-e", "0.5")["id"] == first["id"]
+    assert run_json("query", asked, "-e", "0.5")["id"] == first["id"]
+    with pytest.raises(QuestionRefused, match="no data set 'people'"):
+        run("query", "people.csv", MEDIAN, "-e", "0.5", "--budget", "10")
+    assert (folder / "idios.toml").read_text() == before

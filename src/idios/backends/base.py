@@ -61,6 +61,7 @@ __all__ = [
     "Report",
     "Snapshot",
     "describe_source",
+    "is_address",
     "open_source",
     "read_dataset_name",
 ]
@@ -199,6 +200,15 @@ def describe_source(source: object, csv_format: CsvFormat | None = None) -> list
     like. Columns that no kind can read are left out.
     """
     return _engine(source).describe(source, csv_format)
+
+
+def is_address(source: object) -> bool:
+    """Whether a source is a table in a database or in Spark, and no file or frame.
+
+    >>> is_address("postgresql://me@host/shop?table=orders"), is_address("spark:orders"), is_address("orders.csv")
+    (True, True, False)
+    """
+    return is_spark(source) or (isinstance(source, str) and "://" in source)
 
 
 def _engine(source: object) -> EngineModule:

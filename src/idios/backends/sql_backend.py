@@ -227,7 +227,9 @@ class SqlBackend(Backend):
     def _place_on_grid(self, names: Sequence[str]) -> str:
         """What stands after FROM to read some columns as v0, v1, … in their order."""
         columns = {name: self.columns[name] for name in with_sources(names, self.dataset.columns)}
-        return f"({nest_layers(list_layers(columns, self.dialect), self.table, self.dialect)}) AS points"
+        rows = self.held_rows
+        owned = f"(SELECT * FROM {rows.table} WHERE {rows.owned}) AS owned" if rows.unit else rows.table
+        return f"({nest_layers(list_layers(columns, self.dialect), owned, self.dialect)}) AS points"
 
     def close(self) -> None:
         """Wait for what is being read, and disconnect."""

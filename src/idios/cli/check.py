@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from idios.audit import WORSE, find_worse_columns
-from idios.backends.base import CsvFormat, Report
+from idios.backends.base import CsvFormat, Report, is_address
 from idios.cli.configuration_text import format_csv, quote_key, write_table
 from idios.cli.init import propose
 from idios.cli.output import console, print_json, print_table, show_progress
@@ -49,11 +49,7 @@ def check(
         }
         print_json({"datasets": content, "ledger": str(verified)})
     else:
-        declared = {
-            name: each
-            for dataset in read_configuration(config).datasets.values()
-            for name, each in {**dataset.linked, dataset.dataset.name: dataset}.items()
-        }
+        declared = read_configuration(config).tables
         for name, report in reports.items():
             _print_report(name, report, worse[name], declared)
         console.print(f"Ledger: {verified}", highlight=False)
@@ -78,7 +74,7 @@ def _propose_again(dataset: DatasetConfig, report: Report) -> dict[str, str]:
     often = [column.name for column in report.columns if column.often_unreadable(report.rows)]
     told = dict.fromkeys(often, "declare its type or format, which `idios init` proposes into another file (--out)")
     source = str(dataset.source)
-    if not often or "://" in source or source.startswith("spark:"):
+    if not often or is_address(source):
         return told
     with suppress(IdiosError):  # what cannot be proposed has no line
         given = dataset.csv_format or CsvFormat()

@@ -13,6 +13,9 @@ import typer
 from rich.table import Table
 
 from idios.cli import output
+from idios.cli.configuration_text import quote_key
+from idios.cli.init import find_declared, refuse_other_source
+from idios.cli.query import Config
 from idios.errors import ConfigurationError, SourceError
 from idios.query.declared_columns import parse_bounds
 
@@ -75,19 +78,38 @@ def compare(
     ] = None,
     step: Annotated[str | None, typer.Option(help="The column's grid; by default that of its type.")] = None,
     group: Annotated[
-        str, typer.Option(help="The groups at the group level: their size, or the multiples of ε, such as 1,1,1.")
-    ] = "5",
+        str | None,
+        typer.Option(
+            help="The groups at the group level: their size, or the multiples of ε, such as 1,1,1; as declared, or 5."
+        ),
+    ] = None,
+    config: Config = None,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write a page with the table and a plot.")] = None,
 ) -> None:
-    """Show what each level of protection would cost on your data, beside plain DP. For the controller's eyes only."""
+    """Show what each level of protection would cost on your data, beside plain DP. For the controller's eyes only.
+
+    Where an idios.toml beside the file declares it, the column is read as that says: type, missing values, bounds,
+    expression, neighbours. --bounds and --step replace what it says of these.
+    """
     if html is not None:
         _require_extra("the page of --html", "plotly")
     from idios.evaluation.comparison import DEFAULT, compare_column, read_column
 
     names = [name.strip() for name in statistics.split(",")] if statistics else DEFAULT
-    values = read_column(source, column, step=step, bounds=None if bounds is None else parse_bounds(bounds))
-    comparison = compare_column(values, names, epsilon, group.split(",") if "," in group else group)
+    file, name, known = find_declared(source, config)
+    declared = None if known is None else known.tables[name]
+    if known is not None:
+        refuse_other_source(source, known, name, file)
+    if declared is not None:
+        told = "as declared" if column in declared.dataset.columns else "a column that is not declared"
+        output.stderr.print(
+            f"{column}: {told} in [datasets.{quote_key(name)}] of {file}", highlight=False, markup=False
+        )
+    given = None if bounds is None else parse_bounds(bounds)
+    values = read_column(source, column, step=step, bounds=given, declared=declared)
+    groups = group.split(",") if group is not None and "," in group else group
+    comparison = compare_column(values, names, epsilon, groups, None if declared is None else declared.dataset)
     if html is not None:
         _write_comparison(comparison, column, html)
     if json:

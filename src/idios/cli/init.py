@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 from rich.prompt import Confirm, Prompt
 
-from idios.backends.base import describe_source, read_dataset_name
+from idios.backends.base import describe_source, is_address, read_dataset_name
 from idios.backends.csv_proposal import propose_format
 from idios.backends.files import FileKind, describe_absent, find_files, refuse_mislabelled
 from idios.backends.reservoir import ROWS
@@ -124,7 +124,7 @@ def init(
         added = f'; `idios query {shlex.quote(sources[0])} "SELECT …" --config {out}` adds a file to it'
         raise ConfigurationError(
             f"{out} exists already; it is never overwritten: edit it, or name another with --out"
-            f"{added if len(sources) == 1 and '://' not in sources[0] else ''}"
+            f"{added if len(sources) == 1 and not is_address(sources[0]) else ''}"
         )
     if name is not None and len(sources) > 1:
         raise InvalidInput("--name is for one source; several are called by their files or tables")
@@ -199,12 +199,9 @@ def declare_file(
     Whom the rows belong to is never assumed: where a column may tell people apart, its name or "none" is the ``unit``.
     """
     level = Protection.declare(protection or DEFAULT).level
-    path = Path(source.partition("::")[0])
-    beside = next(folder for folder in path.parents if not has_magic(str(folder)) or folder.exists())
-    file = Path(config) if config else beside / "idios.toml"
-    name = read_dataset_name(source)
-    if file.exists() and (known := _find_declared(file, name)):
-        _refuse_other_source(source, known, name, file)
+    file, name, known = find_declared(source, config)
+    if known is not None:
+        refuse_other_source(source, known, name, file)
         declared = known.dataset.protection.level
         if protection is not None and declared is not level:
             raise ConfigurationError(
@@ -264,7 +261,7 @@ def _choose_unit(name: str, proposal: Proposal, given: str | None, *, asks: bool
     return proposed[name]
 
 
-def _refuse_other_source(source: str, known: DatasetConfig, name: str, file: Path) -> None:
+def refuse_other_source(source: str, known: DatasetConfig, name: str, file: Path) -> None:
     """A question about one file is never answered from another that is called alike."""
     declared = known.linked.get(name, known).source
     if find_shared_sources({"declared": declared, "given": source}):
@@ -274,18 +271,31 @@ def _refuse_other_source(source: str, known: DatasetConfig, name: str, file: Pat
     raise ConfigurationError(
         f"{file} declares {name!r}, and its source is not {source!r}: ask about {Path(declared).name!r}, or declare "
         f"{source!r} under another name"
-        if "://" not in declared  # an address may hold a password
+        if not is_address(declared)  # an address may hold a password
         else f"{file} declares {name!r}, and its source is not {source!r}: declare that under another name"
     )
 
 
-def _find_declared(file: Path, name: str) -> DatasetConfig | None:
-    """The data set of a name, or the one whose people have rows in it."""
-    datasets = read_configuration(file).datasets
-    return datasets.get(name) or next((each for each in datasets.values() if name in each.linked), None)
+def find_declared(source: str, config: str | None) -> tuple[Path, str, DatasetConfig | None]:
+    """The configuration beside a source, what it calls the source, and the data set that it is or is linked to.
+
+    A source is known by what it is, whatever its data set is called; one that is not, by its name.
+    """
+    path, name = Path(source.partition("::")[0]), read_dataset_name(source)
+    beside = next(folder for folder in path.parents if not has_magic(str(folder)) or folder.exists())
+    file = Path(config) if config else (Path() if is_address(source) else beside) / "idios.toml"
+    if not file.exists():
+        return file, name, None
+    configuration = read_configuration(file)
+    tables = configuration.tables
+    known = [each for each in tables if find_shared_sources({"declared": tables[each].source, "given": source})]
+    name = known[0] if known and name not in known else name
+    return file, name, next((each for each in configuration.datasets.values() if name in each.tables), None)
 
 
-def propose(source: str, header: bool | None = None, *, sample: bool = True, asked: bool = True) -> Proposal:
+def propose(
+    source: str, header: bool | None = None, *, sample: bool = True, asked: bool = True, public: bool = False
+) -> Proposal:
     """Look at a source: at its names and types, and at a sample of its records.
 
     If nobody is ``asked`` to confirm it, no records are read where there are types.

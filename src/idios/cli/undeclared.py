@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from idios.backends.base import describe_source
+from idios.backends.base import describe_source, is_address
 from idios.cli.configuration_text import quote_key, write_table
 from idios.config import Configuration, read_configuration
 from idios.core.domain import Kind
@@ -44,14 +44,9 @@ def explain_undeclared(configuration: Path | Configuration) -> Iterator[None]:
 def _find_line(configuration: Configuration, refused: QuestionRefused) -> str | None:
     """Which file has the column, and what declares it; of the data sets that the question names."""
     asked = fold_case(refused.source)
-    declared = {
-        name: each
-        for dataset in configuration.datasets.values()
-        for name, each in {**dataset.linked, dataset.dataset.name: dataset}.items()
-        if fold_case(name) in asked
-    }
+    declared = {name: each for name, each in configuration.tables.items() if fold_case(name) in asked}
     for name, dataset in declared.items():
-        if "://" in str(dataset.source) or str(dataset.source).startswith("spark:"):
+        if is_address(dataset.source):
             continue  # which would be asked, or started, for a message
         for column, kind, decimals in describe_source(dataset.source, dataset.csv_format):
             if fold_case(column) == fold_case(refused.undeclared) and column not in dataset.dataset.columns:

@@ -18,21 +18,25 @@ import numpy as np
 from idios.audit import CLIPPINGS, GROUP, WORSE, Expectation, average_expectations, expect_answer, list_levels
 from idios.backends.arrays import NumberColumn, read_numbers, to_grid
 from idios.backends.base import describe_source, open_source
+from idios.backends.csv import CsvFormat
 from idios.backends.csv_proposal import propose_format
 from idios.backends.files import is_csv_file
+from idios.backends.point_layers import with_sources
 from idios.backends.sql_backend import SqlBackend
 from idios.core import statistics as registry
-from idios.core.calibration import Protection, calibrate, choose
-from idios.core.domain import LIMIT, Domain, Kind, count_day, default_step
+from idios.core.calibration import Level, Protection, calibrate, choose
+from idios.core.domain import LIMIT, Categories, Domain, Kind, count_day, default_step
 from idios.core.exact import Number, positive, text
 from idios.core.multiples import declare_multiples, describe_multiples
 from idios.core.neighbours import Neighbours
 from idios.core.sampling import SeededSource
 from idios.core.statistics import Statistic
+from idios.datasets import DatasetConfig
 from idios.errors import InvalidInput, SourceError, Unanswerable
 from idios.evaluation.baselines import list_baselines
 from idios.evaluation.document import Figure, Panel, Section, Series, Table, format_cell, make_jsonable
 from idios.evaluation.rivals import POSITIVE, list_rivals, measure_answers
+from idios.query.calendar import Array
 from idios.query.schema import Column, Dataset
 
 DEFAULT = ("median", "kth_largest 2", "trimmed_mean 0.05", "iqr", "mean", "maximum")
@@ -74,6 +78,7 @@ class Comparison:
     missing: int
     epsilon: str
     bounds: tuple[str, str] | None
+    neighbours: str = Neighbours.REPLACE.value
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -89,6 +94,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Everything, fit for JSON."""
         facts = {"size": self.size, "missing": self.missing, "epsilon": self.epsilon, "bounds": self.bounds}
+        facts["neighbours"] = self.neighbours
         content: dict[str, Any] = make_jsonable(
             {"note": EYES, **facts, "rows": [_row_to_dict(row) for row in self.rows]}
         )
@@ -125,14 +131,23 @@ def compare_frame(values: Any, **options: Any) -> Any:
 
 
 def compare_column(
-    column: NumberColumn, statistics: Sequence[str], epsilon: Number, group: object = GROUP
+    column: NumberColumn,
+    statistics: Sequence[str],
+    epsilon: Number,
+    group: object = None,
+    declared: Dataset | None = None,
 ) -> Comparison:
-    """``compare`` for a column that is read already."""
+    """``compare`` for a column that is read already, with what is ``declared`` of neighbours and protection."""
     spent = positive(epsilon, "epsilon")
     if not len(column.raw):
         raise InvalidInput("the column has no values to compare on")
     domain = column.domain
-    levels = _list_levels(group)
+    notion, protection = Neighbours.REPLACE, Protection()
+    if declared is not None:
+        notion, protection = declared.neighbours, declared.protection
+    if group is None:
+        group = protection.multiples if protection.level is Level.GROUP else GROUP
+    levels = _list_levels(group, protection)
     rows = []
     for written in statistics:
         statistic = parse_statistic(written)
@@ -142,7 +157,7 @@ def compare_column(
         own = [
             replace(
                 Row(label, value, level.name, level.promise, None, style=level.style),
-                **_compute_level(statistic, bounded, level.protection, spent),
+                **_compute_level(statistic, bounded, level.protection, spent, notion),
             )
             for level in levels
         ]
@@ -150,7 +165,7 @@ def compare_column(
         rows += _compute_baselines(statistic, label, value, bounded, float(spent))
         rows += _compute_rivals(statistic, label, value, bounded, float(spent))
     ends = (_format_bound(domain.lower, domain), _format_bound(domain.upper, domain)) if domain.bounded else None
-    return Comparison(tuple(rows), len(column.raw), column.missing or 0, str(text(spent)), ends)
+    return Comparison(tuple(rows), len(column.raw), column.missing or 0, str(text(spent)), ends, notion.value)
 
 
 @dataclass(frozen=True)
@@ -163,9 +178,9 @@ class _Level:
     protection: Protection
 
 
-def _list_levels(group: object) -> list[_Level]:
+def _list_levels(group: object, protection: Protection) -> list[_Level]:
     multiples = declare_multiples(group)
-    individual, grouped, differential = list_levels(Protection(), multiples).values()
+    individual, grouped, differential = list_levels(protection, multiples).values()
     size = describe_multiples(multiples)
     return [
         _Level("individual", "ε-iDP", "local", individual),
@@ -205,10 +220,9 @@ def _compute_value(statistic: Statistic, column: NumberColumn) -> float | None:
 
 
 def _compute_level(
-    statistic: Statistic, column: NumberColumn, protection: Protection, epsilon: Fraction
+    statistic: Statistic, column: NumberColumn, protection: Protection, epsilon: Fraction, notion: Neighbours
 ) -> dict[str, Any]:
     """What one of Idios' own levels costs, exactly as it would answer."""
-    notion = Neighbours.REPLACE
     moves = column.moves(notion)
     size = moves.size if moves.whole else None
     try:
@@ -321,7 +335,8 @@ def make_section(comparison: Comparison, column: str) -> Section:
         "Expected errors",
         ("statistic", "true value", "mechanism", "promise", "expected error", "of the value", "note"),
         rows,
-        "Under replace. The DP baselines take the number of values for public, and no answer is clamped to its bounds.",
+        f"Under {comparison.neighbours}; the baselines and mechanisms of others under replace. The DP baselines take "
+        "the number of values for public, and no answer is clamped to its bounds.",
     )
     missing = f", {comparison.missing:,} missing" if comparison.missing else ""
     text = f"{EYES} {comparison.size:,} values of {column}{missing}; ε = {comparison.epsilon}, {known}."
@@ -360,13 +375,23 @@ def _format_mechanism(row: Row) -> str:
 
 
 def read_column(
-    source: str, name: str, *, step: object = None, bounds: Sequence[object] | None = None, nullable: bool | None = None
+    source: str,
+    name: str,
+    *,
+    step: object = None,
+    bounds: Sequence[object] | None = None,
+    declared: DatasetConfig | None = None,
 ) -> NumberColumn:
     """The grid points of a numeric column, read by the same rules as for a question.
 
-    Unless declared, a column can miss values if some are missing: a fact of the data, good enough for its owner.
+    A column that is ``declared`` is read as that; ``step`` and ``bounds`` replace what is declared of these. Of any
+    other the type is that of the source, and it can miss values if some are missing: good enough for its owner.
     """
+    if declared is not None and name in declared.dataset.columns:
+        return _read_declared(declared, name, step, bounds)
     csv_format = propose_format(Path(source)) if is_csv_file(source) and Path(source).is_file() else None
+    if declared is not None:
+        csv_format = declared.csv_format
     kinds = {column: (kind, decimals) for column, kind, decimals in describe_source(source, csv_format)}
     if name not in kinds:
         listed = ", ".join(repr(column) for column in kinds)
@@ -377,15 +402,39 @@ def read_column(
     grid = default_step(kind, decimals) if step is None else step
     domain = Domain.declare(step=grid, bounds=bounds, day=count_day(kind))
     unbounded = Column(name, kind, replace(domain, lower=None, upper=None))
-    with open_source(source, Dataset("compared", {name: unbounded}), csv_format=csv_format) as backend:
+    points, missing = _fetch_points(source, Dataset("compared", {name: unbounded}), name, csv_format)
+    return NumberColumn(points, domain, missing or None, on_grid=True)
+
+
+def _read_declared(declared: DatasetConfig, name: str, step: object, bounds: Sequence[object] | None) -> NumberColumn:
+    dataset = declared.dataset
+    column = dataset.columns[name]
+    if isinstance(column.domain, Categories):
+        raise InvalidInput(f"the column {name!r} is declared as a category; a comparison needs numbers")
+    if (dataset.unit or dataset.links) and not (dataset.unique or dataset.public):
+        raise InvalidInput(
+            f"people may have several rows in {dataset.name!r}, and a comparison is one of records: `idios inspect` "
+            "tells what a question about people costs, and unique = true declares that each has one row"
+        )
+    if step is not None and column.expression is not None:
+        raise InvalidInput(f"the step of {name!r} follows from its expression: leave out --step")
+    domain, day = column.domain, count_day(column.kind)
+    if step is not None or bounds is not None:
+        ends = [None if end is None else end * domain.step for end in (domain.lower, domain.upper)]
+        domain = Domain.declare(step=step or domain.step, bounds=bounds or ends, day=day)
+    columns = {key: dataset.columns[key] for key in with_sources([name], dataset.columns)}
+    alone = replace(dataset, columns=columns | {name: replace(column, domain=domain)}, order=None, links=(), tables={})
+    points, missing = _fetch_points(declared.source, alone, name, declared.csv_format)
+    return NumberColumn(points, domain, missing if column.nullable else None, on_grid=True, kind=column.kind)
+
+
+def _fetch_points(source: str, dataset: Dataset, name: str, csv_format: CsvFormat | None) -> tuple[Array, int]:
+    """The points of a column, and how many values are missing."""
+    with open_source(source, dataset, csv_format=csv_format) as backend:
         if not isinstance(backend, SqlBackend):
             raise SourceError(f"{source!r} lives where its values cannot be fetched")
         held = backend.points(name)
     points = held.drop_null().to_numpy()
-    missing = held.null_count
     if len(points) and max(-int(points.min()), int(points.max())) >= LIMIT:
         raise InvalidInput(f"a value of {name!r} lies 2^62 steps from 0 or further: declare a larger step")
-    if missing and nullable is False:
-        raise InvalidInput(f"{name!r} has missing values, so it cannot be declared without")
-    can_miss = missing > 0 if nullable is None else nullable
-    return NumberColumn(points.astype(np.int64), domain, missing if can_miss else None, on_grid=True)
+    return points.astype(np.int64), held.null_count
