@@ -312,13 +312,31 @@ def test_a_rare_value_is_never_proposed(times: int) -> None:
     assert ("9999" in written) == (times == RARE)
 
 
+def test_nothing_public_is_left_out_for_being_rare() -> None:
+    products = {
+        "product_id": [f"{i:02}" for i in range(40)],
+        "kind": ["food"] * 30 + ["toy"] * 9 + ["one of its kind"],
+        "shelf": [1] * 39 + [2],
+    }
+    proposed = idios.schema(products, public=True)
+    assert proposed["kind"] == {"values": ["food", "one of its kind", "toy"]}
+    assert proposed["shelf"] == {"values": [1, 2]}
+    assert proposed["product_id"]["values"] == products["product_id"]
+    assert not proposed.notes
+    private = str(dict(idios.schema(products)))
+    assert "one of its kind" not in private
+    assert "07" not in private
+    many = {"kind": ["food", "toy"] * 50 + ["one of its kind"]}
+    assert "a value that is not listed reads as missing" in idios.schema(many, public=True, rows=50).notes["kind"]
+    assert not idios.schema(many, public=True).notes
+
+
 def test_what_has_no_records() -> None:
     assert dict(idios.schema(pa.table({"text": pa.array([], pa.string()), "n": pa.array([], pa.int64())}))) == {
         "n": {"type": "integer"}
     }
-    for elsewhere in ("postgresql://host/base?table=t", "spark:people"):
-        with pytest.raises(InvalidInput, match="of a frame or a file"):
-            idios.schema(elsewhere)
+    with pytest.raises(InvalidInput, match="csv says how"):
+        idios.schema("postgresql://host/base?table=t", csv={"header": True})
 
 
 def test_a_notebook_shows_a_table() -> None:

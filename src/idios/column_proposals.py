@@ -3,7 +3,8 @@
 Rules:
 
 1. A proposal has read records, and says so. It counts once its controller has declared it: columns are public.
-2. A value is proposed if it occurs at least ``RARE`` times in the sample: a rare one may be one person's.
+2. A value is proposed if it occurs at least ``RARE`` times in the sample: a rare one may be one person's. Of a public
+   table, in which nobody is described, all values are.
 3. Whole numbers that are few and repeat are codes, and so categories, unless the name says that they are counted or
    measured, or no code has so many digits.
 4. Values that stand for "no answer" (8, 9, 77, 88, 99, 999, −1, −9, or so labelled) are proposed as missing where they
@@ -78,6 +79,7 @@ LISTED = "list them in a file, with labels; an expression can group them (docs/c
 PERHAPS = "{listed} may mean no answer: if so, missing = [{listed}]"
 PERHAPS_CODES = PERHAPS + ", and not in values"
 UNANSWERED = "{listed} may mean that there is no answer: move it from values to missing then"
+SAMPLED = "not all records were read: a value that is not listed reads as missing, so add what is rare"
 COVERED = Fraction(9, 10)
 """The values that are proposed make up at least this share of a column."""
 
@@ -124,6 +126,13 @@ class SampledColumn:
     """Whether it is of a csv file, which declares how numbers are written."""
     marked: bool = False
     """Whether another column shows what the decimal mark is."""
+    public: bool = False
+    """Whether it is of a public table: nobody is described in it, so that nothing is left out for being rare."""
+
+    @property
+    def _least(self) -> int:
+        """How often a value occurs that is proposed."""
+        return 1 if self.public else RARE
 
     def propose(self) -> ProposedColumn:
         """What would be declared of it."""
@@ -198,7 +207,9 @@ class SampledColumn:
     def _propose_known(self) -> ProposedColumn:
         counts = self.counted.values
         numbers = _read_numbers(counts)
-        if self._is_key(numbers) or (numbers and self._are_padded() and len(counts) > MOST_LISTED):
+        if (self._is_key(numbers) and not self.public) or (
+            numbers and self._are_padded() and len(counts) > MOST_LISTED
+        ):
             return ProposedColumn(None, "a key, left out: it may tell people apart who have several rows (unit)")
         if self.kind is Kind.CATEGORY or self._are_padded():
             return self._propose_text(counts)
@@ -216,7 +227,7 @@ class SampledColumn:
         answered = {number: times for number, times in numbers.items() if number not in found.certain}
         missing = {"missing": [*found.certain]} if found.certain else {}
         if self._are_codes(answered):
-            common = sorted(int(number) for number, times in answered.items() if times >= RARE)
+            common = sorted(int(number) for number, times in answered.items() if times >= self._least)
             rare = RARE_LEFT_OUT if len(common) < len(answered) else ""
             doubt = PERHAPS_CODES.format(listed=listed) if listed else ""
             return ProposedColumn({"values": common} | missing, _join(note, doubt, rare), doubt)
@@ -237,7 +248,7 @@ class SampledColumn:
         return bool(CERTAIN.search(self.name)) and many and (whole or self.kind is Kind.CATEGORY)
 
     def _propose_text(self, counts: Counter[str]) -> ProposedColumn:
-        common = sorted(text for text, times in counts.items() if times >= RARE)
+        common = sorted(text for text, times in counts.items() if times >= self._least)
         if not counts:
             return ProposedColumn(None, "text, left out until its values are declared")
         covered = sum(counts[text] for text in common) >= COVERED * self.counted.given

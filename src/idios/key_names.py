@@ -17,7 +17,9 @@ FEWEST = 10
 MOST_ROWS = 1000
 """And so does one whose values have more rows than this, on average."""
 MOST_MISSING = 20
-"""At most one row in this many may have no key, or one that leads nowhere."""
+"""At most one row in this many may have no key."""
+LEAST_MATCHED = 10
+"""Of a link at least one row in this many leads to a row, of those that have a key."""
 
 
 def is_called_key(column: str, table: str = "") -> bool:

@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from idios import display
-from idios.backends.base import describe_source
+from idios.backends.base import describe_source, is_address
 from idios.backends.csv import CsvFormat, read_format
 from idios.backends.csv_proposal import propose_format
 from idios.backends.files import FileKind, find_files, may_be_csv, refuse_mislabelled
 from idios.backends.reservoir import ROWS
-from idios.backends.samples import Sample, ValueCounts, sample_values
-from idios.backends.spark_address import is_spark
+from idios.backends.samples import Sample, ValueCounts, sample_table, sample_values
 from idios.backends.statistics_files import read_value_labels
 from idios.backends.text_proposals import shows_decimals
-from idios.column_proposals import REPEATS, SampledColumn
+from idios.column_proposals import REPEATS, SAMPLED, SampledColumn
 from idios.core.domain import Kind
 from idios.errors import InvalidInput
 
@@ -75,8 +74,8 @@ class Schema(dict[str, dict[str, Any]]):
         return f"Proposed from {self.sample}, for their controller to confirm: what is declared is public."
 
 
-def schema(source: Any, *, csv: Mapping[str, Any] | None = None, rows: int = ROWS) -> Schema:
-    """Propose the columns of a frame or a file: types, categories, labels, and values that mean "missing".
+def schema(source: Any, *, csv: Mapping[str, Any] | None = None, rows: int = ROWS, public: bool = False) -> Schema:
+    """Propose the columns of a frame, a file or a table: types, categories, labels, and values that mean "missing".
 
     Up to ``rows`` records are looked at, spread over all of them, so the proposal is for the eyes of whoever holds the
     data. Read it, change it (it is a dict), and declare it: that makes it public.
@@ -89,14 +88,13 @@ def schema(source: Any, *, csv: Mapping[str, Any] | None = None, rows: int = ROW
     ``TrustedParty.open(survey, columns=proposed, budget=1)`` declares it as it is.
 
     How a csv file is written is proposed too; ``csv={"header": True}`` says that its first line has names, where that
-    cannot be told, and a ``csv`` that says more is taken as it is.
+    cannot be told, and a ``csv`` that says more is taken as it is. Values that occur fewer than ten times are left out,
+    but of a ``public`` source, in which nobody is described.
     """
     if csv is not None and not may_be_csv(source):
         raise InvalidInput("csv says how a csv file is written, and the source is none")
-    if isinstance(source, str | Path) and (is_spark(str(source)) or "://" in str(source)):
-        raise InvalidInput("a schema is proposed of a frame or a file; of a table elsewhere, declare its columns")
     csv_format, labels = None, dict[str, dict[str, str]]()
-    if isinstance(source, str | Path):
+    if isinstance(source, str | Path) and not is_address(source):
         found = find_files(source, is_csv=csv is not None)
         refuse_mislabelled(found)
         if found.kind is FileKind.CSV:
@@ -104,7 +102,8 @@ def schema(source: Any, *, csv: Mapping[str, Any] | None = None, rows: int = ROW
             proposed = not csv or set(csv) == {"header"}
             csv_format = propose_format(found.path, given.header if csv else None, HEADER) if proposed else given
         labels = read_value_labels(found)
-    return propose_columns(source, describe_source(source, csv_format), csv_format, labels, rows, people=True)
+    described = describe_source(source, csv_format)
+    return propose_columns(source, described, csv_format, labels, rows, people=not public, public=public)
 
 
 def propose_columns(
@@ -115,14 +114,18 @@ def propose_columns(
     rows: int = ROWS,
     *,
     people: bool = False,
+    public: bool = False,
 ) -> Schema:
     """Propose the columns of a source whose names and types are known; with ``rows`` 0 from these and labels alone.
 
     ``people`` says whether notes tell which columns may be people. Commands, which know the unit, tell it themselves.
+    In what is ``public`` nobody is described, and nothing is left out for being rare.
     """
     names = [name for name, _, _ in described]
     sample = Sample({name: ValueCounts() for name in names})
-    if names and rows:
+    if names and rows and is_address(source):
+        sample = sample_table(source, described, rows)
+    elif names and rows:
         sample = sample_values(source, names, csv_format, rows)
     counted = sample.counted
     marked = csv_format is not None and any(
@@ -137,6 +140,7 @@ def propose_columns(
             labels.get(name, {}),
             csv_format is not None,
             marked,
+            public,
         )
         for name, kind, decimals in described
     ]
@@ -144,6 +148,9 @@ def propose_columns(
     for column in columns:
         if people and column.tells_people_apart():
             proposed[column.name] = proposed[column.name].add(REPEATS.format(name=column.name))
+        table = proposed[column.name].table
+        if public and sample.records < sample.total and table is not None and isinstance(table.get("values"), list):
+            proposed[column.name] = proposed[column.name].add(SAMPLED, SAMPLED)
     return Schema(
         {name: each.table for name, each in proposed.items() if each.table is not None},
         {name: each.note for name, each in proposed.items() if each.note},

@@ -9,7 +9,7 @@ import pytest
 
 from idios.cli.people import find_subject
 from idios.config import read_configuration
-from idios.errors import InvalidInput
+from idios.errors import InvalidInput, SourceError
 from tests.cli.runner import run, run_json, run_text
 
 FILES = ("customers.csv", "orders.csv", "products.csv")
@@ -104,6 +104,17 @@ def test_keys_are_known_by_their_names() -> None:
     assert find_subject("amount", "orders") != find_subject("id", "orders")
 
 
+def test_values_of_public_tables_are_all_declared(shop: Path) -> None:
+    """A code list needs its rare codes; in the tables of people the same would be someone's."""
+    run_text("init", *FILES, "--yes", *ACCEPTED)
+    products = read_configuration(shop / "idios.toml").datasets["customers"].linked["products"].dataset
+    assert products.columns["kind"].domain.values == ("food", "toy")
+    assert products.columns["code"].domain.values == ("ball", "bread")
+    (shop / "idios.toml").unlink()
+    run_text("init", "products.csv", "--yes")
+    assert "food" not in (shop / "idios.toml").read_text()
+
+
 def test_tables_of_a_database_are_looked_at_likewise(shop: Path, postgresql_url: str) -> None:
     """The names of data sets are those of tables, and no address with a password is shown."""
     import psycopg
@@ -119,8 +130,56 @@ def test_tables_of_a_database_are_looked_at_likewise(shop: Path, postgresql_url:
         )
         try:
             told = run_text("init", *(f"{postgresql_url}?table=shop.{name}" for name in ("customers", "orders")))
+            assert " ".join(told.split()).count("Names and types alone were read, and no record: codes, values") == 2
         finally:
             connection.execute("DROP SCHEMA shop CASCADE")
     assert "orders.customer_id may be a unit: 40 values with 2 to 3 rows each" in " ".join(told.split())
     assert postgresql_url not in told
     assert '# links = { customer_id = "customers.id" }' in (shop / "idios.toml").read_text()
+
+
+def test_a_link_is_proposed_where_part_of_the_keys_match(shop: Path) -> None:
+    """With how many to the controller; in the file, which is public, without a number."""
+    lines = (shop / "customers.csv").read_text().splitlines()
+    (shop / "customers.csv").write_text("\n".join(lines[:1] + lines[4:]) + "\n")  # three of the forty who order
+    told = " ".join(run_text("init", *FILES, "--yes").split())
+    assert "orders.customer_id may be linked to customers.id: 185 of 200 rows with a key lead to a row there" in told
+    assert "orders.product may be linked to products.code: 200 of 200 rows" in told
+    written = (shop / "idios.toml").read_text()
+    assert (
+        '\n# links = { customer_id = "customers.id", product = "products.code" }  # not all their values are keys there'
+        in written
+    )
+    assert not re.search(r"\b(185|200)\b", written)
+    (shop / "idios.toml").unlink()
+    (shop / "customers.csv").write_text("id,age\n" + "".join(f"{i},{20 + i % 50}\n" for i in range(200, 250)))
+    run("init", *FILES, "--yes")
+    assert "customers.id" not in (shop / "idios.toml").read_text(), "none of the keys match"
+
+
+def test_a_link_leads_to_the_table_that_has_more_of_the_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the order of the files: half of the people were visited, and each of these is a person."""
+    monkeypatch.chdir(tmp_path)
+    Path("people.csv").write_text("person_id,age\n" + "".join(f"{i},{20 + i % 50}\n" for i in range(100)))
+    Path("visits.csv").write_text("person_id,day\n" + "".join(f"{i},{i % 28}\n" for i in range(0, 100, 2)))
+    for number, files in enumerate((["people.csv", "visits.csv"], ["visits.csv", "people.csv"])):
+        told = " ".join(run_text("init", *files, "--yes", "--out", f"{number}.toml").split())
+        assert "visits.person_id may be linked to people.person_id: 50 of 50 rows" in told
+        assert "people.person_id may be linked" not in told
+
+
+def test_one_row_of_each_person_is_proposed_and_declared(shop: Path) -> None:
+    run("init", *FILES, "--yes")
+    customers = (shop / "idios.toml").read_text().partition("[datasets.customers]")[2].partition("[datasets.orders]")[0]
+    assert "\n# unique = true  # each value of this unit occurs once" in customers
+    (shop / "idios.toml").unlink()
+    run_text("init", *FILES, "--yes", *ACCEPTED)
+    written = (shop / "idios.toml").read_text()
+    assert written.count("# unique = true") == 1
+    assert written.index('unit = "id"') < written.index("# unique = true") < written.index("[datasets.orders]")
+    (shop / "idios.toml").write_text(written.replace("# unique = true", "unique = true"))
+    assert run_json("quote", "SELECT IQR(age) FROM customers", "-e", "1")["cost"] == "1", "of rows it is not offered"
+    lines = (shop / "customers.csv").read_text()
+    (shop / "customers.csv").write_text(lines + "100,30\n")
+    with pytest.raises(SourceError, match="id is no key of 'customers': 1 of its values"):
+        run("check")

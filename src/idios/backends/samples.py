@@ -11,17 +11,19 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from idios.backends.base import Source
+from idios.backends.base import Source, open_source
 from idios.backends.cancellation import silent
 from idios.backends.csv import CsvFormat
 from idios.backends.duckdb_dialect import DIALECT
 from idios.backends.duckdb_sources import attach
 from idios.backends.reservoir import ROWS, Reservoir
+from idios.backends.sql_backend import SqlBackend
 from idios.backends.text_fields import Notation
 from idios.backends.text_files import TextFile
 from idios.backends.text_proposals import propose_kind, strip_fields
-from idios.core.domain import Kind
+from idios.core.domain import Categories, Domain, Kind
 from idios.errors import SourceError
+from idios.query.schema import Column, Dataset
 
 
 @dataclass
@@ -96,6 +98,24 @@ def sample_values(
         raise SourceError("DuckDB cannot read every value of the columns") from error
     finally:
         attached.close()
+
+
+def sample_table(source: object, described: Sequence[tuple[str, Kind, int]], rows: int = ROWS) -> Sample:
+    """Count the values of a table in a database or in Spark, whose columns are known; other records each time."""
+    with open_source(source, Dataset("sampled", read_nothing(described), public=True)) as backend:
+        if not isinstance(backend, SqlBackend):
+            raise SourceError("the source is no table of which a sample can be read")
+        records, total = backend.sample_texts(described, rows)
+    counted = {name: ValueCounts() for name, _, _ in described}
+    for number, each in enumerate(counted.values()):
+        each.add([text or None for text in records[f"c{number}"].to_pylist()])
+    return Sample(counted, records.num_rows, total)
+
+
+def read_nothing(described: Sequence[tuple[str, Kind, int]]) -> dict[str, Column]:
+    """A table has to declare a column: one of which no value is told apart."""
+    name, kind, _ = described[0]
+    return {name: Column(name, kind, Categories(("",)) if kind is Kind.CATEGORY else Domain(lower=0, upper=0))}
 
 
 def _sample_text(file: TextFile, names: Sequence[str], rows: int) -> Sample:

@@ -34,6 +34,7 @@ from idios.backends.reduction_sql import ReducedTable, reduce_rows
 from idios.backends.requirements import Requirements
 from idios.backends.selection import Selection, Statement, columns_of
 from idios.backends.summarise import SMALL, RankSearch, Summaries, summarise
+from idios.core.domain import Kind
 from idios.core.summary import Summary
 from idios.errors import IdiosError, SourceError
 from idios.query.plan import Plan
@@ -214,6 +215,24 @@ class SqlBackend(Backend):
         """Count what does not fit the declaration."""
         with self._connected() as connection:
             return check_dataset(self.dataset, self.held_rows, connection)
+
+    def sample_texts(self, described: Sequence[tuple[str, Kind, int]], rows: int) -> tuple[pa.Table, int]:
+        """About so many records, drawn from everywhere, as text, and how many there are; for the controller's eyes.
+
+        Engines write every value of a type that can be declared as text. A number that is none is NULL.
+        """
+        with self._connected(failed="some values of the columns cannot be read as text") as connection:
+            total = connection.count(self.table)
+            listed = []
+            for i, (name, kind, _) in enumerate(described):
+                x = self.dialect.identifier(name)
+                text = self.dialect.text.format(x=x)
+                finite = f"CASE WHEN {self.dialect.finite.format(x=x)} THEN {text} END"
+                listed.append(f"{finite if kind is Kind.NUMBER else text} AS {self.dialect.identifier(f'c{i}')}")
+            drawn = self.dialect.even_sample.format(share=min(1.0, rows / max(total, 1)))
+            schema = pa.schema([(f"c{i}", pa.string()) for i in range(len(described))])
+            text = f"SELECT {', '.join(listed)} FROM {self.table} WHERE {drawn}"
+            return connection.fetch(Statement(text, schema)), total
 
     def points(self, column: str) -> pa.ChunkedArray:
         """Every value of a column as its grid point: for the controller's own comparisons, never for a question."""

@@ -25,7 +25,7 @@ from idios.backends.statistics_files import read_value_labels
 from idios.cli.configuration_text import LEDGER, Belonging, Proposal, format_csv, format_dataset
 from idios.cli.given_columns import ask_bounds, read_bounds, read_values, refuse_unknown, split_option
 from idios.cli.output import console, stderr
-from idios.cli.people import propose_belonging, read_belonging
+from idios.cli.people import propose_belonging, propose_unique, read_belonging
 from idios.config import find_shared_sources, read_configuration
 from idios.core.calibration import DEFAULT, Level, Protection
 from idios.datasets import DatasetConfig, declare, read_budget
@@ -56,6 +56,11 @@ PEOPLE = (
     "and nothing was asked"
 )
 """What is said where it is not told whom the rows belong to."""
+UNREAD = (
+    "Names and types alone were read, and no record: codes, values that mean missing and the values of text are left "
+    "to you, or proposed from a sample with --yes and without --no-sample."
+)
+"""What is said where nothing is proposed from records."""
 BUDGET = "10"
 """The total ε that is proposed."""
 EPSILON = (
@@ -115,7 +120,7 @@ def init(
 
     Records are read for it: categories and their labels, and values that mean "missing", are proposed from a sample;
     of a file without types (csv, JSON lines, Excel) delimiter, header and types too. Values that occur fewer than ten
-    times are never proposed. It is for you to confirm: what is declared is public.
+    times are never proposed, but of what --public names. It is for you to confirm: what is declared is public.
 
     Unless --unit, --link or --public say whose rows there are, the values of columns that are called like keys are
     counted too: what may tell people apart, or lead to another source, is proposed as a comment.
@@ -134,7 +139,9 @@ def init(
     total = read_budget({"epsilon": budget or BUDGET, **({} if delta is None else {"delta": delta})}, accounting)
     asked = yes or sys.stdin.isatty()
     proposals = {
-        name or read_dataset_name(source): propose(source, header, sample=sample, asked=asked) for source in sources
+        named: propose(source, header, sample=sample, asked=asked, public=named in (public or []))
+        for source in sources
+        for named in [name or read_dataset_name(source)]
     }
     if len(proposals) < len(sources):
         raise InvalidInput("two of the sources have one name: rename a file, or declare one of them by hand")
@@ -156,6 +163,7 @@ def init(
                 other, _, key = target.partition(".")
                 if other in proposals:
                     refuse_unknown([key], proposals[other].kinds)
+        belonging = {each: propose_unique(each, proposals[each], owned) for each, owned in belonging.items()}
     else:
         belonging, told = propose_belonging(proposals)
     for column, table in tables.items() if ask and sys.stdin.isatty() else ():
@@ -245,7 +253,7 @@ def _choose_unit(name: str, proposal: Proposal, given: str | None, *, asks: bool
     """Whose rows a file has, as given or answered; it is not assumed where a column may tell people apart."""
     if given is not None and given != EACH_RECORD:
         refuse_unknown(_split_unit(given), proposal.kinds)
-        return Belonging(unit=_split_unit(given))
+        return propose_unique(name, proposal, Belonging(unit=_split_unit(given)))
     proposed, told = propose_belonging({name: proposal})
     candidate = proposed[name].candidate
     if candidate and given is None:
@@ -298,18 +306,21 @@ def propose(
 ) -> Proposal:
     """Look at a source: at its names and types, and at a sample of its records.
 
-    If nobody is ``asked`` to confirm it, no records are read where there are types.
+    If nobody is ``asked`` to confirm it, no records are read where there are types. Nobody is described in what is
+    ``public``.
     """
-    if "://" in source or source.startswith("spark:"):
-        described = describe_source(source)
-        return Proposal(source, described, propose_columns(source, described, None, {}, rows=0))
+    if is_address(source):
+        described, sampled = describe_source(source), sample and asked
+        proposed = propose_columns(source, described, None, {}, ROWS if sampled else 0, public=public)
+        return Proposal(source, described, proposed, reads_records=sampled)
     found = find_files(source)
     refuse_mislabelled(found)
     format = propose_format(found.path, header) if found.kind is FileKind.CSV else None
     described = describe_source(source, format)
     untyped = found.kind in (FileKind.CSV, FileKind.JSON_LINES, FileKind.EXCEL)
     sampled = sample and (asked or untyped)
-    proposed = propose_columns(source, described, format, read_value_labels(found), rows=ROWS if sampled else 0)
+    labels, rows = read_value_labels(found), ROWS if sampled else 0
+    proposed = propose_columns(source, described, format, labels, rows, public=public)
     return Proposal(source, described, proposed, format, reads_records=sampled or untyped)
 
 
@@ -321,6 +332,7 @@ def confirm(proposal: Proposal, name: str, file: Path, level: Level, *, yes: boo
     if level is not DEFAULT:
         stderr.print(f'protection = "{level}": {ATTACK}', highlight=False)
     if not proposal.reads_records:
+        stderr.print(UNREAD, highlight=False)
         return
     if proposal.csv_format is not None:
         stderr.print(f"  csv: {format_csv(proposal.csv_format)}", highlight=False)

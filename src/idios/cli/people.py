@@ -13,14 +13,16 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from idios.backends.base import Report, Source, open_source
+from idios.backends.samples import read_nothing
 from idios.cli.configuration_text import Belonging, Proposal, quote_key, quote_text
-from idios.core.domain import Categories, Domain, Kind
+from idios.core.domain import Kind
 from idios.errors import InvalidInput, SourceError
-from idios.key_names import MOST_MISSING, find_subject, is_called_key, tells_people_apart
-from idios.query.schema import Column, Dataset, Link
+from idios.key_names import LEAST_MATCHED, find_subject, is_called_key, tells_people_apart
+from idios.query.schema import Dataset, Link
 
 
 def read_belonging(
@@ -66,14 +68,24 @@ def _read_link(given: str) -> tuple[str, str, str]:
     return table, column, target
 
 
+UNIQUE = "# unique = true  # each value of this unit occurs once: questions are then as of records (docs/people.md)"
+"""What is proposed of people who have one row each."""
+
+
 @dataclass(frozen=True)
 class FoundLink:
-    """A column whose values are keys of another table."""
+    """A column whose values are keys of another table, as far as ``matched`` of the ``given`` rows with a value go."""
 
     table: str
     column: str
     target: str
     key: str
+    matched: int
+    given: int
+
+    def __str__(self) -> str:
+        ends = f"{self.table}.{self.column} may be linked to {self.target}.{self.key}"
+        return f"{ends}: {self.matched:,} of {self.given:,} rows with a key lead to a row there"
 
 
 def propose_belonging(tables: Mapping[str, Proposal]) -> tuple[dict[str, Belonging], list[str]]:
@@ -82,13 +94,22 @@ def propose_belonging(tables: Mapping[str, Proposal]) -> tuple[dict[str, Belongi
     told: list[str] = []
     for name, table in tables.items():
         for column in _list_keys(name, table):
-            report = _try_opening({name: table}, name, column, None)
+            report = _try_opening({name: table}, name, (column,), None)
             if report is not None and report.people is not None and _tells_people_apart(report):
                 units.setdefault(name, column)
                 told.append(f"{name}.{column} may be a unit: {report.people}")
-    links = list(_find_links(tables, told))
+    links = _find_links(tables)
+    told += map(str, links)
     comments = {name: list(_write_comments(name, units.get(name), links)) for name in tables}
     return {name: Belonging(proposed=lines, candidate=units.get(name, "")) for name, lines in comments.items()}, told
+
+
+def propose_unique(name: str, table: Proposal, declared: Belonging) -> Belonging:
+    """What is declared, with a comment where each value of its unit occurs once."""
+    report = _try_opening({name: table}, name, declared.unit, None) if declared.unit else None
+    if report is None or report.people is None or report.people.rows_each[-1:] != (1,):
+        return declared
+    return replace(declared, proposed=[*declared.proposed, UNIQUE])
 
 
 def _write_comments(name: str, unit: str | None, links: Sequence[FoundLink]) -> Iterator[str]:
@@ -102,11 +123,13 @@ def _write_comments(name: str, unit: str | None, links: Sequence[FoundLink]) -> 
     for key in dict.fromkeys(link.key for link in into):
         sources = ", ".join(f"{link.table}.{link.column}" for link in into if link.key == key)
         yield f"# unit = {quote_text(key)}  # {sources} leads here: if each is a person who may have rows there"
+        yield UNIQUE
     if into:
         yield "# public = true  # or, if nobody is described in it: remove budget, accounting, neighbours, protection …"
     if own:
+        kept = "" if all(link.matched == link.given for link in own) else "not all "
         listed = ", ".join(f"{quote_key(link.column)} = {quote_text(f'{link.target}.{link.key}')}" for link in own)
-        yield f"# links = {{ {listed} }}  # their values are keys there"
+        yield f"# links = {{ {listed} }}  # {kept}their values are keys there"
 
 
 def _list_keys(name: str, table: Proposal) -> list[str]:
@@ -122,33 +145,47 @@ def _tells_people_apart(report: Report) -> bool:
     return tells_people_apart(people.people, report.rows - people.rows_of_nobody, people.rows_of_nobody)
 
 
-def _find_links(tables: Mapping[str, Proposal], told: list[str]) -> Iterator[FoundLink]:
-    found: set[frozenset[tuple[str, str]]] = set()
+def _find_links(tables: Mapping[str, Proposal]) -> list[FoundLink]:
+    """The columns that lead to a key of another table by their names, and in part of their rows by their values."""
+    found: dict[frozenset[tuple[str, str]], FoundLink] = {}
     for target, other in tables.items():
         for key in _list_keys(target, other):
             for name, table in tables.items():
                 for column, kind in table.kinds.items():
                     ends = frozenset([(name, column), (target, key)])
-                    if name == target or ends in found or kind not in (Kind.INTEGER, Kind.CATEGORY):
+                    if name == target or kind not in (Kind.INTEGER, Kind.CATEGORY):
                         continue
-                    if find_subject(column, name) != find_subject(key, target):
+                    if find_subject(column, name) != find_subject(key, target) or _share(found.get(ends)) == 1:
                         continue
-                    report = _try_opening({name: table, target: other}, name, column, Link((column,), target, (key,)))
-                    if report is not None and MOST_MISSING * report.links[0].dangling <= report.rows:
-                        found.add(ends)
-                        told.append(f"{name} may be linked: {report.links[0]}")
-                        yield FoundLink(name, column, target, key)
+                    link = Link((column,), target, (key,))
+                    report = _try_opening({name: table, target: other}, name, (column,), link)
+                    if report is None:
+                        continue
+                    given = report.rows - report.links[0].missing
+                    made = FoundLink(name, column, target, key, given - report.links[0].dangling, given)
+                    if LEAST_MATCHED * _share(made) >= 1 and _share(made) > _share(found.get(ends)):
+                        found[ends] = made
+    return list(found.values())
 
 
-def _try_opening(tables: Mapping[str, Proposal], name: str, unit: str, link: Link | None) -> Report | None:
+def _share(link: FoundLink | None) -> Fraction:
+    return Fraction(link.matched, link.given) if link is not None and link.given else Fraction(0)
+
+
+def _try_opening(tables: Mapping[str, Proposal], name: str, unit: tuple[str, ...], link: Link | None) -> Report | None:
     """Compare a table with what might be declared of it; None where keys repeat, or cannot be compared."""
     others = {
-        other: Dataset(other, _read_nothing(described), public=True)
+        other: Dataset(other, read_nothing(described.columns), public=True)
         for other, described in tables.items()
         if other != name
     }
     own = Dataset(
-        name, _read_nothing(tables[name]), unit=(unit,), unit_word="value", links=(link,) if link else (), tables=others
+        name,
+        read_nothing(tables[name].columns),
+        unit=unit,
+        unit_word="value",
+        links=(link,) if link else (),
+        tables=others,
     )
     linked = {other: Source(tables[other].source, tables[other].csv_format) for other in others}
     try:
@@ -156,9 +193,3 @@ def _try_opening(tables: Mapping[str, Proposal], name: str, unit: str, link: Lin
             return backend.check()
     except SourceError:
         return None
-
-
-def _read_nothing(table: Proposal) -> dict[str, Column]:
-    """A table has to declare a column: one of which no value is told apart."""
-    name, kind = next(iter(table.kinds.items()))
-    return {name: Column(name, kind, Categories(("",)) if kind is Kind.CATEGORY else Domain(lower=0, upper=0))}
