@@ -207,9 +207,7 @@ class SampledColumn:
     def _propose_known(self) -> ProposedColumn:
         counts = self.counted.values
         numbers = _read_numbers(counts)
-        if (self._is_key(numbers) and not self.public) or (
-            numbers and self._are_padded() and len(counts) > MOST_LISTED
-        ):
+        if self._is_key(numbers) or (numbers and self._are_padded() and len(counts) > MOST_LISTED):
             return ProposedColumn(None, "a key, left out: it may tell people apart who have several rows (unit)")
         if self.kind is Kind.CATEGORY or self._are_padded():
             return self._propose_text(counts)
@@ -245,7 +243,8 @@ class SampledColumn:
         """Whether a column is called like a key, and has many different whole numbers or texts."""
         whole = numbers is not None and self._are_whole(numbers)
         many = 2 * len(self.counted.values) > self.counted.given
-        return bool(CERTAIN.search(self.name)) and many and (whole or self.kind is Kind.CATEGORY)
+        named = bool(CERTAIN.search(self.name)) and not self.public
+        return named and many and (whole or self.kind is Kind.CATEGORY)
 
     def _propose_text(self, counts: Counter[str]) -> ProposedColumn:
         common = sorted(text for text, times in counts.items() if times >= self._least)

@@ -11,6 +11,7 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
+import idios
 from idios.backends.base import open_source
 from idios.core.domain import LIMIT, Kind
 from idios.core.statistics import Count, DistinctCount, KthLargest, KthSmallest, Median, Mode, Statistic
@@ -247,3 +248,32 @@ def test_check_counts_what_does_not_fit(engine: Engine) -> None:
     assert [c.breaks_nullable for c in found.columns] == [True, False, False, False]
     assert not found.sound
     assert all("200" not in text for column in found.columns for text in column.problems())
+
+
+def test_every_engine_has_the_same_proposed(engine: Engine) -> None:
+    """A sample of records is text, which is the same for the same value as far as a proposal looks at it."""
+    size = 900
+    table = pa.table(
+        {
+            "Sex": pa.array([1 + i % 2 for i in range(size)], pa.int32()),
+            "region": [("north", "it's", None)[i % 3] if i != 5 else "a hamlet" for i in range(size)],
+            "income": [999999 if i % 9 == 0 else 900 + 7 * i for i in range(size)],
+            "height": [1.5 + i / size if i % 9 else -9.0 for i in range(size)],
+            "wage": pa.array([Decimal(i).scaleb(-2) for i in range(size)], pa.decimal128(9, 2)),
+            "works": [i % 3 == 0 for i in range(size)],
+            "born": [datetime.date(1990, 1, 1) + datetime.timedelta(i) for i in range(size)],
+            "seen": pa.array([i * 10**9 for i in range(size)], pa.timestamp("us")),
+        }
+    )
+    proposed = idios.schema(engine.keep(table))
+    assert dict(proposed) == {
+        "Sex": {"values": [1, 2]},
+        "region": {"values": ["it's", "north"]},
+        "income": {"type": "integer", "missing": [999999]},
+        "height": {"type": "number", "missing": [-9]},
+        "wage": {"type": "decimal", "decimals": 2},
+        "works": {"type": "boolean"},
+        "born": {"type": "date"},
+        "seen": {"type": "timestamp"},
+    }
+    assert (proposed.records, proposed.sample.total) == (size, size)

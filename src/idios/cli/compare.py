@@ -14,7 +14,7 @@ from rich.table import Table
 
 from idios.cli import output
 from idios.cli.configuration_text import quote_key
-from idios.cli.init import find_declared, refuse_other_source
+from idios.cli.init import find_declared
 from idios.cli.query import Config
 from idios.errors import ConfigurationError, SourceError
 from idios.query.declared_columns import parse_bounds
@@ -99,8 +99,6 @@ def compare(
     names = [name.strip() for name in statistics.split(",")] if statistics else DEFAULT
     file, name, known = find_declared(source, config)
     declared = None if known is None else known.tables[name]
-    if known is not None:
-        refuse_other_source(source, known, name, file)
     if declared is not None:
         told = "as declared" if column in declared.dataset.columns else "a column that is not declared"
         output.stderr.print(

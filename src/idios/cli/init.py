@@ -209,7 +209,6 @@ def declare_file(
     level = Protection.declare(protection or DEFAULT).level
     file, name, known = find_declared(source, config)
     if known is not None:
-        refuse_other_source(source, known, name, file)
         declared = known.dataset.protection.level
         if protection is not None and declared is not level:
             raise ConfigurationError(
@@ -269,11 +268,8 @@ def _choose_unit(name: str, proposal: Proposal, given: str | None, *, asks: bool
     return proposed[name]
 
 
-def refuse_other_source(source: str, known: DatasetConfig, name: str, file: Path) -> None:
+def _refuse_other_source(source: str, declared: str, name: str, file: Path) -> None:
     """A question about one file is never answered from another that is called alike."""
-    declared = known.linked.get(name, known).source
-    if find_shared_sources({"declared": declared, "given": source}):
-        return
     if not Path(source.partition("::")[0]).exists() and not has_magic(source):
         raise SourceError(describe_absent(source.partition("::")[0]))
     raise ConfigurationError(
@@ -297,7 +293,10 @@ def find_declared(source: str, config: str | None) -> tuple[Path, str, DatasetCo
     configuration = read_configuration(file)
     tables = configuration.tables
     known = [each for each in tables if find_shared_sources({"declared": tables[each].source, "given": source})]
-    name = known[0] if known and name not in known else name
+    if known and name not in known:
+        name = known[0]
+    elif name in tables and not known:
+        _refuse_other_source(source, tables[name].source, name, file)
     return file, name, next((each for each in configuration.datasets.values() if name in each.tables), None)
 
 

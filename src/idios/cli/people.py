@@ -83,6 +83,11 @@ class FoundLink:
     matched: int
     given: int
 
+    @property
+    def share(self) -> Fraction:
+        """How much of them that is."""
+        return Fraction(self.matched, max(1, self.given))
+
     def __str__(self) -> str:
         ends = f"{self.table}.{self.column} may be linked to {self.target}.{self.key}"
         return f"{ends}: {self.matched:,} of {self.given:,} rows with a key lead to a row there"
@@ -155,21 +160,17 @@ def _find_links(tables: Mapping[str, Proposal]) -> list[FoundLink]:
                     ends = frozenset([(name, column), (target, key)])
                     if name == target or kind not in (Kind.INTEGER, Kind.CATEGORY):
                         continue
-                    if find_subject(column, name) != find_subject(key, target) or _share(found.get(ends)) == 1:
+                    best = found[ends].share if ends in found else Fraction(0)
+                    if find_subject(column, name) != find_subject(key, target) or best == 1:
                         continue
                     link = Link((column,), target, (key,))
                     report = _try_opening({name: table, target: other}, name, (column,), link)
-                    if report is None:
-                        continue
-                    given = report.rows - report.links[0].missing
-                    made = FoundLink(name, column, target, key, given - report.links[0].dangling, given)
-                    if LEAST_MATCHED * _share(made) >= 1 and _share(made) > _share(found.get(ends)):
-                        found[ends] = made
+                    if report is not None:
+                        given = report.rows - report.links[0].missing
+                        made = FoundLink(name, column, target, key, given - report.links[0].dangling, given)
+                        if LEAST_MATCHED * made.share >= 1 and made.share > best:
+                            found[ends] = made
     return list(found.values())
-
-
-def _share(link: FoundLink | None) -> Fraction:
-    return Fraction(link.matched, link.given) if link is not None and link.given else Fraction(0)
 
 
 def _try_opening(tables: Mapping[str, Proposal], name: str, unit: tuple[str, ...], link: Link | None) -> Report | None:

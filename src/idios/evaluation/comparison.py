@@ -18,7 +18,6 @@ import numpy as np
 from idios.audit import CLIPPINGS, GROUP, WORSE, Expectation, average_expectations, expect_answer, list_levels
 from idios.backends.arrays import NumberColumn, read_numbers, to_grid
 from idios.backends.base import describe_source, open_source
-from idios.backends.csv import CsvFormat
 from idios.backends.csv_proposal import propose_format
 from idios.backends.files import is_csv_file
 from idios.backends.point_layers import with_sources
@@ -36,7 +35,6 @@ from idios.errors import InvalidInput, SourceError, Unanswerable
 from idios.evaluation.baselines import list_baselines
 from idios.evaluation.document import Figure, Panel, Section, Series, Table, format_cell, make_jsonable
 from idios.evaluation.rivals import POSITIVE, list_rivals, measure_answers
-from idios.query.calendar import Array
 from idios.query.schema import Column, Dataset
 
 DEFAULT = ("median", "kth_largest 2", "trimmed_mean 0.05", "iqr", "mean", "maximum")
@@ -387,54 +385,48 @@ def read_column(
     A column that is ``declared`` is read as that; ``step`` and ``bounds`` replace what is declared of these. Of any
     other the type is that of the source, and it can miss values if some are missing: good enough for its owner.
     """
-    if declared is not None and name in declared.dataset.columns:
-        return _read_declared(declared, name, step, bounds)
-    csv_format = propose_format(Path(source)) if is_csv_file(source) and Path(source).is_file() else None
-    if declared is not None:
-        csv_format = declared.csv_format
-    kinds = {column: (kind, decimals) for column, kind, decimals in describe_source(source, csv_format)}
-    if name not in kinds:
-        listed = ", ".join(repr(column) for column in kinds)
-        raise InvalidInput(f"{source!r} has no column {name!r}; it has {listed}")
-    kind, decimals = kinds[name]
-    if kind is Kind.CATEGORY:
-        raise InvalidInput(f"the column {name!r} is text; a comparison needs numbers")
-    grid = default_step(kind, decimals) if step is None else step
-    domain = Domain.declare(step=grid, bounds=bounds, day=count_day(kind))
-    unbounded = Column(name, kind, replace(domain, lower=None, upper=None))
-    points, missing = _fetch_points(source, Dataset("compared", {name: unbounded}), name, csv_format)
-    return NumberColumn(points, domain, missing or None, on_grid=True)
+    given = None if declared is None else declared.dataset.columns.get(name)
+    if declared is not None and given is not None:
+        csv_format, alone = declared.csv_format, _declare_alone(declared.dataset, given, step, bounds)
+    else:
+        found = propose_format(Path(source)) if is_csv_file(source) and Path(source).is_file() else None
+        csv_format = found if declared is None else declared.csv_format
+        kinds = {column: (kind, decimals) for column, kind, decimals in describe_source(source, csv_format)}
+        if name not in kinds:
+            listed = ", ".join(repr(column) for column in kinds)
+            raise InvalidInput(f"{source!r} has no column {name!r}; it has {listed}")
+        kind, decimals = kinds[name]
+        if kind is Kind.CATEGORY:
+            raise InvalidInput(f"the column {name!r} is text; a comparison needs numbers")
+        grid = default_step(kind, decimals) if step is None else step
+        domain = Domain.declare(step=grid, bounds=bounds, day=count_day(kind))
+        alone = Dataset("compared", {name: Column(name, kind, domain)})
+    with open_source(source, alone, csv_format=csv_format) as backend:
+        if not isinstance(backend, SqlBackend):
+            raise SourceError(f"{source!r} lives where its values cannot be fetched")
+        held = backend.points(name)
+    points, column = held.drop_null().to_numpy(), alone.columns[name]
+    if len(points) and max(-int(points.min()), int(points.max())) >= LIMIT:
+        raise InvalidInput(f"a value of {name!r} lies 2^62 steps from 0 or further: declare a larger step")
+    can_miss = held.null_count > 0 if given is None else given.nullable
+    return NumberColumn(points.astype(np.int64), column.grid, held.null_count if can_miss else None, on_grid=True)
 
 
-def _read_declared(declared: DatasetConfig, name: str, step: object, bounds: Sequence[object] | None) -> NumberColumn:
-    dataset = declared.dataset
-    column = dataset.columns[name]
+def _declare_alone(dataset: Dataset, column: Column, step: object, bounds: Sequence[object] | None) -> Dataset:
+    """A data set with one of its columns, and those that this is derived from."""
     if isinstance(column.domain, Categories):
-        raise InvalidInput(f"the column {name!r} is declared as a category; a comparison needs numbers")
+        raise InvalidInput(f"the column {column.name!r} is declared as a category; a comparison needs numbers")
     if (dataset.unit or dataset.links) and not (dataset.unique or dataset.public):
         raise InvalidInput(
             f"people may have several rows in {dataset.name!r}, and a comparison is one of records: `idios inspect` "
             "tells what a question about people costs, and unique = true declares that each has one row"
         )
     if step is not None and column.expression is not None:
-        raise InvalidInput(f"the step of {name!r} follows from its expression: leave out --step")
-    domain, day = column.domain, count_day(column.kind)
+        raise InvalidInput(f"the step of {column.name!r} follows from its expression: leave out --step")
+    domain = column.domain
     if step is not None or bounds is not None:
         ends = [None if end is None else end * domain.step for end in (domain.lower, domain.upper)]
-        domain = Domain.declare(step=step or domain.step, bounds=bounds or ends, day=day)
-    columns = {key: dataset.columns[key] for key in with_sources([name], dataset.columns)}
-    alone = replace(dataset, columns=columns | {name: replace(column, domain=domain)}, order=None, links=(), tables={})
-    points, missing = _fetch_points(declared.source, alone, name, declared.csv_format)
-    return NumberColumn(points, domain, missing if column.nullable else None, on_grid=True, kind=column.kind)
-
-
-def _fetch_points(source: str, dataset: Dataset, name: str, csv_format: CsvFormat | None) -> tuple[Array, int]:
-    """The points of a column, and how many values are missing."""
-    with open_source(source, dataset, csv_format=csv_format) as backend:
-        if not isinstance(backend, SqlBackend):
-            raise SourceError(f"{source!r} lives where its values cannot be fetched")
-        held = backend.points(name)
-    points = held.drop_null().to_numpy()
-    if len(points) and max(-int(points.min()), int(points.max())) >= LIMIT:
-        raise InvalidInput(f"a value of {name!r} lies 2^62 steps from 0 or further: declare a larger step")
-    return points.astype(np.int64), held.null_count
+        domain = Domain.declare(step=step or domain.step, bounds=bounds or ends, day=count_day(column.kind))
+    sources = {name: dataset.columns[name] for name in with_sources([column.name], dataset.columns)}
+    columns = sources | {column.name: replace(column, domain=domain)}
+    return replace(dataset, columns=columns, order=None, links=(), tables={})
