@@ -9,7 +9,7 @@ import pytest
 
 from idios.cli.people import find_subject
 from idios.config import read_configuration
-from idios.errors import InvalidInput, SourceError
+from idios.errors import ConfigurationError, InvalidInput, SourceError
 from tests.cli.runner import run, run_json, run_text
 
 FILES = ("customers.csv", "orders.csv", "products.csv")
@@ -131,10 +131,15 @@ def test_tables_of_a_database_are_looked_at_likewise(shop: Path, postgresql_url:
         try:
             told = run_text("init", *(f"{postgresql_url}?table=shop.{name}" for name in ("customers", "orders")))
             assert " ".join(told.split()).count("Names and types alone were read, and no record: codes, values") == 2
+            address = f"{postgresql_url}?table=shop.orders"
+            read = run("init", address, "--yes", "--out", "orders.toml").stderr
+            assert "It was made by reading 90 records." in " ".join(read.split())
+            with pytest.raises(ConfigurationError, match=r"orders\.toml exists already"):
+                run("init", address, "--out", "orders.toml")
         finally:
             connection.execute("DROP SCHEMA shop CASCADE")
     assert "orders.customer_id may be a unit: 40 values with 2 to 3 rows each" in " ".join(told.split())
-    assert postgresql_url not in told
+    assert postgresql_url not in told + read
     assert '# links = { customer_id = "customers.id" }' in (shop / "idios.toml").read_text()
 
 
