@@ -192,12 +192,12 @@ def measure(losses: Losses) -> Divergences:
 
 def diverge_answers(one: Drawing, two: Drawing) -> Divergences:
     total = NOTHING.copy()
-    for cell in range(len(one.summaries)):
-        for i, aggregate in enumerate(one.plan.aggregates):
-            if aggregate.choice.clipping:
-                total += diverge_clipped(one, two, cell, i, aggregate.choice.clipping)
-            else:
-                total += diverge_mechanisms(*(next(iter(d.mechanisms.values()))[cell][i] for d in (one, two)))
+    for i, aggregate in enumerate(one.plan.aggregates):
+        if aggregate.choice.clipping:
+            total += diverge_clipped(one, two, i, aggregate.choice.clipping)
+            continue
+        for cell in range(len(one.summaries)):
+            total += diverge_mechanisms(*(next(iter(d.mechanisms.values()))[cell][i] for d in (one, two)))
     return total
 
 
@@ -257,9 +257,9 @@ def diverge_centred(one: CentredSearch, two: CentredSearch) -> Divergences:
     return first + np.max([diverge_searches(*pair) for pair in searches], axis=0)
 
 
-def diverge_clipped(one: Drawing, two: Drawing, cell: int, i: int, clipping: ClippingPlan) -> Divergences:
-    """Of a centre, at most of a radius around it, and at most of what is released within such limits."""
-    summaries = one.summaries[cell][i], two.summaries[cell][i]
+def diverge_clipped(one: Drawing, two: Drawing, i: int, clipping: ClippingPlan) -> Divergences:
+    """Of a centre, at most of a radius around it, and at most of what is released within such limits in all cells."""
+    summaries = one.limits[i], two.limits[i]
     first, drawn_centres = NOTHING, DRAWN_CENTRES if clipping.centre else (None,)
     if clipping.centre:
         first = diverge_mechanisms(*(clipping.centre.calibrate(summary) for summary in summaries))
@@ -267,10 +267,13 @@ def diverge_clipped(one: Drawing, two: Drawing, cell: int, i: int, clipping: Cli
     for drawn in drawn_centres:
         middle = clipping.find_middle(drawn)
         radius = diverge_searches(*(clipping.calibrate_radius(summary, middle) for summary in summaries))
-        noises = [
-            diverge_mechanisms(*(drawing.mechanisms[drawn, place][cell][i] for drawing in (one, two)))
-            for place in DRAWN_RADII
-        ]
+        noises = []
+        for place in DRAWN_RADII:
+            released = zip(*(drawing.count_clipped(i, (drawn, place)) for drawing in (one, two)), strict=True)
+            cells = [
+                [drawing.mechanisms[drawn, place][c][i] for drawing in (one, two)] for c in range(len(one.summaries))
+            ]
+            noises.append(sum((diverge_mechanisms(*pair) for pair in (*released, *cells)), NOTHING))
         later.append(radius + np.max(noises, axis=0))
     return first + np.max(later, axis=0)
 

@@ -20,9 +20,9 @@ import pytest
 
 from idios.backends.base import Backend, Limits, Snapshot, open_source
 from idios.core import calibration, centre
-from idios.core.calibration import Mechanism
+from idios.core.calibration import Added, Mechanism
 from idios.core.clipping import ClippingPlan
-from idios.core.distributions import InverseSensitivity
+from idios.core.distributions import DiscreteLaplace, InverseSensitivity
 from idios.core.neighbours import Neighbours
 from idios.core.summary import Summary
 from idios.party import TrustedParty
@@ -137,6 +137,16 @@ class Drawing:
     plan: Plan
     summaries: list[list[Summary]]
     mechanisms: dict[Outcome, list[list[Mechanism]]]
+    limits: dict[int, Summary]
+    """By aggregate, what its limits are drawn from: all cells together."""
+
+    def count_clipped(self, i: int, outcome: Outcome) -> list[Added]:
+        """The counts of clipped values, and of all, that are released with some limits."""
+        clipping, summary = self.plan.aggregates[i].choice.clipping, self.limits[i]
+        assert clipping is not None
+        beyond = clipping.count_beyond(summary, *find_limits(clipping, outcome))
+        counts = [Added(beyond, DiscreteLaplace(1 / clipping.tally_epsilon))]
+        return [*counts, *[Added(summary.size, DiscreteLaplace(1 / clipping.size_epsilon))] * (clipping.size is None)]
 
 
 def sum_clipped(snapshot: Snapshot, limits: Mapping[int, Sequence[Limits]]) -> Mapping[int, Sequence[Summary]]:
@@ -164,7 +174,9 @@ def read_backend(backend: Backend, plan: Plan, second: SecondRound = sum_clipped
                 ]
                 known[shape] = calibrate_plan(plan, full)
             mechanisms[outcome] = known[shape]
-        return Drawing(plan, snapshot.summaries, mechanisms)
+        pooled = iter(snapshot.pooled)
+        drawn_from = {i: next(pooled) if clip.pooled else snapshot.summaries[0][i] for i, clip in clipping.items()}
+        return Drawing(plan, snapshot.summaries, mechanisms, drawn_from)
 
 
 def find_limits(clipping: ClippingPlan, outcome: Outcome) -> Limits:
@@ -174,20 +186,20 @@ def find_limits(clipping: ClippingPlan, outcome: Outcome) -> Limits:
 
 
 def lose(one: Drawing, two: Drawing) -> float:
-    """The loss of an answer, summed over its cells and aggregates."""
+    """The loss of an answer, summed over its aggregates and their cells."""
+    cells = range(len(one.summaries))
     return sum(
-        _lose_clipped(one, two, cell, i, aggregate.choice.clipping)
+        _lose_clipped(one, two, i, aggregate.choice.clipping)
         if aggregate.choice.clipping
-        else find_loss(*(next(iter(drawing.mechanisms.values()))[cell][i] for drawing in (one, two)))
-        for cell in range(len(one.summaries))
+        else sum(find_loss(*(next(iter(drawing.mechanisms.values()))[c][i] for drawing in (one, two))) for c in cells)
         for i, aggregate in enumerate(one.plan.aggregates)
     )
 
 
-def _lose_clipped(one: Drawing, two: Drawing, cell: int, i: int, clipping: ClippingPlan) -> float:
-    """The greatest sum over centre, radius and noise of one aggregate in one cell."""
+def _lose_clipped(one: Drawing, two: Drawing, i: int, clipping: ClippingPlan) -> float:
+    """The greatest sum over centre, radius and counts, which all cells share, and the noise in every cell."""
     worst = -math.inf
-    summaries = one.summaries[cell][i], two.summaries[cell][i]
+    summaries = one.limits[i], two.limits[i]
     for drawn in DRAWN_CENTRES if clipping.centre else (None,):
         loss = 0.0
         if clipping.centre:
@@ -195,8 +207,12 @@ def _lose_clipped(one: Drawing, two: Drawing, cell: int, i: int, clipping: Clipp
         middle = clipping.find_middle(drawn)
         here, there = (_find_radii(clipping, summary, middle) for summary in summaries)
         for place, radius in zip(DRAWN_RADII, here - there, strict=True):
-            noisy = [list_noisy(drawing.mechanisms[drawn, place][cell][i]) for drawing in (one, two)]
-            worst = max(worst, loss + float(radius) + float(compare_noise(*noisy)))
+            counts = zip(*(drawing.count_clipped(i, (drawn, place)) for drawing in (one, two)), strict=True)
+            noisy = sum(find_loss(*pair) for pair in counts)
+            for cell in range(len(one.summaries)):
+                pair = [list_noisy(drawing.mechanisms[drawn, place][cell][i]) for drawing in (one, two)]
+                noisy += float(compare_noise(*pair))
+            worst = max(worst, loss + float(radius) + noisy)
     return worst
 
 

@@ -17,7 +17,7 @@ from idios.ledger import Price, StoredAnswer
 from idios.margins import StoredIntervals, describe_risk, list_margin_reasons, public_margin, widen_margins
 from idios.model import Answer, Balance, Cost, Distance, Quote, ReleasedTable
 from idios.model.released import Limits
-from idios.notes import count_in_words, list_notes, list_public_notes, name_clipped
+from idios.notes import count_in_words, list_advice, list_notes, list_public_notes, name_clipped
 from idios.query.names import quote
 from idios.query.plan import Aggregate, Plan
 from idios.query.predicates import column_names
@@ -165,7 +165,7 @@ def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> 
         checked_from=plan.checked_from,
         computed=list_computed(plan),
         reduction=describe_reduction(plan),
-        notes=list_public_notes(plan),
+        notes=(*list_public_notes(plan), *list_advice(plan)),
     )
 
 

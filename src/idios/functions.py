@@ -75,7 +75,10 @@ def _answer(
     choice = choose(statistic, column.domain, notion, moves.whole, declared, spent, size=size)
     summary = column.summarise(choice.reading or statistic, notion, choice.distance)
     if choice.clipping is not None:
-        summary = column.sum_clipped(choice.clipping.draw_limits(summary), statistic, notion)
+        limits = choice.clipping.draw_limits(summary)
+        if limits.collapsed:
+            return None
+        summary = column.sum_clipped(limits[:2], statistic, notion)
     mechanism = calibrate(choice, statistic, summary, declared)
     answer = draw_number(mechanism, statistic, column.domain, declared.fineness)
     if answer is None:

@@ -7,8 +7,9 @@
    From the plan and what is stored it is found again at any confidence: 1 − 0.05/parts for each of so many numbers, so
    that all their intervals together hold with 95 %, however the numbers depend on each other.
 3. Where values were clipped to limits that were drawn, those limits are released first and the noise is that for them:
-   its scale is public too. The interval is of the clipped values. What clipping took away it does not show: where the
-   noisy count behind an answer says that limits were drawn from too few values to mean anything, there is none.
+   its scale is public too. The interval is of the clipped values, and wide enough for what clipping usually takes away
+   (rule 7 of ``core.clipping``). Where too many are clipped for that there is none, and where limits found nothing, or
+   the noisy count behind a mean or a variance is no more than its noise, there is no answer.
 4. An interval is cut to the statistic's public range. The truth lies there, so it is not missed more often for that.
 5. A row that is shown because of its noise (HAVING, ORDER BY with LIMIT) is the likelier to be far off. Where the
    value of an aggregate decides which rows are shown, its margins and intervals are taken at 1 − 0.05/k, k the number
@@ -26,14 +27,21 @@ from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from idios.core.calibration import Added, Choice, Mechanism, Method, make_global_noise
-from idios.core.clipping import ClippingPlan, calibrate_clipped
-from idios.core.distributions.noisy_moments import Interval, NoisyQuotient, NoisyVariance, find_half_width
+from idios.core.clipping import ClippingPlan, DrawnLimits, calibrate_clipped
+from idios.core.distributions.noisy_moments import (
+    NOTHING,
+    Beyond,
+    Interval,
+    NoisyQuotient,
+    NoisyVariance,
+    find_half_width,
+)
 from idios.core.domain import Categories, Domain
 from idios.core.inverse import describe_null_risk
 from idios.core.neighbours import VALUES, Counted, Moves
 from idios.core.outer_ranks import RankPlan
 from idios.core.sampling import Source
-from idios.core.statistics import Statistic
+from idios.core.statistics import Mean, Statistic, Sum
 from idios.core.summary import Summary
 from idios.model import ReleasedTable
 from idios.query.plan import Aggregate, Plan
@@ -91,32 +99,65 @@ class Drawn(NamedTuple):
 
 
 def draw_with_interval(
-    choice: Choice, mechanism: Mechanism, low: int | float, high: int | float, source: Source | None
+    aggregate: Aggregate,
+    mechanism: Mechanism,
+    fineness: int,
+    source: Source | None = None,
+    limits: DrawnLimits | None = None,
 ) -> Drawn:
-    """One draw on the answer's grid, clamped to the public range low..high, with its interval where it has one.
+    """One draw on the answer's grid, clamped to the statistic's public range, with its interval where it has one.
 
     Clamping brings what was drawn nearer to every point of the range, the truth among them: a margin stays one.
+    ``limits`` are those that values were clipped to; where they found nothing, nothing is drawn.
     """
     sums: tuple[int, ...] | None = None
     found: Interval | None = None
+    if limits is not None and limits.collapsed:
+        return Drawn(None)
     if isinstance(mechanism, NoisyQuotient | NoisyVariance):
         sums = mechanism.draw_sums(source)
         drawn = mechanism.place(*sums)
-        found = None if _are_too_few(choice, sums) else mechanism.find_interval(*sums)
+        if limits is not None and mechanism.counts_nothing(sums[-1]):
+            return Drawn(None)
     else:
         drawn = mechanism.draw(source)
     if drawn is None:
         return Drawn(None)
+    low, high = find_public_range(aggregate.statistic, aggregate.grid, fineness)
     point = int(min(max(drawn, low), high))
-    if isinstance(mechanism, Added) and choice.method in (*PUBLIC_NOISE, Method.CLIPPED):
-        half = find_half_width(mechanism.noise)
-        found = point - half, point + half
-    return Drawn(point, found and _cut(found, low, high), sums)
+    if isinstance(mechanism, Added | NoisyQuotient | NoisyVariance) and aggregate.choice.method in WITH_INTERVALS:
+        found = _find_interval(aggregate, mechanism, fineness, point, sums, limits, 1)
+    return Drawn(point, found, sums)
 
 
-def _are_too_few(choice: Choice, sums: tuple[int, ...]) -> bool:
-    """Whether limits were drawn from too few values, as the noisy count says, which is the last of the noisy sums."""
-    return choice.clipping is not None and sums[-1] < choice.clipping.least_size
+def _find_interval(
+    aggregate: Aggregate,
+    mechanism: PublicMechanism,
+    fineness: int,
+    point: int,
+    sums: tuple[int, ...] | None,
+    limits: DrawnLimits | None,
+    parts: int,
+) -> Interval | None:
+    """The interval of what was drawn at 1 − 0.05/parts, on the answer's grid, cut to the public range."""
+    statistic, grid = aggregate.statistic, aggregate.grid
+    if limits is not None and limits.crowded:
+        return None
+    beyond = NOTHING if limits is None else limits.allow(grid)
+    if isinstance(mechanism, Added):
+        half, lost = find_half_width(mechanism.noise, parts), _lose(aggregate, beyond, fineness)
+        found: Interval | None = (point - half - lost[0], point + half + lost[1])
+    else:
+        found = None if sums is None else mechanism.find_interval(*sums, parts=parts, beyond=beyond)
+    return found and _cut(found, *find_public_range(statistic, grid, fineness))
+
+
+def _lose(aggregate: Aggregate, beyond: Beyond, fineness: int) -> Interval:
+    """What a sum, or a mean of a public number of values, may have lost by clipping, in steps of the answer's grid."""
+    statistic, clipping = aggregate.statistic, aggregate.choice.clipping
+    many = clipping.size if clipping is not None and clipping.size and isinstance(statistic, Mean) else 1
+    below, above = (-(-lost * statistic.resolution(fineness) // many) for lost in beyond.lost)
+    return below, above
 
 
 def _cut(interval: Interval, low: int | float, high: int | float) -> Interval:
@@ -166,16 +207,20 @@ class StoredIntervals:
             return None
         fineness = self.plan.dataset.protection.fineness
         step = aggregate.statistic.answer_step(aggregate.grid, fineness)
-        found: Interval | None = None
-        if isinstance(mechanism, Added):
-            point, half = int(Fraction(written) / step), find_half_width(mechanism.noise, parts)
-            found = point - half, point + half
-        elif table.noisy_sums and (sums := table.noisy_sums[cell][number]) is not None:
-            found = None if _are_too_few(aggregate.choice, sums) else mechanism.find_interval(*sums, parts=parts)
-        if found is None:
-            return None
-        low, high = _cut(found, *find_public_range(aggregate.statistic, aggregate.grid, fineness))
-        return low * step, high * step
+        point, limits = int(Fraction(written) / step), find_drawn_limits(aggregate, table, number)
+        sums = table.noisy_sums[cell][number] if table.noisy_sums else None
+        found = _find_interval(aggregate, mechanism, fineness, point, sums, limits, parts)
+        return found and (found[0] * step, found[1] * step)
+
+
+def find_drawn_limits(aggregate: Aggregate, table: ReleasedTable, number: int) -> DrawnLimits | None:
+    """The limits that an aggregate's values were clipped to in all cells, with the counts that tell of them."""
+    clipping, tally = aggregate.choice.clipping, table.tallies[number] if table.tallies else None
+    ends = table.clipped[0][number] if table.clipped else None
+    if clipping is None or tally is None or ends is None:
+        return None
+    low, high = (int(end / aggregate.grid.step) for end in ends)
+    return DrawnLimits(low, high, *tally, clipping.spread)
 
 
 def _make_public_mechanism(plan: Plan, aggregate: Aggregate, limits: Limits | None = None) -> PublicMechanism | None:
@@ -224,12 +269,19 @@ def describe_risk(aggregate: Aggregate, records: int | None, counted: Counted = 
         neighbours, epsilon, refusal = aggregate.neighbours, choice.epsilon, choice.refusal
         return describe_null_risk(aggregate.statistic, neighbours, records, whole, epsilon, refusal, counted)
     least = find_least_size(aggregate, records)
-    return "" if least is None else f"far off where fewer than about {counted.write(least)} are selected"
+    if least is None:
+        return ""
+    if choice.clipping is None:
+        return f"far off where fewer than about {counted.write(least)} are selected"
+    nonzero = " other than 0" if isinstance(aggregate.statistic, Sum) else ""
+    where = ", in all groups together" if choice.clipping.pooled else ""
+    few = f"NULL or far off where fewer than about {counted.write(least)}{nonzero} are selected{where}"
+    return f"{few}; twice the ε takes half as many, declared bounds none"
 
 
 def find_least_size(aggregate: Aggregate, records: int | None) -> int | None:
     """From how many values on an answer with drawn limits is not far off; None where that is no risk."""
     reading = aggregate.choice.reading
-    if (records is None or not aggregate.whole) and isinstance(reading, RankPlan | ClippingPlan):
-        return reading.least_size
-    return None
+    if isinstance(reading, ClippingPlan):
+        return reading.least_size if reading.size is None else None
+    return reading.least_size if (records is None or not aggregate.whole) and isinstance(reading, RankPlan) else None

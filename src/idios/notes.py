@@ -12,28 +12,43 @@ from idios.core.domain import Categories
 from idios.core.neighbours import VALUES, Counted, Neighbours, to_plural
 from idios.core.statistics import Count, Sum
 from idios.display import format_value, shorten_list
-from idios.margins import WITH_INTERVALS, describe_risk, find_least_size
+from idios.margins import WITH_INTERVALS, describe_risk, find_drawn_limits, find_least_size
 from idios.model import ReleasedTable
 from idios.query.plan import Aggregate, Plan
 from idios.query.question_words import put_into_words
 from idios.query.reductions import SEVERAL, SPREAD_VALUES, describe_value
 from idios.shown import Shown
 
-COLLAPSED = "limits collapsed: too few values for this ε, or all of them are the same"
+COLLAPSED = (
+    "NULL, as the drawn limits found too few values for this ε, or all of them are the same. A larger ε, fewer "
+    "statistics in one question, or declared bounds would do"
+)
 
 
 def list_notes(plan: Plan, shown: Shown, table: ReleasedTable) -> tuple[str, ...]:
     """What is said below an answer, a sentence each."""
     labels = {number: label for label, number in reversed(shown.list_measures().items())}
     risks = (_describe_risk(plan, shown, table, label, number) for number, label in sorted(labels.items()))
-    collapsed = (_describe_collapse(plan, shown, table, label, number) for number, label in sorted(labels.items()))
+    clipped = (_describe_clipped(plan, shown, table, label, number) for number, label in sorted(labels.items()))
     missing = (_explain_null(plan, shown, table, label, number) for number, label in sorted(labels.items()))
-    return (*filter(None, risks), *filter(None, collapsed), *filter(None, missing), *list_public_notes(plan))
+    return (*filter(None, risks), *filter(None, clipped), *filter(None, missing), *list_public_notes(plan))
 
 
 def list_public_notes(plan: Plan) -> tuple[str, ...]:
     """What is known before asking: which rows are shown and why, what statistics are of, and who is in no group."""
     return (*_describe_choice(plan), *_describe_counting(plan), *_describe_people(plan), *_describe_missing_keys(plan))
+
+
+def list_advice(plan: Plan) -> tuple[str, ...]:
+    """Which form of a question would be answered more accurately, before it is asked."""
+    clipped = {number for number, a in enumerate(plan.aggregates) if a.choice.clipping and isinstance(a.statistic, Sum)}
+    if len(clipped) < 2 or not plan.groups:
+        return ()
+    share = 1 / len(plan.aggregates)
+    return (
+        f"Each statistic has a share of ε, {share:.0%} if they are equal. One SUM by a further key that tells the sums "
+        f"apart would have all of it.",
+    )
 
 
 def count_in_words(plan: Plan) -> Counted:
@@ -55,8 +70,8 @@ def _describe_risk(plan: Plan, shown: Shown, table: ReleasedTable, label: str, n
     """On how few values it is far off, and which rows count fewer, as far as the same answer counts them."""
     aggregate = plan.aggregates[number]
     least = find_least_size(aggregate, plan.dataset.size)
-    if least is None:
-        return ""
+    if least is None or aggregate.choice.clipping is not None:
+        return ""  # of clipped values, what was drawn tells it
     risk = f"{format_value(label)} may be {describe_risk(aggregate, plan.dataset.size, count_in_words(plan))}"
     counts = _count_values(plan, table, number)
     few = {cell: counts[cell] for cell in _list_cells(shown) if counts and counts[cell] < least}
@@ -90,15 +105,23 @@ def _explain_null(plan: Plan, shown: Shown, table: ReleasedTable, label: str, nu
     return f"{format_value(label)}: {risk}. With a larger ε{' or fewer groups' if plan.groups else ''} fewer suffice."
 
 
-def _describe_collapse(plan: Plan, shown: Shown, table: ReleasedTable, label: str, number: int) -> str:
-    if not table.clipped:
+def _describe_clipped(plan: Plan, shown: Shown, table: ReleasedTable, label: str, number: int) -> str:
+    """How many values were clipped, and why there is no answer or no interval where that is so."""
+    limits = find_drawn_limits(plan.aggregates[number], table, number)
+    if limits is None:
         return ""
-    pairs = {cell: table.clipped[cell][number] for cell in _list_cells(shown)}
-    cells = [cell for cell, pair in pairs.items() if pair is not None and pair[0] == pair[1]]
-    if not cells:
-        return ""
-    where = f" of {shorten_list(_name_cell(plan, cell) for cell in cells)}" if plan.groups else ""
-    return f"{format_value(label)}{where}: {COLLAPSED}."
+    name, values = format_value(label), table.list_values(number)
+    if limits.collapsed:
+        return f"{name}: {COLLAPSED}."
+    told = f"{name}: about {max(limits.clipped, 0):,} of {max(limits.size, 0):,} values were clipped"
+    if limits.crowded:
+        told += ", too many for an interval: the true value may be far off. A larger ε or declared bounds would do"
+    few = [cell for cell in _list_cells(shown) if values[cell] is None]
+    if few and plan.groups:
+        told += f". NULL is {shorten_list(_name_cell(plan, cell) for cell in few)}, where too few values are counted"
+    elif few:
+        told += ". It is NULL, as too few values are counted"
+    return f"{told}."
 
 
 def _list_cells(shown: Shown) -> Sequence[int]:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
 
-from idios.backends.base import Backend, CancellationToken, Limits, Snapshot
+from idios.backends.base import Backend, CancellationToken, Snapshot
 from idios.core.calibration import (
     Added,
     Mechanism,
@@ -22,6 +22,7 @@ from idios.core.calibration import (
     calibrate,
     find_floor,
 )
+from idios.core.clipping import DrawnLimits
 from idios.core.distributions import DiscreteLaplace
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
@@ -71,7 +72,7 @@ def draw_table(
     cells, intervals, checks, noisy_sums = [], [], [], []
     check = None if cancellation is None else cancellation.check
     with backend.open_snapshot(plan, cancellation) as snapshot:
-        limits, summaries = clip_values(plan, snapshot, source, check)
+        drawn_limits, summaries = clip_values(plan, snapshot, source, check)
     if check is not None:
         check()
     if (drawn_cells := draw_many(plan, summaries, source)) is not None:
@@ -82,8 +83,8 @@ def draw_table(
         if check is not None:
             check()
         drawn = [
-            draw_cell(plan, aggregate, mechanism, source)
-            for aggregate, mechanism in zip(plan.aggregates, mechanisms, strict=True)
+            draw_cell(plan, aggregate, mechanism, source, drawn_limits.get(i))
+            for i, (aggregate, mechanism) in enumerate(zip(plan.aggregates, mechanisms, strict=True))
         ]
         values = [each.value for each in drawn]
         cells.append(tuple(map(partial(_write_drawn, plan), plan.aggregates, values)))
@@ -91,7 +92,7 @@ def draw_table(
         noisy_sums.append(tuple(each.noisy_sums for each in drawn))
         checks.append(tuple(map(partial(_check, plan, source), plan.aggregates, cell, values)))
         margins = list(map(partial(find_margin, plan), plan.aggregates, mechanisms))
-    return _make_table(plan, cells, margins, checks, limits, intervals, noisy_sums)
+    return _make_table(plan, cells, margins, checks, drawn_limits, intervals, noisy_sums)
 
 
 def check_table(
@@ -123,7 +124,7 @@ def _make_table(
     cells: Sequence[Sequence[str | None]],
     margins: Sequence[Fraction | None],
     checks: Sequence[tuple[int | None, ...]],
-    limits: Mapping[int, Sequence[Limits]] | None = None,
+    limits: Mapping[int, DrawnLimits] | None = None,
     intervals: Sequence[Sequence[tuple[str, str] | None]] = (),
     noisy_sums: Sequence[tuple[tuple[int, ...] | None, ...]] = (),
     *,
@@ -138,6 +139,7 @@ def _make_table(
         cells=tuple(map(tuple, cells)),
         margins=tuple(margins),
         clipped=_scale_limits(plan, limits or {}),
+        tallies=_list_tallies(plan, limits or {}),
         checks=tuple(checks) if any(aggregate.check for aggregate in plan.aggregates) else (),
         intervals=tuple(map(tuple, intervals)) if any(map(any, intervals)) else (),
         noisy_sums=tuple(noisy_sums) if any(map(any, noisy_sums)) else (),
@@ -160,23 +162,23 @@ def _list_groups(plan: Plan) -> dict[str, list[str]]:
 
 def clip_values(
     plan: Plan, snapshot: Snapshot, source: Source | None = None, check: Callable[[], None] | None = None
-) -> tuple[dict[int, list[Limits]], Sequence[Sequence[Summary]]]:
-    """Draw limits where the plan says so, by aggregate and cell, and read what is clipped to them: the second round.
+) -> tuple[dict[int, DrawnLimits], Sequence[Sequence[Summary]]]:
+    """Draw limits where the plan says so, by aggregate, and read what is clipped to them: the second round.
 
-    The other summaries are those of the first round. ``check`` is called for every cell, and may raise to stop.
+    Limits are drawn once for all cells. The other summaries are those of the first round. ``check`` is called for every
+    draw, and may raise to stop.
     """
-    limits: dict[int, list[Limits]] = {}
+    limits: dict[int, DrawnLimits] = {}
+    pooled = iter(snapshot.pooled)
     for i, aggregate in enumerate(plan.aggregates):
         if (clipping := aggregate.choice.clipping) is None:
             continue
-        limits[i] = []
-        for cell in snapshot.summaries:
-            if check is not None:
-                check()
-            limits[i].append(clipping.draw_limits(cell[i], source))
+        if check is not None:
+            check()
+        limits[i] = clipping.draw_limits(next(pooled) if clipping.pooled else snapshot.summaries[0][i], source)
     if not limits:
         return {}, snapshot.summaries
-    clipped = snapshot.sum_clipped(limits)
+    clipped = snapshot.sum_clipped({i: [drawn[:2]] * len(plan.cells) for i, drawn in limits.items()})
     return limits, [
         [clipped[i][number] if i in clipped else summary for i, summary in enumerate(cell)]
         for number, cell in enumerate(snapshot.summaries)
@@ -184,19 +186,21 @@ def clip_values(
 
 
 def _scale_limits(
-    plan: Plan, limits: Mapping[int, Sequence[Limits]]
+    plan: Plan, limits: Mapping[int, DrawnLimits]
 ) -> tuple[tuple[tuple[Fraction, Fraction] | None, ...], ...]:
     """The limits of every cell and aggregate in the column's units; nothing if none were drawn."""
-
-    def scale(i: int, cell: int) -> tuple[Fraction, Fraction] | None:
-        if i not in limits:
-            return None
-        (low, high), step = limits[i][cell], plan.aggregates[i].grid.step
-        return low * step, high * step
-
     if not limits:
         return ()
-    return tuple(tuple(scale(i, cell) for i in range(len(plan.aggregates))) for cell in range(len(plan.cells)))
+    steps = [aggregate.grid.step for aggregate in plan.aggregates]
+    scaled = [(limits[i].low * step, limits[i].high * step) if i in limits else None for i, step in enumerate(steps)]
+    return (tuple(scaled),) * len(plan.cells)
+
+
+def _list_tallies(plan: Plan, limits: Mapping[int, DrawnLimits]) -> tuple[tuple[int, int] | None, ...]:
+    """By aggregate, the noisy number of clipped values and that of all values; nothing if no limits were drawn."""
+    if not limits:
+        return ()
+    return tuple((limits[i].clipped, limits[i].size) if i in limits else None for i in range(len(plan.aggregates)))
 
 
 def calibrate_plan(
@@ -257,13 +261,18 @@ def _component(aggregate: Aggregate, summary: Summary, protection: Protection) -
     return Component(statistic, summary, weight, floor, aggregate.column, protection.fineness)
 
 
-def draw_cell(plan: Plan, aggregate: Aggregate, mechanism: Mechanism, source: Source | None) -> DrawnCell:
+def draw_cell(
+    plan: Plan,
+    aggregate: Aggregate,
+    mechanism: Mechanism,
+    source: Source | None,
+    limits: DrawnLimits | None = None,
+) -> DrawnCell:
     """Draw one cell: a number in the column's units, the place of a category, None for NULL; and its interval."""
     if isinstance(aggregate.domain, Categories):
         return DrawnCell(mechanism.draw(source))
     statistic, fineness = aggregate.statistic, plan.dataset.protection.fineness
-    ends = find_public_range(statistic, aggregate.grid, fineness)
-    point, interval, sums = draw_with_interval(aggregate.choice, mechanism, *ends, source)
+    point, interval, sums = draw_with_interval(aggregate, mechanism, fineness, source, limits)
     step = statistic.answer_step(aggregate.grid, fineness)
     scaled = None if interval is None else (interval[0] * step, interval[1] * step)
     return DrawnCell(None if point is None else point * step, scaled, sums)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -19,16 +20,19 @@ import pytest
 
 from idios.backends.base import Backend, CancellationToken, Cancelled, open_source
 from idios.backends.connection_pool import AT_ONCE, Connection
+from idios.core.calibration import Level, Protection
 from idios.core.domain import LIMIT, Kind
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Count, Mean, Median, Sum, Variance
 from idios.errors import InvalidInput, SourceError
 from idios.query.plan import Plan
+from idios.query.planner import make_plan
 from idios.query.predicates import NEVER, Among
+from idios.query.reader import read
 from tests.conformance import hostile
 from tests.conformance.engines import SPARK, Engine, PostgresqlEngine
 from tests.conformance.plans import by, dataset, number, of_kind, plan, whole
-from tests.conformance.reference import Table, clipped_reference, reference
+from tests.conformance.reference import Table, clipped_reference, find_moves, reference, select_values, summarise
 from tests.conformance.test_every_value import REFUSED_BY_TYPE, columns, data_set, keep, meant
 from tests.conformance.test_interrupts import Slowed
 from tests.conformance.test_statistics import AGE, INCOME, REGION, SCORE, TYPES, made
@@ -112,6 +116,35 @@ def test_small_random_tables(quick_engine: Engine, seed: int) -> None:
             asked = unbounded(plan(data, *everything, groups=groups))
             for times in range(4):
                 same(backend, asked, table, drawn(asked, 100 * seed + times))
+
+
+POOLED = [
+    "SELECT region, SUM(income), AVG(income) FROM people GROUP BY region",
+    "SELECT region, STDDEV(income), SUM(score) FROM people WHERE age < 80 GROUP BY region",
+    "SELECT region, BIN(age, 30), AVG(score), COUNT(*) FROM people WHERE NOT region = 'north' GROUP BY 1, 2",
+]
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_limits_are_read_from_the_records_of_all_cells(quick_engine: Engine, neighbours: str) -> None:
+    """Every cell's values are among what shared limits are drawn from, each once, and no others."""
+    score, income = number("score", "0.5"), number("income", "0.01")
+    data = dataset(whole("age", (0, 120)), score, income, REGION, neighbours=neighbours)
+    data = replace(data, protection=Protection(Level.DIFFERENTIAL), min_epsilon=Fraction(1, 1000))
+    table = made(200, 3)
+    with quick_engine.open(pa.table(table, schema=TYPES), data) as backend:
+        for sql in POOLED:
+            asked = make_plan(read(sql, {"people": data}), data, 1)
+            assert asked.pool is not None
+            clipped = [place for place, a in enumerate(asked.aggregates) if a.choice.clipping]
+            cells = [cell for cell, _ in select_values(asked, table)]
+            with backend.open_snapshot(asked) as snapshot:
+                for pooled, a, place in zip(snapshot.pooled, asked.pool.aggregates, clipped, strict=True):
+                    values = sorted(value for cell in cells for value in cell[place])
+                    assert len(values) > 20
+                    assert pooled == summarise(values, a.reading, a.grid, find_moves(a, len(values), 200), a.distance)
+                limits = {place: [(-7, 90)] * len(cells) for place in clipped}
+                assert snapshot.sum_clipped(limits) == clipped_reference(asked, table, limits)
 
 
 def test_nothing_but_nulls_and_what_stands_in_for_them(engine: Engine) -> None:

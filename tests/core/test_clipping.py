@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+from itertools import combinations_with_replacement
+from typing import Any
 
 import pytest
 
@@ -92,13 +94,19 @@ class Rounds:
         clipped = Summary(Domain(Fraction(1), *limits), moves, total=sum(values), squares=squares)
         epsilon = self.plan.noise_epsilon
         mechanism = calibrate_clipped(self.statistic, clipped, epsilon, FINENESS)
+        counts = self.counted(table, moves, limits)
         if mechanism is not None:
-            return list_noisy(mechanism)
+            return [*counts, *list_noisy(mechanism)]
         sensitivity = self.statistic.global_sensitivity(clipped.domain, moves)
         assert sensitivity is not None
         value = self.statistic.envelope(clipped, 0, FINENESS).value
         scale = Fraction(math.ceil(sensitivity * self.statistic.resolution(FINENESS))) / epsilon
-        return [] if value is None else [(value, scale)]
+        return counts if value is None else [*counts, (value, scale)]
+
+    def counted(self, table: Table, moves: Moves, limits: tuple[int, int]) -> list[tuple[int, Fraction]]:
+        """The number of clipped values, and of all, with the scales of their noise."""
+        beyond = self.plan.count_beyond(self.summarise(table, moves), *limits)
+        return [(beyond, 1 / self.plan.tally_epsilon), (moves.size, 1 / self.plan.size_epsilon)]
 
 
 @dataclass(frozen=True)
@@ -169,7 +177,8 @@ def worst_share(rounds: Rounds, tables: Space) -> float:
 
 def tiny_plan(reach: int, target: int, centre: Centre | None, fallback: int = 0, **bounds: int) -> ClippingPlan:
     ladder = Ladder(0, 3, 0, Fraction(2))
-    return ClippingPlan(Domain(**bounds), fallback, centre, ladder, target, reach, 4 * UNIT, 2 * UNIT, 12 * UNIT)
+    shares = (4 * UNIT, 2 * UNIT, UNIT / 2, UNIT / 2, 12 * UNIT)
+    return ClippingPlan(Domain(**bounds), fallback, centre, ladder, target, reach, *shares)
 
 
 CENTRE = Centre(6 * UNIT, BaseMeasure(centre=0, shells=3), distance=2, refusal=10)
@@ -217,8 +226,8 @@ class NoiseOfTheRadiusAlone(Rounds):
     """Scale C/ε for a sum, wherever the limits lie."""
 
     def released(self, table: Table, moves: Moves, limits: tuple[int, int]) -> list[tuple[int, Fraction]]:
-        ((value, _),) = super().released(table, moves, limits)
-        return [(value, Fraction(limits[1] - limits[0], 2) / self.plan.noise_epsilon)]
+        *counts, (value, _) = super().released(table, moves, limits)
+        return [*counts, (value, Fraction(limits[1] - limits[0], 2) / self.plan.noise_epsilon)]
 
 
 class HalfTheNoise(Rounds):
@@ -228,8 +237,14 @@ class HalfTheNoise(Rounds):
 
 class CountWithoutNoise(Rounds):
     def released(self, table: Table, moves: Moves, limits: tuple[int, int]) -> list[tuple[int, Fraction]]:
-        sums, (count, _) = super().released(table, moves, limits)
-        return [sums, (count, Fraction(0))]
+        *others, (count, _) = super().released(table, moves, limits)
+        return [*others, (count, Fraction(0))]
+
+
+class TallyWithoutNoise(Rounds):
+    def counted(self, table: Table, moves: Moves, limits: tuple[int, int]) -> list[tuple[int, Fraction]]:
+        (clipped, _), size = super().counted(table, moves, limits)
+        return [(clipped, Fraction(0)), size]
 
 
 class RadiusFromTheData(Rounds):
@@ -250,11 +265,133 @@ class RadiusFromTheData(Rounds):
         (HalfTheNoise(tiny_plan(2, 1, None, fallback=1), Mean()), "replace", True),
         (HalfTheNoise(tiny_plan(2, 1, None), Variance()), "add-remove", False),
         (CountWithoutNoise(tiny_plan(2, 1, None), Mean()), "add-remove", False),
+        (TallyWithoutNoise(tiny_plan(2, 1, None), Mean()), "replace", False),
         (RadiusFromTheData(tiny_plan(2, 1, None), Mean()), "replace", False),
     ],
 )
 def test_planted_errors_are_caught(rounds: Rounds, notion: str, selection: bool) -> None:
     assert worst_share(rounds, space(notion, selection)) > 1
+
+
+# ------------------------------------------------------------------------------------------- several cells together
+
+Grouped = tuple[tuple[int, int], ...]
+"""Records, each a value and the cell that it is in; cell 2 is outside of the selection."""
+
+
+@dataclass(frozen=True)
+class SharedLimits:
+    """A question about two cells; a test plants its errors here."""
+
+    rounds: Rounds
+    notion: str
+
+    def neighbours(self, records: Grouped) -> Iterator[Grouped]:
+        """Every table that differs by one record."""
+        changed = [(value, cell) for value in range(4) for cell in range(2)] + [(0, 2)]
+        for i in range(len(records)):
+            rest = records[:i] + records[i + 1 :]
+            if self.notion == "add-remove":
+                yield rest
+            else:
+                yield from (tuple(sorted((*rest, new))) for new in changed)
+
+    def limits(self, records: Grouped) -> dict[tuple[int, int], tuple[Fraction, float, tuple[int, int]]]:
+        """The law of the limits: of all records in a cell together."""
+        table = Table(tuple(sorted(value for value, cell in records if cell < 2)), 0)
+        return list_limits(self.rounds, table, Moves(Neighbours(self.notion), len(table.values), 0))
+
+    def released(self, records: Grouped, limits: tuple[int, int]) -> Released:
+        """The counts over all cells, and what each cell gets."""
+        union = tuple(sorted(value for value, cell in records if cell < 2))
+        found = self.rounds.counted(Table(union, 0), Moves(Neighbours(self.notion), len(union), 0), limits)
+        for cell in range(2):
+            values = tuple(sorted(value for value, of in records if of == cell))
+            moves = Moves(Neighbours.ADD_REMOVE, len(values))
+            found += self.rounds.released(Table(values, 0), moves, limits)[2:]
+        return tuple(found)
+
+    def worst(self, sizes: range = range(3)) -> float:
+        """The greatest share of ε that a pair of neighbours uses up."""
+        plan, unit = self.rounds.plan, float(UNIT) / -math.log(POWER)
+        epsilon = float(plan.parts * plan.epsilon)
+        symbols = [(value, cell) for value in range(4) for cell in range(2)] + [(0, 2)]
+        find_limits, find_released = cache(self.limits), cache(self.released)
+        worst = 0.0
+        for size in sizes:
+            for records in combinations_with_replacement(symbols, size):
+                for other in set(self.neighbours(records)):
+                    here, there = find_limits(records), find_limits(other)
+                    for drawn, (_, logarithm, limits) in here.items():
+                        if drawn not in there:
+                            return math.inf
+                        lost = float(compare_noise(find_released(records, limits), find_released(other, limits)))
+                        for sign in (1, -1):  # the removed record may be the one of either table
+                            worst = max(worst, (sign * (logarithm - there[drawn][1]) * unit + lost) / epsilon)
+        return worst
+
+
+class LimitsOfEachCell(SharedLimits):
+    """Each cell draws its own limits, at the price of one draw."""
+
+    def limits(self, records: Grouped) -> dict[tuple[int, int], tuple[Fraction, float, tuple[int, int]]]:
+        laws = []
+        for cell in range(2):
+            table = Table(tuple(sorted(value for value, of in records if of == cell)), 0)
+            laws.append(list_limits(self.rounds, table, Moves(Neighbours(self.notion), len(table.values), 0)))
+        return {
+            (*one, *two): (laws[0][one][0] * laws[1][two][0], laws[0][one][1] + laws[1][two][1], laws[0][one][2])
+            for one in laws[0]
+            for two in laws[1]
+        }
+
+
+class CellsAtFullEpsilon(SharedLimits):
+    """Noise in each cell as if no record could move to another."""
+
+    def released(self, records: Grouped, limits: tuple[int, int]) -> Released:
+        found = super().released(records, limits)
+        return (*found[:2], *((value, scale / 2) for value, scale in found[2:]))
+
+
+def shared_plan(notion: str, reach: int = 2, target: int = 1, centre: Centre | None = None) -> ClippingPlan:
+    """Shares of ε such that all cells together cost as much as the limits and, with ``parts``, the noise."""
+    parts = 2 if notion == "replace" else 1
+    return replace(tiny_plan(reach, target, centre), parts=parts, noise_epsilon=12 * UNIT / parts, pooled=True)
+
+
+def shared(kind: type[SharedLimits], notion: str, statistic: Statistic, **options: Any) -> SharedLimits:
+    class Pooled(Rounds):
+        """The union is read as one selection."""
+
+        def summarise(self, table: Table, moves: Moves) -> Summary:
+            ranks = list(replace(self.plan, pooled=False).ranks(moves))
+            return cut_windows(table.values, ranks, moves, self.plan.domain)
+
+    return kind(Pooled(shared_plan(notion, **options), statistic), notion)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notion", ["replace", "add-remove"])
+@pytest.mark.parametrize("statistic", [Sum(), Mean(), Variance()], ids=lambda each: each.name)
+def test_limits_that_cells_share_cost_what_those_of_one_selection_do(notion: str, statistic: Statistic) -> None:
+    used = [
+        shared(SharedLimits, notion, statistic, reach=reach, target=target, centre=centre).worst()
+        for reach, target, centre in ((1, 0, None), (2, 1, None), (2, 1, CENTRE))
+    ]
+    assert max(used) <= 1 + 1e-9
+    assert max(used) > 0.75
+
+
+@pytest.mark.parametrize("kind", [LimitsOfEachCell, CellsAtFullEpsilon])
+def test_planted_errors_of_shared_limits_are_caught(kind: type[SharedLimits]) -> None:
+    assert shared(kind, "replace", Sum(), reach=1, target=0).worst() > 1.01
+
+
+def test_a_cell_reads_nothing_for_limits_that_all_share() -> None:
+    plan = shared_plan("replace")
+    assert not list(plan.ranks(Moves(Neighbours.ADD_REMOVE, 100)))
+    assert list(replace(plan, pooled=False).ranks(Moves(Neighbours.REPLACE, 100, 0)))
 
 
 # ------------------------------------------------------------------------------------------------- the plans
@@ -297,14 +434,18 @@ def test_other_questions_need_no_limits() -> None:
 
 def test_epsilon_is_divided_among_the_rounds() -> None:
     without = planned(Sum(), whole=False)
-    assert without.threshold_epsilon + without.count_epsilon == Fraction(2, 5)
-    assert without.noise_epsilon == Fraction(3, 5)
+    assert without.threshold_epsilon + without.count_epsilon == Fraction(3, 10)
+    assert (without.tally_epsilon, without.size_epsilon) == (Fraction(1, 8), Fraction(1, 24))
+    assert without.noise_epsilon == Fraction(8, 15)
+    few, many = planned(Sum(), size=1000, lower=0), planned(Sum(), size=10**6, lower=0)  # the size is public
+    assert [plan.threshold_epsilon + plan.count_epsilon for plan in (few, many)] == [Fraction(2, 5), Fraction(1, 4)]
+    assert few.size_epsilon == many.size_epsilon == 0
     assert 2 * without.threshold_epsilon == 5 * without.count_epsilon
     assert (without.target, planned(Sum(), "add-remove").target) == (4, 2)
 
 
 def draw_limits(plan: ClippingPlan, values: list[int], moves: Moves, seed: int) -> tuple[int, int]:
-    return plan.draw_limits(cut_windows(values, list(plan.ranks(moves)), moves, plan.domain), SeededSource(seed))
+    return plan.draw_limits(cut_windows(values, list(plan.ranks(moves)), moves, plan.domain), SeededSource(seed))[:2]
 
 
 def test_limits_hold_nearly_all_values_and_little_more() -> None:

@@ -171,7 +171,10 @@ def test_rounds_add_up(neighbours: Neighbours) -> None:
         assert isinstance(plan, RankPlan | ClippingPlan)
         search = range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon)
         search += range_rho(plan.centre.epsilon) if plan.centre else 0
-        noise = plan.noise_epsilon**2 if isinstance(plan, ClippingPlan) else Fraction(0)
+        noise = Fraction(0)
+        if isinstance(plan, ClippingPlan):
+            noise = plan.noise_epsilon**2
+            search += (plan.tally_epsilon**2 + plan.size_epsilon**2) / 2
         if isinstance(case, Variance):
             expected = Rho(search + noise * 3 / 16, steps * search + noise / 6)
         elif isinstance(case, Mean) and not whole:
@@ -180,6 +183,21 @@ def test_rounds_add_up(neighbours: Neighbours) -> None:
             expected = Rho(search + noise / 2, steps * (search + noise / 2))
         assert rho == (replace(expected, entering=Fraction(0)) if whole else expected)
         assert (plan.centre is None) == (case == Sum())
+
+
+def test_limits_that_cells_share_are_paid_for_once() -> None:
+    """Leaving a cell for another changes the limits as staying does, and a person's cells do not divide them."""
+    shared = choose(Sum(), Domain(), ADD_REMOVE, False, DIFFERENTIAL, Fraction(1, 2), parts=2, pooled=True)
+    plan = shared.clipping
+    assert plan is not None
+    assert plan.epsilon == Fraction(1, 2)
+    limits = range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon)
+    limits += (plan.tally_epsilon**2 + plan.size_epsilon**2) / 2
+    noise = plan.noise_epsilon**2 / 2
+    rho = find_rho(shared, Sum(), ADD_REMOVE, False)
+    assert rho == Rho(limits / 2 + noise, limits + 4 * noise)
+    assert add_cells([rho, rho], REPLACE) == max(limits + 2 * noise, limits + 4 * noise)
+    assert find_rho(shared, Sum(), ADD_REMOVE, False, apart=3).entering == 3 * limits / 2 + noise
 
 
 def test_a_round_without_its_rho_is_an_error() -> None:

@@ -72,6 +72,8 @@ class Snapshot(ABC):
 
     summaries: Sequence[Sequence[Summary]]
     """For every cell of the plan, what each aggregate reads first: every cell, whether or not the data has it."""
+    pooled: Sequence[Summary] = ()
+    """For each aggregate of ``Plan.pool``, what limits are drawn from that all cells share."""
 
     @abstractmethod
     def sum_clipped(self, limits: Mapping[int, Sequence[Limits]]) -> dict[int, list[Summary]]:

@@ -59,6 +59,7 @@ class SqlSnapshot(Snapshot):
     requirements: Requirements
     queries: Queries
     translate_errors: Callable[[], AbstractContextManager[None]]
+    pooled: Sequence[Summary] = ()
 
     def sum_clipped(self, limits: Mapping[int, Sequence[Limits]]) -> dict[int, list[Summary]]:
         """Read one more round, of what the first one does not say already; see ``clipped_sums.py``."""
@@ -168,6 +169,9 @@ class SqlBackend(Backend):
                 if plan.dataset.reduction is not None:  # people are grouped once, however many queries read them
                     read = replace(read, source=stack.enter_context(connection.materialise(read.source)))
                 snapshot = self._read_first(plan, connection, read)
+                if plan.pool is not None:
+                    (pooled,) = self._read_first(plan.pool, connection, read).summaries
+                    snapshot = replace(snapshot, pooled=pooled)
             yield snapshot
             with self._translate_errors():
                 stack.close()

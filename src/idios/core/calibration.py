@@ -285,6 +285,8 @@ def choose(
     size: int | None = None,
     rho: Fraction | None = None,
     parts: int = 1,
+    pooled: bool = False,
+    pool_size: int | None = None,
     counted: Counted = RECORDS,
 ) -> Choice:
     """Pick the mechanism from public facts, or say why there is none.
@@ -292,7 +294,8 @@ def choose(
     ``whole`` says that the selection is the whole table by declaration, ``size`` how many records that has if it is
     public; ``drawn`` is how many values of the question are drawn from a base measure, in all cells together. ``rho``
     asks for Gaussian noise wherever noise is added at the local or the global sensitivity, with so much for all cells
-    together, of which a record touches ``parts``; ``neighbours`` is then the data set's own notion. ``counted`` is what
+    together, of which a record touches ``parts``; ``neighbours`` is then the data set's own notion. With ``pooled``
+    limits are drawn from all cells together, which have ``pool_size`` values where that is public. ``counted`` is what
     records are in words.
     """
     differential = epsilon * protection.differential_share
@@ -309,8 +312,13 @@ def choose(
     missing = statistic.missing_bound(domain, protection.group if fitted else 1)
     if missing or not (fitted or known is not None):
         _check_range(differential)
-    if missing and (clipping := plan_clipping(statistic, domain, neighbours, whole, differential, public_size)):
-        refuse_too_few(statistic, public_size, clipping.least_size, counted)
+    drawn_from, cells = (pool_size, parts) if pooled else (public_size, 1)
+    if missing and (
+        clipping := plan_clipping(
+            statistic, domain, neighbours, whole, differential, drawn_from, parts=cells, pooled=pooled
+        )
+    ):
+        refuse_too_few(statistic, drawn_from, clipping.least_size, counted)
         return Choice(Method.CLIPPED, 0, differential, reading=clipping)
     if fitted:
         if missing:

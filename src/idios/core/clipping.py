@@ -1,24 +1,31 @@
 """Sums and averages of a column without bounds: limits are drawn, then it is a question about a bounded column.
 
-In three releases (after Huang, Liang, Yi 2021), each ε_i-differentially private whatever the ones before gave, so that
+In four releases (after Huang, Liang, Yi 2021), each ε_i-differentially private whatever the ones before gave, so that
 their ε add up:
 
 1. a centre m, the median by the inverse-sensitivity mechanism; a public point where it refuses, or where it is skipped;
 2. a radius C, by AboveThreshold on |x − m|: about T values lie beyond;
-3. the answer from the values clipped to [m − C, m + C], cut to what is declared: noise for the sensitivity within these
+3. how many values lie beyond the limits, and how many there are where that is secret: counts with noise;
+4. the answer from the values clipped to [m − C, m + C], cut to what is declared: noise for the sensitivity within these
    limits, or ``noisy_moments`` where the number of values is secret.
 
 Rules:
 
-1. Everything but m and C is public: whether there is a centre, the division of ε, the ladder, T, what is read.
+1. Everything but what is drawn is public: whether there is a centre, the division of ε, the ladder, T, what is read.
 2. #{|x − m| > t} needs only the M least and the M greatest values, where counts are capped at M: if a value between
-   lies beyond t, so do M at its end. Capping keeps what AboveThreshold needs (its rule 3).
+   lies beyond t, so do M at its end. Capping keeps what AboveThreshold needs (its rule 3), and a count of values beyond
+   the limits, each end capped at M, still moves by at most 1 when a record is replaced, enters or leaves.
 3. A centre serves means and variances, and the sum of a whole table of public size. Elsewhere an arrival moves a sum by
    all of |x|, so that limits around 0 are the best ones; or from a declared bound on, where all values are of one sign.
 4. The noise is that for the drawn limits, wherever they lie. So the choice of m is a matter of accuracy only.
-5. On too few values (``least_size``) C comes out near 0 and the answer near m.
-
-Clipping is a bias that the noise does not show, so the limits are told with the answer: they are a release.
+5. *Cells share their limits.* Centre, radius and counts are drawn once, from the records of all cells together, and
+   every cell is clipped alike. Proof of ε: a record that moves between cells stays in the union, where at most its
+   value changes: one replacement, which costs what an ungrouped question would pay for it, not twice as much. Given the
+   limits, cells are disjoint: it leaves one and enters another, at half of the noise's ε each. So with ``parts`` the
+   number of cells that a record touches, all cost ε_limits + parts·ε_noise, the ``parts``-fold of ``epsilon``. ∎
+6. Limits that found nothing are told by what was drawn (``DrawnLimits.collapsed``): there is no answer then.
+7. What clipping takes away is a bias that no noise shows. The interval of an answer is widened by what it takes if the
+   clipped values lie, on average, at most twice as far from the centre as the limits (``DrawnLimits.allow``).
 """
 
 from __future__ import annotations
@@ -27,10 +34,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from idios.core.centre import Centre, plan_centre
 from idios.core.distributions.above_threshold import AboveThreshold, Ladder, find_runs
-from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
+from idios.core.distributions.discrete_laplace import DiscreteLaplace
+from idios.core.distributions.noisy_moments import Beyond, NoisyQuotient, NoisyVariance
 from idios.core.domain import LIMIT, Domain
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.sampling import Source
@@ -47,15 +56,60 @@ OVERSHOOT = Fraction(5, 2)
 
 More of it takes accuracy from heavy tails, less of it makes one answer in a thousand useless.
 """
-RADIUS = Fraction(2, 5)
-"""The radius's share of what a centre leaves: heavy tails would like more of it, light ones less."""
+RADIUS = Fraction(3, 10)
+"""The radius's share of what a centre leaves, where the number of values is secret."""
+LEAST_RADIUS, MOST_RADIUS = Fraction(1, 4), Fraction(2, 5)
+"""Where it is public the share is fitted to it: more helps few values, and clips fewer of a heavy tail."""
+FOUND = 1_000
+"""e₂·n from which on the radius needs no greater share."""
+TALLY, SIZE = Fraction(1, 8), Fraction(1, 24)
+"""The shares of what a centre leaves for the number of clipped values, and of all, where that is secret."""
+COLLAPSED, MANY = Fraction(1, 4), Fraction(1, 50)
+"""The shares of clipped values from which on limits have found nothing, and an interval would mislead."""
+
+
+class DrawnLimits(NamedTuple):
+    """The limits that values are clipped to, in steps of the column; noisy counts of clipped values and of all.
+
+    ``spread`` is how many more clipped values are allowed for than counted, which is public.
+
+    >>> drawn = DrawnLimits(0, 500, clipped=12, size=4000, spread=10)
+    >>> drawn.collapsed, drawn.crowded, drawn.allow(Domain(lower=0))
+    (False, False, Beyond(many=22, below=0, above=500))
+    >>> drawn._replace(clipped=100).crowded, drawn._replace(clipped=1000).collapsed
+    (True, True)
+    """
+
+    low: int
+    high: int
+    clipped: int
+    size: int
+    spread: int
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether the limits have found too little to answer within them."""
+        return self.low == self.high or self.clipped + self.spread > COLLAPSED * self.size
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many values are clipped that nothing is told of how far that moves an answer."""
+        return self.clipped > MANY * self.size
+
+    def allow(self, domain: Domain) -> Beyond:
+        """How many values may lie beyond the limits, and how far on average: nothing beyond a declared bound."""
+        below, above = self.low != domain.low, self.high != domain.high
+        reach = self.high - self.low if not (below and above) else -((self.low - self.high) // 2)
+        return Beyond(max(self.clipped, 0) + self.spread, below * reach, above * reach)
 
 
 @dataclass(frozen=True)
 class ClippingPlan(Reading):
     """What is public of drawing limits: ``fallback`` is m where none is drawn.
 
-    ``target`` is T, ``reach`` the M of rule 2, ``noise_epsilon`` what is left for the answer.
+    ``target`` is T, ``reach`` the M of rule 2, ``noise_epsilon`` what each cell gets. ``parts`` is how many cells
+    a record touches, ``pooled`` says that limits are drawn from several cells together (rule 5). ``size`` is the number
+    of values that they are drawn from, where it is public.
     """
 
     domain: Domain
@@ -66,30 +120,52 @@ class ClippingPlan(Reading):
     reach: int
     threshold_epsilon: Fraction
     count_epsilon: Fraction
+    tally_epsilon: Fraction
+    size_epsilon: Fraction
     noise_epsilon: Fraction
+    size: int | None = None
+    parts: int = 1
+    pooled: bool = False
+
+    @property
+    def limits_epsilon(self) -> Fraction:
+        """What limits and counts cost, once for all cells."""
+        centre = self.centre.epsilon if self.centre else Fraction(0)
+        return centre + self.threshold_epsilon + self.count_epsilon + self.tally_epsilon + self.size_epsilon
 
     @property
     def epsilon(self) -> Fraction:
-        """What limits and answer cost together."""
-        centre = self.centre.epsilon if self.centre else Fraction(0)
-        return centre + self.threshold_epsilon + self.count_epsilon + self.noise_epsilon
+        """What each cell costs, with its part of the limits."""
+        return self.limits_epsilon / self.parts + self.noise_epsilon
 
     @property
     def least_size(self) -> int:
         """The least number of values with which a radius is not too small nearly always, 19 times in 20."""
         return self.target + math.ceil(Fraction(math.log(20 * len(self.ladder.thresholds))) / self.count_epsilon)
 
+    @property
+    def spread(self) -> int:
+        """How many more clipped values are allowed for than counted: half of the count's mean noise."""
+        return math.ceil(1 / (2 * self.tally_epsilon))
+
     def ranks(self, moves: Moves, distance: int = 0) -> Iterable[tuple[int, int]]:
-        """The run around the median, the M least and the M greatest."""
+        """The run around the median, the M least and the M greatest; nothing of a cell whose limits are shared."""
+        if self.pooled:
+            return
         if self.centre:
             yield from self.centre.ranks(moves)
         yield 1, self.reach
         yield moves.size - self.reach + 1, moves.size
 
-    def draw_limits(self, summary: Summary, source: Source | None = None) -> tuple[int, int]:
-        """Draw the centre and the radius: the least and the greatest grid point to clip to."""
+    def draw_limits(self, summary: Summary, source: Source | None = None) -> DrawnLimits:
+        """Draw the centre, the radius and the counts from the values of all cells."""
         middle = self.find_middle(self.centre.draw(summary, source) if self.centre else None)
-        return self.find_limits(middle, self.calibrate_radius(summary, middle).draw(source))
+        low, high = self.find_limits(middle, self.calibrate_radius(summary, middle).draw(source))
+        tally, size = DiscreteLaplace(1 / self.tally_epsilon), self.size
+        clipped = self.count_beyond(summary, low, high) + tally.sample(source=source)
+        if size is None:
+            size = summary.size + DiscreteLaplace(1 / self.size_epsilon).sample(source=source)
+        return DrawnLimits(low, high, clipped, size, self.spread)
 
     def find_middle(self, drawn: int | None) -> int:
         """m: the drawn centre, or the public point where there is none."""
@@ -97,18 +173,26 @@ class ClippingPlan(Reading):
 
     def calibrate_radius(self, summary: Summary, middle: int) -> AboveThreshold:
         """The search for C from the values at both ends."""
-        size = summary.size
-        start = max(size - self.reach, min(self.reach, size))  # what both runs hold is counted once
-        values = summary.run(1, min(self.reach, size)) + summary.run(start + 1, size)
-        away = sorted(abs(int(value) - middle) for value in values)[-self.reach :]
+        away = sorted(abs(int(value) - middle) for value in self._list_ends(summary))[-self.reach :]
         deficits = [beyond - self.target for beyond in range(len(away) + 1)]
         return AboveThreshold(
             self.ladder, find_runs(self.ladder, away, deficits), self.threshold_epsilon, self.count_epsilon
         )
 
+    def _list_ends(self, summary: Summary) -> list[int]:
+        size = summary.size
+        start = max(size - self.reach, min(self.reach, size))  # what both runs hold is counted once
+        return [int(value) for value in (*summary.run(1, min(self.reach, size)), *summary.run(start + 1, size))]
+
     def find_limits(self, middle: int, radius: int) -> tuple[int, int]:
         """[m − C, m + C], cut to the declared bounds."""
         return self.domain.clamp(middle - radius), self.domain.clamp(middle + radius)
+
+    def count_beyond(self, summary: Summary, low: int, high: int) -> int:
+        """How many values lie beyond the limits, each end capped at M."""
+        ends = self._list_ends(summary)
+        below, above = sum(value < low for value in ends), sum(value > high for value in ends)
+        return min(below, self.reach) + min(above, self.reach)
 
 
 def plan_clipping(
@@ -118,23 +202,33 @@ def plan_clipping(
     whole: bool,
     epsilon: Fraction,
     size: int | None = None,
+    *,
+    parts: int = 1,
+    pooled: bool = False,
 ) -> ClippingPlan | None:
     """Plan the limits of a sum, a mean or a variance of a column without both bounds; None for anything else.
 
-    ``whole`` says that the selection is the whole table by declaration, ``size`` how many values that has if it is
-    public, which it can be under replace only.
+    ``whole`` says that the selection is the whole table by declaration, ``size`` how many values limits are drawn from
+    if that is public, which it can be under replace only. ``epsilon`` is that of each cell.
 
     >>> plan = plan_clipping(Mean(), Domain(), Neighbours.REPLACE, True, Fraction(1), size=1000)
-    >>> plan.centre.epsilon, plan.threshold_epsilon, plan.count_epsilon, plan.noise_epsilon
-    (Fraction(3, 25), Fraction(44, 175), Fraction(88, 875), Fraction(66, 125))
+    >>> plan.centre.epsilon, plan.threshold_epsilon, plan.count_epsilon, plan.tally_epsilon, plan.noise_epsilon
+    (Fraction(3, 25), Fraction(44, 175), Fraction(88, 875), Fraction(11, 100), Fraction(209, 500))
+    >>> cell = plan_clipping(Mean(), Domain(), Neighbours.ADD_REMOVE, False, Fraction(1, 2), parts=2, pooled=True)
+    >>> cell.epsilon, cell.limits_epsilon + 2 * cell.noise_epsilon
+    (Fraction(1, 2), Fraction(1, 1))
     """
     if domain.bounded or not isinstance(statistic, Mean | Sum | Variance):
         return None
     adds_up = isinstance(statistic, Sum)
     served = not adds_up or (whole and size is not None and domain.low < 0 < domain.high)
-    centre = plan_centre(domain, epsilon, size) if served else None
-    rest = epsilon - (centre.epsilon if centre else 0)
-    radius, noise = rest * RADIUS, rest * (1 - RADIUS)
+    centre = plan_centre(domain, parts * epsilon, size) if served else None
+    rest = parts * epsilon - (centre.epsilon if centre else 0)
+    share = RADIUS
+    if size is not None:
+        share = min(max(FOUND * (1 + OVERSHOOT) / (rest * max(size, 1)), LEAST_RADIUS), MOST_RADIUS)
+    radius, tally, sizes = rest * share, rest * TALLY, rest * SIZE * (size is None)
+    noise = (rest - radius - tally - sizes) / parts
     ladder = Ladder(0, LIMIT, 0, RATIO)
     count = radius / (1 + OVERSHOOT)
     target = math.ceil((2 if neighbours is Neighbours.REPLACE else 1) / noise)
@@ -147,7 +241,12 @@ def plan_clipping(
         target + math.ceil(Fraction(math.log(len(ladder.thresholds)) + 30) / count),
         radius - count,
         count,
+        tally,
+        sizes,
         noise,
+        size,
+        parts,
+        pooled,
     )
 
 

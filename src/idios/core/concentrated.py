@@ -33,7 +33,8 @@ What follows for each mechanism that is called ε-private elsewhere:
   e_S = ε·a/4, e_Z = ε·2ab/4, ρ = ε²·a²(1 + 4b²)/32 ≤ ε²/6. For with b = 2 − a and a = 1 + t, |t| ≤ 1,
   a²(1 + 4b²) = 5 + 2t − 7t² + 4t⁴ ≤ 5 + 2t − 3t² ≤ 16/3. ∎
 - *several rounds* (a drawn centre and a search from there, drawn limits and an answer within): the sum over them, as
-  each has its ρ whatever the ones before gave.
+  each has its ρ whatever the ones before gave. Limits that cells share are drawn once: a record that leaves one cell
+  for another changes within all cells together, so that each of the two counts half.
 - *discrete Gaussian*: Δ₂²/2σ², Δ₂ the Euclidean sensitivity of all numbers together. At the global sensitivity Δ₂² is
   at least 2e² where a record may leave one cell for another, and at least c² (``sensitivity``): ρ/2 to enter, and ρ to
   change. Fitted to the data and calibrated together (``joint``), a change in any cells loses Σ_j ρ_j in all. So each of
@@ -139,11 +140,21 @@ def pure_rho(epsilon: Fraction) -> Fraction:
     return range_rho(2 * epsilon)
 
 
-def find_rho(choice: Choice, statistic: Statistic, neighbours: Neighbours, whole_table: bool, records: int = 1) -> Rho:
+def find_rho(
+    choice: Choice,
+    statistic: Statistic,
+    neighbours: Neighbours,
+    whole_table: bool,
+    records: int = 1,
+    *,
+    apart: int = 1,
+) -> Rho:
     """The ρ with which a choice protects so many records; everything it depends on is public.
 
-    ``whole_table`` says that the selection is the whole table by declaration: under replace no record enters it. With
-    Laplace noise fitted to the data it is the ρ of one statistic by itself, not of several calibrated together.
+    ``whole_table`` says that the selection is the whole table by declaration: under replace no record enters it.
+    ``apart`` is the number of cells that a person's records are spread over: what is drawn from all cells together is
+    not divided by it (``query.shares``), and counts so many times. With Laplace noise fitted to the data it is the ρ of
+    one statistic by itself, not of several calibrated together.
 
     >>> str(find_rho(Choice(Method.INVERSE, 9, Fraction(1, 20)), Mean(), Neighbours.REPLACE, True).changing)
     '1/3200'
@@ -160,7 +171,7 @@ def find_rho(choice: Choice, statistic: Statistic, neighbours: Neighbours, whole
             rho = multiple**2 * choice.rho
             entering = _divide_cells(rho, neighbours, choice.parts)
         return Rho(Fraction(0) if fixed else entering, rho if neighbours is Neighbours.REPLACE else None)
-    rounds = _list_rounds(choice, statistic, neighbours, fixed)
+    rounds = _list_rounds(choice, statistic, neighbours, fixed, apart)
     entering = sum((part.entering for part in rounds), Fraction(0))
     changing = sum((part.changing for part in rounds), Fraction(0))
     return Rho(Fraction(0) if fixed else entering, changing).of_group(records)
@@ -178,7 +189,7 @@ class _Round(NamedTuple):
     changing: Fraction
 
 
-def _list_rounds(choice: Choice, statistic: Statistic, neighbours: Neighbours, fixed: bool) -> list[_Round]:
+def _list_rounds(choice: Choice, statistic: Statistic, neighbours: Neighbours, fixed: bool, apart: int) -> list[_Round]:
     """The releases that answer, except with noise fitted to the data."""
 
     def alike(rho: Fraction) -> _Round:
@@ -203,21 +214,37 @@ def _list_rounds(choice: Choice, statistic: Statistic, neighbours: Neighbours, f
         case Method.MOMENTS:
             return [_add_moments(statistic, choice.epsilon)]
     plan = choice.reading
-    if not isinstance(plan, RankPlan | ClippingPlan):
+    if isinstance(plan, ClippingPlan):
+        return [*_list_limits(plan, alike, apart), _add_noise(plan, statistic, fixed, alike)]
+    if not isinstance(plan, RankPlan):
         raise AssertionError(f"{choice.method} has a plan")
     rounds = [alike(range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon))]
     counted = plan.threshold_epsilon + plan.count_epsilon
     if plan.centre:
         rounds.append(alike(range_rho(plan.centre.epsilon)))
         counted += plan.centre.epsilon
-    if isinstance(plan, ClippingPlan):
-        sums = isinstance(statistic, Variance) or (isinstance(statistic, Mean) and not fixed)
-        noise = plan.noise_epsilon
-        rounds.append(_add_moments(statistic, noise) if sums else alike(pure_rho(noise)))
-        counted += noise
     if counted != plan.epsilon:
         raise AssertionError("every round of a plan has its ρ: what is not counted would be given away")
     return rounds
+
+
+def _list_limits(plan: ClippingPlan, alike: Callable[[Fraction], _Round], apart: int) -> list[_Round]:
+    """The releases that limits and counts are, drawn once from all cells that a record may touch.
+
+    Where that are two, each counts half of what leaving one for the other costs, which is what any change costs.
+    """
+    drawn = range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon)
+    drawn += pure_rho(plan.tally_epsilon) + pure_rho(plan.size_epsilon)
+    if plan.centre:
+        drawn += range_rho(plan.centre.epsilon)
+    drawn *= apart if plan.pooled else 1
+    return [alike(drawn) if plan.parts == 1 else _Round(drawn / plan.parts, drawn)]
+
+
+def _add_noise(plan: ClippingPlan, statistic: Statistic, fixed: bool, alike: Callable[[Fraction], _Round]) -> _Round:
+    """The noise of what is clipped."""
+    sums = isinstance(statistic, Variance) or (isinstance(statistic, Mean) and not fixed)
+    return _add_moments(statistic, plan.noise_epsilon) if sums else alike(pure_rho(plan.noise_epsilon))
 
 
 def _add_moments(statistic: Statistic, epsilon: Fraction) -> _Round:

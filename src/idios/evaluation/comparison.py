@@ -231,11 +231,10 @@ def _compute_level(
     summary = column.summarise(choice.reading or statistic, notion, choice.distance)
     truth = column.summarise(statistic, notion, 0)
     source, clipping = SeededSource(CLIPPINGS), choice.clipping
-    clipped = (
-        [summary]
-        if clipping is None
-        else [column.sum_clipped(clipping.draw_limits(summary, source), statistic, notion) for _ in range(CLIPPINGS)]
-    )
+    clipped = [summary]
+    if clipping is not None:
+        limits = [clipping.draw_limits(summary, source)[:2] for _ in range(CLIPPINGS)]
+        clipped = [column.sum_clipped(pair, statistic, notion) for pair in limits]
     drawn = [
         expect_answer(calibrate(choice, statistic, one, protection), statistic, truth, protection) for one in clipped
     ]

@@ -61,7 +61,9 @@ class ReleasedTable:
     ``checks`` is empty, or has for each value its noisy signed distance (``core.distance_check``), None where it has
     none. ``intervals`` is empty, or has for each value the ends of its 95 % interval, written as the value is; None
     where it has none. ``noisy_sums`` is empty, or has for each value the noisy sums and the noisy count that it follows
-    from (``core.distributions.noisy_moments``), None where it follows from none.
+    from (``core.distributions.noisy_moments``), None where it follows from none. ``tallies`` is empty, or has for each
+    statistic with drawn limits two counts over all rows: of clipped values, with noise, and of all values, with noise
+    where their number is secret.
     """
 
     dataset: str
@@ -75,6 +77,7 @@ class ReleasedTable:
     checks: tuple[tuple[int | None, ...], ...] = json_field(optional=True, default=())
     intervals: tuple[tuple[Interval | None, ...], ...] = json_field(optional=True, default=())
     noisy_sums: tuple[tuple[tuple[int, ...] | None, ...], ...] = json_field(optional=True, default=())
+    tallies: tuple[tuple[int, int] | None, ...] = json_field(optional=True, default=())
     by_column: InitVar[TableColumns | None] = None
     """What groups and cells are made of when they are first read, in place of them."""
 
@@ -91,8 +94,9 @@ class ReleasedTable:
             raise refuse("cells", f"a list of {len(self.groups)}", self.cells)
         if any(len(row) != len(self.statistics) for row in self.cells):
             raise InvalidInput(f"a row of cells must be a list of {len(self.statistics)}")
-        if len(self.margins) != len(self.statistics):
-            raise refuse("margins", f"a list of {len(self.statistics)}", self.margins)
+        for name in ("margins", *["tallies"] * bool(self.tallies)):
+            if len(getattr(self, name)) != len(self.statistics):
+                raise refuse(name, f"a list of {len(self.statistics)}", getattr(self, name))
         for name in ("clipped", "checks", "intervals", "noisy_sums"):
             rows = getattr(self, name)
             if rows and len(rows) != len(self.groups):
@@ -106,7 +110,7 @@ class ReleasedTable:
         """The table as it is stored; this layout never changes. Of many groups and cells, none is copied first."""
         head = {name: getattr(self, name) for name in ("dataset", "version", "guarantee", "statistics")}
         tail: dict[str, Any] = {"margins": _write_margins(self.margins)}
-        optional = ("clipped", "checks", "intervals", "noisy_sums")
+        optional = ("clipped", "checks", "intervals", "noisy_sums", "tallies")
         tail |= {name: to_json(rows) for name in optional if (rows := getattr(self, name))}
         groups, cells = self._write_rows()
         return f'{_STORED.encode(head)[:-1]},"groups":{groups},"cells":{cells},{_STORED.encode(tail)[1:]}'

@@ -42,6 +42,8 @@ class Target:
     selection: Diagram
     domain: Domain | Categories
     whole: bool
+    everyone: bool = False
+    """Whether all cells together have a value of every record by declaration."""
 
 
 def read_check(check: object) -> Fraction:
@@ -187,7 +189,8 @@ class Chooser:
         """With Gaussian noise, where noise is added at all; otherwise with as much ε as has the ρ of one selection."""
         notion = self.dataset.neighbours
         gaussian = self._choose(target, share, notion, pure_rho(share))
-        more = share if gaussian.method is Method.LOCAL else round_root_down(self.apart * share**2)
+        apart = gaussian.method is not Method.LOCAL and not (gaussian.clipping and gaussian.clipping.pooled)
+        more = round_root_down(self.apart * share**2) if apart else share
         if more > share:
             gaussian = self._choose(target, more, notion, pure_rho(more))
         if gaussian.rho is not None or self.parts == 1:
@@ -207,6 +210,8 @@ class Chooser:
             size=self.dataset.size,
             rho=rho,
             parts=self.parts,
+            pooled=self.cells > 1,
+            pool_size=self.dataset.size if target.everyone else None,
             counted=self.dataset.counted,
         )
         try:

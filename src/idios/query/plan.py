@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -240,6 +240,24 @@ class Plan:
     checked: tuple[tuple[str | None, ...], ...] | None = None
     form: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What ``normal_form`` is the text of, as far as ``question_words`` reads it."""
+
+    @cached_property
+    def pool(self) -> Plan | None:
+        """What limits are read from that all cells share: every record in a cell; None where none are shared."""
+        pooled = [a for a in self.aggregates if a.choice.clipping is not None and a.choice.clipping.pooled]
+        if not pooled:
+            return None
+        drawn = tuple(
+            replace(
+                a,
+                whole=a.choice.clipping.size is not None,
+                neighbours=self.dataset.neighbours,
+                choice=replace(a.choice, reading=replace(a.choice.clipping, pooled=False)),
+            )
+            for a in pooled
+            if a.choice.clipping is not None
+        )
+        return replace(self, groups=(), cells=((),), keys=(), aggregates=drawn, shown=())
 
     @cached_property
     def traced(self) -> tuple[TracedSelect, ...]:

@@ -275,7 +275,8 @@ def _target(
     statistic = measure.statistic.normalise()
     if problem := statistic.find_objection(dataset.parameters):
         raise QuestionRefused(f"{measure.label}: {problem}", question.source, measure.offset)
-    whole = selection.always and cells == 1 and dataset.has_everyone
+    everyone = selection.always and dataset.has_everyone
+    whole = everyone and cells == 1
     if measure.column is None or (statistic.counts_records and every_record):
         return Target(measure, statistic, None, selection, Domain(), whole)
     column = dataset.columns[measure.column]
@@ -288,7 +289,7 @@ def _target(
     narrowed = column.grid.narrowed(low, high)
     if narrowed is None:
         raise AssertionError("a selection that is not empty leaves points of its columns")
-    return Target(measure, statistic, column.name, selection, narrowed, whole)
+    return Target(measure, statistic, column.name, selection, narrowed, whole, everyone)
 
 
 def _refuse_too_little(made: Plan, total: Fraction) -> None:

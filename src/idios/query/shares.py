@@ -14,7 +14,8 @@ touches. Then a person loses at most c·e²·ρ_1, and not (c·e)²·ρ_1.
 Proof. Pair the cells that they were in with those that they are in: those that are the same first, the others as they
 come, or with none. These are at most c pairs, and no cell is in two of them. In the cells of one pair at most e records
 change, enter or leave, which loses at most e²·ρ_1. Draws in different cells are independent, so their ρ add up. ∎
-So whatever is not fitted to the data may have c times the ρ that c·e records together would leave to it.
+So whatever is not fitted to the data may have c times the ρ that c·e records together would leave to it. Limits that
+all cells share do not follow from one cell's records: they lose (c·e)²·ρ, and their statistic is given no more.
 
 Where nothing is given (``split``) the shares are equal; but where all sensitivities and the size of the values are
 public, counts and sums, relative errors are: the share is proportional to sensitivity over the largest value.
@@ -107,7 +108,7 @@ def find_price(aggregates: Sequence[Aggregate], dataset: Dataset, cells: int, ap
         if aggregate.check is not None:
             others += aggregate.check.find_rho(aggregate.neighbours, aggregate.whole)
         if not aggregate.fitted:
-            others += find_rho(choice, aggregate.statistic, aggregate.neighbours, aggregate.whole)
+            others += find_rho(choice, aggregate.statistic, aggregate.neighbours, aggregate.whole, apart=apart)
         elif choice.rho is not None:
             fitted += choice.rho
         else:

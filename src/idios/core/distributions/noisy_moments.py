@@ -25,6 +25,9 @@ to the greatest answer that these allow, of the statistic on the answer's grid.
   the greatest one is its mirror image.
 - With u = 1/n the variance is C²/2 + (Z/2)·u − D²·u². This falls in D² and rises in Z, and is concave in u: its least
   value is at an end of u, its greatest at an end or at u = Z/4D².
+
+Where the limits were drawn, values may lie beyond them. ``Beyond`` says of how many that is allowed for, and how far: S
+may then be less by k·b and greater by k·a, and Z greater by k·2((C + max(a, b))² − C²).
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +66,23 @@ def find_half_width(noise: DiscreteLaplace | DiscreteGaussian, parts: int = 1) -
     return noise.central_interval(1 - (1 - CONFIDENCE) / parts)[1]
 
 
+class Beyond(NamedTuple):
+    """So many values may lie beyond the limits, on average so far ``below`` the lower and ``above`` the upper one."""
+
+    many: int
+    below: int
+    above: int
+
+    @property
+    def lost(self) -> tuple[int, int]:
+        """What a sum may have lost by clipping, below and above."""
+        return self.many * self.below, self.many * self.above
+
+
+NOTHING = Beyond(0, 0, 0)
+"""Nothing was clipped, or an interval of the clipped values alone is asked for."""
+
+
 class _Limited:
     """Values within the limits low..high."""
 
@@ -83,6 +103,15 @@ class _Limited:
     def radius(self) -> int:
         """C."""
         return self.high - self.centre
+
+    @property
+    def count_noise(self) -> DiscreteLaplace:
+        """The noise of the count."""
+        return DiscreteLaplace(2 / self.epsilon)
+
+    def counts_nothing(self, count: int) -> bool:
+        """Whether a noisy count is no more than its noise, so that there may be next to no value."""
+        return count <= find_half_width(self.count_noise)
 
 
 @dataclass(frozen=True)
@@ -111,11 +140,6 @@ class NoisyQuotient(_Limited):
         return DiscreteLaplace(2 * self.radius / self.epsilon)
 
     @property
-    def count_noise(self) -> DiscreteLaplace:
-        """The noise of the count."""
-        return DiscreteLaplace(2 / self.epsilon)
-
-    @property
     def deviation(self) -> int:
         """Σy."""
         return self.total - self.size * self.centre
@@ -137,7 +161,7 @@ class NoisyQuotient(_Limited):
         deviation = self.deviation + self.sum_noise.sample(source=source)
         return deviation, self.size + self.count_noise.sample(source=source)
 
-    def find_interval(self, deviation: int, count: int, *, parts: int = 1) -> Interval | None:
+    def find_interval(self, deviation: int, count: int, *, parts: int = 1, beyond: Beyond = NOTHING) -> Interval | None:
         """Where the true mean lies with 1 − 0.05/parts, given a noisy sum and count; nothing where there is no answer.
 
         It needs nothing of the data: neither ``size`` nor ``total``.
@@ -152,7 +176,7 @@ class NoisyQuotient(_Limited):
             return None
         far, few = find_half_width(self.sum_noise, 2 * parts), find_half_width(self.count_noise, 2 * parts)
         least, most = max(1, count - few), count + few
-        low, high = deviation - far, deviation + far
+        low, high = deviation - far - beyond.lost[0], deviation + far + beyond.lost[1]
         return self._round(low, most if low > 0 else least), self._round(high, least if high > 0 else most)
 
     def pmf(self, point: int | None) -> float:
@@ -239,7 +263,9 @@ class NoisyVariance(_Limited):
         deviation, squares = total + noises[0].sample(source=source), squares + noises[1].sample(source=source)
         return deviation, squares, size + noises[2].sample(source=source)
 
-    def find_interval(self, deviation: int, squares: int, count: int, *, parts: int = 1) -> Interval | None:
+    def find_interval(
+        self, deviation: int, squares: int, count: int, *, parts: int = 1, beyond: Beyond = NOTHING
+    ) -> Interval | None:
         """Where the true statistic lies with 1 − 0.05/parts, given noisy S, Z and N; nothing where there is no answer.
 
         It needs nothing of the data: none of ``size``, ``total`` and ``squares``.
@@ -251,15 +277,14 @@ class NoisyVariance(_Limited):
         if count < 1:
             return None
         far, farther, few = (find_half_width(noise, 3 * parts) for noise in self.noises)
+        far, reach = far + max(beyond.lost), max(beyond.below, beyond.above)
+        most = squares + farther + beyond.many * 2 * ((self.radius + reach) ** 2 - self.radius**2)
         shares = [Fraction(1, max(1, count - few)), Fraction(1, count + few)]
         nearest = max(0, abs(deviation) - far) ** 2
-        vertex = Fraction(squares + farther, 4 * nearest) if nearest else shares[0]
+        vertex = Fraction(most, 4 * nearest) if nearest else shares[0]
         return (
             min(self._round((abs(deviation) + far) ** 2, squares - farther, share) for share in shares),
-            max(
-                self._round(nearest, squares + farther, share)
-                for share in (*shares, min(max(vertex, shares[1]), shares[0]))
-            ),
+            max(self._round(nearest, most, share) for share in (*shares, min(max(vertex, shares[1]), shares[0]))),
         )
 
     def expected_absolute(self, value: int, low: int | float = -math.inf, high: int | float = math.inf) -> float:
