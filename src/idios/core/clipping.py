@@ -64,6 +64,8 @@ FOUND = 1_000
 """e₂·n from which on the radius needs no greater share."""
 TALLY, SIZE = Fraction(1, 8), Fraction(1, 24)
 """The shares of what a centre leaves for the number of clipped values, and of all, where that is secret."""
+SHARED = Fraction(2, 3)
+"""What is left of these shares where a record touches two cells: limits are paid for once, noise is in both."""
 COLLAPSED, MANY = Fraction(1, 4), Fraction(1, 50)
 """The shares of clipped values from which on limits have found nothing, and an interval would mislead."""
 
@@ -227,7 +229,8 @@ def plan_clipping(
     share = RADIUS
     if size is not None:
         share = min(max(FOUND * (1 + OVERSHOOT) / (rest * max(size, 1)), LEAST_RADIUS), MOST_RADIUS)
-    radius, tally, sizes = rest * share, rest * TALLY, rest * SIZE * (size is None)
+    limits = rest * (SHARED if parts > 1 else 1)
+    radius, tally, sizes = limits * share, limits * TALLY, limits * SIZE * (size is None)
     noise = (rest - radius - tally - sizes) / parts
     ladder = Ladder(0, LIMIT, 0, RATIO)
     count = radius / (1 + OVERSHOOT)
