@@ -107,7 +107,7 @@ def describe(answer: Answer, survey: Survey, sql: str) -> list[str]:
     """The rows of one answer, each figure beside the truth, its interval or its check."""
     keys = [column for column in answer.columns if column not in answer.margins]
     truth = find_truth(survey, sql, keys)
-    lines = [f"| {' | '.join([*keys, 'result', 'answer', 'truth', 'off by', '95 %'])} |"]
+    lines = [f"| {' | '.join([*keys, 'result', 'answer', 'truth', 'off by', 'noise, 95 %'])} |"]
     lines.append("|" + "---|" * (len(keys) + 5))
     for i, row in enumerate(answer.rows):
         true_row = truth[tuple(row[key] for key in keys)]
@@ -137,7 +137,7 @@ def format_figure(value: float | None) -> str:
 def describe_accuracy(answer: Answer, row: int, column: str) -> str:
     """What an analyst is told of how far off a figure may be."""
     if answer.check_rows and column in answer.check_rows[row]:
-        return str(answer.check_rows[row][column]).replace(" (95 %)", "")
+        return str(answer.check_rows[row][column]).replace(" (noise, 95 %)", "")
     if (margin := answer.margins[column]) is not None:
         return f"± {format_figure(float(margin))}"
     if answer.interval_rows and column in answer.interval_rows[row]:

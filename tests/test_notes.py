@@ -64,7 +64,9 @@ def test_an_answer_says_how_many_values_were_clipped(party: TrustedParty) -> Non
     assert re.match(r"wage: about \d+ of 3,\d\d\d values were clipped", told)
     for shown in (str(answer), answer._repr_html_()):
         assert told in shown
+        assert "wage (noise, 95 %, of the clipped values)" in shown
     assert f"# note: {told}" in (answer.to_csv(metadata=True) or "")
+    assert "n (noise, 95 %)" in str(answer)
     assert Answer.from_dict(answer.to_dict()) == answer
     # nothing is drawn where bounds are declared, and no group is left out by a key that is never missing
     assert party.query("SELECT sex, AVG(age), COUNT(*) FROM workers GROUP BY sex", epsilon=1).notes == ()

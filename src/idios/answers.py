@@ -23,7 +23,7 @@ from idios.query.plan import Aggregate, Plan
 from idios.query.predicates import column_names
 from idios.query.question_words import describe_question
 from idios.query.reductions import KEY, SPREAD, SPREAD_VALUES, ReducedValue
-from idios.shown import list_computed, show_table
+from idios.shown import expect_margins, list_computed, show_table
 
 
 def make_answer(
@@ -70,6 +70,7 @@ def make_answer(
         types={column.label: column.kind for column in shown.columns},
         used=tuple(shown.used),
         clipped_values=name_clipped(plan, shown) if table.clipped else {},
+        clipped_from=shown.list_clipped_sources() if table.clipped else {},
         notes=list_notes(plan, shown, table),
     )
 
@@ -164,6 +165,7 @@ def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> 
         checks=plan.checks,
         checked_from=plan.checked_from,
         computed=list_computed(plan),
+        computed_margins=expect_margins(plan),
         reduction=describe_reduction(plan),
         notes=(*list_public_notes(plan), *list_advice(plan)),
     )

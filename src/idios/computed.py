@@ -10,24 +10,37 @@
 4. A SELECT around another is a function of all the rows that it folds: k counts the released values of all of them. If
    released values decide which rows these are, the true ones might have chosen others, and there is no interval.
 5. Ends are exact, or rounded outwards where a fraction is too long to be read.
+6. Before asking, the same k noises are known. A sum is off by those of its parts, each times its factor. A quotient N/D
+   with |N − N′| ≤ a and |D − D′| ≤ b, and true values |N′| ≤ R·d and |D′| = d > b, is off by
+
+       |N/D − N′/D′| = |(N − N′) − (N′/D′)(D − D′)| / |D| ≤ (a + R·b) / (d − b),
+
+   which is told for values of d. R is public where D counts records and N adds up values within bounds; else it is told
+   for numerators that are no larger than d.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from fractions import Fraction
 from functools import partial, reduce
+from operator import add
+from typing import Any
 
+from idios.core.calibration import Method
 from idios.core.exact import text
-from idios.margins import StoredIntervals
+from idios.core.statistics import Count, Sum
+from idios.margins import CHECKED as EARLIER
+from idios.margins import StoredIntervals, describe_unknown_margin, public_margin
 from idios.model import ReleasedTable
+from idios.model.quote import ExpectedMargin
 from idios.model.released import Interval
-from idios.query.expressions import Expression, Literal, list_references
+from idios.query.expressions import Call, Case, Expression, Literal, Reference, evaluate, list_references, walk
 from idios.query.plan import Plan
-from idios.query.postprocessing import FOLDED_TEXTS, Fold, Row, Trace, find_middle, shorten_number
+from idios.query.postprocessing import FOLDED_TEXTS, Fold, Row, Trace, apply_selects, find_middle, shorten_number
 from idios.query.range_arithmetic import LENIENT, STRICT
 from idios.query.ranges import Range, find_range
 
@@ -40,6 +53,10 @@ CHECKED = "it is computed from released values without an interval; how far off 
 WITHOUT_INTERVAL = "it is computed from released values of which some have no interval"
 SEVERAL = "it is computed from several rows of released values, of which some have no interval"
 UNLIMITED = "it is computed from released values, and within their intervals there is no limit to it"
+COMPLEX = "it is computed from released values by more than sums, factors and one division"
+TOO_LONG = "it has too many groups and parts to be told before asking"
+MOST_PARTS = 20_000
+"""How many parts of expressions, of all groups together, are looked at before asking."""
 UNCHECKED = (CHOSEN, SEVERAL, UNLIMITED)
 """Where a check of released values would tell nothing of what is computed from them."""
 
@@ -56,10 +73,10 @@ class ComputedIntervals:
             select.folds is None or all(place < len(plan.keys) for place in traced.folding)
             for select, traced in zip(plan.shown, self.traced, strict=True)
         ]
-        self._found: dict[tuple[int, int, int], Range] = {}
-        self._inside: dict[tuple[int, int, int], Range] = {}
+        self._found: dict[tuple[int, int, int], Any] = {}
+        self._inside: dict[tuple[int, int, int], Any] = {}
         self._row: Row | None = None
-        self._known: dict[tuple[int, int, int], dict[int, Range]] = {}
+        self._known: dict[tuple[int, int, int], dict[int, Any]] = {}
 
     def find(self, row: Row, column: int, kind: str) -> Interval | None:
         """The interval of one value, both ends written as the value is; None where there is none."""
@@ -105,7 +122,7 @@ class ComputedIntervals:
         keys = len(self.plan.keys)
         return {self.plan.measures[place - keys][1] for place in trace.uses if place >= keys}
 
-    def _find_range(self, level: int, row: Row, parts: int, place: int) -> Range:
+    def _find_range(self, level: int, row: Row, parts: int, place: int) -> Any:
         """What one value of a row can be; level 0 has the released rows."""
         key = id(row), place, parts
         if key not in self._found:
@@ -115,10 +132,10 @@ class ComputedIntervals:
                 item = self.plan.shown[level - 1].items[place]
                 known = self._known.setdefault((level, id(row), parts), {})
                 find = partial(self._find_inside, level, row, parts)
-                self._found[key] = _widen(_compute(item.expression, find, known))
+                self._found[key] = self._compute(item.expression, find, known)
         return self._found[key]
 
-    def _find_inside(self, level: int, row: Row, parts: int, place: int) -> Range:
+    def _find_inside(self, level: int, row: Row, parts: int, place: int) -> Any:
         """What a row is computed from: a value of the row inside, or a key or a fold of several of them."""
         select, keys = self.plan.shown[level - 1], len(self.plan.shown[level - 1].keys)
         if not self._sure[level - 1]:
@@ -130,14 +147,14 @@ class ComputedIntervals:
             fold = None if place < keys else select.folds[place - keys]
             expression = select.keys[place] if fold is None else fold.argument or Literal(None)
             values = [
-                _compute(
+                self._compute(
                     expression,
                     partial(self._find_range, level - 1, each, parts),
                     self._known.setdefault((level - 1, -id(each), parts), {}),
                 )
                 for each in (row.made_of if fold is not None else row.made_of[:1])
             ]
-            self._inside[key] = values[0] if fold is None else _fold(fold, values)
+            self._inside[key] = values[0] if fold is None else self._fold(fold, values)
         return self._inside[key]
 
     def _read_released(self, row: Row, place: int, parts: int) -> Range:
@@ -149,9 +166,11 @@ class ComputedIntervals:
         found = self.stored.find(self.order[row.origin], self.plan.measures[place - keys][1], parts)
         return ANYTHING if found is None else Range(*found)
 
+    def _compute(self, expression: Expression, find: Callable[[int], Any], known: dict[int, Any]) -> Any:
+        return _widen(find_range(expression, {name: find(int(name)) for name in list_references(expression)}, known))
 
-def _compute(expression: Expression, find: Callable[[int], Range], known: dict[int, Range]) -> Range:
-    return find_range(expression, {name: find(int(name)) for name in list_references(expression)}, known)
+    def _fold(self, fold: Fold, values: Sequence[Any]) -> Any:
+        return _fold(fold, values)
 
 
 def _widen(found: Range) -> Range:
@@ -184,3 +203,170 @@ def _fold(fold: Fold, values: Sequence[Range]) -> Range:
         return Range(low, high)
     total = reduce(lambda a, b: _widen(STRICT["+"](a, b)), values)
     return total if fold.function == "SUM" else STRICT["/"](total, Range.of(Fraction(len(values))))
+
+
+# What is known before asking.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part(ExpectedMargin):
+    """How far off a part of an expression will be.
+
+    Its true value is at most ``each`` times the number of records, where that is known, and ``weight`` times the
+    largest of the released values ``names``; ``counts`` says that it is that number. A constant is a ``Literal``.
+    """
+
+    each: Fraction | None = None
+    weight: Fraction = Fraction(0)
+    names: tuple[str, ...] = ()
+    counts: bool = False
+
+
+class ExpectedMargins(ComputedIntervals):
+    """How far off computed columns will be; ``released`` has rows of keys, and NULL for each statistic."""
+
+    def __init__(self, plan: Plan, released: Sequence[tuple[Any, ...]]) -> None:
+        none = ReleasedTable(dataset="", version="", guarantee="", statistics=(), groups=(), cells=(), margins=())
+        super().__init__(plan, none, range(len(released)))
+        around = {"having": None, "order": (), "limit": None, "offset": 0}  # what is not shown is told of all the same
+        selects = [replace(s, where=s.where if s.folds else None, **around) for s in plan.shown]  # type: ignore[arg-type]
+        parts = sum(1 for select in selects for _ in walk(*(item.expression for item in select.items)))
+        self.rows = apply_selects(selects, released) if len(released) * parts <= MOST_PARTS else None
+
+    def expect(self, column: int) -> ExpectedMargin:
+        """How far off a column will be, in any row."""
+        trace = self.traced[-1].columns[column]
+        if trace.folds and not all(self._sure):
+            return ExpectedMargin(reason=CHOSEN)
+        if self.rows is None:
+            return ExpectedMargin(reason=TOO_LONG)
+        parts = [max(1, self.count_parts(trace, row.released)) for row in self.rows]
+        found = (self._find_range(len(self.traced), *pair, column) for pair in zip(self.rows, parts, strict=True))
+        widest = reduce(partial(_join, max), map(_lift, found), Part())
+        return ExpectedMargin(**{each.name: getattr(widest, each.name) for each in fields(ExpectedMargin)})
+
+    def _read_released(self, row: Row, place: int, parts: int) -> Any:
+        if (number := place - len(self.plan.keys)) < 0:
+            return Literal(row.values[place])
+        label, number = self.plan.measures[number]
+        aggregate, size = self.plan.aggregates[number], self.plan.dataset.size
+        statistic, grid = aggregate.statistic, aggregate.grid
+        if self.plan.checked is not None:
+            return Part(reason=EARLIER)
+        if isinstance(statistic, Count) and aggregate.choice.method is Method.EXACT and size is not None:
+            return Literal(Fraction(size))
+        margin = public_margin(self.plan, number, parts)
+        if margin is None:
+            return Part(reason=f"{label}: {describe_unknown_margin(aggregate.choice)}")
+        each = Fraction(1) if isinstance(statistic, Count) else None
+        if isinstance(statistic, Sum) and grid.lower is not None and grid.upper is not None:
+            each = max(abs(grid.lower), abs(grid.upper)) * grid.step
+        counts = isinstance(statistic, Count) and aggregate.column is None
+        most = size if counts else None
+        return Part(margin=margin, each=each, weight=Fraction(1), names=(label,), counts=counts, largest=most)
+
+    def _compute(self, expression: Expression, find: Callable[[int], Any], known: dict[int, Any]) -> Any:
+        for node in walk(expression):
+            if id(node) not in known:
+                parts = [known[id(part)] for part in node.parts]
+                known[id(node)] = find(int(node.name)) if isinstance(node, Reference) else _combine(node, parts, known)
+        return known[id(expression)]
+
+    def _fold(self, fold: Fold, values: Sequence[Any]) -> Any:
+        there = [value for value in values if value != Literal(None)]
+        if fold.argument is None:
+            return Literal(Fraction(len(values)))
+        if fold.function not in ("SUM", "AVG", "MEAN") or not there:
+            return Part(reason=COMPLEX) if there else Literal(None)
+        parts = [_lift(value) for value in there]
+        total, widest = reduce(partial(_join, add), parts), reduce(partial(_join, max), parts)
+        whole = "" if len(there) == len(values) else ", of some rows"
+        named = (f"{fold.function}({', '.join(widest.names)}{whole})",)
+        counts = fold.function == "SUM" and not whole and all(part.counts for part in parts)
+        found = total if fold.function == "SUM" else _scale(total, Fraction(1, len(there)))
+        return replace(found, each=widest.each, weight=widest.weight, names=named, counts=counts)
+
+
+def _lift(part: Literal | Part) -> Part:
+    """A number that is known is not off."""
+    if isinstance(part, Part):
+        return part
+    size = abs(part.value) if isinstance(part.value, Fraction) else Fraction(0)
+    return Part(each=size, weight=size, reason="" if isinstance(part.value, Fraction | None) else COMPLEX)
+
+
+def _combine(node: Expression, parts: Sequence[Any], known: dict[int, Any]) -> Literal | Part:
+    """What is known of a node, from what is known of its parts."""
+    if isinstance(node, Case):
+        for condition, value in zip(parts[:-1:2], parts[1::2], strict=True):
+            if condition == Literal(True) or isinstance(condition, Part):
+                return Part(reason=COMPLEX) if isinstance(condition, Part) else value
+        return parts[-1]  # type: ignore[no-any-return]
+    if not isinstance(node, Call):
+        return node  # type: ignore[return-value]
+    values = [part for part in parts if isinstance(part, Literal)]
+    if len(values) == len(parts):
+        return Literal(evaluate(replace(node, arguments=tuple(parts)), {}))
+    if node.function in ("+", "-", "*", "/", "round") and Literal(None) in values:
+        return Literal(None)
+    if node.function in ("+", "-"):
+        return reduce(partial(_join, add), map(_lift, parts))
+    if node.function == "*" and values:
+        return _scale(*sorted(parts, key=lambda part: isinstance(part, Literal)))
+    if node.function == "/":
+        divisor, asked = parts[1], node.arguments[1]
+        if (
+            isinstance(asked, Call)
+            and asked.function == "nullif"
+            and known[id(asked.arguments[1])] == Literal(Fraction(0))
+        ):
+            divisor = known[id(asked.arguments[0])]
+        return _divide(_lift(parts[0]), divisor)
+    if node.function == "round" and isinstance(parts[1], Literal):
+        unit = Fraction(10) ** -int(parts[1].value)  # type: ignore[arg-type]
+        return _join(add, parts[0], Part(margin=unit, each=unit, weight=unit))
+    return Part(reason=next((part.reason for part in parts if isinstance(part, Part) and part.reason), COMPLEX))
+
+
+def _scale(part: Part, factor: Literal | Fraction) -> Part:
+    size = factor.value if isinstance(factor, Literal) else factor
+    if not isinstance(size, Fraction):
+        return Part(reason=COMPLEX)
+    scaled = {name: getattr(part, name) * abs(size) for name in ("margin", "over", "most", "weight")}
+    each = None if part.each is None else part.each * abs(size)
+    return replace(part, **scaled, each=each, counts=part.counts and size == 1)
+
+
+def _join(operation: Callable[..., Any], a: Part, b: Part) -> Part:
+    """What holds for the sum of both, or with max for both."""
+    both = a.divisor and b.divisor
+    differ = both and (a.divisor != b.divisor or (operation is add and "combined" in a.divisor))
+    if a.reason or b.reason or differ:
+        return Part(reason=a.reason or b.reason or COMPLEX)
+    joined = {name: operation(getattr(a, name), getattr(b, name)) for name in ("margin", "over", "most", "weight")}
+    divided = a if a.error > b.error or not b.divisor else b
+    return Part(
+        **joined,
+        each=None if a.each is None or b.each is None else operation(a.each, b.each),
+        names=tuple(dict.fromkeys(a.names + b.names)),
+        provided=tuple(dict.fromkeys(a.provided + b.provided)),
+        divisor=divided.divisor,
+        error=divided.error,
+        largest=divided.largest,
+    )
+
+
+def _divide(a: Part, b: Literal | Part) -> Literal | Part:
+    if isinstance(b, Literal):
+        return _scale(a, 1 / b.value) if isinstance(b.value, Fraction) and b.value else Literal(None)
+    if a.reason or b.reason or a.divisor or b.divisor:
+        return Part(reason=a.reason or b.reason or COMPLEX)
+    most = a.each if b.counts else None
+    return Part(
+        over=a.margin,
+        most=a.weight if most is None else most,
+        divisor=b.names[0] if len(b.names) == 1 and b.weight == 1 else f"{', '.join(b.names)} combined",
+        error=b.margin,
+        largest=b.largest,
+        provided=a.names if most is None and a.names != b.names else (),
+    )

@@ -173,6 +173,26 @@ def format_meaning(epsilon: Fraction, rho: Fraction) -> str:
 
 
 CLIPPED_BIAS = "What was clipped is a bias that neither the noise nor an interval shows."
+SAMPLING = "Margins and intervals are of the noise alone: sampling error is not in them."
+"""What no reader of an interval should take it for."""
+
+
+def name_interval(*, clipped: bool = False) -> str:
+    """What an interval or a margin is of; where values were clipped it is of those, and not of the true ones.
+
+    >>> name_interval(), name_interval(clipped=True)
+    ('noise, 95 %', 'noise, 95 %, of the clipped values')
+    """
+    return f"noise, 95 %, {describe_clipped()}" if clipped else "noise, 95 %"
+
+
+def describe_clipped(sources: Sequence[str] = ()) -> str:
+    """What a number is of where values were clipped; ``sources`` are the statistics whose values these are.
+
+    >>> describe_clipped(), describe_clipped(["SUM(a)", "SUM(b)"])
+    ('of the clipped values', 'of the clipped values of SUM(a), SUM(b)')
+    """
+    return "of the clipped values" + (f" of {shorten_list(sources)}" if sources else "")
 
 
 def format_limits(low: Fraction, high: Fraction) -> str:

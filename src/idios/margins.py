@@ -66,12 +66,12 @@ UNKNOWN_MARGIN = {
 CHECKED = "this only checks an earlier answer, which has its margin if there is one"
 
 
-def public_margin(plan: Plan, number: int) -> Fraction | None:
-    """The margin of an aggregate as far as it is known without the data."""
+def public_margin(plan: Plan, number: int, parts: int | None = None) -> Fraction | None:
+    """The margin of an aggregate as far as it is known without the data, alone or as one of so many parts."""
     mechanism = _make_public_mechanism(plan, plan.aggregates[number])
     if mechanism is None:
         return None
-    return find_margin(plan, plan.aggregates[number], mechanism, plan.count_choices(number))
+    return find_margin(plan, plan.aggregates[number], mechanism, parts or plan.count_choices(number))
 
 
 def find_margin(plan: Plan, aggregate: Aggregate, mechanism: Mechanism, parts: int = 1) -> Fraction | None:

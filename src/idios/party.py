@@ -362,7 +362,9 @@ class TrustedParty(Pipeline):
         return plan_within(asker, questions, lambda sql: self.find_epsilon(sql, within))
 
     def find_epsilon(self, sql: str, within: Number) -> Fraction:
-        """The least ε for which the 95 % margin of each statistic of a question is ``within``, such as 50 or "2%".
+        """The least ε for which the 95 % margin of each column of a question is ``within``, such as 50 or "2%".
+
+        Of a ratio, "5 at 600" is 5 where it is divided by 600.
 
         >>> float(party.find_epsilon("SELECT COUNT(*) FROM people WHERE age > 60", within=10))
         0.285

@@ -17,12 +17,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from idios.computed import WITH_INTERVAL, ComputedIntervals
+from idios.computed import NO_NUMBER, WITH_INTERVAL, ComputedIntervals, ExpectedMargins
 from idios.core.domain import Categories, Kind
 from idios.core.exact import Extended, text
 from idios.core.statistics import Count
 from idios.margins import list_margin_reasons
 from idios.model import ReleasedTable
+from idios.model.quote import ExpectedMargin
 from idios.model.released import Interval
 from idios.query.calendar import since_1970
 from idios.query.expressions import Expression, Literal, Reference, Type, Value, list_references, walk
@@ -124,7 +125,7 @@ def count_characters(plan: Plan) -> int:
     for column, length in zip(columns, lengths, strict=True):
         name = _measure_text(column.label) + AROUND
         row += name + length + (name + 2 * length if column.of_statistics else 0)
-        once += 8 * name + TOLD
+        once += 8 * name + TOLD + sum(_measure_text(plan.measures[number][0]) + AROUND for number in column.uses)
     for number in {number for column in columns for number in column.uses}:
         # under the name of its column, or under its own where none shows it
         label, place = plan.measures[number]
@@ -248,6 +249,15 @@ class Shown:
         named = plain | self.used if computed else plain
         return {label: self.plan.measures[number][1] for label, number in named.items()}
 
+    def list_clipped_sources(self) -> dict[str, tuple[str, ...]]:
+        """By computed column, under which names the statistics are told that it uses and whose values are clipped."""
+        names = {column.measure: column.label for column in self.columns if column.measure is not None}
+        names |= {number: label for label, number in self.used.items()}
+        aggregates, measures = self.plan.aggregates, self.plan.measures
+        clipped = {n for n, (_, number) in enumerate(measures) if aggregates[number].choice.clipping is not None}
+        found = {c.label: tuple(names[n] for n in c.uses if n in clipped) for c in self.columns if c.measure is None}
+        return {label: sources for label, sources in found.items() if sources}
+
     @cached_property
     def parts(self) -> dict[int, int]:
         """By aggregate, of how many released values together it is told how far off they are, at most."""
@@ -318,6 +328,22 @@ def show_truth(plan: Plan, values: Sequence[Extended | str | None]) -> tuple[dic
     rest = iter(values)
     cells = [[_write_truth(plan, aggregate, next(rest)) for aggregate in plan.aggregates] for _ in plan.cells]
     return tuple(_show_rows(plan, list_columns(plan), _order_cells(plan), cells)[1])
+
+
+def expect_margins(plan: Plan) -> dict[str, ExpectedMargin]:
+    """By computed column, how far off it will be, as far as that is known before asking."""
+    columns, traced, known = list_columns(plan), plan.traced[-1].columns, set(range(len(plan.keys)))
+    wanted = {i: column for i, column in enumerate(columns) if column.of_statistics and column.measure is None}
+    order = _order_cells(plan)
+    if not any(traced[i].folds or traced[i].uses & known for i in wanted):
+        order = order[:1]  # all rows are alike
+    nothing = [None] * len(plan.aggregates)
+    released = [_read_row(plan, nothing, plan.cells[cell], [""] * len(nothing), known) for cell in order if wanted]
+    expected = ExpectedMargins(plan, released)
+    return {
+        column.label: expected.expect(i) if column.kind in ("integer", "number") else ExpectedMargin(reason=NO_NUMBER)
+        for i, column in wanted.items()
+    }
 
 
 def _write_truth(plan: Plan, aggregate: Aggregate, value: Extended | str | None) -> str | None:

@@ -74,15 +74,15 @@ def test_no_number_is_cut_at_any_width(print_at: Callable[..., str], width: int)
 
 def test_headings_wrap_before_rows_become_lists(print_at: Callable[..., str]) -> None:
     wide, narrow, lists = print_at(200), print_at(130), print_at(80)
-    assert "AVG(income) (95 %, of the clipped values)" in wide
+    assert "AVG(income) (noise, 95 %, of the clipped values)" in wide
     assert ["┃" in shown for shown in (wide, narrow, lists)] == [True, True, False]
-    assert "AVG(income) (95 %, of the clipped values)" not in narrow
+    assert "AVG(income) (noise, 95 %, of the clipped values)" not in narrow
     assert ["sex", "female"] in [[cell.strip() for cell in line.split("│")[1:-1]] for line in lists.splitlines()]
 
 
 def test_a_pipe_has_no_width(print_at: Callable[..., str]) -> None:
     shown = print_at(80, terminal=False)
-    assert "AVG(income) (95 %, of the clipped values)" in shown
+    assert "AVG(income) (noise, 95 %, of the clipped values)" in shown
     assert "12,345,678.25 to 23,456,789.50" in shown
 
 
@@ -112,7 +112,7 @@ def test_what_an_answer_says_about_itself_is_printed(printed: Console) -> None:
     told = some_answer(clipped_rows=({"m": one}, {}), interval_rows=({"m": ("7", "7")}, {}), notes=("m may be off.",))
     output.print_answer(told)
     shown = printed.export_text()
-    for part in ("m (95 %, of the clipped values)", "[7, 7] collapsed", "\nm may be off.\n"):
+    for part in ("m (noise, 95 %, of the clipped values)", "[7, 7] collapsed", "\nm may be off.\n"):
         assert part in shown
 
 

@@ -137,7 +137,7 @@ def test_checks(folder: Path) -> None:
     assert set(checked["checks"][0]["MEDIAN(income)"]) >= {"low", "high"}
     shown = " ".join(run("query", *asked).stdout.split())
     assert "MEDIAN(income): " in shown
-    assert "(95 %)" in shown
+    assert "(noise, 95 %)" in shown
     with pytest.raises(InvalidInput, match="there is no stored answer to this question"):
         run("query", *asked, "--then-check", "2")
     plain = run_json("query", *asked, "--check", "0")
@@ -159,7 +159,7 @@ def test_checks_of_several_rows_are_a_column(folder: Path, monkeypatch: pytest.M
     asked = "SELECT region, MEDIAN(age) FROM people GROUP BY region"
     shown = run("query", asked, "-e", "4", "--check", "0.5").stdout
     assert "MEDIAN(age) is off by" in shown
-    assert "(95 %)" in shown
+    assert "(noise, 95 %)" in shown
 
 
 def test_a_typo_is_an_error_and_never_another_file(folder: Path) -> None:

@@ -20,7 +20,7 @@ def test_the_share_for_checks_is_sent_exactly() -> None:
     party = script.party()
     answer = party.query(SQL, 0.5, check=0.2)
     assert answer.check_rows == ({"MEDIAN(income)": Distance(7, 17)},)
-    assert "about 12 ± 5 records too high (95 %)" in str(answer)
+    assert "about 12 ± 5 records too high (noise, 95 %)" in str(answer)
     party.query(SQL, 0.5)
     quote = party.quote(SQL, 0.5, check="1/3")
     assert quote.checks == {"MEDIAN(income)": Fraction(1, 10)}

@@ -16,7 +16,7 @@ from tests.console.console_office import MEDIAN, Office, sign_in
 from tests.console.test_forms import _ask
 from tests.console.test_presentation import answered, show
 
-WORDS = "about 12 ± 5 records too high (95 %)"
+WORDS = "about 12 ± 5 records too high (noise, 95 %)"
 OFF = {"AVG(income)": Distance(7, 17)}
 
 
@@ -44,7 +44,7 @@ def test_the_field_is_the_share_of_the_question(own_office: Office) -> None:
     assert "How far off" in read(_ask(ada, MEDIAN, action="sandbox", epsilon="1").text)
     assert own_office.ledger.balance("people").epsilon.spent == 0
     assert "How far off" in read(_ask(ada, MEDIAN, epsilon="1").text)
-    assert "(95 %)" not in read(_ask(ada, MEDIAN, epsilon="1", check="0").text)
+    assert "(noise, 95 %)" not in read(_ask(ada, MEDIAN, epsilon="1", check="0").text)
     assert own_office.ledger.balance("people").epsilon.spent == 2
     assert _ask(ada, MEDIAN, epsilon="1", check="much").status_code == 422
     assert ada.get("/console/history").status_code == 200
@@ -91,7 +91,7 @@ def test_how_far_off_an_answer_is_can_be_asked_on_its_page(own_office: Office) -
     assert button in plain
     spent = own_office.ledger.balance("people").epsilon.spent
     checked = _ask(ada, MEDIAN, epsilon="1", action="check", then_check="0.5", once="c").text
-    assert "(95 %)" in read(checked)
+    assert "(noise, 95 %)" in read(checked)
     assert button not in checked
     assert own_office.ledger.balance("people").epsilon.spent == spent + Fraction(1, 2)
     single = re.compile(r'<output title="([^"]*)">')

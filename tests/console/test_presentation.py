@@ -82,7 +82,7 @@ def test_what_an_answer_says_about_itself_is_shown() -> None:
     )
     shown = show(answer)
     assert "<dd>AVG(income) may be <far> off.</dd>" in shown
-    assert "AVG(income) (95 %, of the clipped values)</th>" in shown
+    assert "AVG(income) (noise, 95 %, of the clipped values)</th>" in shown
     assert "[7, 7] collapsed</td>" in shown
     assert "&lt;far&gt;" in str(templates.get_template("parts.html").module.answer(present_answer(answer), False))
 
@@ -94,7 +94,7 @@ def test_an_interval_is_a_fact_of_one_row_and_a_column_of_several() -> None:
     assert "not public" not in one
     three = replace(answered(3, ()), interval_rows=(interval, {}, interval))
     several = show(three)
-    assert several.count("AVG(income) (95 %)</th>") == 1
+    assert several.count("AVG(income) (noise, 95 %)</th>") == 1
     assert several.count('title="40990.25 to 41655.75">40\u202f990.25 to 41\u202f655.75</td>') == 2
     assert several.count("not public") == 1, "said once, not in each row"
     assert several.count('class="whisker"') == 2 * 3

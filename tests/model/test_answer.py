@@ -466,8 +466,8 @@ def test_a_quote_for_people() -> None:
     assert "each cell: MEDIAN(x): ε = 1, SUM(x): ε = 1" in said
     assert "remaining before: ε = 1" in said
     assert "remaining after: not affordable: ε = 1 left of the data set's budget" in said
-    assert "95 % margin of MEDIAN(x): not public" in said
-    assert "95 % margin of SUM(x): ±" in said
+    assert "margin of MEDIAN(x): not public" in said
+    assert "margin of SUM(x): ±" in said
     assert said.endswith(str(quote.guarantee))
     assert "not affordable: ε = 1 left of the data set's budget" in check_html(quote._repr_html_()).text.split("\n")
 

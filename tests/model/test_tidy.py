@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from idios.display import SAMPLING
 from idios.errors import InvalidInput
 from idios.model import Answer, Distance
 from tests.model.test_answer import some_answer
@@ -62,7 +63,8 @@ def test_limits_follow_too() -> None:
     assert frame["m_clipped_low"][0] == -1
     assert pd.isna(frame["m_clipped_high"][1])
     written = replace(published(), clipped_rows=limits).to_csv(metadata=True) or ""
-    assert "m_high,m_clipped_low,m_clipped_high,d" in written
+    assert "m_high,m_interval,m_clipped_low,m_clipped_high,d" in written
+    assert '"noise, 95 %, of the clipped values",-1,1.6666666666666667,' in written
     assert ",-1,1.6666666666666667," in written
 
 
@@ -70,9 +72,9 @@ def test_csv_begins_with_the_table(tmp_path: Path) -> None:
     answer = published()
     written = answer.to_csv()
     assert written == (
-        "region,n,n_low,n_high,m,m_low,m_high,d,t\n"
-        "north,12,5,19,1.5,1.25,1.6666666666666667,2026-01-02,2026-01-02T03:04:05.000006\n"
-        "south,,,,,,,,\n"
+        "region,n,n_low,n_high,n_interval,m,m_low,m_high,m_interval,d,t\n"
+        'north,12,5,19,"noise, 95 %",1.5,1.25,1.6666666666666667,"noise, 95 %",2026-01-02,2026-01-02T03:04:05.000006\n'
+        "south,,,,,,,,,,\n"
     )
     assert answer.to_csv(tmp_path / "answer.csv") is None
     assert (tmp_path / "answer.csv").read_bytes().decode() == written
@@ -95,7 +97,10 @@ def test_metadata_stands_before_it_in_lines_that_readers_skip() -> None:
         "sql": "SELECT region,  COUNT(*) AS n …",
         "guarantee": str(answer.guarantee),
         "cost": "ε = 0.5",
-        "margin of n (95 %)": "± 7",
+        "margin of n (noise, 95 %)": "± 7",
+        "interval of n": "noise, 95 %",
+        "interval of m": "noise, 95 %",
+        "noise": SAMPLING,
         "no margin of m": "it is not public",
         "time": NUMBERED["time"],
         "entry": "7",
@@ -117,12 +122,12 @@ def test_a_text_that_looks_like_a_fraction_is_not_one() -> None:
 
 def test_people_read_intervals_in_brackets_or_in_a_column() -> None:
     several = str(published())
-    assert "n (95 %)" in several
+    assert "n (noise, 95 %)" in several
     assert "5 to 19" in several
     one = replace(
         published(), rows=published().rows[:1], exact_rows=published().exact_rows[:1], interval_rows=INTERVALS[:1]
     )
-    assert "n = 12 (95 %: 5 to 19), m = 1.5 (95 %: 1.25 to 1.66666" in str(one)
+    assert "n = 12 (noise, 95 %: 5 to 19), m = 1.5 (noise, 95 %: 1.25 to 1.66666" in str(one)
     assert one.intervals == {"n": (5, 19), "m": (1.25, pytest.approx(5 / 3))}
     for shown in (one._repr_html_(), published()._repr_html_()):
         assert "5 to 19" in shown

@@ -11,6 +11,7 @@ import pytest
 from idios.errors import InvalidInput, Unanswerable
 from idios.party import TrustedParty
 from idios.reports.least_epsilon import find_place, round_place
+from idios.shown import expect_margins
 
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},
@@ -78,6 +79,47 @@ def test_a_percentage_is_of_something_public(party: TrustedParty) -> None:
     for wrong in (0, "-3%", "x", "%"):
         with pytest.raises(InvalidInput, match="within must be"):
             party.find_epsilon(ADULTS, wrong)
+
+
+SHARE = "SELECT region, SUM(age) / COUNT(*) AS rate FROM people GROUP BY region"
+
+
+@pytest.mark.parametrize(
+    ("sql", "within", "divisor"),
+    [
+        ("SELECT 2 * COUNT(*) - SUM(age) AS d FROM people WHERE age < 50", 500, None),
+        (SHARE, "15 at 200", 200),
+        ("SELECT region, SUM(age) / COUNT(*) AS a, COUNT(*) AS n FROM people GROUP BY region", "9 at 200", 200),
+    ],
+)
+def test_the_least_for_what_is_computed(party: TrustedParty, sql: str, within: Any, divisor: int | None) -> None:
+    found, units = party.find_epsilon(sql, within), Fraction(str(within).split()[0])
+
+    def suffices(epsilon: Fraction) -> bool:
+        margins = [each.at(divisor or 0) for each in expect_margins(party.make_plan(sql, epsilon)).values()]
+        plain = [margin for label, margin in party.quote(sql, epsilon).margins.items() if label == "n"]
+        return all(margin is not None and margin <= units for margin in margins + plain)
+
+    assert suffices(found)
+    assert not suffices(round_place(find_place(found) - 1))
+
+
+def test_what_a_computed_column_uses_may_be_as_far_off_as_it_is(party: TrustedParty) -> None:
+    found = party.find_epsilon(SHARE, "15 at 200")
+    assert max(margin or 0 for margin in party.quote(SHARE, found).margins.values()) > 15
+
+
+def test_a_computed_column_without_a_public_margin_says_what_would_do(party: TrustedParty) -> None:
+    with pytest.raises(Unanswerable, match=r'follows from COUNT\(\*\), which is not public: .* within = "5 at 1000"'):
+        party.find_epsilon(SHARE, 15)
+    with pytest.raises(Unanswerable, match=r"m has no public margin \(MEDIAN\(age\): .* sums of columns with bounds"):
+        party.find_epsilon("SELECT MEDIAN(age) / 2 AS m FROM people", 5)
+    with pytest.raises(InvalidInput, match="rate is computed, so that a percentage is of nothing public"):
+        party.find_epsilon(SHARE, "5%")
+    for wrong in ("5 at ", "5 at x", "x at 5", "5 at 1/2"):
+        with pytest.raises(InvalidInput, match="within"):
+            party.find_epsilon(SHARE, wrong)
+    assert party.plan({"rate": SHARE}, within="15 at 200").questions[0].margins.startswith("SUM(age) ± ")
 
 
 def test_a_report_within_a_margin(party: TrustedParty) -> None:

@@ -213,7 +213,7 @@ def test_a_refusal_names_the_question(party: TrustedParty) -> None:
 def test_plans_and_reports_print_themselves(party: TrustedParty) -> None:
     plan = party.plan({**QUESTIONS, "<b>": ADULTS}, 4)
     lines = str(plan).splitlines()
-    assert lines[0].split() == ["question", "data", "set", "ε", "to", "pay", "95", "%", "margin", "risk"]
+    assert lines[0].split() == ["question", "data", "set", "ε", "to", "pay", "margin", "(noise,", "95", "%)", "risk"]
     assert lines[1].split() == ["adults", "people", "1", "ε", "=", "1", "±", "3"]
     assert lines[-1] == "people: to pay ε = 3; ε = 5 left, ε = 2 after"
     assert "&lt;b&gt;" in plan._repr_html_()

@@ -13,12 +13,13 @@ from dataclasses import replace
 
 from idios.codec import to_json
 from idios.core.exact import text
+from idios.display import name_interval
 from idios.ledger import StoredAnswer
 from idios.query.question_words import describe_question, describe_statistics, name_statistics
 
 EXPORTED = (
     *("id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "rho", "guarantee"),
-    *("clipped_low", "clipped_high", "question", "low", "high", "check", "entry"),
+    *("clipped_low", "clipped_high", "question", "low", "high", "check", "entry", "interval"),
 )
 """The columns of the CSV."""
 
@@ -35,6 +36,7 @@ def format_json(answers: Sequence[StoredAnswer]) -> str:
             "delta": text(answer.delta),
             "rho": text(answer.rho),
             **to_json(replace(answer.table, statistics=name_statistics(answer.question))),
+            "interval": [answer.table.name_interval(i) for i in range(len(answer.table.statistics))],
         }
         for answer in answers
     ]
@@ -76,4 +78,5 @@ def _list_values(answer: StoredAnswer) -> Iterator[dict[str, object]]:
                 **dict(zip(("low", "high"), interval or (), strict=False)),
                 "check": None if check is None else (abs(check) + 1) // 2 * (1 if check > 0 else -1),
                 "entry": answer.sequence,
+                "interval": None if interval is None else name_interval(clipped=limits is not None),
             }

@@ -171,8 +171,7 @@ def print_answer(result: Answer) -> None:
         console.print(f"95 % of the noise lies within: {', '.join(margins)}", highlight=False)
     own = {} if several else {c: pair for c, pair in result.intervals.items() if result.margins[c] is None}
     for column, pair in own.items():
-        of = " of the clipped values" if column in result.clipped_columns else ""
-        console.print(f"With 95 %, {column}{of} is from {format_interval(pair)}.", highlight=False)
+        console.print(f"{column} ({result.name_interval(column)}): {format_interval(pair)}", highlight=False)
     if result.no_margin_note:
         console.print(f"No margin: {result.no_margin_note}.", highlight=False)
     for note in result.notes:
@@ -198,12 +197,7 @@ def print_quote(result: Quote) -> None:
         ("remaining after", result.after),
         ("stored answer", "yes, it would be returned" if result.stored else "no"),
     ]
-    for column in result.split:
-        margin = result.margins[column]
-        margin_text = (
-            f"± {format_short(margin)}" if margin is not None else f"not public: {result.margin_reasons[column]}"
-        )
-        rows.append((f"95 % margin of {column}", margin_text))
+    rows += result.margin_pairs
     rows += [(f"risk of {column}", risk) for column, risk in result.null_risks.items()]
     rows += [("note", note) for note in result.notes]
     rows.append(("promise", str(result.guarantee)))

@@ -51,7 +51,8 @@ def plan(
         typer.Option(
             help="Instead of --epsilon: the least ε of each question for 95 % margins within this, in the units of "
             "what it releases; or within a share such as 2%, of the number of records for a count, of the largest "
-            "possible sum for a sum. Only where margins are public: counts, and sums within bounds."
+            "possible sum for a sum. Of a ratio: '5 at 600' is 5 where it is divided by 600. Only where margins are "
+            "public: counts, sums within bounds, and what is computed from them."
         ),
     ] = None,
     split: Annotated[

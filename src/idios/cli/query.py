@@ -70,8 +70,9 @@ Unit = Annotated[
 Within = Annotated[
     str | None,
     typer.Option(
-        help="Instead of --epsilon: the least ε for a public 95 % margin of each released statistic within this, in "
-        "its units, or a share such as 2%, of the number of records for a count, of the largest possible sum for a sum."
+        help="Instead of --epsilon: the least ε for a public 95 % margin of each column within this, in its units, or "
+        "a share such as 2%, of the number of records for a count, of the largest possible sum for a sum. Of a ratio: "
+        "'5 at 600' is 5 where it is divided by 600."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print exact JSON.")]

@@ -240,6 +240,8 @@ def print_short_quote(quote: Quote) -> None:
     margins = [f"{c} ± {format_short(m)}" for c, m in quote.margins.items() if m is not None]
     if margins:
         output.console.print(f"95 % of the noise will lie within: {', '.join(margins)}", highlight=False)
+    for column, expected in quote.computed_margins.items():
+        output.console.print(f"Margin of {format_value(column)}: {expected}", highlight=False)
     for column, risk in quote.null_risks.items():
         output.console.print(f"Risk of {column}: {risk}", highlight=False)
     for note in quote.notes:

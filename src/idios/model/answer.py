@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -45,8 +45,9 @@ class Answer:
     ``sequence`` are those of the entry in the ledger that released it. ``types`` is the kind of each column: integer,
     number, date, timestamp, category or boolean; what it does not name is read off the values, and a column of NULL
     alone stays without. ``used`` names the statistics that are no columns, but that columns are computed from.
-    ``clipped_values`` names the value of a person that was clipped, by statistic, where it is one. ``notes`` are what
-    else is to be said of it, a sentence each. ``sandbox`` says that the data behind it was invented.
+    ``clipped_values`` names the value of a person that was clipped, by statistic, where it is one; ``clipped_from`` by
+    computed column the statistics it is computed from whose values were clipped. ``notes`` are what else is to be said
+    of it, a sentence each. ``sandbox`` says that the data behind it was invented.
     """
 
     id: str
@@ -68,6 +69,7 @@ class Answer:
     interval_rows: tuple[Mapping[str, Interval], ...] = json_field(key="intervals", optional=True, default=())
     used: tuple[str, ...] = json_field(optional=True, default=())
     clipped_values: Mapping[str, str] = json_field(optional=True, default_factory=dict)
+    clipped_from: Mapping[str, tuple[str, ...]] = json_field(optional=True, default_factory=dict)
     notes: tuple[str, ...] = json_field(optional=True, default=())
     question: str = json_field(optional=True, default="")
     sql: str = json_field(optional=True, default="")
@@ -100,6 +102,9 @@ class Answer:
                 raise InvalidInput(f"an answer: {name} must name statistics, which are {', '.join(statistics)}")
         for limits in self.clipped_rows:
             check_limits(limits.values())
+        sources = {name for names in self.clipped_from.values() for name in names}
+        if not sources <= set(self.statistics) or (sources and len(self.clipped_rows) != len(self.rows)):
+            raise InvalidInput("an answer: clipped_from must name statistics whose values were clipped")
         if any(low > high for row in self._python_intervals() for low, high in row.values()):
             raise InvalidInput("an answer: an interval must be (low, high) with low ≤ high")
 
@@ -167,7 +172,7 @@ class Answer:
         pairs = [("question", self.question)] if self.question else []
         pairs += [] if self.rows else [("no rows", display.NO_ROWS)]
         pairs += [("cost", self.cost), ("remaining", self.left)]
-        pairs += [("95 % of the noise", ", ".join(margins))] if margins else []
+        pairs += [(display.name_interval(), ", ".join(margins))] if margins else []
         if len(self.rows) == 1 and self.interval_rows:
             found = self._python_intervals()[0].items()
             names = {column: f"{format_value(column)}, {self.name_interval(column)}" for column, _ in found}
@@ -262,8 +267,12 @@ class Answer:
         return tuple(column for column in self.margins if any(column in row for row in self.interval_rows))
 
     def name_interval(self, column: str) -> str:
-        """What an interval of a statistic is: where values were clipped it is of those, and not of the true ones."""
-        return "95 %, of the clipped values" if column in self.clipped_columns else "95 %"
+        """What the margin or the interval of a column is of."""
+        return display.name_interval(clipped=self.is_clipped(column))
+
+    def is_clipped(self, column: str) -> bool:
+        """Whether a column is of clipped values, or computed from them."""
+        return column in self.clipped_columns or column in self.clipped_from
 
     @property
     def clipped(self) -> Any:
@@ -286,14 +295,22 @@ class Answer:
 
     @property
     def clipped_note(self) -> str:
-        """What clipping means, and in a single row to what; empty if nothing was clipped."""
+        """What clipping means, what is computed from it, and in a single row to what; empty if nothing was clipped."""
+        return self.describe_clipping(display.format_limits)
+
+    def describe_clipping(self, write: Callable[[Fraction, Fraction], str]) -> str:
+        """The same with limits as they are written elsewhere."""
         if not self.clipped_columns:
             return ""
-        if len(self.rows) > 1:
-            return display.CLIPPED_BIAS
-        limits = {column: display.format_limits(*pair) for column, pair in self.clipped_rows[0].items()}
-        told = display.describe_clipping(limits, named=len(self.statistics) > 1, of=self.clipped_values)
-        return f"{told} {display.CLIPPED_BIAS}"
+        told = [display.CLIPPED_BIAS]
+        if self.clipped_from:
+            said = (f"{format_value(c)} is {display.describe_clipped(of)}" for c, of in self.clipped_from.items())
+            told.insert(0, f"{'; '.join(said)}.")
+        if len(self.rows) == 1:
+            limits = {column: write(*pair) for column, pair in self.clipped_rows[0].items()}
+            named = len(self.statistics) > 1
+            told.insert(0, display.describe_clipping(limits, named=named, of=self.clipped_values))
+        return " ".join(told)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer for JSON; exact numbers are text."""

@@ -5,14 +5,60 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from idios import display
 from idios.codec import from_json, json_field, to_json
-from idios.core.exact import text
+from idios.core.exact import round_up_digits, text
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import to_plural
 from idios.display import format_cost, format_left, format_rho, format_short, format_value
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedMargin:
+    """How far off a computed column will be with 95 %, as far as that is known before asking.
+
+    That is ``margin``, and of a quotient by d, 1 or more, ``margin`` + (``over`` + ``most`` · e) / (d − e), where the
+    ``divisor`` is off by e, its ``error``, and the released values ``provided`` are no larger than d. ``largest`` is
+    the largest d that is possible, where that is known. ``reason`` says why nothing is known.
+    """
+
+    margin: Fraction = Fraction(0)
+    over: Fraction = json_field(optional=True, default=Fraction(0))
+    most: Fraction = json_field(optional=True, default=Fraction(0))
+    divisor: str = json_field(optional=True, default="")
+    error: Fraction = json_field(optional=True, default=Fraction(0))
+    largest: int | None = json_field(optional=True, default=None)
+    provided: tuple[str, ...] = json_field(optional=True, default=())
+    reason: str = json_field(optional=True, default="")
+
+    def at(self, divisor: Fraction | int = 0) -> Fraction | None:
+        """How far off it will be, where what it is divided by is so much; None where there is no limit.
+
+        >>> mean = ExpectedMargin(over=Fraction(30), most=Fraction(3), divisor="n", error=Fraction(10))
+        >>> mean.at(10), mean.at(70), print(mean)
+        ± 0.0607 where n is 1,000, ± 0.00601 where it is 10,000 (noise, 95 %)
+        (None, Fraction(1, 1), None)
+        """
+        if self.reason or (self.divisor and divisor <= self.error):
+            return None
+        return self.margin + (self.over + self.most * self.error) / (divisor - self.error if self.divisor else 1)
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"not public: {self.reason}"
+        size = 10 ** len(str(ceil(10 * self.error)))  # from where it is some tenths of what it may be
+        told, name = [], format_value(self.divisor)
+        for each in dict.fromkeys(min(each, self.largest or each) for each in (size, 10 * size)):
+            margin = self.at(each)
+            told.append("no limit" if margin is None else f"± {format_short(round_up_digits(margin, 3))}")
+            if not self.divisor:
+                break
+            told[-1] += f" where {name if len(told) == 1 else 'it'} is {each:,}"
+        smaller = f", with {display.shorten_list(self.provided)} no larger" if self.provided else ""
+        return f"{', '.join(told)}{smaller} ({display.name_interval()})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +72,8 @@ class Quote:
     values an answer is to be expected NULL or far off, where they may be so few. ``checks`` is by column the ε of the
     check that tells how far off its answer is; ``checked_from`` the ε from which on there is the declared one, where it
     was left out because it would have too little. ``computed`` are the columns that are computed from what is released,
-    as they were written; they cost nothing. ``reduction`` says to what the rows of each person are reduced first,
-    ``notes`` what else is known of an answer before asking.
+    as they were written; they cost nothing, and ``computed_margins`` says how far off they will be. ``reduction`` says
+    to what the rows of each person are reduced first, ``notes`` what else is known of an answer before asking.
 
     ``cost`` is the price with pure accounting and ``rho`` that with concentrated accounting; Gaussian noise, which is
     not ``pure``, has only the latter, and ``cost`` is then the ε that was asked with. ``more`` is about how many more
@@ -59,6 +105,7 @@ class Quote:
     checks: Mapping[str, Fraction] = json_field(optional=True, default_factory=dict)
     checked_from: Mapping[str, Fraction] = json_field(optional=True, default_factory=dict)
     computed: Mapping[str, str] = json_field(optional=True, default_factory=dict)
+    computed_margins: Mapping[str, ExpectedMargin] = json_field(optional=True, default_factory=dict)
     reduction: str = json_field(optional=True, default="")
     notes: tuple[str, ...] = json_field(optional=True, default=())
 
@@ -118,6 +165,17 @@ class Quote:
         told |= {column: f"none below ε = {format_short(least)}" for column, least in self.checked_from.items()}
         return [(f"check of {format_value(column)}", words) for column, words in told.items()]
 
+    @property
+    def margin_pairs(self) -> list[tuple[str, str]]:
+        """How far off each column will be, in words."""
+        plain = (
+            (column, f"not public: {self.margin_reasons.get(column, '')}" if margin is None else known)
+            for column, margin in self.margins.items()
+            for known in [f"± {format_short(margin)} ({display.name_interval()})"]
+        )
+        told = [*plain, *((column, str(margin)) for column, margin in self.computed_margins.items())]
+        return [(f"margin of {format_value(column)}", words) for column, words in told]
+
     def _pairs(self) -> list[tuple[str, str]]:
         drawn = self.drawn.items()
         pairs = [
@@ -132,9 +190,7 @@ class Quote:
             ("remaining before", self.before),
             ("remaining after", self.after),
         ]
-        for column, margin in self.margins.items():
-            known = f"not public: {self.margin_reasons.get(column, '')}" if margin is None else f"± {text(margin)}"
-            pairs.append((f"95 % margin of {format_value(column)}", known))
+        pairs += self.margin_pairs
         pairs += [(f"risk of {format_value(column)}", risk) for column, risk in self.null_risks.items()]
         pairs += [("note", note) for note in self.notes]
         return [*pairs, ("guarantee", self.guarantee.notation)]

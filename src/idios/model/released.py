@@ -128,6 +128,10 @@ class ReleasedTable:
         columns: TableColumns | None = self.__dict__.get("_by_column")
         return [row[statistic] for row in self.cells] if columns is None else columns.cells[statistic]
 
+    def name_interval(self, statistic: int) -> str:
+        """What the margin or the intervals of one statistic are of."""
+        return display.name_interval(clipped=any(limits[statistic] for limits in self.clipped))
+
     def _make_groups(self) -> tuple[dict[str, str], ...]:
         columns: TableColumns = self.__dict__["_by_column"]
         return make_rows(tuple(columns.groups), list(columns.groups.values()))
@@ -152,7 +156,7 @@ class ReleasedTable:
         head = [*keys, *self.statistics]
         for i, statistic in enumerate(self.statistics):
             if any(intervals[i] for intervals in self.intervals):
-                head.append(f"{statistic} (95 %)")
+                head.append(f"{statistic} ({self.name_interval(i)})")
                 for row, intervals in zip(rows, self.intervals, strict=True):
                     row.append(format_interval(intervals[i]))
             if any(limits[i] for limits in self.clipped):
@@ -202,17 +206,18 @@ class Distance:
     added or removed, so that a replaced one counts twice.
 
     >>> print(Distance(7, 17), Distance(-4, 6), Distance(-9, -3), Distance(0, 0), sep=" | ")
-    about 12 ± 5 records too high (95 %) | between 4 records too low and 6 too high (95 %) | \
-about 6 ± 3 records too low (95 %) | not one record off (95 %)
+    about 12 ± 5 records too high (noise, 95 %) | between 4 records too low and 6 too high (noise, 95 %) | \
+about 6 ± 3 records too low (noise, 95 %) | not one record off (noise, 95 %)
     >>> print(Distance(7, 17, unit="person"))
-    about 12 ± 5 people too high (95 %)
+    about 12 ± 5 people too high (noise, 95 %)
     >>> print(Distance(50, None), Distance(-4, 6, (Fraction(-2, 5), Fraction(3, 5))), sep=" | ")
-    at least 50 records too high (95 %) | between 4 records too low and 6 too high (95 %), -0.4 to +0.6 percentiles
+    at least 50 records too high (noise, 95 %) | \
+between 4 records too low and 6 too high (noise, 95 %), -0.4 to +0.6 percentiles
     >>> print(Distance(7, 17, unit="added or removed record"))
-    about 12 ± 5 added or removed records too high (95 %)
+    about 12 ± 5 added or removed records too high (noise, 95 %)
     >>> print(Distance(-1, 6), Distance(-2, 0), Distance(0, 1), Distance(2, 2), Distance(None, -1), sep=" | ")
-    between 1 record too low and 6 too high (95 %) | at most 2 records too low (95 %) | \
-at most 1 record too high (95 %) | 2 records too high (95 %) | at least 1 record too low (95 %)
+    between 1 record too low and 6 too high (noise, 95 %) | at most 2 records too low (noise, 95 %) | \
+at most 1 record too high (noise, 95 %) | 2 records too high (noise, 95 %) | at least 1 record too low (noise, 95 %)
     """
 
     low: int | None
@@ -223,8 +228,8 @@ at most 1 record too high (95 %) | 2 records too high (95 %) | at least 1 record
     def __str__(self) -> str:
         if self.percentiles is not None:
             low, high = (f"{'+' if end > 0 else ''}{text(end)}" for end in self.percentiles)
-            return f"{self._say()} (95 %), {low} to {high} percentiles"
-        return f"{self._say()} (95 %)"
+            return f"{self._say()} ({display.name_interval()}), {low} to {high} percentiles"
+        return f"{self._say()} ({display.name_interval()})"
 
     def _say(self) -> str:
         if self.low is None or self.high is None:

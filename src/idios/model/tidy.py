@@ -1,12 +1,13 @@
 """An answer as it is published: a tidy table, and what is said beside it.
 
-    region,AVG(income),AVG(income)_low,AVG(income)_high
-    north,41320.5,40990.25,41655.75
+    region,AVG(income),AVG(income)_low,AVG(income)_high,AVG(income)_interval
+    north,41320.5,40990.25,41655.75,"noise, 95 %"
 
-1. A row for each group; after each statistic its interval in columns ``_low`` and ``_high`` where it has any, the
-   limits to which its values were clipped in ``_clipped_low`` and ``_clipped_high``, and the interval of its check, in
-   records, in ``_check_low`` and ``_check_high``. What has none has no such columns. Limits and checks of statistics
-   that are no columns, but that some are computed from, come last.
+1. A row for each group; after each statistic its interval in columns ``_low`` and ``_high`` where it has any (a file
+   says in ``_interval`` what it is of), the limits to which its values were clipped in ``_clipped_low`` and
+   ``_clipped_high``, and the interval of its check, in records, in ``_check_low`` and ``_check_high``. What is computed
+   from clipped values has ``_clipped``, true or false. What has none has no such columns. Limits and checks of
+   statistics that are no columns, but that some are computed from, come last.
 2. The metadata says what was asked, in words and as this analyst wrote it, of which version of the data, with which
    guarantee and margins, when, and which entry of the ledger it is. None of it is anybody else's.
 """
@@ -22,7 +23,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from idios.core.exact import text
-from idios.display import format_value, to_float
+from idios.display import SAMPLING, format_value, to_float
 
 if TYPE_CHECKING:
     from idios.model.answer import Answer
@@ -42,8 +43,11 @@ class TidyColumn:
     values: tuple[str | None, ...]
 
 
-def list_columns(answer: Answer) -> list[TidyColumn]:
-    """The columns of an answer, each statistic followed by its interval and its check."""
+def list_columns(answer: Answer, *, named: bool = False) -> list[TidyColumn]:
+    """The columns of an answer, each statistic followed by its interval and its check.
+
+    ``named`` says in a column of its own what each interval is of, for readers who have nothing but the table.
+    """
     found: list[TidyColumn] = []
     taken = set(answer.columns)
 
@@ -76,6 +80,12 @@ def list_columns(answer: Answer) -> list[TidyColumn]:
                     kind,
                     [row[column][place] if column in row else None for row in answer.interval_rows],
                 )
+            if named:
+                name = answer.name_interval(column)
+                add(f"{column}_interval", "category", [name if column in row else None for row in answer.interval_rows])
+        if sources := answer.clipped_from.get(column):
+            clipped = [str(any(source in row for source in sources)).lower() for row in answer.clipped_rows]
+            add(f"{column}_clipped", "boolean", clipped)
         add_limits(column)
         add_check(column)
     for statistic in answer.used:
@@ -96,7 +106,7 @@ def write_csv(answer: Answer, *, metadata: bool) -> str:
     if metadata:
         for key, value in list_metadata(answer):
             target.write(f"# {key}: {value}\n")
-    columns = list_columns(answer)
+    columns = list_columns(answer, named=True)
     lines = csv.writer(target, lineterminator="\n")
     lines.writerow([column.name for column in columns])
     lines.writerows(
@@ -115,8 +125,10 @@ def list_metadata(answer: Answer) -> list[tuple[str, str]]:
         ("sql", _close_comments(answer.sql)),
         ("guarantee", answer.guarantee),
         ("cost", answer.price),
-        *((f"margin of {column} (95 %)", margin) for column, margin in margins.items()),
+        *((f"margin of {column} ({answer.name_interval(column)})", margin) for column, margin in margins.items()),
+        *((f"interval of {column}", answer.name_interval(column)) for column in answer.interval_columns),
         *((f"no margin of {column}", reason) for column, reason in answer.margin_reasons.items()),
+        ("noise", SAMPLING if margins or answer.interval_columns else ""),
         ("clipped", answer.clipped_note),
         *(("note", note) for note in answer.notes),
         ("time", answer.time),

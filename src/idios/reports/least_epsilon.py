@@ -1,7 +1,8 @@
 """The least ε for a margin: how much a question must cost so that its noise stays within what the asker can bear.
 
 Only public facts are used: the 95 % margin of a statistic whose noise has a public scale, such as a count or a sum
-within bounds. What has no public margin is refused. The margin never grows with ε, so that the least one is found by
+within bounds, and of what is computed from these. What has no public margin is refused. That of a quotient follows from
+what is divided by: the asker says where it is to hold. The margin never grows with ε, so that the least one is found by
 bisection, among the numbers of three significant digits.
 """
 
@@ -11,12 +12,15 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import ceil
 
+from idios.codec import shorten
 from idios.core.exact import Number, positive, text
 from idios.core.statistics import Sum
 from idios.errors import InvalidInput, Unanswerable
 from idios.margins import describe_unknown_margin, public_margin
+from idios.model.quote import ExpectedMargin
 from idios.query.plan import Aggregate, Plan
 from idios.reports.report import try_doubling
+from idios.shown import expect_margins, list_columns
 
 PER_DECADE = 900
 """How many numbers of three significant digits there are from one power of ten to the next."""
@@ -28,12 +32,21 @@ def find_epsilon(make_plan: Callable[[Fraction], Plan], within: Number) -> Fract
     """The least ε, rounded up to three significant digits, for which every margin of the question is ``within``.
 
     ``within`` is a number in the units of the answer, or a percentage such as "2%": of the number of records for
-    counts, of the largest possible sum for sums, and otherwise of the width of the declared bounds.
+    counts, of the largest possible sum for sums, and otherwise of the width of the declared bounds. "5 at 600" is 5
+    where what a computed column is divided by is 600. What only computed columns use is as far off as it may be.
     """
-    amount, relative = _read_within(within)
+    amount, relative, divisor = _read_within(within)
     plan = try_doubling(make_plan, Fraction(1))
-    allowed = [amount * _find_scale(plan, aggregate) if relative else amount for aggregate in plan.aggregates]
-    for number, aggregate in enumerate(plan.aggregates):
+    computed = expect_margins(plan)
+    for label, margin in computed.items():
+        _check_computed(label, margin, relative, divisor)
+    columns = list_columns(plan)
+    used = {plan.measures[number][1] for column in columns if column.measure is None for number in column.uses}
+    shown = {plan.measures[column.measure][1] for column in columns if column.measure is not None}
+    own = [number for number in range(len(plan.aggregates)) if number in shown or number not in used]
+    allowed = {i: amount * _find_scale(plan, plan.aggregates[i]) if relative else amount for i in own}
+    for number in own:
+        aggregate = plan.aggregates[number]
         if public_margin(plan, number) is None:
             raise Unanswerable(
                 f"{aggregate.label} has no public margin ({describe_unknown_margin(aggregate.choice)}): give epsilon "
@@ -42,8 +55,9 @@ def find_epsilon(make_plan: Callable[[Fraction], Plan], within: Number) -> Fract
 
     def suffices(place: int) -> bool:
         tried = make_plan(round_place(place))
-        margins = [public_margin(tried, number) for number in range(len(tried.aggregates))]
-        return all(margin is not None and margin <= most for margin, most in zip(margins, allowed, strict=True))
+        margins = [(public_margin(tried, number), most) for number, most in allowed.items()]
+        margins += [(each.at(divisor), amount) for each in expect_margins(tried).values()]
+        return all(margin is not None and margin <= most for margin, most in margins)
 
     low = find_place(plan.least_epsilon or plan.dataset.min_epsilon or Fraction(1, 100))
     high = low
@@ -81,11 +95,33 @@ def find_place(number: Fraction) -> int:
     return decade * PER_DECADE + ceil(number * 100) - 100
 
 
-def _read_within(within: Number) -> tuple[Fraction, bool]:
-    """The number, and whether it is a share."""
+def _read_within(within: Number) -> tuple[Fraction, bool, Fraction]:
+    """The number, whether it is a share, and where it is to hold."""
+    if isinstance(within, str) and " at " in within:
+        within, _, at = within.partition(" at ")
+        divisor = positive(at, "what is divided by, in within,")
+        if divisor < 1:
+            raise InvalidInput(f"what is divided by, in within, must be 1 or more, got {shorten(at)}")
+        return positive(within, "within"), False, divisor
     if isinstance(within, str) and within.strip().endswith("%"):
-        return positive(within.strip()[:-1], "within") / 100, True
-    return positive(within, "within"), False
+        return positive(within.strip()[:-1], "within") / 100, True, Fraction(0)
+    return positive(within, "within"), False, Fraction(0)
+
+
+def _check_computed(label: str, margin: ExpectedMargin, relative: bool, divisor: Fraction) -> None:
+    """Refuse a computed column of which nothing is known, or nothing without its divisor."""
+    if margin.reason:
+        raise Unanswerable(
+            f"{label} has no public margin ({margin.reason}): give epsilon instead of within, or compute it from "
+            "counts and from sums of columns with bounds"
+        )
+    if relative:
+        raise InvalidInput(f"{label} is computed, so that a percentage is of nothing public: give within as a number")
+    if margin.divisor and not divisor:
+        raise Unanswerable(
+            f"the margin of {label} follows from {margin.divisor}, which is not public: say where it is to hold, as in "
+            f'within = "5 at 1000" for 5 where {margin.divisor} is 1000'
+        )
 
 
 def _find_scale(plan: Plan, aggregate: Aggregate) -> Fraction:

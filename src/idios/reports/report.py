@@ -92,7 +92,9 @@ class PlannedQuestion:
         """The 95 % margins that are public."""
         known = {column: margin for column, margin in self.quote.margins.items() if margin is not None}
         named = len(self.quote.margins) > 1 or bool(self.quote.computed)
-        parts = (f"{column} ± {text(margin)}" if named else f"± {text(margin)}" for column, margin in known.items())
+        parts = [f"{column} ± {text(margin)}" if named else f"± {text(margin)}" for column, margin in known.items()]
+        expected = self.quote.computed_margins.items()
+        parts += [f"{column} {margin}" for column, margin in expected if not margin.reason]
         return ", ".join(parts) or "not public"
 
     @property
@@ -164,7 +166,7 @@ class ReportPlan:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """The head and the rows of a table with a line for each question."""
         rows = [[q.name, q.quote.dataset, format_amount(q.share), q.price, q.margins, q.risks] for q in self.questions]
-        return ["question", "data set", "ε", "to pay", "95 % margin", "risk"], rows
+        return ["question", "data set", "ε", "to pay", f"margin ({display.name_interval()})", "risk"], rows
 
     def __str__(self) -> str:
         totals = (f"{total.dataset}: {total}" for total in self.totals)

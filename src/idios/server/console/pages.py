@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from idios.display import CLIPPED_BIAS, FRESH_BUDGET, NO_ROWS, RHO_MEANING, format_meaning
+from idios.display import CLIPPED_BIAS, FRESH_BUDGET, NO_ROWS, RHO_MEANING, format_meaning, name_interval
 from idios.model.balance import describe_rho
 from idios.server.auth import drop_session, read_cookie
 from idios.server.console import formatting
@@ -86,6 +86,7 @@ templates = Environment(
 templates.globals |= {
     "assets": {name: asset.address for name, asset in ASSETS.items()},
     "clipped_bias": CLIPPED_BIAS,
+    "name_interval": name_interval,
     "no_rows": NO_ROWS,
     "describe_level": formatting.describe_level,
     "describe_unit": formatting.describe_unit,

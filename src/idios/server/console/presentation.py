@@ -17,7 +17,7 @@ from idios.codec import to_json
 from idios.computed import UNCHECKED
 from idios.core.exact import text
 from idios.core.neighbours import to_plural
-from idios.display import CLIPPED_BIAS, describe_clipping, to_float
+from idios.display import describe_clipped, name_interval, to_float
 from idios.model import Answer, Distance
 from idios.server.console.charts import FARTHEST_DRAWN, Bar, draw_bars
 from idios.server.console.formatting import format_amount, format_limits, format_time, format_value, parse_number
@@ -101,11 +101,8 @@ def present_answer(answer: Answer) -> AnswerView:
             for row, found in zip(rows, answer.interval_rows[:most], strict=True):
                 ends = found.get(column, ())
                 row.append((_join(map(format_value, ends)), _join(ends), True))
-    clipped = CLIPPED_BIAS if answer.clipped_columns else ""
-    if clipped and not several:
-        limits = {column: format_limits(to_json(pair)) for column, pair in answer.clipped_rows[0].items()}
-        clipped = f"{describe_clipping(limits, named=len(answer.statistics) > 1, of=answer.clipped_values)} {clipped}"
-    elif clipped:
+    clipped = answer.describe_clipping(lambda *pair: format_limits(to_json(pair)))
+    if several:
         for column in answer.clipped_columns:
             head.append((f"{column} clipped to", True))
             for row, limited in zip(rows, answer.clipped_rows[:most], strict=True):
@@ -118,7 +115,7 @@ def present_answer(answer: Answer) -> AnswerView:
     else:
         for column in answer.checked_columns:
             unit = next(checked[column].unit for checked in answer.check_rows if column in checked)
-            head.append((f"{column} is off by, in {to_plural(unit)} (95\N{NO-BREAK SPACE}%)", True))
+            head.append((f"{column} is off by, in {to_plural(unit)} ({name_interval()})", True))
             for row, checked in zip(rows, answer.check_rows[:most], strict=True):
                 known = column in checked
                 row.append((format_distance(checked[column]), str(checked[column]), True) if known else ("", "", True))
@@ -175,6 +172,10 @@ def _chart(answer: Answer, groups: list[str], column: str) -> Chart | None:
     ]
     ends = [end for bar in bars if bar.value is not None for end in (bar.value, *(bar.interval or ()))]
     title = f"{column} by {', '.join(groups)}"
+    if any(bar.interval for bar in bars):
+        title += f"; whiskers: {answer.name_interval(column)}"
+    elif answer.is_clipped(column):
+        title += f", {describe_clipped()}"
     # beside what hardly is a float, nothing could be told from another
     return Chart(title, draw_bars(title, bars)) if ends and max(map(abs, ends)) < FARTHEST_DRAWN else None
 
