@@ -295,7 +295,7 @@ def test_what_is_computed_from_clipped_values_says_so_wherever_it_goes(party: Tr
     for shown in (str(answer), answer._repr_html_()):
         assert of in shown
         assert "b (noise, 95 %)" in shown
-        assert "r is of the clipped values of SUM(income). What was clipped is a bias" in shown
+        assert "r: of the clipped values of SUM(income). What was clipped is a bias" in shown
     frame = answer.to_pandas()
     assert frame["r_clipped"].tolist() == [True] * 3
     assert answer.to_polars()["r_clipped"].to_list() == [True] * 3
@@ -308,7 +308,7 @@ def test_what_is_computed_from_clipped_values_says_so_wherever_it_goes(party: Tr
         "interval of b: noise, 95 %",
     ):
         assert f"# {line}\n" in written
-    assert "# clipped: r is of the clipped values of SUM(income)." in written
+    assert "# clipped: r: of the clipped values of SUM(income)." in written
     view = present_answer(answer)
     assert of in [name for name, _ in view.head]
     assert [chart.title for chart in view.charts] == [
@@ -329,7 +329,7 @@ def test_clipped_values_of_one_row_and_of_nested_selects(
     print_answer(single)
     printed = " ".join(capsys.readouterr().out.split())
     assert "r (noise, 95 %, of the clipped values): " in printed
-    assert "r is of the clipped values of s." in printed
+    assert "r: of the clipped values of s." in printed
     inner = "SELECT region, SUM(income) AS s, COUNT(*) AS n FROM people GROUP BY region"
     nested = party.query(f"SELECT SUM(s) / SUM(n) AS a, SUM(n) AS m FROM ({inner})", 8)
     assert nested.clipped_from == {"a": ("s",)}

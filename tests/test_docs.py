@@ -67,6 +67,14 @@ def test_the_readme_begins_with_the_promise_and_code_that_runs() -> None:
     exec(compile(first_code[2], "README.md", "exec"), {})
 
 
+def test_the_page_on_intervals_begins_with_what_is_not_in_them() -> None:
+    page = " ".join((ROOT / "docs" / "promise.md").read_text().split())
+    _, section = page.split("## How far off an answer is ", 1)
+    assert section.startswith("Sampling error is in no margin, interval or check")
+    table = (ROOT / "docs" / "client.md").read_text()
+    assert "Sampling error is not in an interval" in table
+
+
 def test_no_file_names_a_package_registry() -> None:
     """Requirements are pinned by name and version; where they come from is the reader's own setting."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()

@@ -78,7 +78,7 @@ def test_the_controllers_export_has_a_row_for_each_value(party: TrustedParty) ->
     assert '"median of age, by region"' in text
     for row in answer.interval_rows:
         low, high = row["secret n"]
-        assert f"{low},{high}" in text
+        assert f'{low},{high},"noise, 95 %",' in text
         assert Fraction(low) < Fraction(high)
     assert all(line.endswith(f",{answer.sequence}") for line in lines[1:])
     assert '"question": "number of records and median of age, by region"' in format_json(party.ledger.answers())

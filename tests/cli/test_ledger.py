@@ -105,6 +105,7 @@ def test_an_export_has_what_was_clipped(folder: Path, monkeypatch: pytest.Monkey
     clipped, plain = json.loads(run("ledger", "export").stdout)
     assert clipped["clipped"] == [[["-1200", "1/3"]]]
     assert "clipped" not in plain
+    assert (clipped["interval"], plain["interval"]) == (["noise, 95 %, of the clipped values"], ["noise, 95 %"])
     rows = list(csv.DictReader(run("ledger", "export", "--format", "csv").stdout.splitlines()))
     assert [(row["clipped_low"], row["clipped_high"]) for row in rows] == [("-1200", "1/3"), ("", "")]
 

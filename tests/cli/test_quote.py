@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idios.errors import (
-    InvalidInput,
-)
+from idios.errors import InvalidInput, Unanswerable
 from tests.cli.runner import run, run_json
 
 
@@ -75,3 +73,15 @@ def test_a_quote_tells_what_is_released_and_what_is_computed_from_it(folder: Pat
     seen = run("inspect", *asked).stdout.partition("What the question computes from the true values:")[2]
     assert "┃ region ┃ mean" in seen
     assert len(re.findall(r"│ (?:north|south)\s+│ [0-9,.]+\s+│", seen)) == 2
+
+
+def test_a_quote_tells_how_far_off_a_ratio_will_be_and_finds_its_epsilon(folder: Path) -> None:
+    run("init", "people.csv", "--yes", "--bounds", "age=0..120", "--protection", "differential")
+    asked = ("quote", "SELECT SUM(age) / COUNT(*) AS a FROM people WHERE age > 30")
+    shown = run(*asked, "-e", "1").stdout
+    assert "margin of a " in shown
+    assert " where COUNT(*) is 1" in shown
+    found = run(*asked, "--within", "20 at 100")
+    assert "within 20 at 100: --epsilon " in found.stderr
+    with pytest.raises(Unanswerable, match=r"the margin of a follows from COUNT\(\*\)"):
+        run(*asked, "--within", "20")

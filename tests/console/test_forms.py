@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 
 from idios.display import CLIPPED_BIAS
 from idios.errors import AnswerFailed, LedgerUnavailable
-from idios.model import ReleasedTable
+from idios.model import Quote, ReleasedTable
 from idios.release import draw_table
 from idios.server import work_pool
 from idios.server.http_errors import BUSY, Refused
@@ -266,6 +266,20 @@ def test_a_quote_tells_the_least_epsilon(own_office: Office) -> None:
     assert "13 values whose noise is fitted to the data" in refused.text
     assert "13 cells, for ε = 0.65 or more" in _ask(ada, by_age, action="quote", epsilon="1").text
     assert "13 cells, for ε = 0.1 or more" in _ask(ada, by_age.replace("patients", "people"), action="quote").text
+
+
+def test_a_quote_tells_how_far_off_a_computed_column_will_be(own_office: Office) -> None:
+    ada = sign_in(own_office, own_office.tokens.ada)
+    sql = "SELECT region, 2 * COUNT(*) AS d, MEDIAN(income) / 2 AS h FROM people GROUP BY region"
+    margins = own_office.service.party.quote(sql, 1, analyst="ada").computed_margins
+    shown = html.unescape(_ask(ada, sql, action="quote", epsilon="1").text)
+    assert f"<code>2 * COUNT(*)</code>, margin {margins['d']}<" in shown
+    assert f"margin {margins['h']}<" in shown
+    assert "± 24 (noise, 95 %)" in str(margins["d"])
+    assert str(margins["h"]).startswith("not public: MEDIAN(income)")
+    headers = {"Authorization": f"Bearer {own_office.tokens.ada}"}
+    sent = own_office.client.post("/v1/quote", json={"sql": sql, "epsilon": "1"}, headers=headers).json()
+    assert Quote.from_dict(sent).computed_margins == margins
 
 
 def test_a_quote_warns_of_null(own_office: Office) -> None:

@@ -19,7 +19,7 @@ from idios.query.question_words import describe_question, describe_statistics, n
 
 EXPORTED = (
     *("id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "rho", "guarantee"),
-    *("clipped_low", "clipped_high", "question", "low", "high", "check", "entry", "interval"),
+    *("clipped_low", "clipped_high", "question", "low", "high", "interval", "check", "entry"),
 )
 """The columns of the CSV."""
 
@@ -76,7 +76,7 @@ def _list_values(answer: StoredAnswer) -> Iterator[dict[str, object]]:
                 **dict(zip(("clipped_low", "clipped_high"), map(text, limits or ()), strict=False)),
                 "question": question,
                 **dict(zip(("low", "high"), interval or (), strict=False)),
+                "interval": None if interval is None else name_interval(clipped=limits is not None),
                 "check": None if check is None else (abs(check) + 1) // 2 * (1 if check > 0 else -1),
                 "entry": answer.sequence,
-                "interval": None if interval is None else name_interval(clipped=limits is not None),
             }

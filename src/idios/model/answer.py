@@ -303,13 +303,13 @@ class Answer:
         if not self.clipped_columns:
             return ""
         told = [display.CLIPPED_BIAS]
-        if self.clipped_from:
-            said = (f"{format_value(c)} is {display.describe_clipped(of)}" for c, of in self.clipped_from.items())
-            told.insert(0, f"{'; '.join(said)}.")
+        for sources in dict.fromkeys(map(tuple, self.clipped_from.values())):
+            named = display.shorten_list(name for name, of in self.clipped_from.items() if tuple(of) == sources)
+            told.insert(-1, f"{named}: {display.describe_clipped(sources)}.")
         if len(self.rows) == 1:
             limits = {column: write(*pair) for column, pair in self.clipped_rows[0].items()}
-            named = len(self.statistics) > 1
-            told.insert(0, display.describe_clipping(limits, named=named, of=self.clipped_values))
+            several = len(self.statistics) > 1
+            told.insert(0, display.describe_clipping(limits, named=several, of=self.clipped_values))
         return " ".join(told)
 
     def to_dict(self) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class PlannedQuestion:
         parts = [f"{column} ± {text(margin)}" if named else f"± {text(margin)}" for column, margin in known.items()]
         expected = self.quote.computed_margins.items()
         parts += [f"{column} {margin}" for column, margin in expected if not margin.reason]
-        return ", ".join(parts) or "not public"
+        return ", ".join(parts).replace(f" ({display.name_interval()})", "") or "not public"
 
     @property
     def risks(self) -> str:
