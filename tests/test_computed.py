@@ -410,6 +410,38 @@ def test_an_expected_margin_holds_in_94_of_100_draws(name: str, notion: str) -> 
     assert name not in ("linear", "of a known number", "ratio") or (near / 300 < 0.94).all(), near
 
 
+@pytest.mark.parametrize(
+    ("column", "divisor", "provided"),
+    [
+        ("SUM(x) / COUNT(*)", "COUNT(*)", ()),
+        ("COUNT(*) / SUM(x)", "SUM(x)", ("COUNT(*)",)),
+        ("100 * SUM(x) / SUM(x)", "SUM(x)", ()),
+        ("(SUM(x) + 7) / COUNT(*)", "COUNT(*)", ("SUM(x)",)),
+        ("SUM(x) / (0.7 * SUM(age) - 0.3 * SUM(age))", "what SUM(age), … make…", ("SUM(x)",)),
+        ("SUM(x) / (2 * SUM(age))", "what SUM(age) make…", ("SUM(x)",)),
+    ],
+)
+def test_what_a_quotient_needs_is_named(party: TrustedParty, column: str, divisor: str, provided: tuple[str]) -> None:
+    expected = party.quote(f"SELECT {column} AS e FROM people WHERE age < 60", 4).computed_margins["e"]
+    assert (expected.divisor, expected.provided) == (divisor, provided)
+
+
+def test_what_a_quotient_of_folds_needs_is_named(party: TrustedParty) -> None:
+    """A sum that leaves rows out, or turns signs, has no other's name; nor does a constant for each row hide in it."""
+    for part in (
+        "CASE WHEN country = 'a' THEN s END",
+        "CASE WHEN country = 'a' THEN s ELSE -s END",
+        "s + 7",
+        "100 * s",
+    ):
+        for divisor, whole in (("s", "SUM(s)"), ("n", "SUM(n)")):
+            sql = f"SELECT region, SUM({part}) / SUM({divisor}) AS e FROM ({BY_BOTH}) GROUP BY region"
+            expected = party.quote(sql, 4).computed_margins["e"]
+            known = divisor == "n" and "7" not in part  # at most 3, or 300, for each record
+            assert (expected.divisor, expected.provided) == (whole, () if known else ("SUM(s…)",))
+            assert expected.most == ((300 if "100" in part else 3) if known else 1)
+
+
 def test_a_sum_is_told_as_wide_as_its_answer(party: TrustedParty) -> None:
     for name in ("linear", "of a known number", "folded"):
         margin = party.quote(EXPECTED[name], 1).computed_margins["e"].at()

@@ -55,6 +55,8 @@ SEVERAL = "it is computed from several rows of released values, of which some ha
 UNLIMITED = "it is computed from released values, and within their intervals there is no limit to it"
 COMPLEX = "it is computed from released values by more than sums, factors and one division"
 TOO_LONG = "it has too many groups and parts to be told before asking"
+MORE = "…"
+"""Stands in the name of what is computed from released values by more than their names tell."""
 MOST_PARTS = 20_000
 """How many parts of expressions, of all groups together, are looked at before asking."""
 UNCHECKED = (CHOSEN, SEVERAL, UNLIMITED)
@@ -230,7 +232,9 @@ class ExpectedMargins(ComputedIntervals):
         super().__init__(plan, none, range(len(released)))
         around = {"having": None, "order": (), "limit": None, "offset": 0}  # what is not shown is told of all the same
         selects = [replace(s, where=s.where if s.folds else None, **around) for s in plan.shown]  # type: ignore[arg-type]
-        parts = sum(1 for select in selects for _ in walk(*(item.expression for item in select.items)))
+        listed = [each.expression for s in selects for each in s.items]
+        listed += [fold.argument for s in selects for fold in s.folds or () if fold.argument is not None]
+        parts = sum(1 for _ in walk(*listed))
         self.rows = apply_selects(selects, released) if len(released) * parts <= MOST_PARTS else None
 
     def expect(self, column: int) -> ExpectedMargin:
@@ -280,11 +284,11 @@ class ExpectedMargins(ComputedIntervals):
             return Part(reason=COMPLEX) if there else Literal(None)
         parts = [_lift(value) for value in there]
         total, widest = reduce(partial(_join, add), parts), reduce(partial(_join, max), parts)
-        whole = "" if len(there) == len(values) else ", of some rows"
-        named = (f"{fold.function}({', '.join(widest.names)}{whole})",)
-        counts = fold.function == "SUM" and not whole and all(part.counts for part in parts)
+        plain = isinstance(fold.argument, Reference) and len(there) == len(values)
+        named = (f"{fold.function}({', '.join(widest.names)}{'' if plain else MORE})",)
+        counts = fold.function == "SUM" and plain and all(part.counts for part in parts)
         found = total if fold.function == "SUM" else _scale(total, Fraction(1, len(there)))
-        return replace(found, each=widest.each, weight=widest.weight, names=named, counts=counts)
+        return replace(found, each=widest.each, weight=Fraction(1), names=named, counts=counts)
 
 
 def _lift(part: Literal | Part) -> Part:
@@ -292,7 +296,9 @@ def _lift(part: Literal | Part) -> Part:
     if isinstance(part, Part):
         return part
     size = abs(part.value) if isinstance(part.value, Fraction) else Fraction(0)
-    return Part(each=size, weight=size, reason="" if isinstance(part.value, Fraction | None) else COMPLEX)
+    return Part(
+        each=None if size else size, weight=size, reason="" if isinstance(part.value, Fraction | None) else COMPLEX
+    )
 
 
 def _combine(node: Expression, parts: Sequence[Any], known: dict[int, Any]) -> Literal | Part:
@@ -324,7 +330,7 @@ def _combine(node: Expression, parts: Sequence[Any], known: dict[int, Any]) -> L
         return _divide(_lift(parts[0]), divisor)
     if node.function == "round" and isinstance(parts[1], Literal):
         unit = Fraction(10) ** -int(parts[1].value)  # type: ignore[arg-type]
-        return _join(add, parts[0], Part(margin=unit, each=unit, weight=unit))
+        return _join(add, parts[0], Part(margin=unit, weight=unit))
     return Part(reason=next((part.reason for part in parts if isinstance(part, Part) and part.reason), COMPLEX))
 
 
@@ -340,15 +346,16 @@ def _scale(part: Part, factor: Literal | Fraction) -> Part:
 def _join(operation: Callable[..., Any], a: Part, b: Part) -> Part:
     """What holds for the sum of both, or with max for both."""
     both = a.divisor and b.divisor
-    differ = both and (a.divisor != b.divisor or (operation is add and "combined" in a.divisor))
+    differ = both and (a.divisor != b.divisor or (operation is add and MORE in a.divisor))
     if a.reason or b.reason or differ:
         return Part(reason=a.reason or b.reason or COMPLEX)
     joined = {name: operation(getattr(a, name), getattr(b, name)) for name in ("margin", "over", "most", "weight")}
+    more = (MORE,) if operation is add and set(a.names) & set(b.names) else ()  # S − S/2 is not S
     divided = a if a.error > b.error or not b.divisor else b
     return Part(
         **joined,
         each=None if a.each is None or b.each is None else operation(a.each, b.each),
-        names=tuple(dict.fromkeys(a.names + b.names)),
+        names=tuple(dict.fromkeys(a.names + b.names + more)),
         provided=tuple(dict.fromkeys(a.provided + b.provided)),
         divisor=divided.divisor,
         error=divided.error,
@@ -365,8 +372,8 @@ def _divide(a: Part, b: Literal | Part) -> Literal | Part:
     return Part(
         over=a.margin,
         most=a.weight if most is None else most,
-        divisor=b.names[0] if len(b.names) == 1 and b.weight == 1 else f"{', '.join(b.names)} combined",
+        divisor=b.names[0] if len(b.names) == 1 and b.weight == 1 else f"what {', '.join(b.names)} make{MORE}",
         error=b.margin,
-        largest=b.largest,
+        largest=b.largest if b.counts else None,
         provided=a.names if most is None and a.names != b.names else (),
     )

@@ -334,11 +334,13 @@ def expect_margins(plan: Plan) -> dict[str, ExpectedMargin]:
     """By computed column, how far off it will be, as far as that is known before asking."""
     columns, traced, known = list_columns(plan), plan.traced[-1].columns, set(range(len(plan.keys)))
     wanted = {i: column for i, column in enumerate(columns) if column.of_statistics and column.measure is None}
+    if not wanted:
+        return {}
     order = _order_cells(plan)
     if not any(traced[i].folds or traced[i].uses & known for i in wanted):
         order = order[:1]  # all rows are alike
     nothing = [None] * len(plan.aggregates)
-    released = [_read_row(plan, nothing, plan.cells[cell], [""] * len(nothing), known) for cell in order if wanted]
+    released = [_read_row(plan, nothing, plan.cells[cell], [""] * len(nothing), known) for cell in order]
     expected = ExpectedMargins(plan, released)
     return {
         column.label: expected.expect(i) if column.kind in ("integer", "number") else ExpectedMargin(reason=NO_NUMBER)
