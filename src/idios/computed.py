@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from fractions import Fraction
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from operator import add
 from typing import Any
 
@@ -230,6 +230,7 @@ class ExpectedMargins(ComputedIntervals):
     def __init__(self, plan: Plan, released: Sequence[tuple[Any, ...]]) -> None:
         none = ReleasedTable(dataset="", version="", guarantee="", statistics=(), groups=(), cells=(), margins=())
         super().__init__(plan, none, range(len(released)))
+        self._find_measure = cache(self._know_measure)  # it is the same in every row
         around = {"having": None, "order": (), "limit": None, "offset": 0}  # what is not shown is told of all the same
         selects = [replace(s, where=s.where if s.folds else None, **around) for s in plan.shown]  # type: ignore[arg-type]
         listed = [each.expression for s in selects for each in s.items]
@@ -250,9 +251,11 @@ class ExpectedMargins(ComputedIntervals):
         return ExpectedMargin(**{each.name: getattr(widest, each.name) for each in fields(ExpectedMargin)})
 
     def _read_released(self, row: Row, place: int, parts: int) -> Any:
-        if (number := place - len(self.plan.keys)) < 0:
-            return Literal(row.values[place])
-        label, number = self.plan.measures[number]
+        keys = len(self.plan.keys)
+        return Literal(row.values[place]) if place < keys else self._find_measure(place - keys, parts)
+
+    def _know_measure(self, place: int, parts: int) -> Literal | Part:
+        label, number = self.plan.measures[place]
         aggregate, size = self.plan.aggregates[number], self.plan.dataset.size
         statistic, grid = aggregate.statistic, aggregate.grid
         if self.plan.checked is not None:
