@@ -80,6 +80,13 @@ REFUSED = (
     "COUNT(*) + region FROM survey GROUP BY region",
     "LOG(COUNT(*)) FROM survey",
     "COUNT(*) FROM survey LIMIT -1",
+    "region, MEDIAN(income) FROM survey GROUP BY ROLLUP(region)",
+    "region, AVG(income) FROM survey GROUP BY CUBE(region, married)",
+    "region, COUNT(*) FROM survey GROUP BY region, ROLLUP(region)",
+    "region, GROUPING(region), COUNT(*) FROM survey GROUP BY region",
+    "region, RANK() OVER (ORDER BY COUNT(*)) FROM survey GROUP BY region",
+    "region, SUM(income) OVER () FROM survey GROUP BY region",
+    "region, COUNT(*) FROM survey GROUP BY region HAVING SUM(COUNT(*)) OVER () > 9",
     "COUNT(*) AS n, SUM(bounded) AS n FROM survey",
     "m FROM (SELECT MEDIAN(income) AS n FROM survey)",
 )

@@ -31,6 +31,7 @@ from idios.query.expression_reader import list_value_functions
 from idios.query.expressions import DATE_PARTS, FUNCTIONS, TIME_PARTS
 from idios.query.join_reader import MAX_TABLES
 from idios.query.mechanisms import can_check
+from idios.query.parser import MAX_SETS
 from idios.query.postprocessing import FOLDS
 from idios.query.question_words import describe_selection
 from idios.query.reader import MAX_SELECTS
@@ -372,6 +373,7 @@ def write_reference() -> str:
             items=MAX_ITEMS,
             keys=MAX_KEYS,
             selects=MAX_SELECTS,
+            sets=MAX_SETS,
             nesting=lexer.MAX_NESTING,
             records=f"{RECORDS:,}",
             selected=f"{count_selected():,}",

@@ -19,7 +19,7 @@ from idios.core.calibration import Added
 from idios.core.exact import round_up_digits
 from idios.core.sampling import SeededSource
 from idios.display import SAMPLING, format_short
-from idios.errors import InvalidInput
+from idios.errors import InvalidInput, QuestionRefused
 from idios.margins import CHECKED as EARLIER
 from idios.margins import find_intervals, public_margin
 from idios.model import Answer, Quote, ReleasedTable
@@ -116,6 +116,9 @@ BOTH = "SELECT region, COUNT(*) AS n, SUM(x) AS s FROM people GROUP BY region"
 DEEP = "SELECT region, country, COUNT(*) AS n FROM people GROUP BY region, country"
 
 
+ALL = {"SUM(x)": 1, "COUNT(*)": 1}
+
+
 @pytest.mark.parametrize(
     ("sql", "parts", "times"),
     [
@@ -128,6 +131,15 @@ DEEP = "SELECT region, country, COUNT(*) AS n FROM people GROUP BY region, count
         (f"SELECT n - s AS e FROM (SELECT COUNT(*) AS n, SUM(x) AS s, SUM(age) AS t {FILTERED})", 2, {"n": 1, "s": 1}),
         (f"SELECT SUM(n) AS e FROM ({BOTH})", 3, {"n": 1}),
         (f"SELECT SUM(n + s) AS e FROM ({BOTH})", 6, {"n": 1, "s": 1}),
+        ("SELECT region, SUM(COUNT(*)) OVER () AS e FROM people GROUP BY region", 3, {"COUNT(*)": 1}),
+        (f"SELECT region, SUM(n) OVER () + SUM(n) OVER () AS e FROM ({BOTH})", 3, {"n": 2}),
+        (f"SELECT e FROM (SELECT SUM(n) OVER () AS e FROM ({DEEP})) LIMIT 1", 6, {"n": 1}),
+        (
+            f"SELECT COUNT(*) AS e {FILTERED} GROUP BY GROUPING SETS ((), (region)) HAVING GROUPING(region) = 1",
+            3,
+            {"e": 1},
+        ),
+        ("SELECT SUM(x) - COUNT(*) AS e FROM people GROUP BY GROUPING SETS (region, ()) HAVING region IS NULL", 6, ALL),
         (f"SELECT SUM(t) AS e FROM (SELECT region, SUM(n) AS t FROM ({DEEP}) GROUP BY region)", 6, {"n": 1}),
     ],
 )
@@ -196,6 +208,94 @@ def test_rows_that_keys_choose_have_intervals(party: TrustedParty, sql: str) -> 
         low, high = read_interval(answer, "e", i)
         assert low <= Fraction(row["e"] or 0) <= high
     assert "country" not in answer.margins
+
+
+def test_a_share_is_within_what_the_ends_of_all_counts_allow(party: TrustedParty) -> None:
+    """The share of one region is least where its count is, and all others are greatest; ends are taken as they are."""
+    sql = "SELECT region, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM people GROUP BY region"
+    plan, table = draw(party, sql, Fraction(1, 10))
+    answer = make_answer(plan, table, id="")
+    [own, *others] = [row[0] for row in find_intervals(plan, table, 3)]
+    assert own is not None
+    ends = [other for other in others if other is not None]
+    low = own[0] / (own[1] + sum(end[1] for end in ends))
+    assert read_interval(answer, "share")[0] == low > 0
+    assert sum(Fraction(row["share"] or 0) for row in answer.exact_rows) == 1
+
+
+TOTALS = "SELECT region, country, COUNT(*) AS n, SUM(x) AS s, GROUPING(country) AS g FROM people "
+
+
+@pytest.mark.parametrize(
+    "sets", ["ROLLUP(region, country)", "CUBE(country, region)", "GROUPING SETS ((region), country, ())"]
+)
+def test_totals_add_up_exactly_and_are_the_same_release(party: TrustedParty, sets: str) -> None:
+    answer = party.query(f"{TOTALS} GROUP BY {sets}", 1)
+    cells = party.query(f"{TOTALS} GROUP BY region, country".replace(", GROUPING(country) AS g", ""), 1)
+    assert cells.stored
+    kept = [(row["region"], row["country"]) for row in answer.rows]
+    assert len(set(kept)) == len(kept)
+    assert (None, None) in kept
+    for row in answer.rows:
+        parts = [
+            cell
+            for cell in cells.rows
+            if row["region"] in (None, cell["region"]) and row["country"] in (None, cell["country"])
+        ]
+        assert [row["n"], row["s"]] == [sum(cell["n"] for cell in parts), sum(cell["s"] for cell in parts)]
+        assert row["g"] == (row["country"] is None)
+
+
+def test_a_cell_has_its_own_interval_and_a_total_those_of_its_cells(party: TrustedParty) -> None:
+    plan, table = draw(party, f"{TOTALS} GROUP BY ROLLUP(country, region)", 1)
+    answer, number = make_answer(plan, table, id=""), dict(plan.measures)["n"]
+    for row, cells in ((0, [0]), (1, [1]), (3, range(3)), (-1, range(6))):
+        found = find_intervals(plan, table, len(cells))
+        pairs = [pair for cell in cells if (pair := found[cell][number]) is not None]
+        assert read_interval(answer, "n", row) == (sum(low for low, _ in pairs), sum(high for _, high in pairs))
+    assert answer.margins["n"] is None
+    assert answer.used == ()
+    assert "g" not in answer.interval_columns
+    assert Answer.from_dict(answer.to_dict()) == answer
+
+
+def test_what_is_computed_of_a_total_knows_that_it_is_one(party: TrustedParty) -> None:
+    told = "CASE WHEN GROUPING(region) = 1 OR region IS NULL THEN -COUNT(*) ELSE COUNT(*) END AS e"
+    plan, table = draw(party, f"SELECT region, {told} FROM people GROUP BY ROLLUP(region)", 1)
+    answer = make_answer(plan, table, id="")
+    assert [read_interval(answer, "e", row)[1] < 0 for row in range(4)] == [False, False, False, True]
+
+
+def test_a_total_of_what_has_no_answer_has_none(party: TrustedParty) -> None:
+    plan, table = draw(party, "SELECT region, SUM(x) AS s FROM people GROUP BY ROLLUP(region)", 1)
+    answer = make_answer(plan, replace(table, cells=((None,), *table.cells[1:])), id="")
+    values = [row["s"] for row in answer.exact_rows]
+    assert [value is None for value in values] == [True, False, False, True]
+    assert ["s" in row for row in answer.interval_rows[1:]] == [True, True, False]
+
+
+def test_rows_that_released_values_choose_have_no_window(party: TrustedParty) -> None:
+    """Their own values have intervals, for as many cells as there could have been."""
+    sql = "SELECT region, COUNT(*) AS n, COUNT(*) / SUM(COUNT(*)) OVER () AS e FROM people GROUP BY region"
+    plan, table = draw(party, f"{sql} HAVING COUNT(*) > 10", 1)
+    answer = make_answer(plan, table, id="")
+    assert answer.interval_columns == ("n",)
+    assert answer.margin_reasons["e"] == computed.CHOSEN
+    plan, table = draw(party, f"{sql} HAVING region <> 'east'", 1)
+    assert make_answer(plan, table, id="").interval_columns == ("n", "e")
+    plan, table = draw(party, f"{sql} ORDER BY e DESC LIMIT 1", 1)
+    chosen = make_answer(plan, table, id="")
+    assert chosen.interval_columns == ("n", "e")
+    assert "Rows are chosen by n as released" in "".join(chosen.notes)
+
+
+def test_totals_count_as_rows_before_the_charge(party: TrustedParty) -> None:
+    with open_party(max_groups=8) as small:
+        small.query(f"{TOTALS} GROUP BY GROUPING SETS ((region, country), ())", 1)
+        before = small.ledger.balance("people").epsilon.spent
+        with pytest.raises(QuestionRefused, match="GROUP BY makes 10 rows with totals, at most 8"):
+            small.query(f"{TOTALS} GROUP BY ROLLUP(region, country)", 2)
+        assert small.ledger.balance("people").epsilon.spent == before
 
 
 def test_what_has_no_interval_says_why(checking: TrustedParty) -> None:

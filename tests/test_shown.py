@@ -56,6 +56,9 @@ EXTREME = [
     f"SELECT BIN(age, 1), {', '.join(f'SUM(income) / (COUNT(*) + {i}) AS c{i}' for i in range(60))} FROM people "
     "GROUP BY BIN(age, 1)",
     f"SELECT BIN(age, 10), {', '.join(f'COUNT(*) AS c{i}' for i in range(190))} FROM people GROUP BY BIN(age, 10)",
+    "SELECT BIN(age, 10), region, COUNT(*), SUM(income), SUM(third) / COUNT(third) AS m, GROUPING(region) FROM people "
+    "GROUP BY CUBE(BIN(age, 10), region)",
+    "SELECT region, MAX(region) OVER () AS r, SUM(SUM(income)) OVER () AS s FROM people GROUP BY ROLLUP(region)",
     "SELECT BIN(age, 1), region, MEDIAN(seen), MEDIAN(day), AVG(income), SUM(third) FROM people "
     "GROUP BY BIN(age, 1), region",
 ]

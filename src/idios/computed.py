@@ -7,8 +7,9 @@
    is off is told under its own name, with 1 − 0.05/k as well.
 3. Where the value of an aggregate decides which rows are shown, it counts once for every cell that could have been, as
    its own interval does (``margins``, 5).
-4. A SELECT around another is a function of all the rows that it folds: k counts the released values of all of them. If
-   released values decide which rows these are, the true ones might have chosen others, and there is no interval.
+4. A SELECT around another is a function of all the rows that it folds, and so are a total and a value OVER others: k
+   counts the released values of all of them. If released values decide which rows these are, the true ones might have
+   chosen others, and there is no interval.
 5. Ends are exact, or rounded outwards where a fraction is too long to be read.
 6. Before asking, the same k noises are known. A sum is off by those of its parts, each times its factor. A quotient N/D
    with |N − N′| ≤ a and |D − D′| ≤ b, and true values |N′| ≤ R·d and |D′| = d > b, is off by
@@ -75,6 +76,8 @@ class ComputedIntervals:
             select.folds is None or all(place < len(plan.keys) for place in traced.folding)
             for select, traced in zip(plan.shown, self.traced, strict=True)
         ]
+        keys = len(plan.keys)
+        self._even = [all(place < keys for place in traced.dividing) for traced in self.traced]
         self._found: dict[tuple[int, int, int], Any] = {}
         self._inside: dict[tuple[int, int, int], Any] = {}
         self._row: Row | None = None
@@ -86,7 +89,8 @@ class ComputedIntervals:
             return None
         if row is not self._row:  # no row inside is of two rows
             self._row, self._known = row, {}
-        parts = max(1, self.count_parts(self.traced[-1].columns[column], row.released))
+        trace = self.traced[-1].columns[column]
+        parts = max(1, self.count_parts(trace, (row.reached if trace.beside else 0) or row.released))
         found = self._find_range(len(self.traced), row, parts, column)
         if found.low is None or found.high is None:
             return None
@@ -98,14 +102,14 @@ class ComputedIntervals:
     def count_parts(self, trace: Trace, rows: int = 1) -> int:
         """How many released values have to lie in their intervals, where a column is computed from so many rows."""
         chosen = {number: self.plan.count_choices(number) for number in self._list_aggregates(trace)}
-        return sum(max(rows, choices) for choices in chosen.values())
+        return sum(max(min(rows, len(self.plan.cells)), choices) for choices in chosen.values())
 
     def explain_none(self, column: int, kind: str) -> str:
         """Why a computed column has no interval in any row."""
         trace = self.traced[-1].columns[column]
         if kind not in ("integer", "number"):
             return NO_NUMBER
-        if trace.folds and not all(self._sure):
+        if trace.folds and not all((*self._sure, *self._even)):
             return CHOSEN
         parts, cells = self.count_parts(trace), range(len(self.table.cells))
         unknown = [
@@ -142,8 +146,12 @@ class ComputedIntervals:
         select, keys = self.plan.shown[level - 1], len(self.plan.shown[level - 1].keys)
         if not self._sure[level - 1]:
             return ANYTHING
+        if select.windows and place >= (width := self._count_places(level)):
+            return self._find_beside(level, row, parts, place - width)
         if select.folds is None:
             return self._find_range(level - 1, row.made_of[0], parts, place)
+        if place < keys and place in row.totalled:
+            return Range.of(None)
         key = id(row), place, parts
         if key not in self._inside:
             fold = None if place < keys else select.folds[place - keys]
@@ -156,7 +164,29 @@ class ComputedIntervals:
                 )
                 for each in (row.made_of if fold is not None else row.made_of[:1])
             ]
+            if fold is not None and fold.function == "GROUPING" and isinstance(expression, Reference):
+                values = [Range.of(Fraction(int(expression.name) in row.totalled))]
+                fold = None
             self._inside[key] = values[0] if fold is None else self._fold(fold, values)
+        return self._inside[key]
+
+    def _count_places(self, level: int) -> int:
+        """How many values a row of a SELECT has before those of windows."""
+        select = self.plan.shown[level - 1]
+        if select.folds is not None:
+            return len(select.keys) + len(select.folds)
+        return len(self.plan.shown[level - 2].items if level > 1 else self.plan.keys + self.plan.measures)
+
+    def _find_beside(self, level: int, row: Row, parts: int, number: int) -> Range:
+        """What a window can be, found once for all rows of a partition."""
+        alike, fold = row.beside[number], self.plan.shown[level - 1].windows[number].fold
+        key = id(alike), number, parts
+        if not self._even[level - 1]:
+            return ANYTHING
+        if key not in self._inside:
+            argument = fold.argument or Literal(None)
+            values = [self._compute(argument, partial(self._find_inside, level, each, parts), {}) for each in alike]
+            self._inside[key] = self._fold(fold, values)
         return self._inside[key]
 
     def _read_released(self, row: Row, place: int, parts: int) -> Range:
@@ -204,7 +234,7 @@ def _fold(fold: Fold, values: Sequence[Range]) -> Range:
         low, high = (find_middle(ends) if len(ends) == len(values) else None for ends in (lows, highs))
         return Range(low, high)
     total = reduce(lambda a, b: _widen(STRICT["+"](a, b)), values)
-    return total if fold.function == "SUM" else STRICT["/"](total, Range.of(Fraction(len(values))))
+    return total if fold.function in ("SUM", "TOTAL") else STRICT["/"](total, Range.of(Fraction(len(values))))
 
 
 # What is known before asking.
@@ -236,7 +266,9 @@ class ExpectedMargins(ComputedIntervals):
         listed = [each.expression for s in selects for each in s.items]
         listed += [fold.argument for s in selects for fold in s.folds or () if fold.argument is not None]
         parts = sum(1 for _ in walk(*listed))
-        self.rows = apply_selects(selects, released) if len(released) * parts <= MOST_PARTS else None
+        self.beside = any(select.windows or select.sets for select in plan.shown)
+        few = len(released) * parts <= MOST_PARTS and not self.beside
+        self.rows = apply_selects(selects, released) if few else None
 
     def expect(self, column: int) -> ExpectedMargin:
         """How far off a column will be, in any row."""
@@ -244,7 +276,7 @@ class ExpectedMargins(ComputedIntervals):
         if trace.folds and not all(self._sure):
             return ExpectedMargin(reason=CHOSEN)
         if self.rows is None:
-            return ExpectedMargin(reason=TOO_LONG)
+            return ExpectedMargin(reason=COMPLEX if self.beside else TOO_LONG)
         parts = [max(1, self.count_parts(trace, row.released)) for row in self.rows]
         found = (self._find_range(len(self.traced), *pair, column) for pair in zip(self.rows, parts, strict=True))
         widest = reduce(partial(_join, max), map(_lift, found), Part())

@@ -37,6 +37,7 @@ from idios.query.postprocessing import (
     Trace,
     Values,
     apply_selects,
+    count_rows,
     list_origins,
 )
 from idios.release import kind_of, write_value
@@ -67,16 +68,22 @@ Cells: TypeAlias = Sequence[Sequence[str | None]]
 class ShownColumn:
     """One column of an answer.
 
-    ``group`` and ``measure`` say which key or which statistic it plainly is, ``uses`` which statistics it is made of;
-    ``folds`` that it is of several rows.
+    ``group`` and ``measure`` say which key or which statistic it plainly is, ``total`` of which it has totals, ``uses``
+    which statistics it is made of; ``folds`` that it is of several rows.
     """
 
     label: str
     kind: str
     group: int | None
     measure: int | None
+    total: int | None
     uses: tuple[int, ...]
     folds: bool
+
+    @property
+    def named(self) -> int | None:
+        """The statistic that its label is the name of, whose limits and checks are told under it."""
+        return self.total if self.measure is None else self.measure
 
     @property
     def of_statistics(self) -> bool:
@@ -91,10 +98,13 @@ def list_columns(plan: Plan) -> tuple[ShownColumn, ...]:
 
 
 def list_computed(plan: Plan) -> dict[str, str]:
-    """The columns that are computed from what is released, and how they were written."""
-    plain = [column.group is not None or column.measure is not None for column in list_columns(plan)]
-    items = plan.shown[-1].items
-    return {item.label: item.written for item, known in zip(items, plain, strict=True) if not known}
+    """The columns that are computed from what is released, and how they were written; totals are no others."""
+    shown = zip(plan.shown[-1].items, list_columns(plan), strict=True)
+    return {
+        item.label: item.written
+        for item, column in shown
+        if column.named is None and (column.of_statistics or not isinstance(item.expression, Reference))
+    }
 
 
 def _make_column(plan: Plan, item: Item, trace: Trace) -> ShownColumn:
@@ -109,7 +119,8 @@ def _make_column(plan: Plan, item: Item, trace: Trace) -> ShownColumn:
     else:
         number = "integer" if item.whole else "number"
         kind = number if item.type is None else KINDS.get(item.type, number)
-    return ShownColumn(item.label, kind, group, measure, measures, trace.folds)
+    total = None if trace.total is None else trace.total - keys
+    return ShownColumn(item.label, kind, group, measure, total, measures, trace.folds)
 
 
 def count_characters(plan: Plan) -> int:
@@ -117,10 +128,8 @@ def count_characters(plan: Plan) -> int:
 
     A name stands in every row, with the value, and again with each of its interval, its limits and its check.
     """
-    columns, lengths, rows = list_columns(plan), _find_lengths(plan), len(plan.cells)
-    for select in plan.shown:
-        rows = 1 if select.folds is not None and not select.keys else rows
-        rows = rows if select.limit is None else min(rows, select.limit)
+    columns, lengths = list_columns(plan), _find_lengths(plan)
+    rows = count_rows(plan.shown, len(plan.cells), [len(plan.groups[group].values) for group in plan.keys])
     row, once = 4, 4 * TOLD + _measure_text(plan.sql) + 2 * len(str(plan.guarantee))
     for column, length in zip(columns, lengths, strict=True):
         name = _measure_text(column.label) + AROUND
@@ -129,7 +138,7 @@ def count_characters(plan: Plan) -> int:
     for number in {number for column in columns for number in column.uses}:
         # under the name of its column, or under its own where none shows it
         label, place = plan.measures[number]
-        names = [column.label for column in columns if column.measure == number]
+        names = [column.label for column in columns if column.named == number]
         name = max(_measure_text(each) for each in (*names, f"{label}{'_' * len(columns)}")) + AROUND
         aggregate = plan.aggregates[place]
         limits = 0 if aggregate.choice.clipping is None else name + 2 * _measure_aggregate(plan, aggregate)
@@ -151,6 +160,7 @@ def _find_lengths(plan: Plan) -> list[int]:
         if select.folds is not None:
             folded = [*select.keys, *(fold.argument or Literal(None) for fold in select.folds)]
             inside = _measure_expressions(folded, inside)
+        inside = [*inside, *_measure_expressions([w.fold.argument or Literal(None) for w in select.windows], inside)]
         measured = _measure_expressions([item.expression for item in select.items], inside)
         inside = [
             inside[int(item.expression.name)]
@@ -233,7 +243,7 @@ class Shown:
     @cached_property
     def used(self) -> dict[str, int]:
         """By name, the statistics that computed columns use and that are no columns themselves."""
-        plain, taken = {column.measure for column in self.columns}, {column.label for column in self.columns}
+        plain, taken = {column.named for column in self.columns}, {column.label for column in self.columns}
         used: dict[str, int] = {}
         for number in dict.fromkeys(number for column in self.columns for number in column.uses):
             label = self.plan.measures[number][0]
@@ -245,7 +255,7 @@ class Shown:
 
     def list_measures(self, *, computed: bool = True) -> dict[str, int]:
         """By column, which aggregate it plainly is; with ``computed`` also by the name of what is used."""
-        plain = {column.label: column.measure for column in self.columns if column.measure is not None}
+        plain = {column.label: column.named for column in self.columns if column.named is not None}
         named = plain | self.used if computed else plain
         return {label: self.plan.measures[number][1] for label, number in named.items()}
 
@@ -432,11 +442,12 @@ def show_table(plan: Plan, table: ReleasedTable) -> Shown:
 def _list_used(plan: Plan) -> set[int]:
     """The places of a released row that anything is computed from; the others are shown as they are."""
     first, *around = plan.shown
-    if around:
+    if around or first.folds is not None:
         return set(range(len(plan.keys) + len(plan.measures)))
     computed = (item.expression for item in first.items if not isinstance(item.expression, Reference))
     parts: list[Expression] = [*computed]
     parts += [order.expression for order in first.order]
+    parts += [part for w in first.windows for part in (w.fold.argument or Literal(None), *w.partition)]
     parts += [] if first.having is None else [first.having]
     return {int(name) for part in parts for name in list_references(part)}
 

@@ -151,6 +151,24 @@ GROWING: Mapping[str, Callable[[int], str]] = {
         "WHERE WHERE": f"{COUNT}« WHERE age = 1»",
         "columns of SELECT around": f"SELECT «n + {{i}} AS a{{i}}|, » FROM ({AS_N})",
         "folds": f"SELECT «MAX(n + {{i}}) AS a{{i}}|, » FROM ({AS_N})",
+        "OVER": "SELECT «SUM(COUNT(*) + {i}) OVER () AS a{i}|, » FROM people",
+        "OVER again": "SELECT COUNT(*) «OVER ()» FROM people",
+        "OVER nested": "SELECT «SUM(»COUNT(*)«) OVER ()» AS a FROM people",
+        "OVER around OVER": "«SELECT region, SUM(n) OVER () AS n FROM (»SELECT region, COUNT(*) AS n FROM people "
+        "GROUP BY region«)»",
+        "PARTITION BY": "SELECT region, SUM(COUNT(*)) OVER (PARTITION BY «region|, ») FROM people GROUP BY region",
+        "PARTITION BY computed": "SELECT SUM(COUNT(*)) OVER (PARTITION BY «COUNT(*) + {i}|, ») FROM people",
+        "ROLLUP": "SELECT COUNT(*) FROM people GROUP BY ROLLUP(«region|, »)",
+        "ROLLUP of lists": "SELECT COUNT(*) FROM people GROUP BY ROLLUP(«(region, sex)|, »)",
+        "ROLLUP and ROLLUP": "SELECT COUNT(*) FROM people GROUP BY «ROLLUP(region)|, »",
+        "ROLLUP around ROLLUP": "«SELECT region, SUM(n) AS n FROM (»SELECT region, COUNT(*) AS n FROM people GROUP BY "
+        "region«) GROUP BY ROLLUP(region)»",
+        "CUBE": "SELECT COUNT(*) FROM people GROUP BY CUBE(«region|, »)",
+        "CUBE of bins": "SELECT COUNT(*) FROM people GROUP BY CUBE(region, sex, «BIN(age, 10)|, »)",
+        "GROUPING SETS": "SELECT COUNT(*) FROM people GROUP BY GROUPING SETS («(region, sex)|, »)",
+        "one of GROUPING SETS": "SELECT COUNT(*) FROM people GROUP BY GROUPING SETS ((«region|, »), ())",
+        "empty GROUPING SETS": "SELECT COUNT(*) FROM people GROUP BY GROUPING SETS («()|, »)",
+        "GROUPING": "SELECT «GROUPING(region)| + » AS a, COUNT(*) FROM people GROUP BY ROLLUP(region)",
         "WITHIN GROUP": "SELECT «PERCENTILE_CONT(0.{i}) WITHIN GROUP (ORDER BY age) AS a{i}|, » FROM people",
         "LIMIT": f"{AS_N} LIMIT «1| + »",
         "UNION": f"«{COUNT}| UNION »",
@@ -172,7 +190,6 @@ GROWING: Mapping[str, Callable[[int], str]] = {
         "TIMESTAMP": f"{COUNT} WHERE seen = «TIMESTAMP »'2001-01-01'",
         "INTERVAL": f"{COUNT} WHERE seen = «INTERVAL »1",
         "FILTER": "SELECT COUNT(*) «FILTER (WHERE age > 1) »FROM people",
-        "OVER": "SELECT COUNT(*) «OVER ()» FROM people",
         "DISTINCT": "SELECT COUNT(«DISTINCT »age) FROM people",
         "VALUES": "SELECT * FROM «(VALUES »1«)»",
         "casts": "SELECT COUNT(*)«::int» FROM people",
@@ -210,6 +227,7 @@ FRAGMENTS = (
     *("JOIN a ", "DATE(", "( TRUE LIMIT (", "LIMIT ROUND( TABLE LIMIT ", "WHERE INNER LIMIT (", "LEFT JOIN a ON "),
     *("CASE WHEN ", "NOT (", "GREATEST(", "SELECT * FROM (", "( SELECT ", "IN (", "::", "DISTINCT ON (", "CAST( "),
     *("INTERVAL ", "EXTRACT( ", "[", "{", "x.", ", ", "- ", "/* ", "'", '"', "ORDER BY ", "OVER (", "LATERAL ( "),
+    *("OVER (PARTITION BY ", "ROLLUP(", "CUBE(", "GROUPING SETS ((", "GROUPING("),
 )
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\w+|\s+|[^\w\s]")
 

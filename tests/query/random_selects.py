@@ -31,6 +31,17 @@ STATISTICS = {
 }
 """By the name of DuckDB's column, how a question writes it; ``power`` holds powers of two, 0 and NULL."""
 KEYS = {"region": ("region", TEXT), "sex": ("sex", TEXT), "decade": ("BIN(age, 10)", NUMBER)}
+TOTALS = ("n", "total")
+"""The statistics that add up."""
+SETS = (
+    "ROLLUP({0}, {1}, {2})",
+    "{1}, ROLLUP({0}, {2})",
+    "ROLLUP(({0}, {1}), {2})",
+    "CUBE({0}, {1}), {2}",
+    "CUBE({0}, {1}, {2})",
+    "GROUPING SETS (({0}, {1}), {2}, ())",
+    "GROUPING SETS (({0}, {1}, {2}), ({1}))",
+)
 REGIONS = ("north", "south", "50%_x", "it's", "")
 NUMBERS = ("0", "1", "2", "3", "7", "0.5", "2.25", "-1", "-0.75")
 TEXTS = ("'north'", "'south'", "'it''s'", "''", "'other'")
@@ -53,6 +64,7 @@ class Written:
     """One SELECT; what is in braces is a statistic or a key, which both sides write in their own way.
 
     ``grouped`` says that it folds rows, ``inside`` is the SELECT in its FROM; without one it is the innermost.
+    ``sets`` is the whole GROUP BY where it has several sets of keys; the innermost then adds up what is released.
     """
 
     items: tuple[tuple[str, Named], ...]
@@ -63,6 +75,7 @@ class Written:
     order: str = ""
     limit: str = ""
     inside: Written | None = None
+    sets: str = ""
 
     @property
     def columns(self) -> tuple[Named, ...]:
@@ -81,16 +94,25 @@ class Written:
         source = "released" if self.inside is None else f"({self.inside.ask_duckdb()})"
         items = ", ".join(f"{item} AS {named.name}" for item, named in self.items)
         where, group, having = self.where, self._group(), self.having
-        if self.inside is None:  # released rows are groups already
-            where, group, having = having.replace("HAVING", "WHERE", 1), "", ""
+        theirs = {name: name for name in STATISTICS | KEYS}
         place = "MIN(place)" if self.grouped else "place"
+        if self.inside is None and self.sets:
+            theirs |= {name: f"CASE WHEN COUNT(*) = COUNT({name}) THEN SUM({name}) END" for name in TOTALS}
+            regions = f"list_position([{', '.join(map(_quote, REGIONS))}], region)"
+            ranks = {"{region}": regions, "{sex}": "sex", "{decade}": "decade"}
+            place = ", ".join(f"{ranks[key]} NULLS LAST" for key in sorted(ranks, key=self.sets.index))
+        elif self.inside is None:  # released rows are groups already
+            where, group, having = having.replace("HAVING", "WHERE", 1), "", ""
         order = f"{self.order}, {place}" if self.order else f"ORDER BY {place}"
         inner = " ".join(filter(None, (f"SELECT {items} FROM {source}", where, group, having, order, self.limit)))
-        theirs = {name: name for name in STATISTICS | KEYS}
         return _fill(f"SELECT *, row_number() OVER () AS place FROM ({inner})", theirs)
 
     def _group(self) -> str:
-        return f"GROUP BY {', '.join(self.keys)}" if self.keys else ""
+        return self.sets or (f"GROUP BY {', '.join(self.keys)}" if self.keys else "")
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _fill(template: str, names: dict[str, str]) -> str:
@@ -293,12 +315,41 @@ def make_select(rng: random.Random, around: int) -> Written:
     return select
 
 
+def make_totals(rng: random.Random, around: int) -> Written:
+    """A random SELECT with several sets of keys, and so many around it, over what adds up."""
+    names = {**{name: STATISTICS[name] for name in TOTALS}, **KEYS}
+    expressions = Expressions(rng, tuple(Named(f"{{{name}}}", kind) for name, (_, kind) in names.items()))
+    keys = ["{region}", "{sex}", "{decade}"]
+    listed = [(key, Named(f"k{i}", kind)) for i, (key, kind) in enumerate(zip(keys, (TEXT, TEXT, NUMBER), strict=True))]
+    listed += [(f"GROUPING({key})", Named(f"g{i}", NUMBER)) for i, key in enumerate(keys)]
+    listed += [("{n}", Named("a0", NUMBER)), *_make_items(expressions, rng, "a", last=not around, most=3)]
+    sets = f"GROUP BY {rng.choice(SETS).format(*rng.sample(keys, 3))}"
+    select = Written(tuple(listed), tuple(keys), True, sets=sets)
+    having = rng.choice(("", f"HAVING {expressions.truth(1)}", "HAVING GROUPING({sex}) = 0"))
+    select = replace(select, having=having, order=_make_order(expressions, rng, select), limit=_make_limit(rng))
+    for level in range(around):
+        select = _make_around(rng, select, "bc"[level], last=level == around - 1)
+    return select
+
+
+def _make_window(rows: Expressions, rng: random.Random, *, last: bool) -> tuple[str, Named]:
+    """An aggregate over other rows."""
+    fold, named = _make_fold(rows, rng, last=last)
+    keys = [key for kind in (TEXT, NUMBER) if rng.random() < 0.4 and (key := rows.pick(kind))]
+    partition = f"PARTITION BY {', '.join(keys)}" if keys else ""
+    return f"{fold} OVER ({partition})", named
+
+
 def _make_items(
     expressions: Expressions, rng: random.Random, letter: str, *, last: bool, most: int
 ) -> Iterable[tuple[str, Named]]:
     for i in range(1, rng.randint(2, most) + 1):
         if last and rng.random() < 0.2:
             yield expressions.inexact(), Named(f"{letter}{i}", NUMBER, exact=False)
+            continue
+        if rng.random() < 0.2:
+            window, named = _make_window(expressions, rng, last=last)
+            yield window, replace(named, name=f"{letter}{i}")
             continue
         kind = rng.choice((NUMBER, NUMBER, NUMBER, TEXT, TRUTH, DATE))
         yield expressions.make(kind, 2), Named(f"{letter}{i}", kind)
@@ -342,10 +393,14 @@ def _make_around(rng: random.Random, inside: Written, letter: str, *, last: bool
         key = rows.pick(kind) if rng.random() < 0.5 else None
         key = key or rows.make(kind, 1)
         listed.append((key, Named(name, kind)))
-        keys.append(rng.choice((name, str(i + 1), key if key[0].isalpha() or key[0] == "(" else name)))
+        written = key[0].isalpha() or (key[0] == "(" and any(map(str.isalpha, key)))  # a number would be a place
+        keys.append(rng.choice((name, str(i + 1), key if written else name)))
     folds = [_make_fold(rows, rng, last=last) for _ in range(rng.randint(1, 4))]
     listed += [(fold, replace(named, name=f"{letter}f{i}")) for i, (fold, named) in enumerate(folds)]
     folded = Expressions(rng, (Named("COUNT(*)", NUMBER), *(n for _, n in listed if n.exact)))
+    if rng.random() < 0.3:
+        window, named = _make_window(Expressions(rng, (Named("COUNT(*)", NUMBER),)), rng, last=last)
+        listed.append((window, replace(named, name=f"{letter}w")))
     having = f"HAVING {folded.truth(1)}" if rng.random() < 0.3 else ""
     select = Written(tuple(listed), tuple(keys), True, where, having, inside=inside)
     return replace(select, order=_make_order(folded, rng, select), limit=_make_limit(rng))

@@ -15,6 +15,7 @@ from idios.query.parser import (
     Number,
     SelectNode,
     SyntaxNode,
+    WindowNode,
     _Parser,
     parse,
     walk,
@@ -87,6 +88,45 @@ def test_clauses_and_names():
     assert select.spelt == {"FROM": "t a LEFT OUTER JOIN u ON a.x = u.x", "WHERE": "(b >1)"}
     assert [(order.descending, order.nulls_first) for order in select.order] == [(True, True), (False, False)]
     assert (write(select.limit), write(select.offset), len(select.group)) == ("2", "3", 2)
+
+
+@pytest.mark.parametrize(
+    ("written", "keys", "sets"),
+    [
+        ("a, b", "a b", None),
+        ("ROLLUP(a, b)", "a b", [[0, 1], [0], []]),
+        ("ROLLUP (a, (b, c))", "a b c", [[0, 1, 2], [0], []]),
+        ("CUBE(a, b)", "a b", [[0, 1], [0], [1], []]),
+        ("GROUPING SETS ((a, b), c, ())", "a b c", [[0, 1], [2], []]),
+        ("a, ROLLUP(b), CUBE(c)", "a b c", [[0, 1, 2], [0, 1], [0, 2], [0]]),
+        ("GROUPING SETS (a), b", "a b", [[0, 1]]),
+        ("rollup, cube", "rollup cube", None),
+    ],
+)
+def test_sets_of_keys(written, keys, sets):
+    select = parse(tokenize(f"SELECT COUNT(*) FROM t GROUP BY {written}"))
+    assert [" ".join(map(write, select.group)), select.sets] == [keys, sets]
+
+
+@pytest.mark.parametrize(
+    "group", ["CUBE(a, b, c, d, e, f, g)", f"ROLLUP({', '.join('a' * 64)})", "CUBE(a, b, c, d, e, f), ROLLUP(g)"]
+)
+def test_the_number_of_sets_of_keys_is_limited(group):
+    with pytest.raises(QuestionRefused, match="GROUP BY makes at most 64 sets of keys"):
+        parse(tokenize(f"SELECT COUNT(*) FROM t GROUP BY {group}"))
+
+
+def test_a_window_is_a_node_of_its_own():
+    select = parse(tokenize("SELECT 1 + SUM(n) OVER (PARTITION BY a, b) AS s, COUNT(*) OVER () FROM t"))
+    windows = [node for node in walk(*select.parts) if isinstance(node, WindowNode)]
+    assert [(node.function, len(node.arguments), len(node.partition)) for node in windows] == [
+        ("SUM", 1, 2),
+        ("COUNT", 1, 0),
+    ]
+    assert [(item.label, item.spelling) for item in select.items] == [
+        ("s", "1 + SUM(n) OVER (PARTITION BY a, b)"),
+        ("", "COUNT(*) OVER ()"),
+    ]
 
 
 @pytest.mark.parametrize("word", ["date", "timestamp", "left", "inner", "on", "using", "end", "escape", "extract"])

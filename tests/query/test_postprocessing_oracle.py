@@ -30,6 +30,7 @@ from tests.query.random_selects import (
     Named,
     Written,
     make_select,
+    make_totals,
 )
 
 EXPRESSIONS, SELECTS = 5_000, 300
@@ -153,6 +154,13 @@ def test_expressions_are_what_duckdb_makes_of_the_same_numbers(released):
 
 
 @pytest.mark.slow
+def test_totals_are_what_duckdb_adds_up(released):
+    rng = random.Random(4)
+    differences = [find_difference(make_totals(rng, rng.choice((0, 0, 1, 2))), *released) for _ in range(SELECTS)]
+    assert [found for found in differences if found] == []
+
+
+@pytest.mark.slow
 def test_selects_are_what_duckdb_makes_of_the_same_numbers(released):
     differences = [find_difference(select, *released) for select in list_selects(2, SELECTS)]
     assert [found for found in differences if found] == []
@@ -216,6 +224,26 @@ def plant_counted_nulls(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def plant_kept_totals(patch: pytest.MonkeyPatch) -> None:
+    """A total of what has no answer in a cell is that of the other cells."""
+    patch.setattr(
+        postprocessing,
+        "_fold",
+        lambda fold, values, own=postprocessing._fold: own(
+            replace(fold, function="SUM") if fold.function == "TOTAL" else fold, values
+        ),
+    )
+
+
+def plant_one_partition(patch: pytest.MonkeyPatch) -> None:
+    look = postprocessing._look_beside
+    patch.setattr(
+        postprocessing,
+        "_look_beside",
+        lambda windows, rows: look([replace(window, partition=()) for window in windows], rows),
+    )
+
+
 PLANTED = [
     plant_half_even,
     plant_integer_division,
@@ -225,10 +253,14 @@ PLANTED = [
     plant_kept_unknown,
     plant_two_values,
     plant_counted_nulls,
+    plant_kept_totals,
+    plant_one_partition,
 ]
 
 
 @pytest.mark.parametrize("plant", PLANTED)
 def test_a_planted_error_is_found(released, plant, monkeypatch):
     plant(monkeypatch)
-    assert any(find_difference(select, *released) for select in list_selects(3, 150))
+    rng = random.Random(3)
+    totals = (make_totals(rng, 0) for _ in range(30))
+    assert any(find_difference(select, *released) for select in (*list_selects(3, 150), *totals))

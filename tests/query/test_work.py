@@ -101,6 +101,10 @@ AFTER = {
     "cubes of cubes": nest("SELECT COUNT(*) AS a FROM wide", "a * a * a"),
     "sums of squares of sums": nest(f"SELECT COUNT(*) AS a {BY_G}", "SUM(a * a)"),
     "the greatest of the greatest": nest("SELECT COUNT(*) AS a FROM wide", f"GREATEST({', '.join('a' * 90)})"),
+    "windows": f"g, {', '.join(f'SUM(COUNT(*) + {i}) OVER (PARTITION BY g) AS a{i}' for i in range(150))} {BY_G}",
+    "windows over windows": nest(f"SELECT COUNT(*) AS a {BY_G}", "SUM(a) OVER () / MAX(a) OVER (PARTITION BY a)"),
+    "totals": "COUNT(*), SUM(income) FROM wide GROUP BY CUBE(g, BIN(c00, 50), BIN(c01, 50))",
+    "totals of totals": f"SUM(n) FROM (SELECT g, SUM(n) AS n FROM (SELECT g, COUNT(*) AS n {BY_G}) GROUP BY ROLLUP(g))",
     "folds of folds": nest(f"SELECT COUNT(*) AS a {BY_G}", f"MAX(GREATEST({', '.join('a' * 9)}))"),
 }
 """What is long after the release."""
@@ -128,6 +132,7 @@ GRAPHS = {
     "coalesce": chain(COALESCE, 60),
     "text": chain(TEXT, 45, first="CASE WHEN COUNT(*) > 1 THEN 'a' ELSE 'b' END"),
     "truth": chain(TRUTH, 20, first="COUNT(*) > 1"),
+    "windows": f"SUM(a60) OVER () AS a FROM (SELECT {chain(GREATEST, 60)})",
     "a pattern": chain("{a} LIKE '%a' AS b{a}, COALESCE({a}, {a})", 60, first="CASE WHEN COUNT(*) > 1 THEN 'a' END"),
     "having": chain(GREATEST, 60, " FROM wide HAVING a60 > 1 AND a60 < 9 AND a59 = a60"),
     "order": chain(GREATEST, 60, " FROM wide ORDER BY a60, a59 DESC, a6 + a5"),
@@ -265,7 +270,7 @@ def test_what_names_a_result_twice_is_computed_once(name):
 def test_a_graph_is_counted_as_what_it_takes(name):
     """Within a factor, what is counted is what Python does: neither is free work, nor is what is quick refused."""
     question = read("SELECT " + GRAPHS[name], {"wide": WIDE})
-    counted = count_work(question.shown)
+    counted = count_work(question.shown, len(question.keys) + len(question.measures))
     released = [tuple(Fraction(5) for _ in question.measures)]
     with Calls(10 * counted + 1000) as calls:
         apply_selects(question.shown, released)

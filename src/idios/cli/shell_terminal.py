@@ -26,7 +26,7 @@ except ImportError:  # not on every system; lines are read all the same
 KEYWORDS = (
     *("SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "JOIN", "LEFT JOIN", "ON", "USING"),
     *("AS", "AND", "OR", "NOT", "BETWEEN", "IN", "IS NULL", "CASE", "WHEN", "THEN", "ELSE", "END", "ASC", "DESC"),
-    *("DISTINCT", "BIN("),
+    *("DISTINCT", "BIN(", "OVER (", "PARTITION BY", "ROLLUP(", "CUBE(", "GROUPING SETS ("),
 )
 LONGEST = 1000
 """How many entries a history keeps."""

@@ -249,7 +249,7 @@ class _Reader:
             unified, kind = self.unify(parts, node)
             if kind in (Type.TEXT, Type.BOOLEAN) and function in ("greatest", "least"):
                 raise self.text.refusal(f"{name} is of numbers or dates, and this is a {kind}", start)
-            return self.make(function, unified, kind or Type.NUMBER, node)
+            return replace(self.make(function, unified, kind or Type.NUMBER, node), type=kind)
         numbers = [self.require(part, Type.NUMBER, node, f"{name} is of numbers") for part in parts]
         if function == "round":
             numbers.append(Typed(Literal(Fraction(0)), Type.NUMBER, 1, 1, True))

@@ -9,20 +9,23 @@ from fractions import Fraction
 from idios.core.domain import Kind
 from idios.core.exact import text as written
 from idios.core.statistics import (
+    Count,
+    Mean,
     Statistic,
+    Sum,
 )
 from idios.errors import QuestionRefused
 from idios.query.conditions import read_where
 from idios.query.expressions import Reference, Type
 from idios.query.lexer import QuestionText
 from idios.query.literals import Typed
-from idios.query.names import find_spelt, fold_case, resolve_name, to_upper
+from idios.query.names import find_spelt, fold_case, quote, resolve_name, to_upper
 from idios.query.parser import CallNode, ListItem, Name, SelectNode, SyntaxNode, walk
 from idios.query.plan import Key, Measure, Question
-from idios.query.postprocessing import Select
+from idios.query.postprocessing import Fold, Select
 from idios.query.predicates import Predicate
 from idios.query.schema import Column, Dataset, find_kind
-from idios.query.select_reader import MAX_ITEMS, SelectReader
+from idios.query.select_reader import GROUPING, MAX_ITEMS, NO_SETS, SelectReader
 from idios.query.statistic_reader import Called, read_column, read_number, read_statistic
 from idios.query.suggestions import list_some
 
@@ -46,6 +49,7 @@ class InnerReader(SelectReader):
         self.columns = dataset.columns if columns is None else columns
         self.names = {column.name: name for name, column in reversed(list(self.columns.items()))}
         self.keys: list[Key] = []
+        self.sets: tuple[tuple[int, ...], ...] | None = None
         self.measures: list[Measure] = []
         self._places: dict[tuple[Statistic, str | None], int] = {}
         self._first_places: list[int] = []
@@ -80,6 +84,7 @@ class InnerReader(SelectReader):
     # GROUP BY.
 
     def _read_keys(self) -> None:
+        places = []
         for node in self.tree.group:
             key = self._read_key(self._resolve_key(node))
             if key is None:
@@ -87,11 +92,13 @@ class InnerReader(SelectReader):
                     "GROUP BY lists columns of categories or booleans and BIN(column, width), by name, label or number",
                     node.start,
                 )
-            if key.meaning in [known.meaning for known in self.keys]:
-                continue
-            if key.column in [known.column for known in self.keys]:
+            meanings = [known.meaning for known in self.keys]
+            if key.meaning not in meanings and key.column in [known.column for known in self.keys]:
                 raise self.text.refusal(f"{key.column} is already a key of GROUP BY", key.offset)
-            self.keys.append(key)
+            if key.meaning not in meanings:
+                self.keys.append(key)
+            places.append(meanings.index(key.meaning) if key.meaning in meanings else len(meanings))
+        self.sets = self.read_sets(places)
 
     def _resolve_key(self, node: SyntaxNode) -> SyntaxNode:
         """What a key stands for: a number and a label for an item of SELECT; a column that can be a key for itself."""
@@ -141,9 +148,10 @@ class InnerReader(SelectReader):
 
     def _read_shown(self) -> tuple[Select]:
         for listed in self.listed:  # so that a statistic goes by the name that the list gives it
-            called = None if self._is_bin(listed.node) else self._find_statistic(listed.node)
+            called = None if self._is_of_keys(listed.node) else self._find_statistic(listed.node)
             if called is not None:
                 self._add_measure(called, listed.label or listed.spelling, listed.start)
+        self.find_all()
         shown = [self._read_listed(listed) for listed in self.listed]
         named = {read.expression: label for label, read in reversed(shown)}
         self.keys = [replace(key, label=named.get(Reference(place), key.label)) for place, key in enumerate(self.keys)]
@@ -162,7 +170,14 @@ class InnerReader(SelectReader):
                 raise self.text.refusal(
                     f"two different results are called {measure.label!r}: name one of them with AS", measure.offset
                 )
-        return (Select(tuple(self.items), having=having, order=order, limit=limit, offset=offset),)
+        keys = tuple(Reference(place) for place in range(len(self.keys) if self.sets is not None else 0))
+        select = Select(
+            tuple(self.items), None, keys, None, self.sets, tuple(self.windows), having, order, limit, offset
+        )
+        if self.sets is not None:
+            totals = [Fold("TOTAL", Reference(len(keys) + place)) for place in range(len(self.measures))]
+            select = replace(select, folds=(*totals, *(Fold(GROUPING, key) for key in keys)))
+        return (select,)
 
     def _read_listed(self, listed: ListItem) -> tuple[str, Typed]:
         read = self.read_item(listed)
@@ -193,15 +208,39 @@ class InnerReader(SelectReader):
         called = self._find_statistic(node)
         return None if called is None else self._refer_to_measure(called, node)
 
+    def read_grouping(self, node: CallNode) -> Typed:
+        """GROUPING(key)."""
+        key = self.find(node.arguments[0]) if len(node.arguments) == 1 else None
+        if self.sets is None or key is None or not isinstance(key.expression, Reference):
+            raise self.text.refusal(NO_SETS if self.sets is None else "GROUPING is of a key of GROUP BY", node.start)
+        place = len(self.keys) + len(self.measures) + int(key.expression.name)
+        return Typed(Reference(place), Type.NUMBER, 1, whole=True)
+
+    def count_places(self) -> int:
+        """How many values a row has before those of windows."""
+        return len(self.keys) * (1 if self.sets is None else 2) + len(self.measures)
+
     def _find_statistic(self, node: SyntaxNode) -> Called | None:
         if node not in self._called:
             called = read_statistic(self.text, node, self.read_column)
+            if called is not None and self.sets is not None and not isinstance(called.statistic, Count | Sum):
+                raise self._refuse_total(called, node)
             self._called[node] = None if called is None else self.resolve_statistic(called, node)
         return self._called[node]
 
     def read_column(self, node: SyntaxNode, signature: str) -> Column:
         """The column of a call that is written in this way."""
         return read_column(self.text, node, self.columns, signature)
+
+    def _refuse_total(self, called: Called, node: SyntaxNode) -> QuestionRefused:
+        """Say what adds up, and what to write for a mean."""
+        instead = f"{called.written} of each level would be a question of its own, asked with the keys of that level"
+        if isinstance(called.statistic, Mean) and called.column is not None:
+            name = quote(called.column.name)
+            instead = f"the mean of a total is that of its parts where it is written SUM({name}) / COUNT({name})"
+        return self.text.refusal(
+            f"totals are sums of the cells that are released, of COUNT and SUM: {instead}", node.start
+        )
 
     def resolve_statistic(self, called: Called, node: SyntaxNode) -> Called:
         """The statistic that is released for one that is written."""
@@ -216,11 +255,17 @@ class InnerReader(SelectReader):
                 told = f"there is no result {node.text!r} here: there are {results}"
                 return self.text.refusal(told, node.start)
             column = self.columns[resolve_name(self.text, node, self.columns, "column")]
+            if self.opened:
+                told = f"OVER is of what is released, such as {self.opened}(SUM({node.text})) OVER ()"
+                return self.text.refusal(f"{told}, and {node.text} is a column of records", node.start)
             if column.kind is not Kind.CATEGORY and not column.holds_truth:
                 advice = f": {column.name} is no category, so write GROUP BY BIN({column.name}, width), or a statistic"
         return self.text.refusal(
             f"a column is shown beside statistics only if it is a key of GROUP BY{advice}", node.start
         )
+
+    def _is_of_keys(self, node: SyntaxNode) -> bool:
+        return isinstance(node, CallNode) and to_upper(node.function) in ("BIN", GROUPING)
 
     def _is_bin(self, node: SyntaxNode) -> bool:
         return isinstance(node, CallNode) and to_upper(node.function) == "BIN"

@@ -133,8 +133,7 @@ _SIGNS = {
 _CLAUSES = {
     "QUALIFY": "QUALIFY is not supported",
     "FETCH": "FETCH is not supported: write LIMIT",
-    "OVER": "window functions are not supported: a SELECT around this one computes from its rows",
-    "WINDOW": "window functions are not supported: a SELECT around this one computes from its rows",
+    "WINDOW": "WINDOW is not supported: write OVER (PARTITION BY …) itself",
     "FILTER": "FILTER is not supported: use WHERE, or ask one question for each condition",
     "UNION": "questions cannot be combined; ask one at a time",
     "INTERSECT": "questions cannot be combined; ask one at a time",
@@ -252,7 +251,7 @@ def _refuse_words(text: QuestionText) -> None:
 _AFTER_A_COLUMN = ("=", "<>", "!=", "<", "<=", ">", ">=", "BETWEEN", "IN", "IS")
 _NO_NAMES = """
 SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET AS DISTINCT AND OR NOT IN IS BETWEEN LIKE ILIKE CASE WHEN THEN ELSE
-NULL TRUE FALSE ASC DESC
+NULL TRUE FALSE ASC DESC OVER
 """
 KEYWORDS = frozenset(_NO_NAMES.split())
 """The words that are no names unless quoted."""

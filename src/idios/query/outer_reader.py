@@ -18,10 +18,7 @@ from idios.query.literals import Typed
 from idios.query.names import fold_case, to_upper
 from idios.query.parser import CallNode, ListItem, Name, SelectNode, Star, SyntaxNode
 from idios.query.postprocessing import FOLDS, Fold, Item, Select
-from idios.query.select_reader import SelectReader, has_call
-
-COUNT_BITS = 32
-"""How long the number of released rows may be."""
+from idios.query.select_reader import GROUPING, NO_SETS, SelectReader, has_call
 
 
 class OuterReader(SelectReader):
@@ -37,6 +34,7 @@ class OuterReader(SelectReader):
         for place, column in enumerate(columns):
             self._places.setdefault(fold_case(column.label), []).append(place)
         self.keys: list[Typed] = []
+        self._sets: tuple[tuple[int, ...], ...] | None = None
         self.key_nodes: dict[SyntaxNode, int] = {}
         self.folds: dict[Fold, int] = {}
         computed = [*(listed.node for listed in self.listed), tree.having, *(order.value for order in tree.order)]
@@ -48,6 +46,7 @@ class OuterReader(SelectReader):
         if self.tree.where is not None:
             condition = read_condition_of_values(self.text, self.tree.where, self.find_column_or_refuse)
         self._read_keys()
+        self.find_all()
         if self.every:
             if self.grouped:
                 raise self.text.refusal("a star shows rows as they are: list keys and aggregates by name", 0)
@@ -63,6 +62,8 @@ class OuterReader(SelectReader):
             condition,
             tuple(key.expression for key in self.keys),
             tuple(self.folds) if self.grouped else None,
+            self._sets,
+            tuple(self.windows),
             having,
             order,
             limit,
@@ -70,12 +71,15 @@ class OuterReader(SelectReader):
         )
 
     def _read_keys(self) -> None:
+        places = []
         for node in self.tree.group:
             item = None if self.find_column(node) is not None else self.resolve_item(node, "GROUP BY")
             target = node if item is None else item.node
             if target not in self.key_nodes:
                 self.key_nodes[target] = len(self.keys)
                 self.keys.append(read_expression(self.text, target, self.find_column_or_refuse))
+            places.append(self.key_nodes[target])
+        self._sets = self.read_sets(places)
 
     def read_item(self, listed: ListItem) -> Typed:
         """One item of the list; a key of GROUP BY may be any expression."""
@@ -141,21 +145,25 @@ class OuterReader(SelectReader):
         return Typed(Reference(place), key.type, key.bits, whole=key.whole, column=key.column, released=True)
 
     def _read_fold(self, node: CallNode) -> Typed:
-        name, arguments = to_upper(node.function), node.arguments
-        if len(arguments) != 1 or node.distinct or node.within is not None:
+        name = to_upper(node.function)
+        if node.distinct or node.within is not None:
             raise self.text.refusal(f"{name} of released rows is written {name}(result)", node.start)
-        if type(arguments[0]) is Star and name == "COUNT":
-            return self._add_fold(Fold(name), Type.NUMBER, COUNT_BITS, whole=True)
-        value = read_expression(self.text, arguments[0], self.find_column_or_refuse)
-        if name in ("SUM", "AVG", "MEAN", "MEDIAN") and value.type not in (Type.NUMBER, None):
-            raise self.text.refusal(f"{name} is of numbers, and this is a {value.type}", node.start)
-        if name in ("MIN", "MAX") and value.type is Type.BOOLEAN:
-            raise self.text.refusal(f"{name} is of values that have an order", node.start)
-        whole = name == "COUNT" or (name in ("SUM", "MIN", "MAX") and value.whole)
-        kind = Type.NUMBER if name == "COUNT" else value.type
-        fold = self._add_fold(Fold(name, value.expression), kind, value.bits + COUNT_BITS, whole=whole)
-        return replace(fold, column=value.column, released=value.released) if name in ("MIN", "MAX") else fold
+        fold, read = self.make_fold(name, node, self.find_column_or_refuse)
+        return self._add_fold(fold, read)
 
-    def _add_fold(self, fold: Fold, kind: Type | None, bits: int, *, whole: bool) -> Typed:
+    def read_grouping(self, node: CallNode) -> Typed:
+        """GROUPING(key)."""
+        if self.tree.sets is None or len(node.arguments) != 1:
+            raise self.text.refusal(NO_SETS, node.start)
+        key = self.read_value(node.arguments[0]).expression
+        if not isinstance(key, Reference) or int(key.name) >= len(self.keys):
+            raise self.text.refusal("GROUPING is of a key of GROUP BY", node.start)
+        return self._add_fold(Fold(GROUPING, key), Typed(key, Type.NUMBER, 1, whole=True))
+
+    def count_places(self) -> int:
+        """How many values a row has before those of windows."""
+        return len(self.keys) + len(self.folds) if self.grouped else len(self.columns)
+
+    def _add_fold(self, fold: Fold, read: Typed) -> Typed:
         place = self.folds.setdefault(fold, len(self.folds))
-        return Typed(Reference(len(self.keys) + place), kind, bits, whole=whole)
+        return replace(read, expression=Reference(len(self.keys) + place))

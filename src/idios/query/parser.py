@@ -7,18 +7,20 @@ Rules:
 2. The grammar below is all there is. What does not fit is refused where it stands.
 3. A node knows nothing of data sets: a name is a name, and a call carries its function as written.
 
-    select  = SELECT item {, item} [FROM source {join}] [WHERE truth] [GROUP BY truth {, truth}] [HAVING truth]
+    select  = SELECT item {, item} [FROM source {join}] [WHERE truth] [GROUP BY group {, group}] [HAVING truth]
               [ORDER BY order {, order}] [LIMIT sum] [OFFSET sum]
     item    = * | truth [[AS] name]
     source  = name [[AS] name] | ( select ) [[AS] name]
     join    = , source | [INNER | LEFT [OUTER]] JOIN source [ON truth | USING ( name {, name} )]
+    group   = truth | (ROLLUP | CUBE | GROUPING SETS) ( keys {, keys} );   keys = truth | ( [truth {, truth}] )
     order   = truth [ASC | DESC] [NULLS FIRST | NULLS LAST]
     truth   = all {OR all};   all = one {AND one};   one = NOT one | test
     test    = sum [sign sum | IS [NOT] state | IS [NOT] DISTINCT FROM sum | [NOT] BETWEEN sum AND sum
               | [NOT] IN ( sum {, sum} ) | [NOT] LIKE string [ESCAPE string]]
     sum     = product {+ product | - product};   product = signed {* signed | / signed};   signed = {+ | -} value
     value   = literal | DATE string | TIMESTAMP string | name [. name] | ( truth ) | * | CASE … END
-              | EXTRACT ( name FROM truth ) | name ( [DISTINCT] [truth {, truth}] ) [WITHIN GROUP ( ORDER BY order )]
+              | EXTRACT ( name FROM truth ) | name ( [DISTINCT] [truth {, truth}] ) [WITHIN GROUP ( ORDER BY order )
+              | OVER ( [PARTITION BY truth {, truth}] )]
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TypeAlias, TypeVar
 
 from idios.errors import QuestionRefused
@@ -35,6 +38,12 @@ from idios.query.suggestions import find_nearest
 JOIN_WORDS = frozenset(("JOIN", "INNER", "LEFT", "OUTER", "ON", "USING"))
 """Words that are names where a text has no JOIN; so is END where it has no CASE."""
 KINDS = "a join is [INNER] JOIN … ON or LEFT [OUTER] JOIN … ON"
+MAX_SETS = 64
+"""How many sets of keys GROUP BY may have, such as (region, sex), (region) and () of ROLLUP(region, sex)."""
+WHOLE = (
+    "OVER () and OVER (PARTITION BY key) are of whole partitions: ranks, running totals and frames are made of the "
+    "rows of the answer, in the order of ORDER BY"
+)
 LONGEST_NUMBER = 30
 """How far from an unreadable place the rest of a number is looked for."""
 MISSPELT = 0.7
@@ -142,6 +151,15 @@ class CallNode(SyntaxNode):
     arguments: Sequence[SyntaxNode]
     distinct: bool = False
     within: Sequence[OrderNode] | None = None
+
+
+@dataclass(eq=False, slots=True)
+class WindowNode(SyntaxNode):
+    """A function OVER the rows that are alike in ``partition``."""
+
+    function: str
+    arguments: Sequence[SyntaxNode]
+    partition: Sequence[SyntaxNode]
 
 
 @dataclass(eq=False, slots=True)
@@ -271,7 +289,10 @@ class JoinNode:
 
 @dataclass(frozen=True, slots=True)
 class SelectNode:
-    """A SELECT, clause by clause; ``spelt`` has FROM and WHERE as they are written."""
+    """A SELECT, clause by clause; ``spelt`` has FROM and WHERE as they are written.
+
+    ``group`` lists what GROUP BY names, and ``sets`` the sets of their places where it has several, as ROLLUP makes.
+    """
 
     start: int
     items: Sequence[ListItem]
@@ -279,6 +300,7 @@ class SelectNode:
     joins: Sequence[JoinNode]
     where: SyntaxNode | None
     group: Sequence[SyntaxNode]
+    sets: Sequence[Sequence[int]] | None
     having: SyntaxNode | None
     order: Sequence[OrderNode]
     limit: SyntaxNode | None
@@ -396,7 +418,7 @@ class _Parser:
             first = self.at
             where = self.read_truth()
             spelt["WHERE"] = self.spell_since(first)
-        group = self.read_list(self.read_truth) if self.accept_pair("GROUP") else []
+        group, sets = self.read_group() if self.accept_pair("GROUP") else ([], None)
         having = self.read_truth() if self.accept("HAVING") else None
         order = self.read_list(self.read_order) if self.accept_pair("ORDER") else []
         limit = offset = None
@@ -413,10 +435,60 @@ class _Parser:
         if self.word in _CLAUSES:
             clauses = "FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT"
             raise self.text.refusal(f"{self.word} is out of place: the order is {clauses}, each once", self.start)
-        return SelectNode(start, items, source, joins, where, group, having, order, limit, offset, spelt)
+        return SelectNode(start, items, source, joins, where, group, sets, having, order, limit, offset, spelt)
+
+    def read_group(self) -> tuple[list[SyntaxNode], list[list[int]] | None]:
+        """What GROUP BY lists, and which sets of it are grouped by, where it says."""
+        nodes: list[SyntaxNode] = []
+        sets: list[list[int]] = [[]]
+        several = False
+        while True:
+            start = self.start
+            made = self.read_sets(nodes)
+            several = several or made is not None
+            made = [[len(nodes) - 1]] if made is None else made
+            if len(sets) * len(made) > MAX_SETS:
+                raise self.text.refusal(f"GROUP BY makes at most {MAX_SETS} sets of keys", start)
+            if len(made) == 1:
+                for places in sets:
+                    places += made[0]
+            else:
+                sets = [[*left, *right] for left in sets for right in made]
+            if not self.accept(","):
+                return nodes, sets if several else None
+
+    def read_sets(self, nodes: list[SyntaxNode]) -> list[list[int]] | None:
+        """The sets of one part of GROUP BY, whose keys it adds; None where the part is a key."""
+        start, word = self.start, self.word
+        if self.follows("GROUPING", "SETS", "("):
+            self.advance()
+        elif word not in ("ROLLUP", "CUBE") or not self.follows(word, "("):
+            nodes.append(self.read_truth())
+            return None
+        self.advance()
+        self.advance()
+        units = self.read_list(lambda: self.read_keys(nodes))
+        self.expect(")")
+        if word == "GROUPING":
+            return units
+        if len(units) >= (MAX_SETS if word == "ROLLUP" else MAX_SETS.bit_length()):
+            raise self.text.refusal(f"GROUP BY makes at most {MAX_SETS} sets of keys", start)
+        sizes = range(len(units), -1, -1)
+        chosen = [units[:n] for n in sizes] if word == "ROLLUP" else [c for n in sizes for c in combinations(units, n)]
+        return [[place for unit in units for place in unit] for units in chosen]
+
+    def read_keys(self, nodes: list[SyntaxNode]) -> list[int]:
+        """A key, or several in parentheses, or none."""
+        first = len(nodes)
+        if not self.accept("("):
+            nodes.append(self.read_truth())
+        elif not self.accept(")"):
+            nodes += self.read_list(self.read_truth)
+            self.expect(")")
+        return list(range(first, len(nodes)))
 
     def accept_pair(self, word: str) -> bool:
-        """Read GROUP BY or ORDER BY."""
+        """Read GROUP BY, ORDER BY or PARTITION BY."""
         if not self.follows(word, "BY"):
             return False
         self.advance()
@@ -665,7 +737,7 @@ class _Parser:
     def next_kind(self) -> TokenKind | None:
         return self.tokens[self.at + 1].kind if self.at + 1 < len(self.tokens) else None
 
-    def read_call(self) -> CallNode:
+    def read_call(self) -> CallNode | WindowNode:
         token = self.advance()
         self.expect("(")
         counts = token.keyword == "COUNT"
@@ -688,7 +760,16 @@ class _Parser:
                 self.advance()
             within = self.read_list(self.read_order)
             self.expect(")")
-        return CallNode(token.start, token.text, arguments, distinct, within)
+        if self.word != "OVER":
+            return CallNode(token.start, token.text, arguments, distinct, within)
+        start = self.advance().start
+        if not self.accept("(") or distinct or within is not None:
+            raise self.text.refusal("OVER is written function(…) OVER (PARTITION BY key), or OVER ()", start)
+        partition = self.read_list(self.read_truth) if self.accept_pair("PARTITION") else []
+        if self.word in ("ORDER", "ROWS", "RANGE", "GROUPS"):
+            raise self.text.refusal(WHOLE, self.start)
+        self.expect(")")
+        return WindowNode(token.start, token.text, arguments, partition)
 
     def read_extract(self) -> Extract:
         start = self.advance().start

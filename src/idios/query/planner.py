@@ -44,7 +44,7 @@ from idios.query.normal_form import (
     write_form,
 )
 from idios.query.plan import Group, Measure, Plan, Question, Split, read_split
-from idios.query.postprocessing import count_work
+from idios.query.postprocessing import count_rows, count_work
 from idios.query.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, list_leaves, simplify
 from idios.query.reductions import reduce as reduce_to_people
 from idios.query.schema import Dataset
@@ -145,7 +145,8 @@ def prepare(question: Question, dataset: Dataset) -> Prepared:
     answered = reduce(or_, own)
     groups = make_groups(question, dataset, answered)
     cells = make_cells(groups, answered)
-    selection.manager.work.spend(len(cells) * count_work(question.shown))
+    selection.manager.work.spend(len(cells) * count_work(question.shown, len(question.keys) + len(question.measures)))
+    _refuse_too_many_rows(question, dataset, groups, len(cells))
     listed = [
         _target(question, measure, dataset, values, values == selection, len(cells))
         for measure, values in zip(question.measures, own, strict=True)
@@ -209,6 +210,16 @@ def plan_check(answered: Plan, cells: Sequence[Sequence[str | None]], epsilon: o
     )
     _refuse_too_little(made, total)
     return made
+
+
+def _refuse_too_many_rows(question: Question, dataset: Dataset, groups: Sequence[Group], cells: int) -> None:
+    """Totals are rows like groups, and count like them."""
+    sizes = {group.column: len(group.values) for group in groups}
+    rows = count_rows(question.shown, cells, [sizes[key.column] for key in question.keys])
+    if rows > max(cells, dataset.max_groups):
+        raise QuestionRefused(
+            f"GROUP BY makes {rows:,} rows with totals, at most {dataset.max_groups:,} are allowed: ask for fewer sets"
+        )
 
 
 def _name_values(question: Question, dataset: Dataset) -> str:

@@ -1,6 +1,6 @@
 """After the release: what is computed from released values, and which rows of them are shown, in which order.
 
-    released rows ─ HAVING ─▶ ORDER BY ─▶ LIMIT ─▶ the SELECT list ─▶ perhaps a SELECT around it, which does the same
+    released rows ─ GROUP BY ROLLUP ─▶ HAVING ─▶ OVER ─▶ ORDER BY ─▶ LIMIT ─▶ the SELECT list ─▶ perhaps a SELECT around
 
 Theorem. This costs nothing and changes no guarantee.
 Proof. A private mechanism followed by any function of its output alone is as private as the mechanism. Here the input
@@ -11,10 +11,14 @@ that stands only in HAVING, ORDER BY or CASE is released as well. Rows that HAVI
 
 A released row has the values of the GROUP BY keys and then those of the statistics; ``Reference(i)`` is its i-th. The
 rows come in the order of the keys as they are written, the first one slowest.
+
+ROLLUP, CUBE and GROUPING SETS release the finest cells alone. A total is the sum of its cells, so that totals add up
+exactly; where a cell has no answer, a total of it has none.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Context, Decimal
@@ -82,10 +86,21 @@ class Order:
 
 @dataclass(frozen=True)
 class Fold:
-    """One aggregate of a SELECT around another, over the rows of a group; without an argument it counts them."""
+    """One aggregate of a SELECT around another, over the rows of a group; without an argument it counts them.
+
+    TOTAL is a sum that is NULL where a part of it is. GROUPING is 1 where its key is not one of the row's, and else 0.
+    """
 
     function: str
     argument: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Window:
+    """An aggregate over all rows that are alike in ``partition``, which each of them has."""
+
+    fold: Fold
+    partition: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,13 +108,16 @@ class Select:
     """One SELECT over rows.
 
     Where ``folds`` is given, rows that fulfil ``where`` are grouped by ``keys``, and the rest is about the values of
-    keys and folds; the innermost SELECT has none, since what it groups is the data.
+    keys and folds; the innermost SELECT has none unless it has ``sets``, since what it groups is the data. They are
+    grouped by each of the ``sets`` of places of keys, if there are any. ``windows`` come after all other values.
     """
 
     items: tuple[Item, ...]
     where: Expression | None = None
     keys: tuple[Expression, ...] = ()
     folds: tuple[Fold, ...] | None = None
+    sets: tuple[tuple[int, ...], ...] | None = None
+    windows: tuple[Window, ...] = ()
     having: Expression | None = None
     order: tuple[Order, ...] = ()
     limit: int | None = None
@@ -111,13 +129,17 @@ class Row:
     """A row that is shown, and the number of the released row that it comes from; None if it comes from several.
 
     ``made_of`` are the rows of the SELECT inside that it comes from, and ``released`` is how many released ones these
-    come from.
+    come from, at most. Where a window stands at it or inside, ``reached`` is how many all rows of that one come from.
+    ``beside`` has for each window the rows of its partition, ``totalled`` the places of the keys that it is a total of.
     """
 
     values: Values
     origin: int | None
     made_of: tuple[Row, ...] = ()
     released: int = 1
+    reached: int = 0
+    beside: tuple[tuple[Row, ...], ...] = ()
+    totalled: frozenset[int] = frozenset()
 
 
 def list_origins(row: Row) -> list[int]:
@@ -139,12 +161,14 @@ def _apply(select: Select, rows: list[Row]) -> list[Row]:
     if select.where is not None:
         rows = [row for row in rows if evaluate(select.where, row.values) is True]
     rows = (
-        [Row(row.values, row.origin, (row,), row.released) for row in rows]
+        [Row(row.values, row.origin, (row,), row.released, row.reached) for row in rows]
         if select.folds is None
         else _group(select, rows)
     )
     if select.having is not None:
         rows = [row for row in rows if evaluate(select.having, row.values) is True]
+    if select.windows:
+        rows = _look_beside(select.windows, rows)
     if select.order:
         rows = _sort(select.order, rows)
     rows = rows[select.offset : None if select.limit is None else select.offset + select.limit]
@@ -170,24 +194,66 @@ def _sort(order: Sequence[Order], rows: Sequence[Row]) -> list[Row]:
 
 
 def _group(select: Select, rows: Sequence[Row]) -> list[Row]:
-    """One row for each group that there is, and the only one where there are no keys; as they first occur."""
-    groups: dict[Values, list[Row]] = {} if select.keys else {(): []}
-    for row in rows:
-        groups.setdefault(_compute(select.keys, row), []).append(row)
+    """One row for each group that there is, and the only one where there are no keys; as they first occur.
+
+    With several sets of keys, the total over a key follows what it is the total of.
+    """
     folds = select.folds or ()
     arguments = [fold.argument or Literal(None) for fold in folds]
+    known = [(_compute(select.keys, row), _compute(arguments, row), row) for row in rows]
+    every = range(len(select.keys))
     found = []
-    for keys, grouped in groups.items():
-        computed = [_compute(arguments, row) for row in grouped]
-        folded = [_fold(fold, [values[place] for values in computed]) for place, fold in enumerate(folds)]
-        found.append(Row((*keys, *folded), None, tuple(grouped), sum(row.released for row in grouped)))
+    for kept in (every,) if select.sets is None else select.sets:
+        totalled = frozenset(every) - frozenset(kept)
+        groups: dict[Values, list[tuple[Values, Row]]] = {} if kept else {(None,) * len(every): []}
+        for keys, values, row in known:
+            own = tuple([None if place in totalled else key for place, key in enumerate(keys)]) if totalled else keys
+            groups.setdefault(own, []).append((values, row))
+        for keys, grouped in groups.items():
+            folded = [
+                Fraction(int(fold.argument.name) in totalled)
+                if fold.function == "GROUPING" and isinstance(fold.argument, Reference)
+                else _fold(fold, [values[place] for values, _ in grouped])
+                for place, fold in enumerate(folds)
+            ]
+            inside = tuple([row for _, row in grouped])
+            counted = sum(row.released for row in inside), max((row.reached for row in inside), default=0)
+            found.append(Row((*keys, *folded), None, inside, *counted, totalled=totalled))
+    if select.sets is not None:
+        ranks = [
+            {value: rank for rank, value in enumerate(dict.fromkeys(keys[i] for keys, _, _ in known))} for i in every
+        ]
+        found.sort(key=lambda row: [len(ranks[i]) if i in row.totalled else ranks[i][row.values[i]] for i in every])
     return found
+
+
+def _look_beside(windows: Sequence[Window], rows: Sequence[Row]) -> list[Row]:
+    """The rows with the values of windows after their own."""
+    reached = rows[0].reached or sum(row.released for row in rows) if rows else 0
+    values, beside = [list(row.values) for row in rows], [list[tuple[Row, ...]]() for _ in rows]
+    for window in windows:
+        partitions: dict[Values, list[int]] = {}
+        for number, row in enumerate(rows):
+            partitions.setdefault(_compute(window.partition, row), []).append(number)
+        for numbers in partitions.values():
+            alike = tuple([rows[number] for number in numbers])
+            folded = _fold(window.fold, [evaluate(window.fold.argument or Literal(None), row.values) for row in alike])
+            for number in numbers:
+                values[number].append(folded)
+                beside[number].append(alike)
+    return [
+        replace(row, values=tuple(own), beside=tuple(others), reached=reached)
+        for row, own, others in zip(rows, values, beside, strict=True)
+    ]
 
 
 def _fold(fold: Fold, values: Sequence[Value]) -> Value:
     if fold.argument is None:
         return Fraction(len(values))
-    return FOLDS[fold.function]([value for value in values if value is not None])
+    known = [value for value in values if value is not None]
+    if fold.function == "TOTAL":
+        return _sum(known) if len(known) == len(values) else None  # type: ignore[arg-type]
+    return FOLDS[fold.function](known)
 
 
 def _sum(values: Sequence[Fraction]) -> Fraction | None:
@@ -238,23 +304,28 @@ class Trace:
     """Where a column comes from.
 
     ``place`` is that of a released row which it is as it stands, if any. ``uses`` are all places that it is computed
-    from, or that decide of which rows. ``folds`` says that it is of several rows.
+    from, or that decide of which rows. ``folds`` says that it is of several rows, and ``beside`` of others than those
+    that its own row is made of. ``total`` is the place of the released row whose totals it has in some rows.
     """
 
     place: int | None = None
     uses: frozenset[int] = frozenset()
     folds: bool = False
+    beside: bool = False
+    total: int | None = None
 
 
 @dataclass(frozen=True)
 class TracedSelect:
     """Where the columns of a SELECT come from.
 
-    ``folding`` are the places that decide which rows it folds, and how; ``choosing`` those that decide which it shows.
+    ``folding`` are the places that decide which rows it folds, and how, ``dividing`` those that do so of its windows;
+    ``choosing`` those that decide which rows it shows.
     """
 
     columns: tuple[Trace, ...]
     folding: frozenset[int] = frozenset()
+    dividing: frozenset[int] = frozenset()
     choosing: frozenset[int] = frozenset()
 
 
@@ -271,15 +342,26 @@ def trace_selects(selects: Sequence[Select], width: int, rows: int) -> list[Trac
         chosen |= _join_uses([select.where], inside)
         folded = chosen | _join_uses(select.keys, inside)
         if select.folds is not None:
-            folds = (Trace(None, folded | _join_uses([fold.argument], inside), True) for fold in select.folds)
+            folds = (_trace_fold(fold, inside, folded) for fold in select.folds)
             inside = (*(_trace(key, inside, folds=True) for key in select.keys), *folds)
+        rows *= len(select.sets or ((),))
         chosen |= _join_uses([select.having], inside)
+        divided = chosen | _join_uses((key for window in select.windows for key in window.partition), inside)
+        windows = (_trace_fold(window.fold, inside, divided) for window in select.windows)
+        inside = (*inside, *(replace(trace, folds=True, beside=True) for trace in windows))
         ordered |= _join_uses([order.expression for order in select.order], inside)
         if select.offset or (select.limit is not None and select.limit < rows):
             chosen |= ordered
         inside = tuple(_trace(item.expression, inside) for item in select.items)
-        traced.append(TracedSelect(inside, folded, chosen))
+        traced.append(TracedSelect(inside, folded, divided if select.windows else frozenset(), chosen))
     return traced
+
+
+def _trace_fold(fold: Fold, inside: Sequence[Trace], deciding: frozenset[int]) -> Trace:
+    beside = any(inside[int(name)].beside for name in list_references(fold.argument or Literal(None)))
+    uses = deciding | _join_uses([fold.argument], inside)
+    total = int(fold.argument.name) if fold.function == "TOTAL" and isinstance(fold.argument, Reference) else None
+    return Trace(None, uses, fold.function != "GROUPING", beside, total)
 
 
 def _trace(expression: Expression, inside: Sequence[Trace], *, folds: bool = False) -> Trace:
@@ -288,6 +370,8 @@ def _trace(expression: Expression, inside: Sequence[Trace], *, folds: bool = Fal
         parts[0].place if isinstance(expression, Reference) and not folds else None,
         frozenset().union(*(part.uses for part in parts)),
         any(part.folds for part in parts),
+        any(part.beside for part in parts),
+        parts[0].total if isinstance(expression, Reference) else None,
     )
 
 
@@ -315,33 +399,53 @@ class _Size:
 _RELEASED = _Size(RELEASED_BITS, texts=1)
 
 
-def count_work(selects: Sequence[Select]) -> int:
-    """How many steps showing one released row takes, and how long what is shown may be, in steps.
+def count_rows(selects: Sequence[Select], rows: int, sizes: Sequence[int]) -> int:
+    """How many rows are shown at most of so many released ones, whose keys have so many values each."""
+    for number, select in enumerate(selects):
+        if select.folds is not None:
+            sets = [range(len(select.keys))] if select.sets is None else select.sets
+            values = [math.prod(sizes[i] for i in kept) if number == 0 or not kept else rows for kept in sets]
+            rows = sum(min(rows, most) for most in values)
+        rows = rows if select.limit is None else min(rows, select.limit)
+    return rows
+
+
+def count_work(selects: Sequence[Select], width: int) -> int:
+    """How many steps showing one released row of so many values takes, and how long what is shown may be, in steps.
 
     A node is computed once, however many columns it stands in. Intervals are computed once for each confidence: as many
     as there are columns, or numbers of released values that these are made of; of a column, what it is written out.
     """
-    steps, around, released = 0, 0, 0
+    steps, around, released, times = 0, 0, 0, 1
     sizes: list[_Size] = []
     for select in selects:
         folds = select.folds or ()
         folded = [*select.keys, *(fold.argument or Literal(None) for fold in folds)]
         counted = _measure([*_list_known([select.where]), *folded], sizes)
-        steps, around = steps + counted.steps, around + counted.intervals
+        times *= len(select.sets or ((),))
+        steps, around = steps + times * counted.steps, around + counted.intervals
         released = released or counted.places
         if select.folds is not None:
             own = counted.sizes[len(counted.sizes) - len(folded) :]
             sizes = [*own[: len(select.keys)], *map(_fold_size, folds, own[len(select.keys) :])]
-            steps += sum(2 + size.bits // LONG for size in sizes)
+            steps += times * sum(2 + size.bits // LONG for size in sizes)
+        if select.windows:
+            sizes = sizes or [_RELEASED] * width
+            shared = [key for window in select.windows for key in window.partition]
+            opened = [window.fold for window in select.windows]
+            counted = _measure([*(fold.argument or Literal(None) for fold in opened), *shared], sizes)
+            sizes = [*sizes, *map(_fold_size, opened, counted.sizes)]
+            steps += times * (counted.steps + sum(4 + size.bits // LONG for size in sizes[-len(opened) :]))
+            around, released = around + counted.intervals, released or counted.places
         chosen = [select.having, *(order.expression for order in select.order)]
         counted = _measure([item.expression for item in select.items], sizes)
-        steps += counted.steps + _measure(_list_known(chosen), sizes).steps
+        steps += times * (counted.steps + _measure(_list_known(chosen), sizes).steps)
         around, sizes, released = around + counted.intervals, counted.sizes, released or counted.places
-        steps += sum(1 + size.bits // LONG + size.longest // CHARACTERS for size in sizes)
+        steps += times * sum(1 + size.bits // LONG + size.longest // CHARACTERS for size in sizes)
     choosing = any(s.where or s.having or s.limit is not None or s.offset for s in selects)
     plain = INTERVAL * sum(size.full <= 1 for size in sizes) if choosing else 0  # these intervals are wider
     computed = sum(min(size.full, around) for size in sizes if size.full > 1)
-    return steps + plain + min(computed, max(released, 1) * around)
+    return steps + times * (plain + min(computed, max(released, 1) * around))
 
 
 def _list_known(expressions: Iterable[Expression | None]) -> list[Expression]:

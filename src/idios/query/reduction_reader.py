@@ -91,6 +91,9 @@ class ReductionReader(SelectReader):
     def __init__(self, text: QuestionText, tree: SelectNode, source: Source, *, outermost: bool) -> None:
         super().__init__(text, tree)
         self.source, self.dataset = source, source.dataset
+        if tree.sets is not None:
+            told = "a reduction has no totals: ROLLUP, CUBE and GROUPING SETS stand in the SELECT around it"
+            raise text.refusal(told, tree.group[0].start if tree.group else tree.start)
         if outermost:
             raise text.refusal(
                 f"this has one row for each {self.dataset.unit_word}, which is never released: write statistics around "

@@ -8,22 +8,39 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from idios.errors import QuestionRefused
 from idios.query.expression_reader import (
+    Leaf,
     read_condition_of_values,
     read_expression,
     read_whole_number,
 )
-from idios.query.expressions import Expression
+from idios.query.expressions import Expression, Literal, Reference, Type
 from idios.query.lexer import QuestionText
 from idios.query.literals import Typed
 from idios.query.names import fold_case, to_upper
-from idios.query.parser import CallNode, ListItem, Name, Number, OrderNode, SelectNode, Star, SyntaxNode, walk
-from idios.query.postprocessing import Item, Order
+from idios.query.parser import (
+    CallNode,
+    ListItem,
+    Name,
+    Number,
+    OrderNode,
+    SelectNode,
+    Star,
+    SyntaxNode,
+    WindowNode,
+    walk,
+)
+from idios.query.postprocessing import FOLDS, Fold, Item, Order, Window
 
 MAX_ITEMS = 200
 MAX_KEYS = 64
+COUNT_BITS = 32
+"""How long the number of released rows may be."""
+GROUPING = "GROUPING"
+NO_SETS = "GROUPING(key) tells the totals of GROUP BY ROLLUP, CUBE or GROUPING SETS apart, and there are none here"
 
 
 class SelectReader(ABC):
@@ -44,12 +61,23 @@ class SelectReader(ABC):
         for item in tree.items:
             self._by_label.setdefault(fold_case(item.label), []).append(item)
         self.items: list[Item] = []
+        self.windows: dict[Window, int] = {}
+        self.opened = ""
+        """The aggregate before OVER whose argument is being read."""
         self._labelled: dict[str, dict[str, Typed]] = {}
         self._read: dict[SyntaxNode, Typed] = {}
 
     @abstractmethod
     def find(self, node: SyntaxNode) -> Typed | None:
         """What a name or a call means here, labels apart; None if it is none that is known here."""
+
+    def count_places(self) -> int:
+        """How many values a row has before those of windows; all have to be known (``find_all``)."""
+        raise NotImplementedError
+
+    def read_grouping(self, node: CallNode) -> Typed:
+        """GROUPING(key): whether a row is a total over a key."""
+        raise NotImplementedError
 
     @abstractmethod
     def refuse_name(self, node: SyntaxNode) -> QuestionRefused:
@@ -59,6 +87,10 @@ class SelectReader(ABC):
         """What a name or a call means here."""
         if type(node) is Star:
             raise self.text.refusal("a star stands in COUNT(*), or alone in SELECT * FROM (SELECT …)", node.start)
+        if type(node) is WindowNode:
+            return self._read_window(node)
+        if type(node) is CallNode and to_upper(node.function) == GROUPING:
+            return self.read_grouping(node)
         known = self.find(node)
         if known is None and type(node) is Name:
             known = self._find_labelled(node)
@@ -80,6 +112,61 @@ class SelectReader(ABC):
 
     def _refuse_alike(self, name: Name) -> QuestionRefused:
         return self.text.refusal(f"{name.text} could be several results: write it in double quotes", name.start)
+
+    def read_sets(self, places: Sequence[int]) -> tuple[tuple[int, ...], ...] | None:
+        """The sets of places of keys, of each of which the list of GROUP BY has the given place."""
+        if self.tree.sets is None:
+            return None
+        sets = [tuple(sorted({places[place] for place in kept})) for kept in self.tree.sets]
+        if len(set(sets)) < len(sets):
+            raise self.text.refusal(
+                "GROUP BY has one set of keys twice: each gives its rows once", self.tree.group[0].start
+            )
+        return tuple(sets)
+
+    def find_all(self) -> None:
+        """Find all that windows are computed from, so that the places of windows come after it."""
+        having, order = self.tree.having, [part.value for part in self.tree.order]
+        nodes = list(walk(*(item.node for item in self.listed), having, *order))
+        if any(type(node) is WindowNode for node in walk(having)):
+            told = "HAVING chooses the rows that OVER is computed from: write a SELECT around this one, with WHERE"
+            raise self.text.refusal(told, having.start if having else None)
+        if self.tree.sets is not None or any(type(node) is WindowNode for node in nodes):
+            for node in nodes:
+                if type(node) is CallNode:
+                    self.leaf(node)
+
+    def _read_window(self, node: WindowNode) -> Typed:
+        name = to_upper(node.function)
+        if name not in FOLDS:
+            told = f"{name} OVER is not offered: there are {', '.join(FOLDS)} OVER. ORDER BY puts rows in order"
+            raise self.text.refusal(told, node.start)
+        if inner := next((each for each in walk(*node.arguments, *node.partition) if type(each) is WindowNode), None):
+            raise self.text.refusal("OVER within OVER is written as a SELECT around another", inner.start)
+        self.opened = name
+        fold, read = self.make_fold(name, node, self.leaf)
+        self.opened = ""
+        partition = [read_expression(self.text, part, self.leaf).expression for part in node.partition]
+        place = self.windows.setdefault(Window(fold, tuple(partition)), len(self.windows))
+        return replace(read, expression=Reference(self.count_places() + place))
+
+    def make_fold(self, name: str, node: CallNode | WindowNode, leaf: Leaf) -> tuple[Fold, Typed]:
+        """An aggregate over rows that are released, and what is known of its values."""
+        if len(node.arguments) != 1:
+            raise self.text.refusal(f"{name} of released rows is written {name}(result)", node.start)
+        argument, unknown = node.arguments[0], Literal(None)
+        if type(argument) is Star and name == "COUNT":
+            return Fold(name), Typed(unknown, Type.NUMBER, COUNT_BITS, whole=True)
+        value = read_expression(self.text, argument, leaf)
+        if name in ("SUM", "AVG", "MEAN", "MEDIAN") and value.type not in (Type.NUMBER, None):
+            raise self.text.refusal(f"{name} is of numbers, and this is a {value.type}", node.start)
+        if name in ("MIN", "MAX") and value.type is Type.BOOLEAN:
+            raise self.text.refusal(f"{name} is of values that have an order", node.start)
+        whole = name == "COUNT" or (name in ("SUM", "MIN", "MAX") and value.whole)
+        kind = Type.NUMBER if name == "COUNT" else value.type
+        made = Typed(unknown, kind, value.bits + COUNT_BITS, whole=whole)
+        kept = replace(made, column=value.column, released=value.released) if name in ("MIN", "MAX") else made
+        return Fold(name, value.expression), kept
 
     def resolve_item(self, node: SyntaxNode, clause: str) -> ListItem | None:
         """The item of the list that a number or a label in GROUP BY or ORDER BY stands for; None if it is none."""

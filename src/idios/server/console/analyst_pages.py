@@ -58,6 +58,7 @@ KEYWORDS = (
     *("SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET", "ASC", "DESC", "AS", "DISTINCT"),
     *("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "IS NULL", "IS NOT NULL", "IS DISTINCT FROM"),
     *("CASE", "WHEN", "THEN", "ELSE", "END", "JOIN", "LEFT JOIN", "ON", "USING"),
+    *("OVER", "PARTITION BY", "ROLLUP", "CUBE", "GROUPING SETS", "GROUPING"),
 )
 
 Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
