@@ -323,4 +323,5 @@ def test_tables_of_other_engines_and_without_their_keys_are_refused() -> None:
         open_linked(source={"word": ["a"]})
     with pytest.raises(SourceError, match="id is no key of the public 'ages': 1 of its values occur more than once"):
         open_linked(source={"id": [1, 2, 2, None, None], "word": ["a", "a", None, "a", None]})
-    open_linked(source={"id": ["1", "01", None, None], "word": ["a", None, "a", "a"]}).close()
+    with open_linked(source={"id": ["1", "01", None, None], "word": ["a", None, "a", "a"]}) as party:
+        assert repr(party).startswith("<TrustedParty people: age with ages: word (")

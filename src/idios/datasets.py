@@ -27,6 +27,7 @@ from idios.core.calibration import DEFAULT, Level, Protection
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import FINE, FINENESS, Parameters
+from idios.display import shorten_list
 from idios.errors import DataChanged, InvalidInput
 from idios.ledger import Declaration, Ledger, Promise
 from idios.query.declared_columns import read_column
@@ -294,6 +295,15 @@ class OpenDataset:
     dataset: Dataset
     backend: Backend
     files: tuple[OpenedFile, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<OpenDataset {self.describe()}>"
+
+    def describe(self) -> str:
+        """Its name, its columns, those of the tables that are joined to it, and its level."""
+        tables = (self.dataset, *self.dataset.tables.values())
+        listed = " with ".join(f"{table.name}: {shorten_list(table.columns)}" for table in tables)
+        return f"{listed} ({self.dataset.protection.level})"
 
     @cached_property
     def promise(self) -> Promise:

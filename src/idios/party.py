@@ -207,11 +207,7 @@ class TrustedParty(Pipeline):
         self.close()
 
     def __repr__(self) -> str:
-        held = [
-            f"{name}: {shorten_list(each.dataset.columns)} ({each.dataset.protection.level})"
-            for name, each in self.datasets.items()
-        ]
-        return f"<TrustedParty {'; '.join(held)}>"
+        return f"<TrustedParty {'; '.join(opened.describe() for opened in self.datasets.values())}>"
 
     def _repr_html_(self) -> str:
         """The data sets, what is declared of them, and what is left of their budgets."""

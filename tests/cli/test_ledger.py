@@ -47,8 +47,10 @@ def test_ledger_commands(folder: Path) -> None:
         run("ledger", "export", "--format", "xml")
     run("ledger", "raise", "people", "--epsilon", "5")
     assert run_json("ledger", "balance")[0]["epsilon"]["remaining"] == "4"
-    for typed in ("", "people!\n"):
-        assert CliRunner().invoke(app, ["ledger", "retire", "people"], input=typed).exit_code
+    for typed, told in (("", "Without a terminal, add --yes"), ("people!\n", "people was not retired")):
+        refused = CliRunner().invoke(app, ["ledger", "retire", "people"], input=typed)
+        assert isinstance(refused.exception, InvalidInput)
+        assert told in str(refused.exception)
     assert run("query", "people.csv", "--yes", MEDIAN, "-e", "1").exit_code == 0
     run("ledger", "retire", "people", "--yes")
     with pytest.raises(IdiosError):

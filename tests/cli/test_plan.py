@@ -98,6 +98,9 @@ def test_a_report_is_asked_once_it_is_confirmed(questions: Path) -> None:
     declined = CliRunner().invoke(app, command, input="n\n")
     assert isinstance(declined.exception, InvalidInput)
     assert "nothing was asked" in str(declined.exception)
+    unattended = CliRunner().invoke(app, command, input="")
+    assert isinstance(unattended.exception, InvalidInput)
+    assert "Without a terminal, add --yes" in str(unattended.exception)
     assert spent() == "0"
     confirmed = CliRunner().invoke(app, command, input="y\n")
     assert confirmed.exit_code == 0

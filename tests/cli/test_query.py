@@ -15,7 +15,7 @@ from idios.config import read_configuration
 from idios.core.calibration import Level
 from idios.errors import ConfigurationError, InvalidInput, QuestionRefused, SourceError
 from idios.query.schema import Budget
-from tests.cli.runner import MEDIAN, MEDIAN_AGE, answer_prompts, run, run_json
+from tests.cli.runner import MEDIAN, MEDIAN_AGE, answer_prompts, run, run_json, run_text
 
 
 def test_a_proposal_that_reads_records_is_confirmed_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,6 +38,15 @@ def test_a_proposal_that_reads_records_is_confirmed_first(folder: Path, monkeypa
     assert "It was made by reading" in shown
     assert f"Level: {level}." in shown
     assert "delimiter" in (folder / "idios.toml").read_text()
+
+
+def test_a_long_question_is_no_name_of_a_file(declared: Path) -> None:
+    """Longer than any file may be called."""
+    several = ", ".join(f"COUNT(*) + {i} AS n{i}" for i in range(40))
+    assert len(several) > 255
+    assert "n39" in run_text("query", f"SELECT {several} FROM people WHERE age > 3", "-e", "0.5")
+    with pytest.raises(QuestionRefused, match="common table expressions"):
+        run("query", f"WITH t AS (SELECT 1) SELECT {several} FROM t", "-e", "0.5")
 
 
 def test_what_is_missing_or_out_of_place_is_told(folder: Path) -> None:

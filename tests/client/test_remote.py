@@ -294,3 +294,4 @@ def test_a_report_is_planned_by_quotes_and_asked_question_by_question() -> None:
     assert script.paths[7:] == ["GET /v1/budget", *["POST /v1/query"] * 2, "GET /v1/budget"]
     assert [json.loads(request.content)["epsilon"] for request in script.requests[-3:-1]] == ["0.75", "0.25"]
     assert report["again"].value == 29436.5
+    assert [(name, answer.value) for name, answer in report.items()] == [("middle", 29436.5), ("again", 29436.5)]

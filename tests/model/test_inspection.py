@@ -100,4 +100,5 @@ def test_a_closed_party_still_shows_itself() -> None:
     assert "x (integer)" in party._repr_html_()
     party.close()
     assert repr(party) == "<TrustedParty t: x (individual)>"
+    assert repr(party.datasets) == "{'t': <OpenDataset t: x (individual)>}"
     assert "x (integer)" in party._repr_html_()

@@ -86,6 +86,10 @@ def test_two_questions_that_mean_the_same_are_one_charge(party: TrustedParty) ->
     assert plan.totals[0].cost == Fraction(3, 2)
     report = plan.ask()
     assert report["a"].value == report["b"].value
+    assert dict(report.items()) == report.answers
+    assert (list(report), list(report.keys()), len(report)) == (["a", "b"], ["a", "b"], 2)
+    assert [answer.value for answer in report.values()] == [report["a"].value] * 2
+    assert (report.get("c"), "a" in report, "c" in report) == (None, True, False)
     assert report.charged == {"people": Fraction(3, 2)}
     assert spent(party) == Fraction(3, 2)
     uneven = party.plan({"a": ADULTS, "b": ADULTS}, 3, split={"a": 2})  # another ε is another question

@@ -281,7 +281,7 @@ def retire(
     (where adding or removing a record costs ε, replacing one costs 2ε or, at individual and group, any amount).
     """
     output.stderr.print(f"{FRESH_BUDGET}.", highlight=False)
-    if not yes and typer.prompt(f"Type {dataset} to retire it for ever", default="", show_default=False) != dataset:
+    if not yes and output.ask(f"Type {dataset} to retire it for ever") != dataset:
         raise InvalidInput(f"{dataset} was not retired")
     record_dataset(dataset, config)
     with open_ledger(config) as ledger:

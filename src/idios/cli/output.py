@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any
 
+import typer
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -15,6 +16,7 @@ from rich.segment import Segment
 from rich.table import Table
 
 from idios.display import NO_ROWS, RHO_MEANING, escape_controls, escape_json, format_short, format_value
+from idios.errors import InvalidInput
 from idios.model import Answer, BalanceList, Quote
 from idios.model.inspection import COMPUTED, EYES, Inspection, format_exact
 from idios.model.released import format_cell_limits
@@ -37,6 +39,23 @@ console, stderr = PlainConsole(), PlainConsole(stderr=True)
 
 PROGRESS_DELAY = 2.0
 """Seconds after which a running question shows that it is running."""
+
+
+def confirm(question: str) -> bool:
+    """Ask for yes or no on the error stream."""
+    return bool(_read(lambda: typer.confirm(question, err=True)))
+
+
+def ask(question: str) -> str:
+    """Ask for a text; nothing is one too."""
+    return str(_read(lambda: typer.prompt(question, default="", show_default=False)))
+
+
+def _read(read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except typer.Abort:
+        raise InvalidInput("nothing was done: nobody answered the question. Without a terminal, add --yes") from None
 
 
 def print_json(content: Any) -> None:

@@ -101,7 +101,7 @@ def plan(
             return
         if not (json and yes):
             print_plan(made, output.stderr if json else output.console)
-        if made.affordable and not yes and not typer.confirm("Ask these questions?", err=True):
+        if made.affordable and not yes and not output.confirm("Ask these questions?"):
             raise InvalidInput("nothing was asked, and nothing was spent")
         with output.show_progress() as progress:
             report = made.ask(progress)

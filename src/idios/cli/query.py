@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from fractions import Fraction
+from os.path import exists  # Path.exists fails where a text is too long for a name
 from pathlib import Path
 from typing import Annotated
 
@@ -193,7 +194,7 @@ def _read_target(
     unit: str | None,
 ) -> tuple[str, Path]:
     """The question and the configuration that declares its data; a file that has none gets one."""
-    if sql is None and (Path(source.partition("::")[0]).exists() or len(source.split()) == 1):
+    if sql is None and (exists(source.partition("::")[0]) or len(source.split()) == 1):
         raise InvalidInput(f'the question is missing: write it after the file, {shlex.quote(source)} "SELECT … FROM …"')
     if sql is not None and _SELECT.match(source) and not _SELECT.match(sql):
         raise InvalidInput("the file comes first, and the question after it: they are the other way round here")

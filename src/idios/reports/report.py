@@ -180,8 +180,8 @@ class ReportPlan:
 
 
 @dataclass(frozen=True)
-class Report:
-    """The answers to the questions of a plan by name, in its order, and why others have none.
+class Report(Mapping[str, Answer]):
+    """The answers to the questions of a plan by name, in its order, and why others have none; a mapping of answers.
 
     ``totals`` has, for each data set, what this run took from the asker and what is left to them.
     """
@@ -203,6 +203,12 @@ class Report:
 
     def __getitem__(self, name: str) -> Answer:
         return self.answers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(name for name in self.names if name in self.answers)
+
+    def __len__(self) -> int:
+        return len(self.answers)
 
     def to_dict(self) -> dict[str, Any]:
         """The report for JSON; exact numbers are text."""
