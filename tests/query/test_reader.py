@@ -332,6 +332,8 @@ REFUSED = [
     ("SELECT GROUPING(sex), COUNT(*) FROM people GROUP BY sex", "and there are none here", (1, 8)),
     ("SELECT GROUPING(age), COUNT(*) FROM people GROUP BY CUBE(sex)", "a key of GROUP BY", None),
     ("SELECT COUNT(*) FROM people GROUP BY sex, CUBE(sex)", "one set of keys twice", None),
+    ("SELECT COUNT(*) FROM people GROUP BY GROUPING SETS ((), ())", "one set of keys twice", (1, 1)),
+    ("SELECT n FROM (SELECT COUNT(*) AS n FROM people) GROUP BY GROUPING SETS (())", "beside aggregates only", (1, 8)),
     ("SELECT GROUPING(n) FROM (SELECT COUNT(*) AS n FROM people)", "and there are none here", (1, 8)),
     ("SELECT COUNT(*) FROM people GROUP BY BIN(age)", "BIN(column, width)", (1, 38)),
     ("SELECT COUNT(*) FROM people GROUP BY BIN(age, 0)", "greater than 0", (1, 38)),

@@ -99,7 +99,7 @@ class _Derivation:
     def _read(self, formula: str) -> Typed:
         text = tokenize(_SELECT + formula)
         tree = parse(text)
-        clauses = (tree.source, tree.where, tree.group, tree.having, tree.order, tree.limit, tree.offset)
+        clauses = (tree.source, tree.where, tree.group, tree.sets, tree.having, tree.order, tree.limit, tree.offset)
         if len(tree.items) != 1 or tree.items[0].alias is not None or any(clauses):
             raise text.refusal(_ALLOWED, len(_SELECT))
 

@@ -38,7 +38,7 @@ class OuterReader(SelectReader):
         self.key_nodes: dict[SyntaxNode, int] = {}
         self.folds: dict[Fold, int] = {}
         computed = [*(listed.node for listed in self.listed), tree.having, *(order.value for order in tree.order)]
-        self.grouped = bool(tree.group) or has_call(computed, FOLDS)
+        self.grouped = bool(tree.group) or tree.sets is not None or has_call(computed, FOLDS)
 
     def read(self) -> Select:
         """The whole SELECT."""

@@ -119,9 +119,7 @@ class SelectReader(ABC):
             return None
         sets = [tuple(sorted({places[place] for place in kept})) for kept in self.tree.sets]
         if len(set(sets)) < len(sets):
-            raise self.text.refusal(
-                "GROUP BY has one set of keys twice: each gives its rows once", self.tree.group[0].start
-            )
+            raise self.text.refusal("GROUP BY has one set of keys twice: each gives its rows once", self.tree.start)
         return tuple(sets)
 
     def find_all(self) -> None:
