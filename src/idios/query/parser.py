@@ -1,5 +1,7 @@
 """The parser: from tokens to a tree of typed nodes, each with its place in the text.
 
+The file is long because the nodes, the grammar and the code of each rule are read side by side.
+
 Rules:
 
 1. The parser reads each token once, from left to right, and never goes back: its work is linear in the text. Nesting is
