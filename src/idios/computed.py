@@ -177,7 +177,7 @@ class ComputedIntervals:
             return len(select.keys) + len(select.folds)
         return len(self.plan.shown[level - 2].items if level > 1 else self.plan.keys + self.plan.measures)
 
-    def _find_beside(self, level: int, row: Row, parts: int, number: int) -> Range:
+    def _find_beside(self, level: int, row: Row, parts: int, number: int) -> Any:
         """What a window can be, found once for all rows of a partition."""
         alike, fold = row.beside[number], self.plan.shown[level - 1].windows[number].fold
         key = id(alike), number, parts
