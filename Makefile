@@ -44,12 +44,12 @@ test: $(DEV)  ## all tests
 quick: $(DEV)  ## what needs no service, in a few minutes: for the loop of daily work
 	@$(BIN)/python -m pytest -n auto --dist loadgroup -q -m 'not service and not slow and not statistical'
 
-check: $(DEV)  ## format, lint, types, import layers, documentation
+check: $(DEV)  ## format, lint, types, import layers, documentation, the size of the house
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q --doctest-modules --doctest-ignore-import-errors -m 'not slow' src tests/test_docs.py
+	$(BIN)/python -m pytest -q --doctest-modules --doctest-ignore-import-errors -m 'not slow' src tests/test_docs.py tests/test_house.py
 
 bench: $(DEV)  ## ratios against plain tools and peers, written to docs/benchmarks.md
 	@$(PIP) -e '.[bench]'
