@@ -602,6 +602,16 @@ def test_what_cannot_be_known_before_asking_says_why(party: TrustedParty, column
     assert str(expected) == f"not public: {expected.reason}"
 
 
+@pytest.mark.parametrize("key", ["n", "ROUND(n, -2)", "n + 1"])
+@pytest.mark.parametrize("fold", ["AVG(s)", "MAX(n)", "COUNT(*)", "SUM(s) / COUNT(*)"])
+def test_rows_that_released_values_choose_can_be_quoted(party: TrustedParty, key: str, fold: str) -> None:
+    sql = f"SELECT {key} AS k, {fold} AS e FROM ({BY_BOTH}) GROUP BY {key}"
+    quote = party.quote(sql, 4)
+    assert {margin.reason for margin in quote.computed_margins.values()} <= {computed.CHOSEN, computed.COMPLEX}
+    assert all(margin.at() is None for margin in quote.computed_margins.values())
+    assert not party.query(sql, 4).interval_columns
+
+
 def test_other_reasons(party: TrustedParty) -> None:
     chosen = f"SELECT SUM(s) AS e FROM ({BY_BOTH} HAVING COUNT(*) > 10)"
     assert party.quote(chosen, 4).computed_margins["e"].reason == computed.CHOSEN

@@ -29,7 +29,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from fractions import Fraction
 from functools import cache, partial, reduce
 from operator import add
-from typing import Any
+from typing import Any, ClassVar
 
 from idios.core.calibration import Method
 from idios.core.exact import text
@@ -66,6 +66,9 @@ UNCHECKED = (CHOSEN, SEVERAL, UNLIMITED)
 
 class ComputedIntervals:
     """The intervals of what a question computes; ``order`` says which cell each released row is."""
+
+    anything: ClassVar[Any] = ANYTHING
+    """What is known of a value where released values decide which rows it is computed from."""
 
     def __init__(self, plan: Plan, table: ReleasedTable, order: Sequence[int]) -> None:
         self.plan, self.order, self.table = plan, order, table
@@ -145,7 +148,7 @@ class ComputedIntervals:
         """What a row is computed from: a value of the row inside, or a key or a fold of several of them."""
         select, keys = self.plan.shown[level - 1], len(self.plan.shown[level - 1].keys)
         if not self._sure[level - 1]:
-            return ANYTHING
+            return self.anything
         if select.windows and place >= (width := self._count_places(level)):
             return self._find_beside(level, row, parts, place - width)
         if select.folds is None:
@@ -182,7 +185,7 @@ class ComputedIntervals:
         alike, fold = row.beside[number], self.plan.shown[level - 1].windows[number].fold
         key = id(alike), number, parts
         if not self._even[level - 1]:
-            return ANYTHING
+            return self.anything
         if key not in self._inside:
             argument = fold.argument or Literal(None)
             values = [self._compute(argument, partial(self._find_inside, level, each, parts), {}) for each in alike]
@@ -256,6 +259,8 @@ class Part(ExpectedMargin):
 
 class ExpectedMargins(ComputedIntervals):
     """How far off computed columns will be; ``released`` has rows of keys, and NULL for each statistic."""
+
+    anything = Part(reason=CHOSEN)
 
     def __init__(self, plan: Plan, released: Sequence[tuple[Any, ...]]) -> None:
         none = ReleasedTable(dataset="", version="", guarantee="", statistics=(), groups=(), cells=(), margins=())

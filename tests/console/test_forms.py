@@ -7,8 +7,11 @@ import logging
 import re
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from fastapi.testclient import TestClient
 
@@ -26,6 +29,7 @@ from tests.console.console_office import (
     csrf,
     sign_in,
 )
+from tests.server.office import open_office, write_office
 from tests.waiting import until
 
 TWO = "SELECT COUNT(*) AS n, MEDIAN(income) AS middle FROM people WHERE age > 40"
@@ -367,6 +371,8 @@ def test_a_question_goes_back_into_the_form_without_an_address_that_tells_it(
         "-1e399 / 7 * COUNT(*)",
         "COUNT(*) / 1e399",
         "CASE WHEN COUNT(*) > 10 THEN 1e399 * COUNT(*) ELSE COUNT(*) / 1e399 END",
+        "CASE WHEN COUNT(*) > 10 THEN '1/0' END",
+        f"CASE WHEN COUNT(*) > 10 THEN '{'9' * 5000}' END",
     ],
 )
 def test_a_value_of_any_length_is_shown_by_every_page(own_office: Office, computed: str) -> None:
@@ -379,3 +385,21 @@ def test_a_value_of_any_length_is_shown_by_every_page(own_office: Office, comput
         assert history.status_code == 200
         for page in set(re.findall(r"/console/questions/[0-9a-f-]+", history.text)):
             assert ada.get(page).status_code == 200
+
+
+@pytest.mark.parametrize("label", ["1/0", "007", "-00012.50", "9" * 5000, "2026-01-31T00:00:00"])
+def test_a_label_that_looks_like_a_number_is_a_label(tmp_path: Path, label: str) -> None:
+    config = write_office(tmp_path)
+    config.write_text(config.read_text().replace('"north"', f'"{label}"'))
+    people = parquet.read_table(tmp_path / "people.parquet")
+    parquet.write_table(people.set_column(2, "region", pa.array([label] * len(people))), tmp_path / "people.parquet")
+    office = open_office(config)
+    with office.client:
+        ada = sign_in(office, office.tokens.ada)
+        for sql in ("SELECT MODE(region) AS m FROM people", "SELECT MODE(region) AS m, COUNT(*) AS n FROM people"):
+            answer = _ask(ada, sql, epsilon="2")
+            assert answer.status_code == 200
+            assert f">{label}<" in answer.text
+        history = ada.get("/console/history")
+        assert history.status_code == 200
+        assert history.text.count(f">{label}<") == 2

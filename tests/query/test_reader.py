@@ -325,6 +325,16 @@ REFUSED = [
     ("SELECT COUNT(*) FROM people GROUP BY region HAVING COUNT(*) OVER () > 1", "HAVING chooses the rows", (1, 52)),
     ("SELECT COUNT(*) FROM people WHERE COUNT(*) OVER () > 1", "", None),
     ("SELECT SUM(SUM(COUNT(*)) OVER ()) OVER () FROM people", "OVER within OVER is written as a SELECT", (1, 12)),
+    (
+        "SELECT COUNT(*) AS n, SUM(n) OVER () AS t, MAX(t) OVER () FROM people",
+        "OVER within OVER is written as a SELECT",
+        (1, 44),
+    ),
+    (
+        "SELECT COUNT(*) AS n, n / SUM(n) OVER () AS s, MAX(n) OVER (PARTITION BY s) FROM people",
+        "OVER within OVER is written as a SELECT",
+        (1, 48),
+    ),
     ("SELECT ROW_NUMBER() OVER () FROM people", "ROW_NUMBER OVER is not offered: there are COUNT, SUM", (1, 8)),
     ("SELECT MEDIAN(age) FROM people GROUP BY CUBE(sex)", "of each level would be a question of its own", (1, 8)),
     ("SELECT COUNT(DISTINCT age) FROM people GROUP BY ROLLUP(sex)", "totals are sums of the cells", (1, 8)),

@@ -17,7 +17,7 @@ from idios.query.expression_reader import (
     read_expression,
     read_whole_number,
 )
-from idios.query.expressions import Expression, Literal, Reference, Type
+from idios.query.expressions import Expression, Literal, Reference, Type, list_references
 from idios.query.lexer import QuestionText
 from idios.query.literals import Typed
 from idios.query.names import fold_case, to_upper
@@ -34,6 +34,8 @@ from idios.query.parser import (
     walk,
 )
 from idios.query.postprocessing import FOLDS, Fold, Item, Order, Window
+
+NESTED = "OVER within OVER is written as a SELECT around another"
 
 MAX_ITEMS = 200
 MAX_KEYS = 64
@@ -140,11 +142,16 @@ class SelectReader(ABC):
             told = f"{name} OVER is not offered: there are {', '.join(FOLDS)} OVER. ORDER BY puts rows in order"
             raise self.text.refusal(told, node.start)
         if inner := next((each for each in walk(*node.arguments, *node.partition) if type(each) is WindowNode), None):
-            raise self.text.refusal("OVER within OVER is written as a SELECT around another", inner.start)
+            raise self.text.refusal(NESTED, inner.start)
         self.opened = name
         fold, read = self.make_fold(name, node, self.leaf)
         self.opened = ""
         partition = [read_expression(self.text, part, self.leaf).expression for part in node.partition]
+        reached = {
+            int(place) for part in (fold.argument or Literal(None), *partition) for place in list_references(part)
+        }
+        if max(reached, default=0) >= self.count_places():  # by the name of a result
+            raise self.text.refusal(NESTED, node.start)
         place = self.windows.setdefault(Window(fold, tuple(partition)), len(self.windows))
         return replace(read, expression=Reference(self.count_places() + place))
 

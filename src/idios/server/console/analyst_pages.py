@@ -90,6 +90,7 @@ async def history(visit: PageVisit, before: Annotated[int | None, Query(ge=1, le
                 **_shorten(to_json(answer.released)),
                 "selected": describe_selection(answer.question),
                 "price": _price(visit, answer),
+                "kinds": ["category" if name.startswith("MODE(") else "number" for name in answer.released.statistics],
             }
             for answer in answers
         ]

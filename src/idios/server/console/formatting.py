@@ -14,9 +14,10 @@ from idios.core.neighbours import to_plural
 from idios.display import to_float
 
 THIN = "\u202f"
-_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+NUMBERS = ("integer", "number")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{,3999})(\.[0-9]{1,3999}|/[1-9][0-9]{,3999})?")
+"""As exact numbers are written, and none that is too long for Python to read."""
 _MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T00:00:00")
-_FRACTION = re.compile(r"-?[0-9]+/[0-9]+")
 _EXPONENT = re.compile(r"\.?0*e([+-])0*")
 LONG = 10**21
 """From here on a number is a power of ten: its digits would fill a page."""
@@ -72,18 +73,20 @@ def format_quantity(value: Fraction | str | None, letter: str = "ε") -> str:
     return text if value is None else f"{letter} {text}" if text[0] == "≈" else f"{letter} = {text}"
 
 
-def format_value(value: str | None) -> str:
-    """Format a released value: thousands apart, few decimals; a midnight as its date, and names as they are.
+def format_value(value: str | None, kind: str = "number") -> str:
+    """Format a released value of a kind: thousands apart, few decimals; a midnight as its date, names as they are.
 
     >>> [format_value(value) for value in ("41320", "-1234567.250001", "2026-01-31T00:00:00", None, "1/3")]
     ['41\u202f320', '−1\u202f234\u202f567.25', '2026-01-31', 'NULL', '0.3333']
     >>> [format_value(value) for value in ("-1" + "0" * 310, "200" + "0" * 40 + "/3", "0.000000125", "0.0")]
     ['−1e310', '6.667e41', '1.25e-7', '0']
+    >>> format_value("41320", "category"), format_value("007", "category")
+    ('41320', '007')
     """
     if value is None:
         return "NULL"
-    if not (_NUMBER.fullmatch(value) or _FRACTION.fullmatch(value)):
-        midnight = _MIDNIGHT.fullmatch(value)
+    if kind not in NUMBERS or not _NUMBER.fullmatch(value):
+        midnight = _MIDNIGHT.fullmatch(value) if kind != "category" else None
         return value if midnight is None else midnight[1]
     number = Fraction(value)
     sign, size = "−" if number < 0 else "", abs(number)
@@ -110,7 +113,7 @@ def parse_number(value: str | None) -> float | None:
     >>> parse_number("41320"), parse_number("1/4"), parse_number("north"), parse_number(None)
     (41320.0, 0.25, None, None)
     """
-    if value is None or not (_NUMBER.fullmatch(value) or _FRACTION.fullmatch(value)):
+    if value is None or not _NUMBER.fullmatch(value):
         return None
     return to_float(Fraction(value))
 

@@ -20,7 +20,14 @@ from idios.core.neighbours import to_plural
 from idios.display import describe_clipped, name_interval, to_float
 from idios.model import Answer, Distance
 from idios.server.console.charts import FARTHEST_DRAWN, Bar, draw_bars
-from idios.server.console.formatting import format_amount, format_limits, format_time, format_value, parse_number
+from idios.server.console.formatting import (
+    NUMBERS,
+    format_amount,
+    format_limits,
+    format_time,
+    format_value,
+    parse_number,
+)
 
 MOST_CHARTS = 4
 MOST_CELLS = 10_000
@@ -83,18 +90,14 @@ def present_answer(answer: Answer) -> AnswerView:
     several = len(answer.exact_rows) > 1
     beside = (answer.interval_columns, answer.clipped_columns, answer.checked_columns)
     most = max(1, MOST_CELLS // (len(answer.columns) + sum(map(len, beside))))
+    kinds = {
+        column: answer.types.get(column, "") if column in answer.margins else "category" for column in answer.columns
+    }
     rows = [
-        [
-            (
-                format_value(row[column]) if column in answer.margins else _name(row[column]),
-                _name(row[column]),
-                column in answer.margins,
-            )
-            for column in answer.columns
-        ]
+        [(format_value(row[column], kind), _name(row[column]), kind in NUMBERS) for column, kind in kinds.items()]
         for row in answer.exact_rows[:most]
     ]
-    head = [(column, column in answer.margins) for column in answer.columns]
+    head = [(column, kind in NUMBERS) for column, kind in kinds.items()]
     if several:
         for column in answer.interval_columns:
             head.append((f"{column} ({answer.name_interval(column)})", True))
@@ -119,9 +122,7 @@ def present_answer(answer: Answer) -> AnswerView:
             for row, checked in zip(rows, answer.check_rows[:most], strict=True):
                 known = column in checked
                 row.append((format_distance(checked[column]), str(checked[column]), True) if known else ("", "", True))
-    single = (
-        format_value(answer.exact_rows[0][answer.columns[0]]) if len(rows) == 1 and len(answer.columns) == 1 else None
-    )
+    single = rows[0][0][0] if len(rows) == len(answer.columns) == 1 else None
     margins = {column: format_value(text(margin)) for column, margin in answer.margins.items() if margin is not None}
     [own] = answer.interval_rows if len(rows) == len(answer.interval_rows) == 1 else ({},)
     intervals = {column: _join(map(format_value, ends)) for column, ends in own.items()}
@@ -129,7 +130,7 @@ def present_answer(answer: Answer) -> AnswerView:
     # A constant tells no row from another.
     groups = [column for column in groups if len({row[column] for row in answer.exact_rows}) > 1] or groups
     if groups and several:
-        for column in list(answer.margins)[:MOST_CHARTS]:
+        for column in [column for column, kind in kinds.items() if kind in NUMBERS][:MOST_CHARTS]:
             chart = _chart(answer, groups, column)
             if chart is not None:
                 charts.append(chart)
