@@ -104,7 +104,7 @@ def test_limits_that_found_nothing_are_told(party: TrustedParty) -> None:
     for sql in ("SELECT race, AVG(wage) AS w FROM workers GROUP BY race", ALONE):
         plan = party.make_plan(sql, 2)
         drawn = draw_table(plan, party.datasets["workers"].backend, None, SeededSource(1))
-        tallies = tuple(tally and (10**6, tally[1]) for tally in drawn.tallies)
+        tallies = tuple(tally and (10**6, *tally[1:]) for tally in drawn.tallies)
         assert f"w: {COLLAPSED}." in make_answer(plan, replace(drawn, tallies=tallies), id="a").notes
         point = tuple(tuple(pair and (pair[0], pair[0]) for pair in row) for row in drawn.clipped)
         assert f"w: {COLLAPSED}." in make_answer(plan, replace(drawn, clipped=point), id="b").notes

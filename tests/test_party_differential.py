@@ -142,11 +142,12 @@ class Drawing:
     """By aggregate, what its limits are drawn from: all cells together."""
 
     def count_clipped(self, i: int, outcome: Outcome) -> list[Added]:
-        """The counts of clipped values, and of all, that are released with some limits."""
+        """The counts of values beyond a distance, and of all, that are released with some limits."""
         clipping, summary = self.plan.aggregates[i].choice.clipping, self.limits[i]
         assert clipping is not None
-        beyond = clipping.count_beyond(summary, *find_limits(clipping, outcome))
-        counts = [Added(beyond, DiscreteLaplace(1 / clipping.tally_epsilon))]
+        noise = DiscreteLaplace(1 / clipping.tally_epsilon)
+        points = clipping.list_counted(*find_centre_and_radius(clipping, outcome))
+        counts = [Added(clipping.count_beyond(summary, *pair), noise) for pair in points]
         if clipping.size is None:
             counts.append(Added(summary.size, DiscreteLaplace(1 / clipping.size_epsilon)))
         return counts
@@ -182,10 +183,13 @@ def read_backend(backend: Backend, plan: Plan, second: SecondRound = sum_clipped
         return Drawing(plan, snapshot.summaries, mechanisms, drawn_from)
 
 
-def find_limits(clipping: ClippingPlan, outcome: Outcome) -> Limits:
+def find_centre_and_radius(clipping: ClippingPlan, outcome: Outcome) -> tuple[int, int]:
     drawn, place = outcome
-    middle = clipping.find_middle(drawn if clipping.centre else None)
-    return clipping.find_limits(middle, int(clipping.ladder.thresholds[place]))
+    return clipping.find_middle(drawn if clipping.centre else None), int(clipping.ladder.thresholds[place])
+
+
+def find_limits(clipping: ClippingPlan, outcome: Outcome) -> Limits:
+    return clipping.find_limits(*find_centre_and_radius(clipping, outcome))
 
 
 def lose(one: Drawing, two: Drawing) -> float:

@@ -115,7 +115,8 @@ def _describe_clipped(plan: Plan, shown: Shown, table: ReleasedTable, label: str
         return f"{name}: {COLLAPSED}."
     told = f"{name}: about {max(limits.clipped, 0):,} of {max(limits.size, 0):,} values were clipped"
     if limits.crowded:
-        told += ", too many for an interval: the true value may be far off. A larger ε or declared bounds would do"
+        told += ", too many for an interval" if limits.many else ", perhaps by far, so that there is no interval"
+        told += ": the true value may be far off. A larger ε or declared bounds would do"
     few = [cell for cell in _list_cells(shown) if values[cell] is None]
     if few and plan.groups:
         told += f". NULL is {shorten_list(_name_cell(plan, cell) for cell in few)}, where too few values are counted"

@@ -196,11 +196,11 @@ def _scale_limits(
     return (tuple(scaled),) * len(plan.cells)
 
 
-def _list_tallies(plan: Plan, limits: Mapping[int, DrawnLimits]) -> tuple[tuple[int, int] | None, ...]:
-    """By aggregate, the noisy number of clipped values and that of all values; nothing if no limits were drawn."""
+def _list_tallies(plan: Plan, limits: Mapping[int, DrawnLimits]) -> tuple[tuple[int, int, int] | None, ...]:
+    """By aggregate, the noisy counts that were drawn with its limits; nothing if none were drawn."""
     if not limits:
         return ()
-    return tuple((limits[i].clipped, limits[i].size) if i in limits else None for i in range(len(plan.aggregates)))
+    return tuple(limits[i].tallies if i in limits else None for i in range(len(plan.aggregates)))
 
 
 def calibrate_plan(

@@ -104,9 +104,16 @@ class Rounds:
         return counts if value is None else [*counts, (value, scale)]
 
     def counted(self, table: Table, moves: Moves, limits: tuple[int, int]) -> list[tuple[int, Fraction]]:
-        """The number of clipped values, and of all, with the scales of their noise."""
-        beyond = self.plan.count_beyond(self.summarise(table, moves), *limits)
-        return [(beyond, 1 / self.plan.tally_epsilon), (moves.size, 1 / self.plan.size_epsilon)]
+        """The numbers of clipped values, of values beyond nearer points, and of all, with the scales of their noise.
+
+        The nearer points follow from the centre and the radius. Wherever they lie, the count costs as much: here they
+        are a third of the way between the limits.
+        """
+        summary, inset = self.summarise(table, moves), (limits[1] - limits[0]) // 3
+        beyond = self.plan.count_beyond(summary, *limits)
+        nearer = self.plan.count_beyond(summary, limits[0] + inset, limits[1] - inset)
+        scale = 1 / self.plan.tally_epsilon
+        return [(beyond, scale), (nearer, scale), (moves.size, 1 / self.plan.size_epsilon)]
 
 
 @dataclass(frozen=True)
@@ -243,8 +250,15 @@ class CountWithoutNoise(Rounds):
 
 class TallyWithoutNoise(Rounds):
     def counted(self, table: Table, moves: Moves, limits: tuple[int, int]) -> list[tuple[int, Fraction]]:
-        (clipped, _), size = super().counted(table, moves, limits)
-        return [(clipped, Fraction(0)), size]
+        (clipped, _), *others = super().counted(table, moves, limits)
+        return [(clipped, Fraction(0)), *others]
+
+
+class OneTallyForTwo(Rounds):
+    def counted(self, table: Table, moves: Moves, limits: tuple[int, int]) -> list[tuple[int, Fraction]]:
+        """Both counts with the noise of half of their ε, as if no record could move both."""
+        (clipped, scale), (nearer, _), size = super().counted(table, moves, limits)
+        return [(clipped, scale / 2), (nearer, scale / 2), size]
 
 
 class RadiusFromTheData(Rounds):
@@ -266,6 +280,7 @@ class RadiusFromTheData(Rounds):
         (HalfTheNoise(tiny_plan(2, 1, None), Variance()), "add-remove", False),
         (CountWithoutNoise(tiny_plan(2, 1, None), Mean()), "add-remove", False),
         (TallyWithoutNoise(tiny_plan(2, 1, None), Mean()), "replace", False),
+        (OneTallyForTwo(replace(tiny_plan(2, 1, None), tally_epsilon=12 * UNIT), Mean()), "replace", False),
         (RadiusFromTheData(tiny_plan(2, 1, None), Mean()), "replace", False),
     ],
 )
@@ -308,7 +323,7 @@ class SharedLimits:
         for cell in range(2):
             values = tuple(sorted(value for value, of in records if of == cell))
             moves = Moves(Neighbours.ADD_REMOVE, len(values))
-            found += self.rounds.released(Table(values, 0), moves, limits)[2:]
+            found += self.rounds.released(Table(values, 0), moves, limits)[3:]
         return tuple(found)
 
     def worst(self, sizes: range = range(3)) -> float:
@@ -351,7 +366,7 @@ class CellsAtFullEpsilon(SharedLimits):
 
     def released(self, records: Grouped, limits: tuple[int, int]) -> Released:
         found = super().released(records, limits)
-        return (*found[:2], *((value, scale / 2) for value, scale in found[2:]))
+        return (*found[:3], *((value, scale / 2) for value, scale in found[3:]))
 
 
 def shared_plan(notion: str, reach: int = 2, target: int = 1, centre: Centre | None = None) -> ClippingPlan:
@@ -435,13 +450,14 @@ def test_other_questions_need_no_limits() -> None:
 def test_epsilon_is_divided_among_the_rounds() -> None:
     without = planned(Sum(), whole=False)
     assert without.threshold_epsilon + without.count_epsilon == Fraction(3, 10)
-    assert (without.tally_epsilon, without.size_epsilon) == (Fraction(1, 8), Fraction(1, 24))
-    assert without.noise_epsilon == Fraction(8, 15)
+    assert (without.tally_epsilon, without.size_epsilon) == (Fraction(1, 9), Fraction(1, 24))
+    assert without.noise_epsilon == Fraction(157, 360)
+    assert without.limits_epsilon + without.noise_epsilon == 1
     few, many = planned(Sum(), size=1000, lower=0), planned(Sum(), size=10**6, lower=0)  # the size is public
     assert [plan.threshold_epsilon + plan.count_epsilon for plan in (few, many)] == [Fraction(2, 5), Fraction(1, 4)]
     assert few.size_epsilon == many.size_epsilon == 0
     assert 2 * without.threshold_epsilon == 5 * without.count_epsilon
-    assert (without.target, planned(Sum(), "add-remove").target) == (4, 2)
+    assert (without.target, planned(Sum(), "add-remove").target) == (5, 3)
 
 
 def draw_limits(plan: ClippingPlan, values: list[int], moves: Moves, seed: int) -> tuple[int, int]:

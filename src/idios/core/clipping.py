@@ -5,7 +5,8 @@ their ε add up:
 
 1. a centre m, the median by the inverse-sensitivity mechanism; a public point where it refuses, or where it is skipped;
 2. a radius C, by AboveThreshold on |x − m|: about T values lie beyond;
-3. how many values lie beyond the limits, and how many there are where that is secret: counts with noise;
+3. how many values lie beyond the limits, how many beyond a quarter of C, and how many there are where that is secret:
+   counts with noise;
 4. the answer from the values clipped to [m − C, m + C], cut to what is declared: noise for the sensitivity within these
    limits, or ``noisy_moments`` where the number of values is secret.
 
@@ -14,7 +15,7 @@ Rules:
 1. Everything but what is drawn is public: whether there is a centre, the division of ε, the ladder, T, what is read.
 2. #{|x − m| > t} needs only the M least and the M greatest values, where counts are capped at M: if a value between
    lies beyond t, so do M at its end. Capping keeps what AboveThreshold needs (its rule 3), and a count of values beyond
-   the limits, each end capped at M, still moves by at most 1 when a record is replaced, enters or leaves.
+   a distance, each end capped at M, still moves by at most 1 when a record is replaced, enters or leaves.
 3. A centre serves means and variances, and the sum of a whole table of public size. Elsewhere an arrival moves a sum by
    all of |x|, so that limits around 0 are the best ones; or from a declared bound on, where all values are of one sign.
 4. The noise is that for the drawn limits, wherever they lie. So the choice of m is a matter of accuracy only.
@@ -23,9 +24,13 @@ Rules:
    value changes: one replacement, which costs what an ungrouped question would pay for it, not twice as much. Given the
    limits, cells are disjoint: it leaves one and enters another, at half of the noise's ε each. So with ``parts`` the
    number of cells that a record touches, all cost ε_limits + parts·ε_noise, the ``parts``-fold of ``epsilon``. ∎
-6. Limits that found nothing are told by what was drawn (``DrawnLimits.collapsed``): there is no answer then.
-7. What clipping takes away is a bias that no noise shows. The interval of an answer is widened by what it takes if the
+6. What clipping takes away is a bias that no noise shows. The interval of an answer is widened by what it takes if the
    clipped values lie, on average, at most twice as far from the centre as the limits (``DrawnLimits.allow``).
+7. Whether they do, the second count tells: where values thin out as a power of their distance, t^(−α), there are 4^α
+   times as many beyond a quarter of the limits, and those beyond the limits are on average α/(α − 1) times as far out.
+   Where it is less than ``STEEP`` times as many as may be clipped, nothing is told of how far off an answer is
+   (``crowded``). Where it is no more than that, the limits lie below all values there are, or have found nothing, and
+   there is no answer (``collapsed``).
 """
 
 from __future__ import annotations
@@ -62,47 +67,77 @@ LEAST_RADIUS, MOST_RADIUS = Fraction(1, 4), Fraction(2, 5)
 """Where it is public the share is fitted to it: more helps few values, and clips fewer of a heavy tail."""
 FOUND = 1_000
 """e₂·n from which on the radius needs no greater share."""
-TALLY, SIZE = Fraction(1, 8), Fraction(1, 24)
-"""The shares of what a centre leaves for the number of clipped values, and of all, where that is secret."""
+TALLY, SIZE = Fraction(1, 9), Fraction(1, 24)
+"""The shares of what a centre leaves for each count of values beyond a distance, and of all, where that is secret."""
 SHARED = Fraction(2, 3)
 """What is left of these shares where a record touches two cells: limits are paid for once, noise is in both."""
 COLLAPSED, MANY = Fraction(1, 4), Fraction(1, 50)
 """The shares of clipped values from which on limits have found nothing, and an interval would mislead."""
+STEEP = 7
+"""How many times as many values as may be clipped lie beyond a quarter of the limits where a tail is thin, at least.
+
+Of as many as are clipped it would be 16, for α = 2. About twice as many may be; fitted by simulation.
+"""
+SPREAD = Fraction(3, 2)
+"""How many more clipped values are allowed for than counted, in scales of the noise: 19 times in 20, or nearly so."""
+
+FEW = 4
+"""So many more clipped values are allowed for, as the mean of few is easily greater than it is in the long run."""
 
 
 class DrawnLimits(NamedTuple):
-    """The limits that values are clipped to, in steps of the column; noisy counts of clipped values and of all.
+    """The limits that values are clipped to, in steps of the column, and noisy counts.
 
-    ``spread`` is how many more clipped values are allowed for than counted, which is public.
+    Those are of ``clipped`` values, of values ``beyond_quarter`` of the way to the limits, and of all. ``spread`` is
+    how many more clipped values are allowed for than counted, which is public.
 
-    >>> drawn = DrawnLimits(0, 500, clipped=12, size=4000, spread=10)
+    >>> drawn = DrawnLimits(0, 500, clipped=12, beyond_quarter=300, size=4000, spread=10)
     >>> drawn.collapsed, drawn.crowded, drawn.allow(Domain(lower=0))
-    (False, False, Beyond(many=22, below=0, above=500))
+    (False, False, Beyond(many=26, below=0, above=500))
     >>> drawn._replace(clipped=100).crowded, drawn._replace(clipped=1000).collapsed
+    (True, True)
+    >>> drawn._replace(beyond_quarter=60).crowded, drawn._replace(beyond_quarter=20).collapsed
     (True, True)
     """
 
     low: int
     high: int
     clipped: int
+    beyond_quarter: int
     size: int
     spread: int
 
     @property
+    def tallies(self) -> tuple[int, int, int]:
+        """The noisy counts."""
+        return self.clipped, self.beyond_quarter, self.size
+
+    @property
+    def most_clipped(self) -> int:
+        """How many values may be clipped, as far as their noisy count tells."""
+        return max(self.clipped, 0) + self.spread
+
+    @property
     def collapsed(self) -> bool:
         """Whether the limits have found too little to answer within them."""
-        return self.low == self.high or self.clipped + self.spread > COLLAPSED * self.size
+        found = self.low < self.high and self.beyond_quarter > self.most_clipped
+        return not found or self.most_clipped > COLLAPSED * self.size
+
+    @property
+    def many(self) -> bool:
+        """Whether many values are clipped."""
+        return self.clipped > MANY * self.size
 
     @property
     def crowded(self) -> bool:
-        """Whether so many values are clipped that nothing is told of how far that moves an answer."""
-        return self.clipped > MANY * self.size
+        """Whether so many values are clipped, or may lie so far out, that no interval allows for it."""
+        return self.many or self.beyond_quarter < STEEP * self.most_clipped
 
     def allow(self, domain: Domain) -> Beyond:
         """How many values may lie beyond the limits, and how far on average: nothing beyond a declared bound."""
         below, above = self.low != domain.low, self.high != domain.high
         reach = self.high - self.low if not (below and above) else -((self.low - self.high) // 2)
-        return Beyond(max(self.clipped, 0) + self.spread, below * reach, above * reach)
+        return Beyond(self.most_clipped + FEW, below * reach, above * reach)
 
 
 @dataclass(frozen=True)
@@ -133,7 +168,7 @@ class ClippingPlan(Reading):
     def limits_epsilon(self) -> Fraction:
         """What limits and counts cost, once for all cells."""
         centre = self.centre.epsilon if self.centre else Fraction(0)
-        return centre + self.threshold_epsilon + self.count_epsilon + self.tally_epsilon + self.size_epsilon
+        return centre + self.threshold_epsilon + self.count_epsilon + 2 * self.tally_epsilon + self.size_epsilon
 
     @property
     def epsilon(self) -> Fraction:
@@ -147,8 +182,8 @@ class ClippingPlan(Reading):
 
     @property
     def spread(self) -> int:
-        """How many more clipped values are allowed for than counted: half of the count's mean noise."""
-        return math.ceil(1 / (2 * self.tally_epsilon))
+        """How many more clipped values are allowed for than counted."""
+        return math.ceil(SPREAD / self.tally_epsilon)
 
     def ranks(self, moves: Moves, distance: int = 0) -> Iterable[tuple[int, int]]:
         """The run around the median, the M least and the M greatest; nothing of a cell whose limits are shared."""
@@ -162,12 +197,19 @@ class ClippingPlan(Reading):
     def draw_limits(self, summary: Summary, source: Source | None = None) -> DrawnLimits:
         """Draw the centre, the radius and the counts from the values of all cells."""
         middle = self.find_middle(self.centre.draw(summary, source) if self.centre else None)
-        low, high = self.find_limits(middle, self.calibrate_radius(summary, middle).draw(source))
+        radius = self.calibrate_radius(summary, middle).draw(source)
         tally, size = DiscreteLaplace(1 / self.tally_epsilon), self.size
-        clipped = self.count_beyond(summary, low, high) + tally.sample(source=source)
+        clipped, beyond_quarter = (
+            self.count_beyond(summary, *pair) + tally.sample(source=source)
+            for pair in self.list_counted(middle, radius)
+        )
         if size is None:
             size = summary.size + DiscreteLaplace(1 / self.size_epsilon).sample(source=source)
-        return DrawnLimits(low, high, clipped, size, self.spread)
+        return DrawnLimits(*self.find_limits(middle, radius), clipped, beyond_quarter, size, self.spread)
+
+    def list_counted(self, middle: int, radius: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Beyond what values are counted: the limits, and a quarter of the radius."""
+        return self.find_limits(middle, radius), (middle - radius // 4, middle + radius // 4)
 
     def find_middle(self, drawn: int | None) -> int:
         """m: the drawn centre, or the public point where there is none."""
@@ -191,7 +233,7 @@ class ClippingPlan(Reading):
         return self.domain.clamp(middle - radius), self.domain.clamp(middle + radius)
 
     def count_beyond(self, summary: Summary, low: int, high: int) -> int:
-        """How many values lie beyond the limits, each end capped at M."""
+        """How many values lie beyond two points, each end capped at M."""
         ends = self._list_ends(summary)
         below, above = sum(value < low for value in ends), sum(value > high for value in ends)
         return min(below, self.reach) + min(above, self.reach)
@@ -215,7 +257,7 @@ def plan_clipping(
 
     >>> plan = plan_clipping(Mean(), Domain(), Neighbours.REPLACE, True, Fraction(1), size=1000)
     >>> plan.centre.epsilon, plan.threshold_epsilon, plan.count_epsilon, plan.tally_epsilon, plan.noise_epsilon
-    (Fraction(3, 25), Fraction(44, 175), Fraction(88, 875), Fraction(11, 100), Fraction(209, 500))
+    (Fraction(3, 25), Fraction(44, 175), Fraction(88, 875), Fraction(22, 225), Fraction(374, 1125))
     >>> cell = plan_clipping(Mean(), Domain(), Neighbours.ADD_REMOVE, False, Fraction(1, 2), parts=2, pooled=True)
     >>> cell.epsilon, cell.limits_epsilon + 2 * cell.noise_epsilon
     (Fraction(1, 2), Fraction(1, 1))
@@ -231,7 +273,7 @@ def plan_clipping(
         share = min(max(FOUND * (1 + OVERSHOOT) / (rest * max(size, 1)), LEAST_RADIUS), MOST_RADIUS)
     limits = rest * (SHARED if parts > 1 else 1)
     radius, tally, sizes = limits * share, limits * TALLY, limits * SIZE * (size is None)
-    noise = (rest - radius - tally - sizes) / parts
+    noise = (rest - radius - 2 * tally - sizes) / parts
     ladder = Ladder(0, LIMIT, 0, RATIO)
     count = radius / (1 + OVERSHOOT)
     target = math.ceil((2 if neighbours is Neighbours.REPLACE else 1) / noise)

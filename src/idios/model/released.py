@@ -62,8 +62,8 @@ class ReleasedTable:
     none. ``intervals`` is empty, or has for each value the ends of its 95 % interval, written as the value is; None
     where it has none. ``noisy_sums`` is empty, or has for each value the noisy sums and the noisy count that it follows
     from (``core.distributions.noisy_moments``), None where it follows from none. ``tallies`` is empty, or has for each
-    statistic with drawn limits two counts over all rows: of clipped values, with noise, and of all values, with noise
-    where their number is secret.
+    statistic with drawn limits three counts over all rows: of clipped values and of values beyond a quarter of the
+    limits, with noise, and of all values, with noise where their number is secret.
     """
 
     dataset: str
@@ -77,7 +77,7 @@ class ReleasedTable:
     checks: tuple[tuple[int | None, ...], ...] = json_field(optional=True, default=())
     intervals: tuple[tuple[Interval | None, ...], ...] = json_field(optional=True, default=())
     noisy_sums: tuple[tuple[tuple[int, ...] | None, ...], ...] = json_field(optional=True, default=())
-    tallies: tuple[tuple[int, int] | None, ...] = json_field(optional=True, default=())
+    tallies: tuple[tuple[int, int, int] | None, ...] = json_field(optional=True, default=())
     by_column: InitVar[TableColumns | None] = None
     """What groups and cells are made of when they are first read, in place of them."""
 
