@@ -195,6 +195,18 @@ def describe_clipped(sources: Sequence[str] = ()) -> str:
     return "of the clipped values" + (f" of {shorten_list(sources)}" if sources else "")
 
 
+def name_reasons(reasons: Mapping[str, str]) -> str:
+    """Each reason once, after the names of what it is the reason of.
+
+    >>> name_reasons({"a": "unknown", "b": "no number", "c": "unknown"})
+    'a, c: unknown; b: no number'
+    """
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return "; ".join(f"{', '.join(of)}: {reason}" for reason, of in names.items())
+
+
 def format_limits(low: Fraction, high: Fraction) -> str:
     """The limits that values were clipped to, thousands apart.
 
