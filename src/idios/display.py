@@ -45,7 +45,7 @@ def format_value(value: Any) -> str:
 
 
 def escape_controls(written: str) -> str:
-    """Text of which a terminal obeys no character: what moves, colours, hides or turns text is written as an escape.
+    r"""Text of which a terminal obeys no character: what moves, colours, hides or turns text is written as an escape.
 
     >>> escape_controls("a\x1b[31mb\u202ec, 1\u202f000 €")
     'a\\x1b[31mb\\u202ec, 1\u202f000 €'
