@@ -39,7 +39,7 @@ MACROS = (
     "CREATE MACRO BIN(x, width) AS x // width * width",
 )
 
-Survey = dict[str, np.ndarray]
+Survey = dict[str, np.ndarray] | dict[str, pa.Array]
 Truth = dict[tuple[Any, ...], dict[str, Any]]
 
 
@@ -63,10 +63,10 @@ def read_file() -> list[Statement]:
     return read_statements(FILE.read_text(encoding="utf-8"))
 
 
-def find_truth(survey: Survey, sql: str, keys: list[str]) -> Truth:
+def find_truth(survey: Survey, sql: str, keys: list[str], name: str = "households") -> Truth:
     """The true rows of a question, by the values of its keys."""
     with duckdb.connect() as engine:
-        engine.register("households", pa.table(survey))
+        engine.register(name, pa.table(survey))
         for macro in MACROS:
             engine.execute(macro)
         result = engine.execute(sql)

@@ -439,6 +439,17 @@ def test_clipped_values_of_one_row_and_of_nested_selects(
     assert (none.rows, none.clipped_note) == ((), "")
 
 
+def test_totals_of_clipped_values_say_so_under_their_own_name(party: TrustedParty) -> None:
+    sql = "SELECT region, SUM(income) AS s, SUM(income) / COUNT(*) AS r FROM people GROUP BY ROLLUP(region)"
+    answer = party.query(sql, 8)
+    assert answer.clipped_columns == ("s",)
+    assert all("s" in row for row in answer.clipped_rows)
+    assert answer.clipped_from == {"r": ("s",)}
+    assert answer.name_interval("s") == "noise, 95 %, of the clipped values"
+    assert answer.clipped_note.startswith("r: of the clipped values of s.")
+    assert Answer.from_dict(answer.to_dict()) == answer
+
+
 def test_sources_of_clipped_values_that_do_not_fit_are_refused(party: TrustedParty) -> None:
     sent = party.query("SELECT SUM(income) / COUNT(*) AS r FROM people WHERE x < 3", 8).to_dict()
     for wrong in ({"clipped_from": {"r": ["nothing"]}}, {"clipped": []}):

@@ -45,7 +45,7 @@ def format_value(value: Any) -> str:
 
 
 def escape_controls(written: str) -> str:
-    """Text of which a terminal obeys no character: what moves, colours, hides or turns text is written as an escape.
+    r"""Text of which a terminal obeys no character: what moves, colours, hides or turns text is written as an escape.
 
     >>> escape_controls("a\x1b[31mb\u202ec, 1\u202f000 €")
     'a\\x1b[31mb\\u202ec, 1\u202f000 €'
@@ -193,6 +193,18 @@ def describe_clipped(sources: Sequence[str] = ()) -> str:
     ('of the clipped values', 'of the clipped values of SUM(a), SUM(b)')
     """
     return "of the clipped values" + (f" of {shorten_list(sources)}" if sources else "")
+
+
+def name_reasons(reasons: Mapping[str, str]) -> str:
+    """Each reason once, after the names of what it is the reason of.
+
+    >>> name_reasons({"a": "unknown", "b": "no number", "c": "unknown"})
+    'a, c: unknown; b: no number'
+    """
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return "; ".join(f"{', '.join(of)}: {reason}" for reason, of in names.items())
 
 
 def format_limits(low: Fraction, high: Fraction) -> str:

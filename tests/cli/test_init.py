@@ -40,6 +40,12 @@ def test_a_file_without_a_header(folder: Path) -> None:
     assert "header = false" in (folder / "texts.toml").read_text()
 
 
+def test_the_next_command_stands_on_one_line(folder: Path) -> None:
+    """It is copied from there."""
+    out = f"{'a' * 80}.toml"
+    assert f"idios check --config {out}\n" in run("init", "people.csv", "--yes", "--out", out).stdout
+
+
 def test_init_writes_what_it_is_told_and_never_overwrites(folder: Path) -> None:
     run("init", "people.csv", "--yes", "--budget", "7", "--bounds", "age=0..120", "--values", "region=north,south")
     text = (folder / "idios.toml").read_text()

@@ -316,7 +316,7 @@ def test_the_share_for_checks_is_quoted_and_told(seen: Watched, running: Served)
     assert field.input_value() == "0.25", "a draft has its check too"
     expect(quote).to_contain_text("ε = 0.75,")
     seen.press("^Ask")
-    assert re.search(r"How far off [\w ]*\d+ .*\(95\s%\)", seen.text(".facts"))
+    assert re.search(r"How far off [\w ]*\d+ .*\(noise, 95\s%\)", seen.text(".facts"))
     seen.write(BY_REGION.replace("COUNT(*)", "MEDIAN(age)"), "2")
     field.fill("0.5")
     seen.press("^Ask")

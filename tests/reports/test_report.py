@@ -214,6 +214,13 @@ def test_a_refusal_names_the_question(party: TrustedParty) -> None:
         unbounded.plan({"top": "SELECT MAX(age) FROM people"}, 3)
 
 
+def test_a_risk_that_several_columns_have_is_told_once() -> None:
+    with open_party(columns={"age": {"type": "integer"}, "twice": {"expression": "age * 2"}}) as unbounded:
+        (planned,) = unbounded.plan({"sums": "SELECT SUM(age) AS a, SUM(twice) AS b FROM people"}, 3).questions
+    assert planned.risks.startswith("a, b: NULL or far off where fewer")
+    assert planned.risks.count("far off") == 1
+
+
 def test_plans_and_reports_print_themselves(party: TrustedParty) -> None:
     plan = party.plan({**QUESTIONS, "<b>": ADULTS}, 4)
     lines = str(plan).splitlines()

@@ -180,7 +180,7 @@ def init(
     if told:
         stderr.print("Nothing of this is declared: the file has it as comments, or use --unit, --link and --public.")
     declared = " and ".join(f"{each!r} with {_count_columns(proposal, listed)}" for each, proposal in proposals.items())
-    console.print(f"{out} declares {declared}. Read it, then: idios check --config {out}")
+    console.print(f"{out} declares {declared}. Read it, then: idios check --config {out}", soft_wrap=True)
 
 
 def _write_path(source: str, out: Path) -> str:

@@ -248,12 +248,9 @@ class Answer:
     @property
     def no_margin_note(self) -> str:
         """Why some statistics have neither margin, interval nor check, each reason once; empty if all have one."""
-        columns: dict[str, list[str]] = {}
-        for column, reason in self.margin_reasons.items():
-            if column not in self.interval_columns + self.checked_columns:
-                columns.setdefault(reason, []).append(column)
-        named = len(self.margins) > 1
-        return "; ".join(f"{', '.join(of)}: {reason}" if named else reason for reason, of in columns.items())
+        told = self.interval_columns + self.checked_columns
+        reasons = {column: reason for column, reason in self.margin_reasons.items() if column not in told}
+        return display.name_reasons(reasons) if len(self.margins) > 1 else "; ".join(reasons.values())
 
     @property
     def intervals(self) -> Any:

@@ -100,7 +100,7 @@ class PlannedQuestion:
     @property
     def risks(self) -> str:
         """Where NULL, or an answer that is far off, is to be expected."""
-        return "; ".join(f"{column}: {risk}" for column, risk in self.quote.null_risks.items())
+        return display.name_reasons(self.quote.null_risks)
 
 
 @dataclass(frozen=True)
