@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-import psycopg
 import pyarrow as pa
 import pyreadstat
 import pytest
@@ -90,6 +89,8 @@ def test_a_reservoir_draws_from_everywhere(pieces: list[int]) -> None:
 
 def propose_in_database(postgresql_url: str, statement: str) -> Schema:
     """What is proposed of a table that a statement makes."""
+    import psycopg
+
     with psycopg.connect(postgresql_url, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA sampled")
         try:
