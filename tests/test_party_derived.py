@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from idios.backends.base import open_source
+from idios.core.calibration import Protection
 from idios.datasets import declare, read_columns
 from idios.errors import InvalidInput, SourceError
 from idios.model.dataset_facts import ColumnFacts
@@ -35,6 +36,7 @@ DERIVED: dict[str, Any] = {
     "sum": {"expression": "wage + age"},
 }
 COLUMNS = HELD | DERIVED
+INDIVIDUAL = Protection.declare("individual")
 
 
 def people(rows: int = 400) -> dict[str, list[Any]]:
@@ -150,7 +152,7 @@ def test_large_tables_find_order_statistics_of_derived_columns(monkeypatch: pyte
     columns = read_columns(HELD | {"sum": DERIVED["sum"], "low": {"expression": "0 - wage"}})
     held = data | {"sum": true_values(data)["sum"], "low": [None if w is None else -w for w in data["wage"]]}
     plain = {name: Column(name, c.kind, c.domain, c.nullable) for name, c in columns.items()}
-    derived_set, plain_set = Dataset("t", columns), Dataset("t", plain)
+    derived_set, plain_set = (Dataset("t", each, protection=INDIVIDUAL) for each in (columns, plain))
     for source, of_source in ((pa.table(data), pa.table(held)), (tmp_path / "a.parquet", tmp_path / "b.parquet")):
         if isinstance(source, Path):
             pa.parquet.write_table(pa.table(data), source)

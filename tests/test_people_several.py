@@ -259,7 +259,8 @@ def diverge(one: Drawing, two: Drawing) -> float:
     for (i, aggregate), cell in product(enumerate(one.plan.aggregates), range(len(one.summaries))):
         here, there = mine[cell][i], theirs[cell][i]
         if aggregate.choice.clipping:
-            total += diverge_clipped(one, two, cell, i, aggregate.choice.clipping)
+            if not cell:  # of all cells together
+                total += diverge_clipped(one, two, i, aggregate.choice.clipping)
         elif isinstance(here, Added) and isinstance(here.noise, DiscreteGaussian):
             assert isinstance(there, Added)
             assert there.noise == here.noise

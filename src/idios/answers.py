@@ -11,6 +11,7 @@ from typing import Any
 
 from idios.core.exact import round_up_digits
 from idios.core.neighbours import Neighbours
+from idios.core.question_memory import one_question
 from idios.core.statistics import Count
 from idios.core.statistics.order import OrderStatistic
 from idios.ledger import Price, StoredAnswer
@@ -26,6 +27,7 @@ from idios.query.reductions import KEY, SPREAD, SPREAD_VALUES, ReducedValue
 from idios.shown import expect_margins, list_computed, show_table
 
 
+@one_question()
 def make_answer(
     plan: Plan,
     table: ReleasedTable,
@@ -131,6 +133,7 @@ def _find_percentiles(
     return -round_up_digits(ends[0], 2), round_up_digits(ends[1], 2)
 
 
+@one_question()
 def make_quote(plan: Plan, price: Price, balance: Balance, *, charged: bool) -> Quote:
     """What a question would cost and promise; ``charged`` says whether the caller would pay for it."""
     margins = _by_label(plan, [public_margin(plan, i) for i in range(len(plan.aggregates))])

@@ -17,6 +17,7 @@ from idios.core.distributions import DiscreteGaussian, DiscreteLaplace, InverseS
 from idios.core.domain import Categories, Kind
 from idios.core.exact import Extended, Number, round_root_up
 from idios.core.multiples import SINGLE, Multiples, describe_multiples, linear_multiples
+from idios.core.question_memory import one_question
 from idios.core.sampling import SeededSource
 from idios.core.statistics import Median, Statistic
 from idios.core.summary import Summary
@@ -77,6 +78,7 @@ _SHAPED = frozenset({Method.INVERSE, Method.ABOVE_THRESHOLD, Method.MOMENTS, Met
 # The truth behind a question.
 
 
+@one_question()
 def inspect_plan(plan: Plan, backend: Backend, strongest: Plan | None = None) -> Inspection:
     """Read the data and show what would be answered, with its envelope as far as its group reaches.
 
@@ -274,6 +276,7 @@ def plan_levels(
     return levels
 
 
+@one_question()
 def compute_costs(plans: LevelPlans, backend: Backend) -> Costs:
     """Read the data and compute the expected errors at every level."""
     truths = backend.summarise(read_plainly(plans.first, 0))

@@ -29,6 +29,7 @@ from idios.core.exact import text
 from idios.core.joint import calibrate_cells
 from idios.core.joint_loss import Component
 from idios.core.many_scales import draw_discrete_laplaces
+from idios.core.question_memory import one_question
 from idios.core.sampling import Source
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
@@ -64,6 +65,7 @@ class DrawnCell(NamedTuple):
 # What is drawn.
 
 
+@one_question()
 def draw_table(
     plan: Plan, backend: Backend, cancellation: CancellationToken | None = None, source: Source | None = None
 ) -> ReleasedTable:
@@ -95,6 +97,7 @@ def draw_table(
     return _make_table(plan, cells, margins, checks, drawn_limits, intervals, noisy_sums)
 
 
+@one_question()
 def check_table(
     plan: Plan, backend: Backend, cancellation: CancellationToken | None = None, source: Source | None = None
 ) -> ReleasedTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib
+import os
 import pickle
 import sqlite3
 import sys
@@ -331,6 +332,26 @@ def test_a_duckdb_file_is_not_written_to(tmp_path: Path) -> None:
         assert isinstance(backend, DuckDbBackend)
         with pytest.raises(duckdb.Error, match="read-only"):
             backend._attached.cursors[-1].execute("CREATE TABLE base.main.mine (a INTEGER)")
+
+
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("ending", [".wal", ".wal.checkpoint", ".wal.recovery"])
+def test_a_duckdb_file_with_a_log_of_changes_beside_it_is_refused(ending: str, linked: bool, tmp_path: Path) -> None:
+    """A pipe, which would be waited for without end: nobody opens it."""
+    file, _, table = str(duckdb_file(tmp_path)).partition("::")
+    log = Path(file + ending)
+    os.mkfifo(log)
+    if linked:
+        (tmp_path / "elsewhere").mkdir()
+        link = tmp_path / "elsewhere" / "link.duckdb"
+        link.symlink_to(file)
+        file = str(link)
+    for _ in range(2):
+        with pytest.raises(SourceError, match=r"is not read while there is .+\.wal.+ and run CHECKPOINT"):
+            open_source(f"{file}::{table}", DATA)
+    log.unlink()
+    with open_source(f"{file}::{table}", DATA) as backend:
+        assert backend.rows() == 4
 
 
 def test_a_parquet_file_with_a_column_named_like_duckdbs_own(tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def test_completion() -> None:
     assert found("SELECT COUNT(*) FROM people WHERE state = 'M") == ["Martha''s'"]
     assert found("SELECT COUNT(*) FROM orders WHERE state = '") == ["paid'"]
     assert found("SELECT COUNT(*) FROM people WHERE state = 'x' AN") == ["AND"]
-    assert found("SELECT o") == ['"odd name"', "ORDER BY", "ON", "OR", "orders"]
+    assert found("SELECT o") == ['"odd name"', "ORDER BY", "ON", "OR", "OVER (", "orders"]
     assert found("SELECT COUNT(*) FROM ") == ["people", "orders"]
     assert found("SELECT COUNT(*) FROM people JOIN o") == ["orders"]
     assert found("\\") == ["\\d", "\\b", "\\e", "\\set", "\\?", "\\q"]

@@ -304,8 +304,8 @@ def draw_measure(rng: random.Random) -> BaseMeasure:
     """Any public measure: shells, bounds, and up to two families of round points."""
     low, high = rng.choice([(None, None), (-2, 4), (-9, None), (None, 6), (-4, 12)])
     families = [
-        RoundPoints(rng.randint(1, 5), rng.choice((1, 3, 9)), rng.randint(1, 15), rng.choice((0, 60)))
-        for _ in range(rng.randrange(3))
+        RoundPoints(rng.randint(1, 5), most, rng.randint(1, 15), end)
+        for most, end in rng.choices([(1, 0), (3, 0), (9, 0), (9, 60)], k=rng.randrange(3))
     ]
     return BaseMeasure(rng.randint(-3, 5), rng.randint(3, 6), low, high, tuple(families))
 

@@ -1,4 +1,4 @@
-"""Texts by the grammar and damaged ones: each is planned or refused on purpose, in less than half a second of CPU.
+"""Texts by the grammar and damaged ones: each is quoted or refused on purpose, in less than half a second of CPU.
 
     python -m tests.query.fuzzed_texts --texts 100000 [--seed 1]
 
@@ -24,9 +24,12 @@ from dataclasses import replace
 from fractions import Fraction
 from types import FrameType
 
+from idios.answers import make_quote
 from idios.core.calibration import Protection
 from idios.core.statistics import Parameters
 from idios.errors import InvalidInput, QuestionRefused
+from idios.ledger.request import Price
+from idios.model.balance import Accounting, Balance, Cost
 from idios.query.lexer import MAX_LENGTH
 from idios.query.planner import make_plan
 from idios.query.reader import read
@@ -35,7 +38,7 @@ from tests.query.test_hostile_sql import HOSTILE, WORDS, jumbled, mutated, valid
 from tests.query.test_work import AFTER, GRAPHS, QUESTIONS, WIDE
 
 SECONDS = 0.5
-"""How much CPU reading and planning a text may take."""
+"""How much CPU reading, planning and quoting a text may take."""
 PATIENCE = SECONDS + 0.05
 """After how much CPU a text is interrupted."""
 LONGEST_TOLD = 300
@@ -49,6 +52,9 @@ PLAIN = replace(
     min_epsilon=Fraction(1, 10**9),
     parameters=Parameters(quantile=None, k=None, trim=None),
 )
+PRICE = Price(stored=False, charges_dataset=True, charges_analyst=False)
+NOTHING = Cost(Fraction(0), Fraction(0), Fraction(0))
+BALANCE = Balance.of_dataset("people", Accounting.PURE, Fraction(10**7), Fraction(0), NOTHING)
 DATASETS = (PLAIN, PLAIN, WIDE, test_join_reader.PEOPLE)
 
 
@@ -330,10 +336,11 @@ def outcome(sql: str, number: int) -> str:
     if dataset is WIDE:
         sql = re.sub(r"\bpeople\b", "wide", sql)[:MAX_LENGTH]
     try:
-        make_plan(read(sql, {dataset.name: dataset}), dataset, 10**6)
+        plan = make_plan(read(sql, {dataset.name: dataset}), dataset, 10**6)
     except (QuestionRefused, InvalidInput):
         return "refused"
-    return "planned"
+    str(make_quote(plan, PRICE, BALANCE, charged=True))
+    return "quoted"
 
 
 def measure(sql: str, number: int) -> tuple[str, float]:

@@ -103,7 +103,8 @@ AFTER = {
     "the greatest of the greatest": nest("SELECT COUNT(*) AS a FROM wide", f"GREATEST({', '.join('a' * 90)})"),
     "windows": f"g, {', '.join(f'SUM(COUNT(*) + {i}) OVER (PARTITION BY g) AS a{i}' for i in range(150))} {BY_G}",
     "windows over windows": nest(f"SELECT COUNT(*) AS a {BY_G}", "SUM(a) OVER () / MAX(a) OVER (PARTITION BY a)"),
-    "totals": "COUNT(*), SUM(income) FROM wide GROUP BY CUBE(g, BIN(c00, 50), BIN(c01, 50))",
+    "totals": ", ".join(f"SUM(c1{i})" for i in range(8))
+    + " FROM wide GROUP BY CUBE(BIN(c00, 112), BIN(c01, 112), BIN(c02, 112))",  # 1000 rows, as many as there can be
     "totals of totals": f"SUM(n) FROM (SELECT g, SUM(n) AS n FROM (SELECT g, COUNT(*) AS n {BY_G}) GROUP BY ROLLUP(g))",
     "folds of folds": nest(f"SELECT COUNT(*) AS a {BY_G}", f"MAX(GREATEST({', '.join('a' * 9)}))"),
 }

@@ -9,6 +9,7 @@ read, and nothing else. No extension is loaded or downloaded because a file asks
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,10 @@ MOST_ROWS, MOST_EACH = 2**30, 1000
 """Parquet files have at most so many rows, or so many for each of their bytes: run-length encoding has no limit."""
 ROW_GROUP = 122_880
 """How many rows of a table DuckDB reads with one thread."""
+
+
+LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
+"""What DuckDB adds to the name of a file for the log of its changes."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +171,8 @@ class _Finder:
 
     def _open(self, found: FileSource, number: str) -> Place:
         """Let DuckDB reach files and nothing else; whatever their names are, none of them is a pattern."""
+        if found.kind is FileKind.DUCKDB:
+            _refuse_unfinished(found.path)
         paths = [self._name_plainly(path, f"source{number}_{i}") for i, path in enumerate(found.files)]
         attached = paths[0] in self.paths  # DuckDB attaches a file once
         self.paths += [path for path in paths if path not in self.paths]
@@ -188,6 +195,19 @@ class _Finder:
         link = Path(self.directory) / f"{name}{path.suffix.lower()}"
         link.symlink_to(path)
         return link
+
+
+def _refuse_unfinished(path: Path) -> None:
+    """Refuse a DuckDB file with a log of changes beside it, or beside what it links to.
+
+    DuckDB would replay the log into what is read, unchecked, and wait without end for one that is a pipe.
+    """
+    for log in (each.with_name(each.name + ending) for each in (path, path.resolve()) for ending in LOGS):
+        if os.path.lexists(log):
+            raise SourceError(
+                f"{path.name!r} is not read while there is {log.name!r} beside it, with changes that it lacks: close "
+                "the program that writes it, or open it with DuckDB and run CHECKPOINT"
+            )
 
 
 def _parquet(connection: duckdb.DuckDBPyConnection, listed: Sequence[str], view: str, found: FileSource) -> Place:

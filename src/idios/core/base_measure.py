@@ -197,11 +197,15 @@ class BaseMeasure:
                 cut.append(Stretch(first, last, weight, step))
         return tuple(cut)
 
+    def _weigh_shells(self) -> tuple[int, int]:
+        """The mass of a point of the outermost shell, which doubles with each further in, and what is even."""
+        width = (self._width or 1) * (self._parts - sum(family.share for family in self.rounds))
+        return width, (self.shells + 1 << self.shells) * self._parts if self._width else 0
+
     def _list_shells(self) -> Iterator[Stretch]:
         """The shells, with what is even; they follow each other without a gap."""
         centre, shells = self.centre, self.shells
-        width = (self._width or 1) * (self._parts - sum(family.share for family in self.rounds))
-        even = (shells + 1 << shells) * self._parts if self._width else 0
+        width, even = self._weigh_shells()
         outer = 1 << shells
         if even:
             yield Stretch(min(self.low or 0, centre - outer), centre - outer, even)
@@ -273,5 +277,9 @@ class BaseMeasure:
 
     @cached_property
     def least(self) -> Fraction:
-        """The least mass that the shells give to a point."""
-        return Fraction(min(stretch.weight for stretch in self.components[0].stretches), self.denominator)
+        """The least mass that the shells give to a point: to the farthest one."""
+        width, even = self._weigh_shells()
+        ends = (self.low, self.high) if self.low is not None and self.high is not None else ()
+        farthest = max([abs(end - self.centre).bit_length() for end in ends], default=self.shells)
+        shell = width << self.shells - farthest if farthest <= self.shells else 0
+        return Fraction(shell + even, self.denominator)

@@ -56,6 +56,7 @@ from idios.core.enclosures import logarithm
 from idios.core.exact import exact, positive, round_up_digits, whole
 from idios.core.neighbours import Neighbours
 from idios.core.outer_ranks import RankPlan
+from idios.core.question_memory import remembered
 from idios.core.statistics.averages import Mean
 from idios.core.statistics.base import Statistic
 from idios.core.statistics.counts import Count, DistinctCount, RangeCount
@@ -260,7 +261,7 @@ def _add_moments(statistic: Statistic, epsilon: Fraction) -> _Round:
 # Steinke 2020, proposition 12). Floats choose α, which every choice of is sound; the rest is certified.
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def convert_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """An ε such that ρ-concentrated is (ε, δ)-private: the least one, rounded up to 12 digits.
 
@@ -283,7 +284,7 @@ def convert_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     return max(round_up_digits(order * rho + _bound_offset(order, delta), _DIGITS), Fraction(0))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # for all callers, as it follows from budgets, and not from what is asked
 def find_largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The greatest ρ that stands for (ε, δ), rounded down to 12 digits: ``convert_to_epsilon`` of it is at most ε.
 

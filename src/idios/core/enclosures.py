@@ -20,9 +20,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 
 from idios.core.exact import format_value
+from idios.core.question_memory import remembered
 from idios.errors import InvalidInput
 
 Enclosure = tuple[int, int]
@@ -134,7 +134,7 @@ def exp_minus_levels(rate: Fraction, levels: Collection[int], bits: int) -> Mapp
     return _list_powers(rate, dense if len(dense) <= 32 * len(levels) else tuple(sorted(levels)), bits)
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def _list_powers(rate: Fraction, multiples: Sequence[int], bits: int) -> Mapping[int, Enclosure]:
     return dict(zip(multiples, exp_minus_multiples(rate, multiples, bits), strict=True))
 

@@ -19,13 +19,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import cast
 
 from idios.core.base_measure import PARTS, BaseMeasure, RoundPoints
 from idios.core.domain import LIMIT, Domain
 from idios.core.exact import text
 from idios.core.neighbours import RECORDS, VALUES, Counted, Moves, Neighbours, to_plural
+from idios.core.question_memory import remembered
 from idios.core.statistics.base import Statistic
 from idios.core.statistics.order import DiscreteQuantile, OrderStatistic, Quantile
 from idios.core.summary import Summary
@@ -51,7 +51,7 @@ MOST_RECORDS = 10**18
 """More than any table has: a rank or a share that needs as many is not pursued further."""
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def make_measure(statistic: Statistic, domain: Domain, fineness: int) -> BaseMeasure:
     """The base measure on the grid of a statistic's answers."""
     resolution = statistic.resolution(fineness)
@@ -79,8 +79,10 @@ def list_round_points(step: Fraction, day: int, resolution: int = 1) -> Iterator
     [(48, 65535, 4), (2, 1572863, 4)]
     """
     if not day:
-        powers = (Fraction(10) ** e / step for e in range(-MOST_PLACES, MOST_PLACES + 1))
-        unit = next((int(power) for power in powers if power.denominator == 1), 1)
+        places = range(-MOST_PLACES, MOST_PLACES + 1)
+        # ten times as much as whole steps are whole steps
+        first = bisect_left(places, True, key=lambda e: (Fraction(10) ** e / step).denominator == 1)
+        unit = int(Fraction(10) ** places[first] / step) if first < len(places) else 1
         yield RoundPoints(unit * resolution, MOST_DIGITS, ROUND, LIMIT * resolution)
         return
     units = [parts for parts in (1, 24, 1440, 86_400) if (day / step / parts).denominator == 1]
@@ -181,27 +183,31 @@ def describe_null_risk(
     )
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def find_needed_size(
     statistic: Statistic, epsilon: Fraction, refusal: int, neighbours: Neighbours = Neighbours.REPLACE
 ) -> int:
     """About how many records must be selected so that an answer is nearly certain, or the most there can be."""
     enough = find_enough(epsilon, refusal)
+
+    def survives(size: int) -> bool:
+        return enough <= size and not _is_lost(statistic, Moves(neighbours, size), enough)
+
     size = 1
-    while size < MOST_RECORDS and count_survived(statistic, size, neighbours) < enough:
+    while size < MOST_RECORDS and not survives(size):
         size *= 2
-    return _find_first(size, lambda n: count_survived(statistic, n, neighbours) >= enough)
+    return _find_first(size, survives)
 
 
-@lru_cache(maxsize=256)
 def count_survived(statistic: Statistic, size: int, neighbours: Neighbours = Neighbours.REPLACE) -> int:
     """How many changes ``size`` records survive before the statistic without bounds could be anything."""
+    moves = Moves(neighbours, size)
+    return max(0, _find_first(size + 1, lambda distance: _is_lost(statistic, moves, distance)) - 1)
 
-    def lost(distance: int) -> bool:
-        runs = statistic.ranks(Moves(neighbours, size), distance)
-        return any(first < 1 or last > size for first, last in runs)
 
-    return max(0, _find_first(size + 1, lost) - 1)
+def _is_lost(statistic: Statistic, moves: Moves, distance: int) -> bool:
+    """Whether so many changes could move the statistic beyond the first or the last record."""
+    return any(first < 1 or last > moves.size for first, last in statistic.ranks(moves, distance))
 
 
 def _find_first(end: int, holds: Callable[[int], bool]) -> int:

@@ -30,7 +30,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from idios.core.enclosures import Enclosure, divide_odds, exp_minus, exp_minus_doublings, floor_bits, logistic
 from idios.core.exact import Number, exact, positive, whole
+from idios.core.question_memory import remembered
 from idios.errors import InvalidInput
 
 # --------------------------------------------------------------------------------------------------- sources
@@ -286,7 +287,7 @@ class _Digits:
         return values
 
 
-_digits = lru_cache(maxsize=256)(_Digits)
+_digits = remembered(256)(_Digits)
 
 
 @overload

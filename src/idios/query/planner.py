@@ -29,6 +29,7 @@ from idios.codec import canonical
 from idios.core.calibration import Choice, Method
 from idios.core.domain import LIMIT, Categories, Domain
 from idios.core.exact import positive, text
+from idios.core.question_memory import one_question
 from idios.errors import InvalidInput, QuestionRefused
 from idios.query.cells import Cell, make_cells, make_groups
 from idios.query.decision_diagram import Diagram, DiagramManager
@@ -77,6 +78,7 @@ class Prepared:
     work: int
 
 
+@one_question()
 def make_plan(
     question: Question,
     dataset: Dataset,
@@ -173,6 +175,7 @@ def prepare(question: Question, dataset: Dataset) -> Prepared:
     )
 
 
+@one_question()
 def plan_check(answered: Plan, cells: Sequence[Sequence[str | None]], epsilon: object) -> Plan:
     """Plan what tells how far off the cells of an earlier answer are; what has no distance to tell is left as it is.
 

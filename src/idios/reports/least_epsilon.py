@@ -14,6 +14,7 @@ from math import ceil
 
 from idios.codec import shorten
 from idios.core.exact import Number, positive, text
+from idios.core.question_memory import one_question
 from idios.core.statistics import Sum
 from idios.errors import InvalidInput, Unanswerable
 from idios.margins import describe_unknown_margin, public_margin
@@ -28,6 +29,7 @@ LARGEST = Fraction(10**6)
 """The ε beyond which nothing is searched: no noise is left of a count long before."""
 
 
+@one_question()
 def find_epsilon(make_plan: Callable[[Fraction], Plan], within: Number) -> Fraction:
     """The least ε, rounded up to three significant digits, for which every margin of the question is ``within``.
 

@@ -39,7 +39,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +48,7 @@ from numpy.typing import NDArray
 from idios.core.distributions.nearest import average_nearest
 from idios.core.domain import LIMIT, Domain
 from idios.core.enclosures import Enclosure, exp_minus_levels
+from idios.core.question_memory import remembered
 from idios.core.sampling import Source, geometric
 from idios.core.weighted_index import draw_index
 from idios.errors import InvalidInput
@@ -94,7 +95,7 @@ class Ladder:
         return _list_thresholds(self)
 
 
-@lru_cache(maxsize=32)
+@remembered(32)
 def _list_thresholds(ladder: Ladder) -> Wholes:
     offsets = _list_offsets(ladder.ratio)
     # what is beyond an end is cut off first: it could overflow
@@ -106,7 +107,7 @@ def _list_thresholds(ladder: Ladder) -> Wholes:
     return np.concatenate([ends[:1], inner, ends[1:]])
 
 
-@lru_cache(maxsize=8)
+@cache  # there are few ratios, and a ladder of the finest takes a tenth of a second
 def _list_offsets(ratio: Fraction) -> Wholes:
     """0, 1, 2, … as long as a step of 1 is the longer one, then by the ratio, rounded down."""
     offsets = [0]

@@ -31,7 +31,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, overload
 
@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from idios.core.distributions.discrete_laplace import Reals, Wholes, number_or_array, probabilities
 from idios.core.enclosures import Enclosure, exp_minus, exp_minus_multiples
 from idios.core.exact import exact, positive, whole
+from idios.core.question_memory import remembered
 from idios.core.sampling import SYSTEM, Source, geometric, uniform_below
 from idios.core.weighted_index import draw_index
 from idios.errors import InvalidInput
@@ -184,7 +185,7 @@ def _keep(exponent: Fraction, word: int, source: Source) -> bool:
     return draw_index(enclose, _PLACES // 2, source) == 0
 
 
-_strata = lru_cache(maxsize=256)(_Strata)
+_strata = remembered(256)(_Strata)
 
 
 def gaussian_variance(squared_sensitivity: Fraction, rho: Fraction) -> Fraction:

@@ -35,7 +35,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -43,6 +42,7 @@ from numpy.typing import NDArray
 
 from idios.core.distributions.discrete_gaussian import DiscreteGaussian
 from idios.core.distributions.discrete_laplace import DiscreteLaplace
+from idios.core.question_memory import remembered
 from idios.core.sampling import Source
 from idios.core.statistics.base import FINENESS
 from idios.core.statistics.spread import Variance
@@ -54,11 +54,11 @@ Interval: TypeAlias = tuple[int, int]
 CONFIDENCE = 0.95
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def find_half_width(noise: DiscreteLaplace | DiscreteGaussian, parts: int = 1) -> int:
     """The least k that noise stays within, with so much probability that ``parts`` noises all do with 95 %.
 
-    It is kept for the next cell, which mostly has the same noise. Scales are public here, so times may follow them.
+    It is remembered for the next cell, which mostly has the same noise. Scales are public here, so times may follow.
 
     >>> find_half_width(DiscreteLaplace(Fraction(10))), find_half_width(DiscreteLaplace(Fraction(10)), parts=2)
     (30, 37)
