@@ -261,11 +261,11 @@ class Shown:
 
     def list_clipped_sources(self) -> dict[str, tuple[str, ...]]:
         """By computed column, under which names the statistics are told that it uses and whose values are clipped."""
-        names = {column.measure: column.label for column in self.columns if column.measure is not None}
+        names = {column.named: column.label for column in self.columns if column.named is not None}
         names |= {number: label for label, number in self.used.items()}
         aggregates, measures = self.plan.aggregates, self.plan.measures
         clipped = {n for n, (_, number) in enumerate(measures) if aggregates[number].choice.clipping is not None}
-        found = {c.label: tuple(names[n] for n in c.uses if n in clipped) for c in self.columns if c.measure is None}
+        found = {c.label: tuple(names[n] for n in c.uses if n in clipped) for c in self.columns if c.named is None}
         return {label: sources for label, sources in found.items() if sources}
 
     @cached_property
