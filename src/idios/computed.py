@@ -276,7 +276,8 @@ class ExpectedMargins(ComputedIntervals):
         around = {"having": None, "order": (), "limit": None, "offset": 0}  # what is not shown is told of all the same
         selects = [replace(s, where=s.where if s.folds else None, **around) for s in plan.shown]  # type: ignore[arg-type]
         listed = [each.expression for s in selects for each in s.items]
-        listed += [fold.argument for s in selects for fold in s.folds or () if fold.argument is not None]
+        folds = [fold for s in selects for fold in (*(s.folds or ()), *(window.fold for window in s.windows))]
+        listed += [fold.argument for fold in folds if fold.argument is not None]
         parts = sum(1 for _ in walk(*listed))
         times = math.prod(len(select.sets or ((),)) for select in selects)
         few = len(released) * times * parts <= MOST_PARTS
