@@ -560,6 +560,30 @@ def test_a_sum_is_told_as_wide_as_its_answer(party: TrustedParty) -> None:
         assert high - low == 2 * (margin or 0) > 0
 
 
+@pytest.mark.parametrize("sets", ["ROLLUP(region, country)", "CUBE(region, country)"])
+def test_totals_are_told_as_wide_as_the_widest_of_them(party: TrustedParty, sets: str) -> None:
+    """In a line of their own: the statistic's is that of its cells."""
+    sql = f"SELECT region, country, COUNT(*) AS n, SUM(x) / COUNT(*) AS r FROM people GROUP BY {sets}"
+    quote, answer = party.quote(sql, 4), party.query(sql, 4)
+    widths = [Fraction(high) - Fraction(low) for low, high in (row["n"] for row in answer.interval_rows)]
+    assert quote.computed_margins["totals of n"].at() == max(widths) / 2 > min(widths) / 2 == quote.margins["n"]
+    names = [name for name, _ in quote.margin_pairs]
+    assert len(set(names)) == len(names)
+    assert quote.computed_margins["r"].divisor == "n"
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["SUM(COUNT(*)) OVER ()", "AVG(SUM(x)) OVER ()", "COUNT(*) - SUM(COUNT(*)) OVER (PARTITION BY region) / 2"],
+)
+def test_a_value_over_others_is_told_as_wide_as_its_answer(party: TrustedParty, column: str) -> None:
+    sql = f"SELECT region, country, {column} AS e FROM people GROUP BY region, country"
+    margin = party.quote(sql, 4).computed_margins["e"].at()
+    for row in party.query(sql, 4).interval_rows:
+        low, high = map(Fraction, row["e"])
+        assert high - low <= 2 * (margin or 0) <= (high - low) * Fraction(101, 100)
+
+
 def test_a_ratio_is_told_by_what_it_is_divided_by(party: TrustedParty) -> None:
     """100 (a + 3 b) / (n − b) of a sum of values up to 3, which is off by a, over a count that is off by b."""
     quoted = party.quote(EXPECTED["ratio"], 4)

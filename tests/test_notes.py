@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from idios.answers import make_answer
 from idios.core.sampling import SeededSource
-from idios.model import Answer
+from idios.ledger import StoredAnswer
+from idios.model import Answer, Cost
 from idios.notes import COLLAPSED
 from idios.party import TrustedParty
 from idios.release import draw_table
@@ -153,3 +155,25 @@ def test_a_capped_key_says_so() -> None:
         quote = party.quote(f"SELECT SUM(s) {people}", epsilon=4)
         assert quote.notes == ("SUM(s) is the sum of each person's sum of x (values above 9 count as 9).",)
         assert quote.reduction == "the rows of each person to LEAST(SUM(x), 9), which is never released"
+
+
+def test_an_answer_of_before_that_was_clipped_to_one_value_is_shown_as_null(party: TrustedParty) -> None:
+    sql = "SELECT race, AVG(wage) AS w, AVG(wage) / 2 AS h FROM workers GROUP BY race ORDER BY race"
+    plan = party.make_plan(sql, 4)
+    table = draw_table(plan, party.datasets["workers"].backend, None, SeededSource(1))
+    point, wide = (Fraction(0), Fraction(0)), (Fraction(0), Fraction(4000))
+    old = replace(
+        table,
+        cells=(("0",), ("0",), ("2500",)),
+        clipped=((point,), (point,), (wide,)),
+        intervals=((("0", "0"),), (("0", "0"),), (("2400", "2600"),)),
+        noisy_sums=(),
+        tallies=(),
+    )
+    cost = Cost(plan.epsilon, Fraction(0), plan.rho)
+    entry = StoredAnswer("00" * 32, "workers", "1", plan.normal_form, cost, old.to_text(), 7, "2026-01-01T00:00:00")
+    answer = make_answer(plan, entry.table, id="")
+    assert [(row["w"], row["h"]) for row in answer.rows] == [(None, None), (None, None), (2500, 1250)]
+    assert [sorted(row) for row in answer.interval_rows] == [[], [], ["h", "w"]]
+    assert f"w of Black, Refused: {COLLAPSED}." in answer.notes
+    assert "0 to 0" not in str(entry.released)

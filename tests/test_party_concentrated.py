@@ -335,7 +335,7 @@ def test_all_of_epsilon_in_every_cell_is_caught(monkeypatch: pytest.MonkeyPatch)
     sql = "SELECT g, MODE(c) FROM t GROUP BY g"
     rho = make_plan(sql, "replace", 2).rho
 
-    def everything(choose: Any, statistic: Any, epsilon: Fraction) -> Any:
+    def everything(alone: Any, choose: Any, statistic: Any, epsilon: Fraction) -> Any:
         neighbours = mechanisms.Neighbours.ADD_REMOVE
         return choose(epsilon, neighbours), neighbours, epsilon
 

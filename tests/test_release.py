@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -31,19 +32,47 @@ def quote(select: str, rest: str = "", *, rows: int = 400, epsilon: str = "1", *
 
 
 def test_nothing_is_said_where_an_answer_is_nearly_certain() -> None:
-    quoted = quote("MEDIAN(income), AVG(income), COUNT(*), KTH_LARGEST(income, 20)", epsilon="4")
+    quoted = quote("MEDIAN(income), AVG(income), COUNT(*), KTH_LARGEST(income, 20)", rows=1000, epsilon="4")
     assert quoted.null_risks == {}
     assert "null_risks" not in quoted.to_dict()
     assert "risk" not in str(quoted)
     assert quote("MEDIAN(income)", "WHERE age > 40", protection="individual").null_risks == {}
 
 
-@pytest.mark.parametrize(("rows", "word"), [(50, "possible"), (25, "likely")])
-def test_a_public_number_of_records_that_is_too_small(rows: int, word: str) -> None:
+@pytest.mark.parametrize(("rows", "word", "enough"), [(50, "possible", "2.3"), (25, "likely", "4.5")])
+def test_a_public_number_of_records_that_is_too_small(rows: int, word: str, enough: str) -> None:
     (risk,) = quote("MEDIAN(income) AS m", rows=rows).null_risks.values()
-    assert risk == f"NULL is {word}: an answer is nearly certain from about 101 values on, and there are {rows}"
+    assert risk == (
+        f"NULL is {word}: an answer is nearly certain from about 101 values on, and there are {rows}; ε of about "
+        f"{enough} would do"
+    )
+    assert quote("MEDIAN(income) AS m", rows=rows, epsilon=enough).null_risks == {}
     (risk,) = quote("IQR(income)", "WHERE age > 40", rows=50).null_risks.values()
     assert "about 201 values on, and there are at most 50" in risk
+
+
+@pytest.mark.parametrize(
+    ("statistic", "rows", "told"),
+    [
+        ("SUM", 150, "NULL or far off is likely: it takes about 170 values, and there are 150; ε of about 1.3"),
+        ("AVG", 400, "no interval is likely: it takes about 1,210 values, and there are 400; ε of about 3.4"),
+    ],
+)
+def test_a_public_number_of_values_that_is_too_small_for_drawn_limits(statistic: str, rows: int, told: str) -> None:
+    """From the number of values and ε, both public; with the ε that is named the same is told no more."""
+    (risk,) = quote(f"{statistic}(income)", rows=rows).null_risks.values()
+    assert risk == f"{told}, or declared bounds, would do"
+    enough = re.findall("ε of about ([0-9.]+)", risk)[0]
+    assert told.partition(":")[0] not in str(quote(f"{statistic}(income)", rows=rows, epsilon=enough).null_risks)
+    assert quote(f"{statistic}(income)", rows=rows, epsilon="20").null_risks == {}
+
+
+def test_no_more_records_than_are_too_few() -> None:
+    (risk,) = quote("AVG(income)", "WHERE age > 40", rows=100).null_risks.values()
+    assert risk == (
+        "NULL or far off is likely: it takes about 147 values, and there are at most 100; ε of at least about 1.7, or "
+        "declared bounds, would be needed"
+    )
 
 
 def test_a_secret_number_of_records() -> None:

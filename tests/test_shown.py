@@ -13,7 +13,8 @@ import pytest
 from idios.codec import to_json
 from idios.errors import IdiosError
 from idios.party import TrustedParty
-from idios.shown import count_characters
+from idios.server.console.presentation import present_answer
+from idios.shown import count_characters, list_columns
 from tests.query.random_selects import NUMBER, TEXT, Named, make_question
 
 REGIONS = ["north", "south", "\x01\x02 'ö' \"😀\"", "a" * 60]
@@ -124,3 +125,39 @@ def test_what_may_be_long_counts(party: TrustedParty) -> None:
     assert count(grouped.format("n, COUNT(*) AS m", "")) > 1.4 * one
     assert count(grouped.format("n", "ORDER BY 2 LIMIT 3")) < 0.6 * one
     assert count(f"SELECT CASE WHEN COUNT(*) > 1 THEN '{'x' * 9000}' END AS t FROM people") > 9000
+
+
+SHAPES = [
+    "SELECT region, {0} FROM people GROUP BY region HAVING {0} > 3 ORDER BY 2 LIMIT 2",
+    "SELECT region, {0} AS s, {0} / COUNT(*) AS r, SUM({0}) OVER () AS o FROM people GROUP BY region",
+    "SELECT MAX(s) AS m FROM (SELECT region, {0} AS s FROM people GROUP BY region)",
+    "SELECT {0} + 1 AS x, CASE WHEN {0} > 3 THEN 'a' ELSE 'b' END AS y FROM people",
+]
+TOTALS = [
+    "SELECT region, {0}, {0} AS again, {0} / COUNT(*) AS r FROM people GROUP BY ROLLUP(region)",
+    "SELECT region, {0} AS s, SUM({0}) OVER () AS o FROM people GROUP BY ROLLUP(region) HAVING {0} > 3 ORDER BY 2",
+    "SELECT BIN(age, 40), region, {0} FROM people GROUP BY CUBE(BIN(age, 40), region)",
+    "SELECT BIN(age, 40), region, {0} FROM people GROUP BY GROUPING SETS ((BIN(age, 40)), (region), ())",
+    "SELECT region, s FROM (SELECT region, {0} AS s FROM people GROUP BY ROLLUP(region)) WHERE region IS NULL",
+]
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "50"])
+@pytest.mark.parametrize(
+    ("statistic", "sql"),
+    [
+        *((statistic, sql) for statistic in ("SUM", "AVG", "VARIANCE") for sql in SHAPES),
+        *(("SUM", sql) for sql in TOTALS),
+    ],
+)
+def test_whatever_limits_are_drawn_every_question_is_answered_and_shown(
+    party: TrustedParty, statistic: str, sql: str, epsilon: str
+) -> None:
+    """A failure here would be one after the charge; totals tell their limits under their own name."""
+    sql = sql.format(f"{statistic}(income)")
+    answer, plan = party.query(sql, epsilon), party.make_plan(sql, epsilon)
+    shown = (str(answer), answer._repr_html_(), answer.to_csv(metadata=True), answer.to_json(), present_answer(answer))
+    assert all(shown)
+    named = {column.label for column in list_columns(plan) if column.named is not None}
+    assert not named & set(answer.clipped_from)
+    assert named - set(answer.clipped_columns) <= {"COUNT(*)"} or not answer.rows

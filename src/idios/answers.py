@@ -206,7 +206,7 @@ def _describe_value(value: ReducedValue, *, joined: bool) -> str:
 def _null_risks(plan: Plan) -> dict[str, str]:
     """By column, on how few values an answer is to be expected NULL or far off, where they may be so few."""
     size, words = plan.dataset.size, count_in_words(plan)
-    return _list_present(plan, [describe_risk(aggregate, size, words) or None for aggregate in plan.aggregates])
+    return _list_present(plan, [describe_risk(each, size, words, plan.asked) or None for each in plan.aggregates])
 
 
 def _by_label(plan: Plan, by_aggregate: Sequence[Any]) -> dict[str, Any]:

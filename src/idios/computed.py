@@ -39,7 +39,7 @@ from idios.margins import StoredIntervals, describe_unknown_margin, public_margi
 from idios.model import ReleasedTable
 from idios.model.quote import ExpectedMargin
 from idios.model.released import Interval
-from idios.query.expressions import Call, Case, Expression, Literal, Reference, evaluate, list_references, walk
+from idios.query.expressions import Call, Case, Expression, Literal, Reference, Value, evaluate, list_references, walk
 from idios.query.plan import Plan
 from idios.query.postprocessing import FOLDED_TEXTS, Fold, Row, Trace, apply_selects, find_middle, shorten_number
 from idios.query.range_arithmetic import LENIENT, STRICT
@@ -92,15 +92,19 @@ class ComputedIntervals:
             return None
         if row is not self._row:  # no row inside is of two rows
             self._row, self._known = row, {}
-        trace = self.traced[-1].columns[column]
-        parts = max(1, self.count_parts(trace, (row.reached if trace.beside else 0) or row.released))
-        found = self._find_range(len(self.traced), row, parts, column)
+        found = self._find_value(row, column)
         if found.low is None or found.high is None:
             return None
         low, high = found.low, found.high
         if kind == "integer":
             low, high = Fraction(math.floor(low)), Fraction(math.ceil(high))
         return str(text(low)), str(text(high))
+
+    def _find_value(self, row: Row, column: int) -> Any:
+        """What a value that is shown can be, where all that it is computed from holds together with 95 %."""
+        trace = self.traced[-1].columns[column]
+        parts = max(1, self.count_parts(trace, (row.reached if trace.beside else 0) or row.released))
+        return self._find_range(len(self.traced), row, parts, column)
 
     def count_parts(self, trace: Trace, rows: int = 1) -> int:
         """How many released values have to lie in their intervals, where a column is computed from so many rows."""
@@ -154,7 +158,7 @@ class ComputedIntervals:
         if select.folds is None:
             return self._find_range(level - 1, row.made_of[0], parts, place)
         if place < keys and place in row.totalled:
-            return Range.of(None)
+            return self._make_constant(None)
         key = id(row), place, parts
         if key not in self._inside:
             fold = None if place < keys else select.folds[place - keys]
@@ -168,7 +172,7 @@ class ComputedIntervals:
                 for each in (row.made_of if fold is not None else row.made_of[:1])
             ]
             if fold is not None and fold.function == "GROUPING" and isinstance(expression, Reference):
-                values = [Range.of(Fraction(int(expression.name) in row.totalled))]
+                values = [self._make_constant(Fraction(int(expression.name) in row.totalled))]
                 fold = None
             self._inside[key] = values[0] if fold is None else self._fold(fold, values)
         return self._inside[key]
@@ -206,6 +210,9 @@ class ComputedIntervals:
 
     def _fold(self, fold: Fold, values: Sequence[Any]) -> Any:
         return _fold(fold, values)
+
+    def _make_constant(self, value: Value) -> Any:
+        return Range.of(value)
 
 
 def _widen(found: Range) -> Range:
@@ -269,21 +276,21 @@ class ExpectedMargins(ComputedIntervals):
         around = {"having": None, "order": (), "limit": None, "offset": 0}  # what is not shown is told of all the same
         selects = [replace(s, where=s.where if s.folds else None, **around) for s in plan.shown]  # type: ignore[arg-type]
         listed = [each.expression for s in selects for each in s.items]
-        listed += [fold.argument for s in selects for fold in s.folds or () if fold.argument is not None]
+        folds = [fold for s in selects for fold in (*(s.folds or ()), *(window.fold for window in s.windows))]
+        listed += [fold.argument for fold in folds if fold.argument is not None]
         parts = sum(1 for _ in walk(*listed))
-        self.beside = any(select.windows or select.sets for select in plan.shown)
-        few = len(released) * parts <= MOST_PARTS and not self.beside
+        times = math.prod(len(select.sets or ((),)) for select in selects)
+        few = len(released) * times * parts <= MOST_PARTS
         self.rows = apply_selects(selects, released) if few else None
 
     def expect(self, column: int) -> ExpectedMargin:
         """How far off a column will be, in any row."""
         trace = self.traced[-1].columns[column]
-        if trace.folds and not all(self._sure):
+        if trace.folds and not all((*self._sure, *self._even)):
             return ExpectedMargin(reason=CHOSEN)
         if self.rows is None:
-            return ExpectedMargin(reason=COMPLEX if self.beside else TOO_LONG)
-        parts = [max(1, self.count_parts(trace, row.released)) for row in self.rows]
-        found = (self._find_range(len(self.traced), *pair, column) for pair in zip(self.rows, parts, strict=True))
+            return ExpectedMargin(reason=TOO_LONG)
+        found = (self._find_value(row, column) for row in self.rows)
         widest = reduce(partial(_join, max), map(_lift, found), Part())
         return ExpectedMargin(**{each.name: getattr(widest, each.name) for each in fields(ExpectedMargin)})
 
@@ -320,15 +327,21 @@ class ExpectedMargins(ComputedIntervals):
         there = [value for value in values if value != Literal(None)]
         if fold.argument is None:
             return Literal(Fraction(len(values)))
-        if fold.function not in ("SUM", "AVG", "MEAN") or not there:
+        if fold.function not in ("SUM", "TOTAL", "AVG", "MEAN") or not there:
             return Part(reason=COMPLEX) if there else Literal(None)
         parts = [_lift(value) for value in there]
         total, widest = reduce(partial(_join, add), parts), reduce(partial(_join, max), parts)
         plain = isinstance(fold.argument, Reference) and len(there) == len(values)
-        named = (f"{fold.function}({', '.join(widest.names)}{'' if plain else MORE})",)
-        counts = fold.function == "SUM" and plain and all(part.counts for part in parts)
-        found = total if fold.function == "SUM" else _scale(total, Fraction(1, len(there)))
+        named: tuple[str, ...] = (f"{fold.function}({', '.join(widest.names)}{'' if plain else MORE})",)
+        adds = fold.function in ("SUM", "TOTAL")
+        counts = adds and plain and all(part.counts for part in parts)
+        found = total if adds else _scale(total, Fraction(1, len(there)))
+        if fold.function == "TOTAL":  # it goes by the name of what it is the total of
+            named = widest.names
         return replace(found, each=widest.each, weight=Fraction(1), names=named, counts=counts)
+
+    def _make_constant(self, value: Value) -> Any:
+        return Literal(value)
 
 
 def _lift(part: Literal | Part) -> Part:

@@ -37,7 +37,8 @@ from idios.core.distributions.noisy_moments import (
     find_half_width,
 )
 from idios.core.domain import Categories, Domain
-from idios.core.inverse import describe_null_risk
+from idios.core.exact import round_up_digits, text
+from idios.core.inverse import describe_null_risk, find_needed_size
 from idios.core.neighbours import VALUES, Counted, Moves
 from idios.core.outer_ranks import RankPlan
 from idios.core.sampling import Source
@@ -62,6 +63,12 @@ UNKNOWN_MARGIN = {
     "clipped to them",
     Method.EXPONENTIAL: "a category has no margin",
 }
+
+ANSWERED, UNCROWDED = 2, 10
+"""From how many times ``ClippingPlan.least_size`` on hardly an answer is NULL, and most have an interval: as measured
+with lognormal values, where the number of values is public."""
+SLACK = Fraction(11, 10)
+"""By how much more ε is proposed than falls with the number of values: parts of it are counts, which are whole."""
 
 CHECKED = "this only checks an earlier answer, which has its margin if there is one"
 
@@ -262,21 +269,48 @@ def describe_unknown_margin(choice: Choice) -> str:
     return UNKNOWN_MARGIN.get(choice.method, otherwise)
 
 
-def describe_risk(aggregate: Aggregate, records: int | None, counted: Counted = VALUES) -> str:
-    """On how few values an answer is to be expected NULL or far off, where they may be so few; else nothing."""
+def describe_risk(
+    aggregate: Aggregate, records: int | None, counted: Counted = VALUES, asked: Fraction | None = None
+) -> str:
+    """On how few values an answer is to be expected NULL or far off, where they may be so few; else nothing.
+
+    With the ε that was ``asked`` with, it is told how much would do for the number of records that is public.
+    """
     choice, whole = aggregate.choice, aggregate.whole
     if choice.method is Method.INVERSE:
         neighbours, epsilon, refusal = aggregate.neighbours, choice.epsilon, choice.refusal
-        return describe_null_risk(aggregate.statistic, neighbours, records, whole, epsilon, refusal, counted)
+        risk = describe_null_risk(aggregate.statistic, neighbours, records, whole, epsilon, refusal, counted)
+        needed = find_needed_size(aggregate.statistic, epsilon, refusal, neighbours)
+        return risk + _propose_epsilon(asked, needed, records, whole) if risk else ""
+    bounds = ", or declared bounds," if choice.clipping else ""
+    if choice.clipping is not None and (size := choice.clipping.size) is not None:
+        for what, times in (("NULL or far off", ANSWERED), ("no interval", UNCROWDED)):
+            if size < (needed := times * choice.clipping.least_size):
+                told = (
+                    f"{what} is likely: it takes about {counted.write(needed)}, and there are {counted.count(size):,}"
+                )
+                return told + _propose_epsilon(asked, needed, size, True, bounds)
     least = find_least_size(aggregate, records)
     if least is None:
         return ""
+    what = "far off" if choice.clipping is None else "NULL or far off"
+    nonzero = " other than 0" if choice.clipping and isinstance(aggregate.statistic, Sum) else ""
+    if records is not None and records < least:
+        told = f"{what} is likely: it takes about {counted.write(least)}{nonzero}, and there are at most"
+        return f"{told} {counted.count(records):,}" + _propose_epsilon(asked, least, records, False, bounds)
+    few = f"{what} where fewer than about {counted.write(least)}{nonzero} are selected"
     if choice.clipping is None:
-        return f"far off where fewer than about {counted.write(least)} are selected"
-    nonzero = " other than 0" if isinstance(aggregate.statistic, Sum) else ""
+        return few
     where = ", in all groups together" if choice.clipping.pooled else ""
-    few = f"NULL or far off where fewer than about {counted.write(least)}{nonzero} are selected{where}"
-    return f"{few}; twice the ε takes half as many, declared bounds none"
+    return f"{few}{where}; twice the ε takes half as many, declared bounds none"
+
+
+def _propose_epsilon(asked: Fraction | None, needed: int, size: int | None, known: bool, instead: str = "") -> str:
+    """Which ε would do for so many values, or for no more than these; the number that is needed falls with it."""
+    if asked is None or not size or size >= needed:
+        return ""
+    enough = text(round_up_digits(SLACK * asked * needed / size, 2))
+    return f"; ε of {'' if known else 'at least '}about {enough}{instead} would {'do' if known else 'be needed'}"
 
 
 def find_least_size(aggregate: Aggregate, records: int | None) -> int | None:

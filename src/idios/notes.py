@@ -108,9 +108,12 @@ def _explain_null(plan: Plan, shown: Shown, table: ReleasedTable, label: str, nu
 def _describe_clipped(plan: Plan, shown: Shown, table: ReleasedTable, label: str, number: int) -> str:
     """How many values were clipped, and why there is no answer or no interval where that is so."""
     limits = find_drawn_limits(plan.aggregates[number], table, number)
-    if limits is None:
-        return ""
     name, values = format_value(label), table.list_values(number)
+    if limits is None:  # no counts are told of tables of before
+        ends = [row[number] for row in table.clipped]
+        found = [cell for cell in _list_cells(shown) if ends and (pair := ends[cell]) and pair[0] == pair[1]]
+        named = f"{name} of {shorten_list(_name_cell(plan, cell) for cell in found)}" if plan.groups else name
+        return f"{named}: {COLLAPSED}." if found else ""
     if limits.collapsed:
         return f"{name}: {COLLAPSED}."
     told = f"{name}: about {max(limits.clipped, 0):,} of {max(limits.size, 0):,} values were clipped"

@@ -57,6 +57,8 @@ AROUND = 12
 """The length of what stands around a name and a value in JSON."""
 CHECKED = 160
 """The length of a distance in JSON."""
+TOTALS = "totals of"
+"""What a quote says before the name of a statistic whose totals are told of beside it."""
 TOLD = 3_000
 """The length of what is told of a column once, without its name, or of the answer as a whole."""
 
@@ -353,7 +355,9 @@ def expect_margins(plan: Plan) -> dict[str, ExpectedMargin]:
     released = [_read_row(plan, nothing, plan.cells[cell], [""] * len(nothing), known) for cell in order]
     expected = ExpectedMargins(plan, released)
     return {
-        column.label: expected.expect(i) if column.kind in ("integer", "number") else ExpectedMargin(reason=NO_NUMBER)
+        column.label if column.named is None else f"{TOTALS} {column.label}": expected.expect(i)
+        if column.kind in ("integer", "number")
+        else ExpectedMargin(reason=NO_NUMBER)
         for i, column in wanted.items()
     }
 

@@ -49,6 +49,16 @@ def test_a_long_question_is_no_name_of_a_file(declared: Path) -> None:
         run("query", f"WITH t AS (SELECT 1) SELECT {several} FROM t", "-e", "0.5")
 
 
+def test_a_long_question_in_place_of_a_file_is_told(declared: Path) -> None:
+    """Longer than any file may be called, and with signs that patterns and folders have."""
+    question = f"SELECT {', '.join(f'COUNT(*) / {i} AS n{i}' for i in range(1, 60))} FROM people"
+    for asked in (question, question.replace("/", "+"), f"{question}.parquet", f"{question}.csv"):
+        for command in (["shell"], ["compare", "-c", "age"], ["init", "--out", "other.toml"], ["query", "-e", "1"]):
+            second = ["SELECT COUNT(*) FROM people"] if command[0] == "query" else []
+            with pytest.raises((SourceError, InvalidInput), match=r"there is no file|no file matches|other way round"):
+                run(command[0], asked, *second, *command[1:])
+
+
 def test_what_is_missing_or_out_of_place_is_told(folder: Path) -> None:
     for command in ("query", "quote", "inspect"):
         for file in ("people.csv", "nowhere.csv"):

@@ -83,6 +83,22 @@ def test_what_was_clipped_is_shown_beside_the_values() -> None:
     assert "clipped" not in str(replace(TABLE, clipped=((None, None), (None, None))))
 
 
+def test_a_value_that_was_clipped_to_one_value_is_none() -> None:
+    """As it was stored before such limits made NULL; the rest stays, and so does what is stored."""
+    point = (Fraction(7), Fraction(7))
+    old = replace(
+        TABLE,
+        cells=(("7", "a"), ("12", "b")),
+        clipped=((point, None), (LIMITS, None)),
+        intervals=((("7", "7"), None), (("9", "15"), None)),
+    )
+    shown = old.drop_collapsed()
+    assert shown.cells == ((None, "a"), ("12", "b"))
+    assert shown.intervals == ((None, None), (("9", "15"), None))
+    assert (shown.clipped, CLIPPED.drop_collapsed()) == (old.clipped, CLIPPED)
+    assert ReleasedTable.from_text(old.to_text()) == old
+
+
 @pytest.mark.parametrize(
     ("clipped", "message"),
     [

@@ -95,6 +95,22 @@ def test_cells_get_as_much_as_keeps_the_rho_of_one_selection(statistic, share, r
     assert cells.aggregates[0].epsilon == share * SHARE
 
 
+@pytest.mark.parametrize("epsilon", [SHARE, F(1, 2)])
+@pytest.mark.parametrize("statistic", ["SUM(income)", "AVG(income)", "VARIANCE(income)"])
+def test_shared_limits_are_charged_once_and_noise_in_two_cells(statistic, epsilon):
+    """All of it is what one selection with limits of its own costs, so no more than limits of each cell would."""
+    alone = plan(f"SELECT {statistic} FROM people WHERE age > 7", epsilon)
+    cells = plan(f"SELECT region, {statistic} FROM people WHERE age > 7 GROUP BY region", epsilon)
+    [aggregate] = cells.aggregates
+    limits = aggregate.choice.clipping
+    once = range_rho(limits.threshold_epsilon + 2 * limits.count_epsilon)
+    once += pure_rho(limits.tally_epsilon) + pure_rho(limits.size_epsilon)
+    once += range_rho(limits.centre.epsilon) if limits.centre else 0
+    noise = {"SUM(income)": 2, "AVG(income)": F(1, 2), "VARIANCE(income)": F(3, 8)}[statistic]
+    assert cells.rho == once + noise * limits.noise_epsilon**2
+    assert alone.rho * F(99, 100) < cells.rho <= alone.rho
+
+
 def test_under_add_remove_every_cell_gets_everything():
     made = plan("SELECT region, MEDIAN(income) FROM people GROUP BY region", neighbours=Neighbours.ADD_REMOVE)
     assert (made.aggregates[0].epsilon, made.rho) == (SHARE, range_rho(SHARE))

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from importlib import import_module
+from os.path import exists, isdir, isfile  # those of Path fail where a text is too long for a name
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, BinaryIO, Self, cast
@@ -127,9 +128,9 @@ def find_files(source: object, *, is_csv: bool = False) -> FileSource:
     """The files that a source is now; ``is_csv`` declares a file of any ending that has no other meaning as csv."""
     written, _, table = str(source).partition("::")
     path = Path(written).absolute()
-    if path.is_dir():
+    if isdir(path):
         found = _find_folder(path, written)
-    elif path.is_file():
+    elif isfile(path):
         found = FileSource(_find_kind(path, written, is_csv), path, (path,), table)
     elif glob.has_magic(written) and path.suffix.lower() == ".parquet":
         base = _find_base(path)
@@ -166,7 +167,7 @@ def read_stem(written: str) -> str:
     ('orders', 'orders', 'orders')
     """
     path = Path(written)
-    if glob.has_magic(written) and not path.exists():
+    if glob.has_magic(written) and not exists(path):
         path = _find_base(path.absolute())
     return Path(path.stem).stem if path.suffix.lower() == COMPRESSED else path.stem
 
@@ -328,7 +329,7 @@ def _find_kind(path: Path, written: str, is_csv: bool) -> FileKind:
 
 def _find_base(pattern: Path) -> Path:
     """The folder below which the files of a pattern are."""
-    return next(folder for folder in pattern.parents if not glob.has_magic(str(folder)) or folder.is_dir())
+    return next(folder for folder in pattern.parents if not glob.has_magic(str(folder)) or isdir(folder))
 
 
 def _find_folder(path: Path, written: str) -> FileSource:

@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Container, Sequence
 from glob import has_magic
+from os.path import exists  # Path.exists fails where a text is too long for a name
 from pathlib import Path
 from typing import Annotated
 
@@ -125,7 +126,7 @@ def init(
     Unless --unit, --link or --public say whose rows there are, the values of columns that are called like keys are
     counted too: what may tell people apart, or lead to another source, is proposed as a comment.
     """
-    if out.exists():
+    if exists(out):
         added = f'; `idios query {shlex.quote(sources[0])} "SELECT …" --config {out}` adds a file to it'
         raise ConfigurationError(
             f"{out} exists already; it is never overwritten: edit it, or name another with --out"
@@ -270,7 +271,7 @@ def _choose_unit(name: str, proposal: Proposal, given: str | None, *, asks: bool
 
 def _refuse_other_source(source: str, declared: str, name: str, file: Path) -> None:
     """A question about one file is never answered from another that is called alike."""
-    if not Path(source.partition("::")[0]).exists() and not has_magic(source):
+    if not exists(source.partition("::")[0]) and not has_magic(source):
         raise SourceError(describe_absent(source.partition("::")[0]))
     raise ConfigurationError(
         f"{file} declares {name!r}, and its source is not {source!r}: ask about {Path(declared).name!r}, or declare "
@@ -286,9 +287,9 @@ def find_declared(source: str, config: str | None) -> tuple[Path, str, DatasetCo
     A source is known by what it is, whatever its data set is called; one that is not, by its name.
     """
     path, name = Path(source.partition("::")[0]), read_dataset_name(source)
-    beside = next(folder for folder in path.parents if not has_magic(str(folder)) or folder.exists())
+    beside = next(folder for folder in path.parents if not has_magic(str(folder)) or exists(folder))
     file = Path(config) if config else (Path() if is_address(source) else beside) / "idios.toml"
-    if not file.exists():
+    if not exists(file):
         return file, name, None
     configuration = read_configuration(file)
     tables = configuration.tables

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from os.path import isfile  # Path.is_file fails where a text is too long for a name
 from pathlib import Path
 from typing import Any
 
@@ -388,7 +389,7 @@ def read_column(
     if declared is not None and given is not None:
         csv_format, alone = declared.csv_format, _declare_alone(declared.dataset, given, step, bounds)
     else:
-        found = propose_format(Path(source)) if is_csv_file(source) and Path(source).is_file() else None
+        found = propose_format(Path(source)) if is_csv_file(source) and isfile(source) else None
         csv_format = found if declared is None else declared.csv_format
         kinds = {column: (kind, decimals) for column, kind, decimals in describe_source(source, csv_format)}
         if name not in kinds:

@@ -172,7 +172,7 @@ class StoredAnswer:
     @cached_property
     def table(self) -> ReleasedTable:
         """What was released, read when it is needed: a long table takes time to read."""
-        return self.written or ReleasedTable.from_text(self.text)
+        return self.written or ReleasedTable.from_text(self.text).drop_collapsed()
 
     @property
     def released(self) -> ReleasedAnswer:

@@ -72,8 +72,9 @@ class Quote:
     values an answer is to be expected NULL or far off, where they may be so few. ``checks`` is by column the ε of the
     check that tells how far off its answer is; ``checked_from`` the ε from which on there is the declared one, where it
     was left out because it would have too little. ``computed`` are the columns that are computed from what is released,
-    as they were written; they cost nothing, and ``computed_margins`` says how far off they will be. ``reduction`` says
-    to what the rows of each person are reduced first, ``notes`` what else is known of an answer before asking.
+    as they were written; they cost nothing, and ``computed_margins`` says how far off they will be, and how far the
+    "totals of" a statistic. ``reduction`` says to what the rows of each person are reduced first, ``notes`` what else
+    is known of an answer before asking.
 
     ``cost`` is the price with pure accounting and ``rho`` that with concentrated accounting; Gaussian noise, which is
     not ``pure``, has only the latter, and ``cost`` is then the ε that was asked with. ``more`` is about how many more

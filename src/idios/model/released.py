@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -144,6 +144,19 @@ class ReleasedTable:
     def from_text(cls, stored: str) -> ReleasedTable:
         """The table that ``to_text`` wrote down."""
         return from_json(cls, json.loads(stored), "a released table")
+
+    def drop_collapsed(self) -> ReleasedTable:
+        """Without values that were clipped to one value, which tell nothing: tables of before had them, and no NULL."""
+        if not any(limits and limits[0] == limits[1] for row in self.clipped for limits in row):
+            return self
+
+        def drop(rows: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+            return tuple(
+                tuple(None if pair and pair[0] == pair[1] else each for each, pair in zip(row, limits, strict=True))
+                for row, limits in zip(rows, self.clipped, strict=True)
+            )
+
+        return replace(self, cells=drop(self.cells), intervals=drop(self.intervals) if self.intervals else ())
 
     def _caption(self) -> str:
         return self.dataset

@@ -195,10 +195,20 @@ class Chooser:
             gaussian = self._choose(target, more, notion, pure_rho(more))
         if gaussian.rho is not None or self.parts == 1:
             return _aggregate(target, share, gaussian, notion)
-        choice, neighbours, epsilon = choose_for_cells(partial(self._choose, target), target.statistic, more)
+        alone = self._choose(target, more, notion, alone=True)
+        choice, neighbours, epsilon = choose_for_cells(alone, partial(self._choose, target), target.statistic, more)
         return _aggregate(target, min(epsilon, share), choice, neighbours)
 
-    def _choose(self, target: Target, epsilon: Fraction, neighbours: Neighbours, rho: Fraction | None = None) -> Choice:
+    def _choose(
+        self,
+        target: Target,
+        epsilon: Fraction,
+        neighbours: Neighbours,
+        rho: Fraction | None = None,
+        *,
+        alone: bool = False,
+    ) -> Choice:
+        """The mechanism in each cell; or that of one selection ``alone``, which shares no limits with others."""
         chosen = partial(
             choose,
             domain=target.domain.grid,
@@ -209,8 +219,8 @@ class Chooser:
             drawn=self.cells * self.statistics,
             size=self.dataset.size,
             rho=rho,
-            parts=self.parts,
-            pooled=self.cells > 1,
+            parts=1 if alone else self.parts,
+            pooled=self.cells > 1 and not alone,
             pool_size=self.dataset.size if target.everyone else None,
             counted=self.dataset.counted,
         )

@@ -78,19 +78,20 @@ def find_relative_sensitivity(statistic: Statistic, domain: Domain, moves: Moves
 
 
 def choose_for_cells(
-    choose: Callable[[Fraction, Neighbours], Choice], statistic: Statistic, epsilon: Fraction
+    alone: Choice, choose: Callable[[Fraction, Neighbours], Choice], statistic: Statistic, epsilon: Fraction
 ) -> tuple[Choice, Neighbours, Fraction]:
     """The mechanism in each of several cells under replace, with the greatest ε that keeps the ρ of one selection.
 
-    Additions and removals are what it is calibrated to, but for those whose envelope takes long then.
+    ``alone`` is what answers with all of ε in one selection. Additions and removals are what the mechanism is
+    calibrated to, but for those whose envelope takes long then.
     """
-    alone = find_rho(choose(epsilon, Neighbours.REPLACE), statistic, Neighbours.REPLACE, False)
+    most = find_rho(alone, statistic, Neighbours.REPLACE, False).worst(Neighbours.REPLACE)
     neighbours = Neighbours.REPLACE if statistic.tries_splits else Neighbours.ADD_REMOVE
-    for share in (epsilon, round_root_down(epsilon**2 / 2), epsilon / 2):
+
+    share, choice = epsilon, choose(epsilon, neighbours)
+    while (cost := add_cells([find_rho(choice, statistic, neighbours, False)] * 2, Neighbours.REPLACE)) > most:
+        share = max(round_root_down(share**2 * most / cost), share / 2)  # ρ is in proportion to ε², or nearly so
         choice = choose(share, neighbours)
-        cells = [find_rho(choice, statistic, neighbours, False)] * 2
-        if add_cells(cells, Neighbours.REPLACE) <= alone.worst(Neighbours.REPLACE):
-            break
     return choice, neighbours, share
 
 
