@@ -10,10 +10,18 @@ from functools import cache
 
 import pytest
 
-from idios.core.distributions.above_threshold import Ladder
+from idios.core.distributions.above_threshold import Ladder, list_offsets
 from idios.core.domain import LIMIT, Domain
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.outer_ranks import RankPlan, find_lacking, least_order, plan_rank
+from idios.core.outer_ranks import (
+    RATIO,
+    RankPlan,
+    _choose_ratio,
+    find_lacking,
+    least_order,
+    plan_rank,
+    prepare_ladders,
+)
 from idios.core.sampling import SeededSource
 from idios.core.statistics import Mean, Statistic
 from idios.core.statistics.order import DiscreteQuantile, KthLargest, KthSmallest, Maximum, Median, Quantile
@@ -347,3 +355,13 @@ def test_a_centre_and_a_search_are_drawn_one_after_the_other() -> None:
     centre = plan.centre.draw(summary, other)
     assert centre is not None
     assert plan.calibrate(summary).draw(one) == plan.search(summary, centre).draw(other) + 3 * centre
+
+
+def test_no_certainty_needs_a_ladder_that_was_not_prepared() -> None:
+    """Else the time of a plan would tell whether another analyst asked with nearly the same k·ε before."""
+    prepare_ladders()
+    before = list_offsets.cache_info().misses
+    for exponent in range(-60, 200):
+        list_offsets(_choose_ratio(Fraction(3, 2) ** exponent))
+    list_offsets(RATIO)
+    assert list_offsets.cache_info().misses == before

@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+from idios.core.outer_ranks import prepare_ladders
 from idios.errors import IdiosError
 from idios.server import console
 from idios.server.http_errors import NO_SUCH_PAGE, Problem, Refused, locate, to_problem
@@ -31,6 +32,7 @@ def create_app(service: Service, at_end: Callable[[], None] | None = None) -> Fa
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
+        prepare_ladders()
         yield
         service.free_work.stop()
         await service.questions.close()

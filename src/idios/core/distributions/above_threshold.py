@@ -97,7 +97,7 @@ class Ladder:
 
 @remembered(32)
 def _list_thresholds(ladder: Ladder) -> Wholes:
-    offsets = _list_offsets(ladder.ratio)
+    offsets = list_offsets(ladder.ratio)
     # what is beyond an end is cut off first: it could overflow
     up = offsets[: np.searchsorted(offsets, min(max(ladder.high - ladder.centre, 0), _FARTHEST), side="right")]
     down = offsets[: np.searchsorted(offsets, min(max(ladder.centre - ladder.low, 0), _FARTHEST), side="right")]
@@ -107,8 +107,8 @@ def _list_thresholds(ladder: Ladder) -> Wholes:
     return np.concatenate([ends[:1], inner, ends[1:]])
 
 
-@cache  # there are few ratios, and a ladder of the finest takes a tenth of a second
-def _list_offsets(ratio: Fraction) -> Wholes:
+@cache  # there are few ratios (``prepare_ladders``)
+def list_offsets(ratio: Fraction) -> Wholes:
     """0, 1, 2, … as long as a step of 1 is the longer one, then by the ratio, rounded down."""
     offsets = [0]
     while (following := max(offsets[-1] + 1, offsets[-1] * ratio.numerator // ratio.denominator)) <= _FARTHEST:
