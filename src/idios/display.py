@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from html import escape
 from json import dumps
@@ -24,6 +25,10 @@ MOST_ROWS = 100
 """How many rows of a table are shown; the rest is counted."""
 
 
+LONG = 10**21
+"""From here on a number is a power of ten: its digits would fill a page."""
+_EXPONENT = re.compile(r"\.?0*e([+-])0*")
+
 NO_ROWS = "No row is shown: what comes after the release, such as HAVING or LIMIT, leaves none."
 """What is said below a table without rows."""
 
@@ -38,6 +43,8 @@ def format_value(value: Any) -> str:
         return "NULL"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int | float):
+        return format_number(value)
     if isinstance(value, datetime.datetime) and value.time() == datetime.time.min:
         value = value.date()  # the median of dates may lie between two of them, and mostly does not
     written = str(text(value)) if isinstance(value, Fraction) else str(value)
@@ -61,6 +68,34 @@ def escape_json(written: str) -> str:
 def is_harmless(c: str) -> bool:
     """Whether a terminal shows a character, or a space or the end of a line for it, and does nothing else."""
     return c.isprintable() or c in "\n\t" or category(c) == "Zs"
+
+
+def format_number(number: Fraction | float) -> str:
+    """A number for people, wherever one is shown: thousands apart, and two decimals from there on, else six digits.
+
+    >>> [format_number(number) for number in (41320, -1234567.250001, 1234.5, Fraction(1, 3), 0, 0.5, 10**25, 1.25e-7)]
+    ['41,320', '−1,234,567.25', '1,234.5', '0.333333', '0', '0.5', '1e25', '1.25e-7']
+    """
+    if isinstance(number, float) and not math.isfinite(number):
+        return str(number).replace("-", "−")
+    exact = Fraction(number)
+    sign, size = "−" if exact < 0 else "", abs(exact)
+    if size >= LONG or 0 < size < Fraction(1, 10_000):
+        return sign + format_digits(size, 4, power=True)
+    if size < 1000:
+        return sign + format_digits(size, 6, power=False)
+    whole, decimals = divmod(math.floor(size * 100 + Fraction(1, 2)), 100)
+    return f"{sign}{whole:,}" + f".{decimals:02}".rstrip("0").rstrip(".")
+
+
+def format_digits(number: Fraction, digits: int, *, power: bool) -> str:
+    """Format a number of any size to some digits, as a power of ten where that is asked for or shorter."""
+    context = Context(prec=digits, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
+    rounded = context.divide(number.numerator, number.denominator)
+    written = (
+        f"{rounded:.{digits - 1}e}" if power or rounded.adjusted() >= digits else f"{rounded.normalize(context):f}"
+    )
+    return _EXPONENT.sub(lambda exponent: "e" + exponent[1].replace("+", ""), written)
 
 
 def to_float(number: Fraction) -> float:
@@ -213,13 +248,7 @@ def format_limits(low: Fraction, high: Fraction) -> str:
     >>> format_limits(Fraction(-1200), Fraction(88000)), format_limits(Fraction(0), Fraction(1, 3))
     ('[−1,200, 88,000]', '[0, 0.333333]')
     """
-    return f"[{_format_limit(low)}, {_format_limit(high)}]"
-
-
-def _format_limit(limit: Fraction) -> str:
-    whole = limit.denominator == 1 or abs(limit) >= 10**15
-    written = f"{int(limit):,}" if whole else f"{float(limit):,.2f}" if abs(limit) >= 1000 else f"{float(limit):.6g}"
-    return written.replace("-", "−")
+    return f"[{format_number(low)}, {format_number(high)}]"
 
 
 def describe_clipping(limits: Mapping[str, str], *, named: bool, of: Mapping[str, str] | None = None) -> str:

@@ -65,7 +65,7 @@ def print_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
 @pytest.mark.parametrize("width", [200, 120, 100, 80, 60, 40])
 def test_no_number_is_cut_at_any_width(print_at: Callable[..., str], width: int) -> None:
     shown = print_at(width)
-    for part in ("AVG(income)", "MEDIAN(income)", "SUM(income)", "12,345,678.25", "23,456,789.50", "[−52,240,000,"):
+    for part in ("AVG(income)", "MEDIAN(income)", "SUM(income)", "12,345,678.25", "23,456,789.5", "[−52,240,000,"):
         assert part in shown
     assert shown.count("12,345,678.75") == 3
     assert "…" not in shown
@@ -83,7 +83,7 @@ def test_headings_wrap_before_rows_become_lists(print_at: Callable[..., str]) ->
 def test_a_pipe_has_no_width(print_at: Callable[..., str]) -> None:
     shown = print_at(80, terminal=False)
     assert "AVG(income) (noise, 95 %, of the clipped values)" in shown
-    assert "12,345,678.25 to 23,456,789.50" in shown
+    assert "12,345,678.25 to 23,456,789.5" in shown
 
 
 def test_what_does_not_fit_by_word_is_folded(print_at: Callable[..., str]) -> None:

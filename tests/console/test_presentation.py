@@ -8,6 +8,7 @@ from html import unescape
 
 import pytest
 
+from idios.cli.output import print_answer
 from idios.core.calibration import Level
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
@@ -64,12 +65,12 @@ def show(answer: Answer) -> str:
 def test_what_was_clipped_is_told_once() -> None:
     limits = (Fraction(-12000), Fraction(1, 3))
     one = show(answered(1, ({"AVG(income)": limits},)))
-    assert f"Values outside [−12\u202f000, 0.3333] were clipped to it. {CLIPPED_BIAS}" in one
+    assert f"Values outside [−12,000, 0.333333] were clipped to it. {CLIPPED_BIAS}" in one
     assert "clipped to</th>" not in one
     several = show(answered(3, ({"AVG(income)": limits}, {}, {"AVG(income)": limits})))
     assert several.count(CLIPPED_BIAS) == 1
     assert several.count("AVG(income) clipped to</th>") == 1
-    assert several.count('title="[-12000, 1/3]">[−12\u202f000, 0.3333]</td>') == 2
+    assert several.count('title="[-12000, 1/3]">[−12,000, 0.333333]</td>') == 2
     assert "lipped" not in show(answered(1, ())) + show(answered(3, ()))
 
 
@@ -90,12 +91,12 @@ def test_what_an_answer_says_about_itself_is_shown() -> None:
 def test_an_interval_is_a_fact_of_one_row_and_a_column_of_several() -> None:
     interval = {"AVG(income)": ("40990.25", "41655.75")}
     one = show(replace(answered(1, ()), interval_rows=(interval,)))
-    assert "<dd>40\u202f990.25 to 41\u202f655.75 " in one
+    assert "<dd>40,990.25 to 41,655.75 " in one
     assert "not public" not in one
     three = replace(answered(3, ()), interval_rows=(interval, {}, interval))
     several = show(three)
     assert several.count("AVG(income) (noise, 95 %)</th>") == 1
-    assert several.count('title="40990.25 to 41655.75">40\u202f990.25 to 41\u202f655.75</td>') == 2
+    assert several.count('title="40990.25 to 41655.75">40,990.25 to 41,655.75</td>') == 2
     assert several.count("not public") == 1, "said once, not in each row"
     assert several.count('class="whisker"') == 2 * 3
 
@@ -125,3 +126,31 @@ def test_what_has_no_margin_is_told_once() -> None:
     reasons = {"a": "computed", "b": "computed"}
     answer = replace(answered(1, ()), columns=("a", "b"), types={}, exact_rows=rows, rows=({"a": 1, "b": 2},))
     assert "not public: a, b: computed<" in show(replace(answer, margins=dict.fromkeys("ab"), margin_reasons=reasons))
+
+
+@pytest.mark.parametrize(
+    ("exact", "written"),
+    [("-1234567.256", "−1,234,567.26"), ("1234.5", "1,234.5"), ("9999", "9,999"), ("1/3", "0.333333")],
+)
+def test_a_number_is_written_alike_wherever_it_is_shown(
+    exact: str, written: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In plain text, a notebook, a terminal and the console: values, interval ends, limits and margins."""
+    number = Fraction(exact)
+    row = {"region": "north", "m": exact}
+    answer = replace(
+        answered(2, ()),
+        columns=("region", "m"),
+        types={"region": "category", "m": "number"},
+        exact_rows=(row, row),
+        rows=(),
+        margins={"m": abs(number)},
+        margin_reasons={},
+        interval_rows=({"m": (exact, exact)},) * 2,
+        clipped_rows=({"m": (number, number + 1)},) * 2,
+    )
+    print_answer(answer)
+    for shown in (str(answer), answer._repr_html_(), capsys.readouterr().out, show(answer)):
+        assert f"{written} to {written}" in shown
+        assert f"[{written}, " in shown
+        assert shown.count(written) >= 8  # in two rows: a value, two ends, a limit

@@ -75,7 +75,7 @@ def test_what_has_no_cells_and_no_number() -> None:
     absent = InspectedCell({}, "MEDIAN(x)", None, (0, 0), (0, 0), None, noise, "individual")
     assert absent.true_value == "NULL"
     assert str(Costs(())).splitlines()[0] == "For the controller's eyes: true values and noise."
-    assert format_exact("-100000/3") == "-33,333.33"
+    assert format_exact("-100000/3") == "−33,333.33"
 
 
 def test_budgets_of_the_party_and_of_an_analyst(party: TrustedParty) -> None:

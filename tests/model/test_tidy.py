@@ -127,7 +127,7 @@ def test_people_read_intervals_in_brackets_or_in_a_column() -> None:
     one = replace(
         published(), rows=published().rows[:1], exact_rows=published().exact_rows[:1], interval_rows=INTERVALS[:1]
     )
-    assert "n = 12 (noise, 95 %: 5 to 19), m = 1.5 (noise, 95 %: 1.25 to 1.66666" in str(one)
+    assert "n = 12 (noise, 95 %: 5 to 19), m = 1.5 (noise, 95 %: 1.25 to 1.66667)" in str(one)
     assert one.intervals == {"n": (5, 19), "m": (1.25, pytest.approx(5 / 3))}
     for shown in (one._repr_html_(), published()._repr_html_()):
         assert "5 to 19" in shown

@@ -15,11 +15,19 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.segment import Segment
 from rich.table import Table
 
-from idios.display import NO_ROWS, RHO_MEANING, escape_controls, escape_json, format_short, format_value
+from idios.display import (
+    NO_ROWS,
+    RHO_MEANING,
+    escape_controls,
+    escape_json,
+    format_number,
+    format_short,
+    format_value,
+)
 from idios.errors import InvalidInput
 from idios.model import Answer, BalanceList, Quote
 from idios.model.inspection import COMPUTED, EYES, Inspection, format_exact
-from idios.model.released import format_cell_limits
+from idios.model.released import format_cell_limits, format_interval
 
 
 class PlainConsole(Console):
@@ -136,22 +144,6 @@ def _list_rows(table: Table) -> Table:
     return rows
 
 
-def format_cell(value: Any) -> str:
-    """One released value as text."""
-    if value is None or isinstance(value, bool):
-        return format_value(value)
-    if isinstance(value, float):
-        return f"{value:,.2f}" if abs(value) >= 1000 else f"{value:,.6g}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return format_value(value)
-
-
-def format_interval(interval: tuple[Any, Any]) -> str:
-    """The ends of an interval as text."""
-    return f"{format_cell(interval[0])} to {format_cell(interval[1])}"
-
-
 def print_answer(result: Answer) -> None:
     """Print the released table, what it cost and what it promises."""
     table = Table()
@@ -173,7 +165,7 @@ def print_answer(result: Answer) -> None:
         found = (result.intervals[i].get(column) for column in intervals)
         distances = (result.check_rows[i].get(column, "") for column in checked)
         table.add_row(
-            *(format_cell(row[column]) for column in result.columns),
+            *(format_value(row[column]) for column in result.columns),
             *("" if pair is None else format_interval(pair) for pair in found),
             *map(format_cell_limits, limits),
             *map(str, distances),
@@ -185,7 +177,7 @@ def print_answer(result: Answer) -> None:
         console.print(f"{column}: {distance}", highlight=False)
     if result.clipped_note:
         console.print(result.clipped_note, highlight=False)
-    margins = [f"{c} ± {format_short(m)}" for c, m in result.margins.items() if m is not None]
+    margins = [f"{c} ± {format_number(m)}" for c, m in result.margins.items() if m is not None]
     if margins:
         console.print(f"95 % of the noise lies within: {', '.join(margins)}", highlight=False)
     own = {} if several else {c: pair for c, pair in result.intervals.items() if result.margins[c] is None}

@@ -18,7 +18,7 @@ from rich.table import Table
 from idios.cli import output
 from idios.cli.plan import PIECES
 from idios.core.exact import positive
-from idios.display import Listing, format_short, format_value, shorten_list
+from idios.display import Listing, format_number, format_short, format_value, shorten_list
 from idios.errors import IdiosError, InvalidInput
 from idios.model import Answer, Balance, BalanceList, ColumnFacts, DatasetFacts, Quote
 from idios.query.names import quote
@@ -237,7 +237,7 @@ def print_short_quote(quote: Quote) -> None:
     output.console.print(f"Cost: {price}. Remaining after it: {quote.after}.", highlight=False)
     if quote.reduction:
         output.console.print(f"Reduced: {quote.reduction}.", highlight=False)
-    margins = [f"{c} ± {format_short(m)}" for c, m in quote.margins.items() if m is not None]
+    margins = [f"{c} ± {format_number(m)}" for c, m in quote.margins.items() if m is not None]
     if margins:
         output.console.print(f"95 % of the noise will lie within: {', '.join(margins)}", highlight=False)
     for column, expected in quote.computed_margins.items():

@@ -11,9 +11,8 @@ from typing import Any
 
 from idios import display
 from idios.codec import from_json, json_field, refuse, to_json
-from idios.core.exact import text
 from idios.core.guarantee import Guarantee
-from idios.display import format_cost, format_left, format_value
+from idios.display import format_cost, format_left, format_number, format_value
 from idios.errors import InvalidInput
 from idios.model.late_rows import LateRows, make_rows
 from idios.model.released import Distance, Interval, Limits, check_limits, format_cell_limits, format_interval
@@ -168,7 +167,9 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """The same for a notebook, with the guarantee in words."""
-        margins = [f"{column} ± {text(margin)}" for column, margin in self.margins.items() if margin is not None]
+        margins = [
+            f"{column} ± {format_number(margin)}" for column, margin in self.margins.items() if margin is not None
+        ]
         pairs = [("question", self.question)] if self.question else []
         pairs += [] if self.rows else [("no rows", display.NO_ROWS)]
         pairs += [("cost", self.cost), ("remaining", self.left)]

@@ -13,7 +13,7 @@ from typing import Any
 
 from idios import display
 from idios.core.exact import Extended, text
-from idios.display import format_short, format_value, to_float
+from idios.display import format_number, format_short, format_value
 
 EYES = "For the controller's eyes: true values and noise."
 COMPUTED = "What the question computes from the true values:"
@@ -204,5 +204,4 @@ def format_exact(value: str | None) -> str:
     """
     if value is None or not re.fullmatch(r"-?[0-9]+/[0-9]+", value):
         return format_value(value)
-    number = to_float(Fraction(value))
-    return f"{number:,.2f}" if abs(number) >= 1000 else f"{number:,.6g}"
+    return format_number(Fraction(value))

@@ -13,7 +13,7 @@ from idios.codec import from_json, json_field, to_json
 from idios.core.exact import round_up_digits, text
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import to_plural
-from idios.display import format_cost, format_left, format_rho, format_short, format_value
+from idios.display import format_cost, format_left, format_number, format_rho, format_short, format_value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class ExpectedMargin:
         told, name = [], format_value(self.divisor)
         for each in dict.fromkeys(min(each, self.largest or each) for each in (size, 10 * size)):
             margin = self.at(each)
-            told.append("no limit" if margin is None else f"± {format_short(round_up_digits(margin, 3))}")
+            told.append("no limit" if margin is None else f"± {format_number(round_up_digits(margin, 3))}")
             if not self.divisor:
                 break
             told[-1] += f" where {name if len(told) == 1 else 'it'} is {each:,}"
@@ -170,9 +170,13 @@ class Quote:
     def margin_pairs(self) -> list[tuple[str, str]]:
         """How far off each column will be, in words."""
         plain = (
-            (column, f"not public: {self.margin_reasons.get(column, '')}" if margin is None else known)
+            (
+                column,
+                f"not public: {self.margin_reasons.get(column, '')}"
+                if margin is None
+                else f"± {format_number(margin)} ({display.name_interval()})",
+            )
             for column, margin in self.margins.items()
-            for known in [f"± {format_short(margin)} ({display.name_interval()})"]
         )
         told = [*plain, *((column, str(margin)) for column, margin in self.computed_margins.items())]
         return [(f"margin of {format_value(column)}", words) for column, words in told]

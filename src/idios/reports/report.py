@@ -92,7 +92,10 @@ class PlannedQuestion:
         """The 95 % margins that are public."""
         known = {column: margin for column, margin in self.quote.margins.items() if margin is not None}
         named = len(self.quote.margins) > 1 or bool(self.quote.computed)
-        parts = [f"{column} ± {text(margin)}" if named else f"± {text(margin)}" for column, margin in known.items()]
+        parts = [
+            f"{column} ± {display.format_number(margin)}" if named else f"± {display.format_number(margin)}"
+            for column, margin in known.items()
+        ]
         expected = self.quote.computed_margins.items()
         parts += [f"{column} {margin}" for column, margin in expected if not margin.reason]
         return ", ".join(parts).replace(f" ({display.name_interval()})", "") or "not public"

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context
 from fractions import Fraction
 from typing import Any
 
 from idios.core.exact import text as exact_text
 from idios.core.neighbours import to_plural
-from idios.display import to_float
+from idios.display import format_digits, format_number, to_float
 
 THIN = "\u202f"
 NUMBERS = ("integer", "number")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{,3999})(\.[0-9]{1,3999}|/[1-9][0-9]{,3999})?")
 """As exact numbers are written, and none that is too long for Python to read."""
 _MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T00:00:00")
-_EXPONENT = re.compile(r"\.?0*e([+-])0*")
-LONG = 10**21
-"""From here on a number is a power of ten: its digits would fill a page."""
 
 LEVELS = {
     "differential": "Holds against any attacker, whatever they know or ask and whatever the data: a change of one "
@@ -49,18 +44,8 @@ def format_amount(value: Fraction | str | None) -> str:
     tiny = 0 < abs(number) < Fraction(1, 1000)
     if len(text) <= 6 and "/" not in text and not tiny:
         return text
-    close = _format_digits(number, 4, power=tiny)
+    close = format_digits(number, 4, power=tiny)
     return close if Fraction(close) == number else f"≈{THIN}{close}"
-
-
-def _format_digits(number: Fraction, digits: int, *, power: bool) -> str:
-    """Format a number of any size to some digits, as a power of ten where that is asked for or shorter."""
-    context = Context(prec=digits, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
-    rounded = context.divide(number.numerator, number.denominator)
-    written = (
-        f"{rounded:.{digits - 1}e}" if power or rounded.adjusted() >= digits else f"{rounded.normalize(context):f}"
-    )
-    return _EXPONENT.sub(lambda exponent: "e" + exponent[1].replace("+", ""), written)
 
 
 def format_quantity(value: Fraction | str | None, letter: str = "ε") -> str:
@@ -74,10 +59,10 @@ def format_quantity(value: Fraction | str | None, letter: str = "ε") -> str:
 
 
 def format_value(value: str | None, kind: str = "number") -> str:
-    """Format a released value of a kind: thousands apart, few decimals; a midnight as its date, names as they are.
+    """Format a released value of a kind: as ``format_number`` does; a midnight as its date, names as they are.
 
     >>> [format_value(value) for value in ("41320", "-1234567.250001", "2026-01-31T00:00:00", None, "1/3")]
-    ['41\u202f320', '−1\u202f234\u202f567.25', '2026-01-31', 'NULL', '0.3333']
+    ['41,320', '−1,234,567.25', '2026-01-31', 'NULL', '0.333333']
     >>> [format_value(value) for value in ("-1" + "0" * 310, "200" + "0" * 40 + "/3", "0.000000125", "0.0")]
     ['−1e310', '6.667e41', '1.25e-7', '0']
     >>> format_value("41320", "category"), format_value("007", "category")
@@ -88,21 +73,14 @@ def format_value(value: str | None, kind: str = "number") -> str:
     if kind not in NUMBERS or not _NUMBER.fullmatch(value):
         midnight = _MIDNIGHT.fullmatch(value) if kind != "category" else None
         return value if midnight is None else midnight[1]
-    number = Fraction(value)
-    sign, size = "−" if number < 0 else "", abs(number)
-    if size >= LONG or 0 < size < Fraction(1, 10_000):
-        return sign + _format_digits(size, 4, power=True)
-    places = 2 if size >= 1000 else 4
-    whole, decimals = divmod(math.floor(size * 10**places + Fraction(1, 2)), 10**places)
-    written = f"{whole:,}".replace(",", THIN) if whole >= 10_000 else str(whole)
-    return sign + written + f".{decimals:0{places}}".rstrip("0").rstrip(".")
+    return format_number(Fraction(value))
 
 
 def format_limits(limits: Sequence[str]) -> str:
     """Format the limits that values were clipped to.
 
     >>> format_limits(["-1200", "88000"])
-    '[−1200, 88\u202f000]'
+    '[−1,200, 88,000]'
     """
     return f"[{', '.join(map(format_value, limits))}]"
 
@@ -122,7 +100,7 @@ def format_rough(value: float | None) -> str:
     """Format a rough number, such as an expected error: three digits.
 
     >>> format_rough(1234567.0), format_rough(0.01234), format_rough(None), format_rough(3e15)
-    ('1\u202f230\u202f000', '0.0123', '—', '3e+15')
+    ('1,230,000', '0.0123', '—', '3e+15')
     """
     if value is None:
         return "—"

@@ -150,7 +150,7 @@ def format_distance(distance: Distance) -> str:
     """Format how many records off a value is, briefly: from how many too low, negative, to how many too high.
 
     >>> [format_distance(Distance(*ends)) for ends in ((-40, 1200), (50, None), (None, -7), (None, None))]
-    ['−40 to +1200', 'at least +50', 'at most −7', 'unknown']
+    ['−40 to +1,200', 'at least +50', 'at most −7', 'unknown']
     """
     low, high = (
         None if end is None else ("+" if end > 0 else "") + format_value(str(end))

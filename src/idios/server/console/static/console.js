@@ -36,7 +36,7 @@ function figure(text) {
   const [above, below] = text.split("/").map(Number);
   const value = below === undefined ? above : above / below;
   if (Number.isNaN(value)) return text;
-  return value.toLocaleString("en", { maximumSignificantDigits: 6 }).replaceAll(",", "\u202f");
+  return value.toLocaleString("en", { maximumSignificantDigits: 6 }).replace("-", "−");
 }
 
 // The lines of a field that divides ε, as the API wants them; null if there are none.
