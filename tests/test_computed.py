@@ -422,20 +422,21 @@ def test_what_is_computed_from_clipped_values_says_so_wherever_it_goes(party: Tr
 
 
 def test_clipped_values_of_one_row_and_of_nested_selects(
-    party: TrustedParty, capsys: pytest.CaptureFixture[str]
+    party: TrustedParty, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    single = party.query("SELECT SUM(income) AS s, SUM(income) / SUM(x) AS r FROM people WHERE age < 60", 8)
+    monkeypatch.setattr(party, "source", SeededSource(1))
+    single = party.query("SELECT SUM(income) AS s, SUM(income) / SUM(x) AS r FROM people WHERE age < 60", 16)
     assert single.clipped_from == {"r": ("s",)}
     print_answer(single)
     printed = " ".join(capsys.readouterr().out.split())
     assert "r (noise, 95 %, of the clipped values): " in printed
     assert "r: of the clipped values of s." in printed
     inner = "SELECT region, SUM(income) AS s, COUNT(*) AS n FROM people GROUP BY region"
-    nested = party.query(f"SELECT SUM(s) / SUM(n) AS a, SUM(n) AS m FROM ({inner})", 8)
+    nested = party.query(f"SELECT SUM(s) / SUM(n) AS a, SUM(n) AS m FROM ({inner})", 16)
     assert nested.clipped_from == {"a": ("s",)}
     assert "a = " in str(nested)
     assert "(noise, 95 %, of the clipped values: " in str(nested)
-    none = party.query(f"SELECT r FROM (SELECT region, s / n AS r, n FROM ({inner})) WHERE n > 10000", 8)
+    none = party.query(f"SELECT r FROM (SELECT region, s / n AS r, n FROM ({inner})) WHERE n > 10000", 16)
     assert (none.rows, none.clipped_note) == ((), "")
 
 
