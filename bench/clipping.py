@@ -175,7 +175,8 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=100, help="how often each question is answered")
     draws = parser.parse_args().draws
     print(
-        "| question | ε | NULL | no interval | hold the truth | width | greatest error |\n|---|---|---|---|---|---|---|"
+        "| question | ε | NULL | no interval | hold the truth | width (least) | within 25 % | greatest error |\n"
+        "|---|---|---|---|---|---|---|---|"
     )
     for asked in list_questions():
         for epsilon in (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4)):

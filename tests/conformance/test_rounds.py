@@ -140,9 +140,13 @@ def test_limits_are_read_from_the_records_of_all_cells(quick_engine: Engine, nei
             cells = [cell for cell, _ in select_values(asked, table)]
             with backend.open_snapshot(asked) as snapshot:
                 for pooled, a, place in zip(snapshot.pooled, asked.pool.aggregates, clipped, strict=True):
-                    values = sorted(value for cell in cells for value in cell[place])
-                    assert len(values) > 20
-                    assert pooled == summarise(values, a.reading, a.grid, find_moves(a, len(values), 200), a.distance)
+                    fullest = max(range(len(cells)), key=lambda number: len(cells[number][place]))
+                    for left_out in (None, fullest):
+                        used = [cell for number, cell in enumerate(cells) if number != left_out]
+                        values = sorted(value for cell in used for value in cell[place])
+                        assert len(values) > 10
+                        moves = find_moves(a, len(values), 200)
+                        assert (pooled == summarise(values, a.reading, a.grid, moves, a.distance)) == (left_out is None)
                 limits = {place: [(-7, 90)] * len(cells) for place in clipped}
                 assert snapshot.sum_clipped(limits) == clipped_reference(asked, table, limits)
 
