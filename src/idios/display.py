@@ -207,7 +207,7 @@ def format_meaning(epsilon: Fraction, rho: Fraction) -> str:
     return f"{stands} ε = {float(epsilon):.4g}" + ("" if rho or not epsilon else " by pure accounting")
 
 
-CLIPPED_BIAS = "What was clipped is a bias that neither the noise nor an interval shows."
+CLIPPED_BIAS = "An interval allows for what clipping usually takes away, and not for values that lie very far out."
 SAMPLING = "Margins and intervals are of the noise alone: sampling error is not in them."
 """What no reader of an interval should take it for."""
 

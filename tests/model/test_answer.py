@@ -390,7 +390,7 @@ def test_text_for_people() -> None:
 
 
 CLIPPED = (Fraction(-1200), Fraction(88000))
-BIAS = "What was clipped is a bias that neither the noise nor an interval shows."
+BIAS = "An interval allows for what clipping usually takes away, and not for values that lie very far out."
 
 
 def one_row(**changes: Any) -> Answer:

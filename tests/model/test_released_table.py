@@ -75,7 +75,7 @@ def test_what_was_clipped_is_shown_beside_the_values() -> None:
         "region  COUNT(*)  MODE(region)  COUNT(*) clipped to",
         "north   12        a             [−1,200, 0.333333]",
         "sööth   NULL      b",
-        "What was clipped is a bias that neither the noise nor an interval shows.",
+        "An interval allows for what clipping usually takes away, and not for values that lie very far out.",
         "0.5-iDP …",
     ]
     assert CLIPPED._repr_html_().count("What was clipped") == 1
