@@ -24,7 +24,7 @@ ALONE = "SELECT AVG(wage) AS w FROM workers WHERE race = 'Refused'"
 
 
 @pytest.fixture(scope="module")
-def party() -> Iterator[TrustedParty]:
+def opened_party() -> Iterator[TrustedParty]:
     races = ["White"] * 3000 + ["Black"] * 900 + ["Refused"] * 20
     columns = {
         "race": {"type": "category", "values": RACES},
@@ -42,6 +42,13 @@ def party() -> Iterator[TrustedParty]:
     }
     with TrustedParty.open(rows, name="workers", columns=columns, protection="differential", budget=1000) as opened:
         yield opened
+
+
+@pytest.fixture
+def party(opened_party: TrustedParty, monkeypatch: pytest.MonkeyPatch) -> TrustedParty:
+    """The same party for all tests, each with noise from the beginning of one seed."""
+    monkeypatch.setattr(opened_party, "source", SeededSource(2))
+    return opened_party
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +70,7 @@ def people() -> Iterator[TrustedParty]:
 def test_an_answer_says_how_many_values_were_clipped(party: TrustedParty) -> None:
     answer = party.query("SELECT race, AVG(wage) AS wage, COUNT(*) AS n FROM workers GROUP BY race", epsilon=2)
     [told] = [note for note in answer.notes if "clipped" in note]
-    assert re.match(r"wage: about \d+ of 3,\d\d\d values were clipped", told)
+    assert re.match(r"wage: about \d+ of [34],\d\d\d values were clipped", told)
     for shown in (str(answer), answer._repr_html_()):
         assert told in shown
         assert "wage (noise, 95 %, of the clipped values)" in shown
@@ -75,10 +82,7 @@ def test_an_answer_says_how_many_values_were_clipped(party: TrustedParty) -> Non
 
 
 @pytest.mark.parametrize("statistic", ["AVG", "STDDEV"])
-def test_a_group_with_next_to_no_values_is_null_and_named(
-    party: TrustedParty, statistic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(party, "source", SeededSource(2))
+def test_a_group_with_next_to_no_values_is_null_and_named(party: TrustedParty, statistic: str) -> None:
     answer = party.query(f"SELECT race, {statistic}(wage) AS w FROM workers GROUP BY race ORDER BY race", epsilon=1)
     assert [row["w"] is None for row in answer.rows] == [False, True, False]
     assert any(note.endswith("NULL is Refused, where too few values are counted.") for note in answer.notes)
