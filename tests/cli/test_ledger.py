@@ -1,4 +1,4 @@
-"""``idios ledger``: balance, verification, backup and upgrade."""
+"""``idios ledger``: balance, verification and backup."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from idios.errors import (
     LedgerUnavailable,
     NotPermitted,
 )
+from idios.ledger.tables import FORMAT
 from idios.release import draw_table
 from tests.cli.runner import MEDIAN, MEDIAN_AGE, configure, run, run_json, run_text
-from tests.ledger.ledger_place import Place
-from tests.ledger.old_ledger import use_next_format, write_old_ledger
 
 
 def move_ledger_away() -> None:
@@ -191,17 +190,30 @@ def test_a_lost_ledger_is_begun_anew_on_purpose(declared: Path) -> None:
         run_text("ledger", "create", "--reason", "again")
 
 
-def test_an_older_ledger_is_backed_up_and_upgraded(declared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("written", [FORMAT - 1, FORMAT + 1])
+def test_a_ledger_of_another_format_is_left_alone(declared: Path, written: int) -> None:
+    run_text("ledger", "backup", "monday.db")
+    for name in ("ledger.db", "monday.db"):
+        with closing(sqlite3.connect(name)) as base, base:
+            base.execute(f"UPDATE idios_chain SET format = {written}")
+    told = rf"has format {written}, this version of Idios reads format {FORMAT}: use the version that wrote it, or move"
+    for command in (("balance",), ("verify",), ("backup", "tuesday.db")):
+        with pytest.raises(LedgerError, match=told):
+            run_text("ledger", *command)
+    with pytest.raises(LedgerError, match=told):
+        run_text("query", MEDIAN_AGE, "--epsilon", "0.25")
+    assert not Path("tuesday.db").exists()
     move_ledger_away()
-    write_old_ledger(Place("sqlite", f"sqlite:///{declared / 'ledger.db'}", declared / "ledger.key"))
-    use_next_format(monkeypatch)
-    with pytest.raises(LedgerError, match="run `idios ledger upgrade`; make a backup first"):
-        run_text("ledger", "balance")
-    run_text("ledger", "backup", "before.db")
-    assert "Upgraded: 19 entries, all as signed" in run_text("ledger", "upgrade")
-    assert "Nothing to do: 19 entries, all as signed" in run_text("ledger", "upgrade")
-    move_ledger_away()
-    assert "run `idios ledger upgrade`" in run_text("ledger", "restore", "before.db")
+    with pytest.raises(LedgerError, match=told):
+        run_text("ledger", "restore", "monday.db")
+
+
+def test_a_backup_makes_no_ledger(declared: Path) -> None:
+    for path in Path().glob("ledger.*"):
+        path.unlink()
+    with pytest.raises(LedgerUnavailable, match="there is no ledger in"):
+        run_text("ledger", "backup", "monday.db")
+    assert not list(Path().glob("*.db"))
 
 
 def test_a_data_set_goes_on_with_concentrated_accounting(declared: Path) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -25,11 +26,11 @@ from idios.errors import (
     NotPermitted,
     WrongLedgerKey,
 )
-from idios.ledger import Anchor, Ledger, Reservation, back_up_ledger, restore
+from idios.ledger import Anchor, Ledger, Reservation, restore
 from idios.ledger.key import hold_exclusively
+from idios.ledger.tables import FORMAT
 from tests.ledger.ledger_place import Place, ask, people
 from tests.ledger.ledger_worker import table
-from tests.ledger.old_ledger import use_next_format, write_old_ledger
 from tests.services import require_program
 from tests.services.postgresql import programs
 
@@ -140,7 +141,7 @@ def test_a_restored_ledger_goes_on(sqlite_place: Place, tmp_path: Path) -> None:
     moved_away(sqlite_place)
     restored = restore(sqlite_place.url, sqlite_place.key_file, copy, old)
     assert restored.verification.ok
-    assert (restored.lost, restored.outdated) == (0, False)
+    assert restored.lost == 0
     with sqlite_place.open(create=False) as ledger:
         assert ledger.answers() == answers
         assert ledger.authenticate(secret).name == "ada"
@@ -229,22 +230,18 @@ def test_in_memory_there_is_nothing_to_copy(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_an_older_ledger_is_copied_before_its_upgrade(
-    sqlite_place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_next_format(monkeypatch)
-    anchor = write_old_ledger(sqlite_place)
-    copy = tmp_path / "before.db"
-    assert back_up_ledger(sqlite_place.url, sqlite_place.key_file, copy).head == anchor
-    Ledger.upgrade(sqlite_place.url, sqlite_place.key_file)
-    moved_away(sqlite_place)
-    restored = restore(sqlite_place.url, sqlite_place.key_file, copy, anchor)
-    assert restored.outdated
-    with pytest.raises(LedgerError, match="has format 4"):
-        sqlite_place.open()
-    assert Ledger.upgrade(sqlite_place.url, sqlite_place.key_file)
+@pytest.mark.parametrize("written", [FORMAT - 1, FORMAT + 1])
+def test_a_backup_of_another_format_is_not_put_back(sqlite_place: Place, tmp_path: Path, written: int) -> None:
+    copy = tmp_path / "monday.db"
     with sqlite_place.open() as ledger:
-        assert ledger.verify(anchor).ok
+        fill(ledger)
+        ledger.backup(copy)
+    with closing(sqlite3.connect(copy)) as base, base:
+        base.execute(f"UPDATE idios_chain SET format = {written}")
+    moved_away(sqlite_place)
+    with pytest.raises(LedgerError, match=rf"the ledger .*monday\.db has format {written}, .*: use the version"):
+        restore(sqlite_place.url, sqlite_place.key_file, copy)
+    assert not (tmp_path / "ledger.db").exists()
 
 
 def test_a_copy_with_a_strange_name(sqlite_place: Place, tmp_path: Path) -> None:

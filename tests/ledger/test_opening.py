@@ -21,7 +21,7 @@ from idios.errors import (
 from idios.ledger import Ledger, Reservation
 from idios.ledger.facts import Begun
 from idios.ledger.key import create_key
-from idios.ledger.tables import FORMAT, SCHEMA, metadata
+from idios.ledger.tables import FORMAT, metadata
 from tests.ledger.ledger_place import Place, ask, finished, people
 
 
@@ -73,7 +73,7 @@ def test_a_relative_path_is_fixed_when_the_ledger_is_opened(tmp_path: Path, monk
 
 
 def lose_tables(place: Place) -> None:
-    for table in (*metadata.tables, SCHEMA.name):
+    for table in metadata.tables:
         place.execute(f"DROP TABLE {table}")
 
 
@@ -285,10 +285,32 @@ def test_nothing_is_created_when_only_an_existing_ledger_will_do(place: Place, t
     place.open(create=False).close()
 
 
-def test_another_format_is_refused(place: Place) -> None:
+@pytest.mark.parametrize("written", [FORMAT - 1, FORMAT + 1])
+def test_another_format_is_refused(place: Place, written: int) -> None:
+    with place.open() as ledger:
+        ledger.declare(people())
+    place.execute(f"UPDATE idios_chain SET format = {written}")
+    before = place.copied()
+    told = (
+        f"has format {written}, this version of Idios reads format {FORMAT}: use the version that wrote it, or move it "
+        "and its key away, begin a new ledger with `idios ledger create"
+    )
+    for create in (True, False):
+        with pytest.raises(LedgerError, match=told):
+            place.open(create=create)
+    assert place.copied() == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("DELETE FROM idios_chain", "has format none, this version"),
+        (f"INSERT INTO idios_chain VALUES ({FORMAT + 1})", f"has format {FORMAT}, {FORMAT + 1}, this version"),
+    ],
+)
+def test_a_ledger_has_one_format(place: Place, statement: str, told: str) -> None:
     place.open().close()
-    place.execute(f"UPDATE idios_chain SET format = {FORMAT + 1}")
-    told = f"has format {FORMAT + 1}, this version of Idios reads format {FORMAT}; use the version"
+    place.execute(statement)
     with pytest.raises(LedgerError, match=told):
         place.open()
 

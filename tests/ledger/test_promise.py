@@ -15,9 +15,8 @@ from idios.core.calibration import Protection
 from idios.core.multiples import declare_multiples
 from idios.errors import DataChanged, LedgerError
 from idios.ledger import Declaration, Ledger, Promise, restore
-from idios.ledger.facts import Declared
+from idios.ledger.facts import Declared, Reserved, Shared
 from tests.ledger.ledger_place import Place, ask, kinds, people
-from tests.ledger.old_ledger import write_old_ledger
 
 UNITS = ("", "customer", "household", "customer with orders.customer = people.customer")
 BASE = Promise("replace", "individual", "customer")
@@ -178,17 +177,17 @@ def test_what_was_joined_as_public_stays_public_when_it_is_joined_no_more(place:
         ledger.declare(Declaration("regions", "1", Fraction(2)))
 
 
-def test_an_older_ledger_has_no_unit_and_takes_the_first_promise(place: Place) -> None:
-    anchor = write_old_ledger(place)
-    Ledger.upgrade(place.url, place.key_file)
+def test_entries_without_a_promise_have_no_unit_and_take_the_first_promise(place: Place) -> None:
     with place.open() as ledger:
-        assert ledger.verify(anchor).ok
-        declared = {"version": "2", "min_epsilon": Fraction(1, 20)}
+        ledger.declare(people(2))
+        ledger.reserve(ask())
+        anchor = ledger.head()
+    with place.open() as ledger:
         with pytest.raises(LedgerError, match="with the unit customer, but was asked about with no unit"):
-            ledger.declare(people(3, "0.1", promise=BASE, **declared))
-        ledger.declare(people(2, promise=BASE._replace(unit=""), **declared))
+            ledger.declare(people(2, promise=BASE))
+        ledger.declare(people(2, promise=BASE._replace(unit="")))
         with pytest.raises(LedgerError, match='neighbours = "add-remove", but was asked about'):
-            ledger.declare(people(2, promise=Promise("add-remove", "individual"), **declared))
+            ledger.declare(people(2, promise=Promise("add-remove", "individual")))
         assert ledger.verify(anchor).ok
 
 
@@ -223,9 +222,14 @@ def test_a_promise_that_was_changed_behind_the_ledgers_back_is_found(place: Plac
             ledger.declare(people(promise=PROMISES[1]))
 
 
-def test_a_declaration_without_a_promise_is_written_as_before() -> None:
-    fact = Declared("people", "1", Fraction(1), Fraction(0), Fraction(0))
-    assert json.loads(fact.payload).keys() == {"dataset", "version", "epsilon", "delta", "min_epsilon"}
+def test_what_came_later_is_left_out_where_it_says_nothing() -> None:
+    """The signed text of entries that lack a field stays what it was."""
+    one, none = Fraction(1), Fraction(0)
+    declared, reserved = Declared("people", "1", one, none, none), Reserved("key", "people", "1", "q", one, none, "ada")
+    assert json.loads(declared.payload).keys() == {"dataset", "version", "epsilon", "delta", "min_epsilon"}
+    charged = {"key", "dataset", "analyst", "epsilon", "delta"}
+    assert json.loads(reserved.payload).keys() == {*charged, "version", "question"}
+    assert json.loads(Shared("key", "people", "ada", one, none).payload).keys() == charged
 
 
 def test_promises_are_equal_only_where_they_promise_the_same() -> None:

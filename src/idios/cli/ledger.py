@@ -18,7 +18,7 @@ from idios.config import read_configuration
 from idios.core.exact import exact
 from idios.display import FRESH_BUDGET, format_cost, format_rho, format_short
 from idios.errors import InvalidInput
-from idios.ledger import Anchor, Ledger, back_up_ledger, restore
+from idios.ledger import Anchor, Ledger, restore
 from idios.model import BalanceList
 
 app = typer.Typer(
@@ -159,22 +159,13 @@ def create(
 
 
 @app.command()
-def upgrade(config: Config = DEFAULT) -> None:
-    """Bring a ledger of an older version to this one's format; make a backup first."""
-    configuration = read_configuration(config)
-    changed = Ledger.upgrade(configuration.ledger_url, configuration.key_file)
-    with open_ledger(config) as ledger:
-        result = ledger.verify()
-    output.console.print(f"{'Upgraded' if changed else 'Nothing to do'}: {result}", highlight=False)
-
-
-@app.command()
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to make; it must not exist.")], config: Config = DEFAULT
 ) -> None:
     """Copy the ledger into a file while it is in use, check the copy, and print its head as the last line."""
     configuration = read_configuration(config)
-    verification = back_up_ledger(configuration.ledger_url, configuration.key_file, file)
+    with Ledger.open(configuration.ledger_url, configuration.key_file, create=False) as ledger:
+        verification = ledger.backup(file)
     output.stderr.print(
         f"{file}: {verification}. The key file is not in it: keep a copy of it elsewhere", highlight=False
     )
@@ -192,8 +183,6 @@ def restore_backup(
     known = None if anchor is None else Anchor.parse(anchor)
     result = restore(configuration.ledger_url, configuration.key_file, file, known)
     output.console.print(f"Restored: {result.verification}.", highlight=False)
-    if result.outdated:
-        output.console.print("It is of an older version: run `idios ledger upgrade`.", highlight=False)
     if anchor is None:
         output.console.print(
             f"Nothing tells whether newer entries are missing. If they may be: {_LOST}", highlight=False

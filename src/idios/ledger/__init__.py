@@ -1,6 +1,6 @@
 """The durable budget: who may spend what, what was spent, what was answered, in a signed chain."""
 
-from idios.ledger.backup import Restored, back_up_ledger, restore
+from idios.ledger.backup import Restored, restore
 from idios.ledger.chain import Anchor, Entry
 from idios.ledger.facts import Promise
 from idios.ledger.history import Spending, Step
@@ -34,6 +34,5 @@ __all__ = [
     "StoredAnswer",
     "TokenRow",
     "Verification",
-    "back_up_ledger",
     "restore",
 ]

@@ -25,11 +25,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from idios.errors import InvalidInput, LedgerTampered, LedgerUnavailable, WrongLedgerKey
 from idios.ledger.chain import Anchor, read_last
-from idios.ledger.database import Database, read_format, translate_error
+from idios.ledger.database import Database, check_format, translate_error
 from idios.ledger.key import create_private_file, hold_exclusively, read_key, sync_directory
-from idios.ledger.opening import check_unused, get_file, is_in_memory, locate_key, open_existing, parse_address
-from idios.ledger.tables import FORMAT, chain
-from idios.ledger.verification import Verification, replay, verify
+from idios.ledger.opening import check_unused, get_file, is_in_memory, locate_key, parse_address
+from idios.ledger.tables import chain
+from idios.ledger.verification import Verification, verify
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,6 @@ class Restored:
 
     verification: Verification
     lost: int
-    outdated: bool
-
-
-def back_up_ledger(url: str, key_file: str | Path | None, path: str | Path) -> Verification:
-    """Copy a ledger of any format that this version can upgrade; see `back_up`."""
-    with open_existing(url, key_file) as (database, key):
-        return back_up(database, key, Path(path))
 
 
 def back_up(database: Database, key: bytes, path: Path) -> Verification:
@@ -60,7 +53,7 @@ def back_up(database: Database, key: bytes, path: Path) -> Verification:
             source = connection.connection.driver_connection
             assert isinstance(source, sqlite3.Connection)
             _copy(source, draft, f"the ledger {database.place}")
-        verification, _ = _examine(draft, key, None, f"the copy of {database.place}")
+        verification = _examine(draft, key, None, f"the copy of {database.place}")
         if not verification.ok:
             raise LedgerTampered(f"there is no backup, as the ledger {database.place} is not good: {verification}")
     return verification
@@ -92,29 +85,25 @@ def restore(url: str, key_file: str | Path | None, source: str | Path, anchor: A
     with hold_exclusively(secret), _draft(target, "the ledger") as draft:
         with closing(_read_only(source)) as opened:
             _copy(opened, draft, f"the backup {source}")
-        verification, form = _examine(draft, key, anchor, str(source))
+        verification = _examine(draft, key, anchor, str(source))
         if not verification.ok:
             raise LedgerTampered(f"the backup {source} was not restored, as it is not good: {verification}")
     lost = 0 if anchor is None else max(0, anchor.sequence - verification.head.sequence)
-    return Restored(verification, lost, outdated=form < FORMAT)
+    return Restored(verification, lost)
 
 
-def _examine(path: Path, key: bytes, anchor: Anchor | None, place: str) -> tuple[Verification, int]:
-    """Say what a copy holds, and its format; an anchor beyond its end is left to the caller."""
+def _examine(path: Path, key: bytes, anchor: Anchor | None, place: str) -> Verification:
+    """Say what a copy holds; an anchor beyond its end is left to the caller."""
     engine = create_engine("sqlite://", creator=lambda: _read_only(path), poolclass=NullPool)
     try:
         with engine.connect() as connection:
             if not inspect(connection).has_table(chain.name):
                 raise InvalidInput(f"there is no ledger in {place}; name a file that `idios ledger backup` made")
-            form = read_format(connection, place)
+            check_format(connection, place)
             last = read_last(connection, 1)
             if anchor is not None and (not last or last[0].sequence < anchor.sequence):
                 anchor = None
-            if form == FORMAT:
-                return verify(connection, key, anchor), form
-            # The tables of an older format are made anew when it is upgraded; its chain is what counts.
-            result = replay(connection, key, anchor)
-            return Verification(result.head.sequence, result.head, result.sequence, result.problem), form
+            return verify(connection, key, anchor)
     except SQLAlchemyError as error:
         raise translate_error(error, place) from error
 

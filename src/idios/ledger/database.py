@@ -24,16 +24,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from sqlalchemy import Connection, Engine, insert, inspect, select, text, update
+from sqlalchemy import Connection, Engine, delete, insert, inspect, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError, TimeoutError
 
 from idios.errors import LedgerError, LedgerTampered, LedgerUnavailable
-from idios.ledger.tables import FORMAT, LOCK, OLDEST_FORMAT, REVISION, SCHEMA, chain, metadata
+from idios.ledger.tables import FORMAT, LOCK, chain, ended_sessions, metadata
 
 ROOM = 2**20
 """The free space, in bytes, below which a disk counts as full: a charge takes some 100,000 before they are merged."""
 
-_REWRITE = update(SCHEMA).values(version_num=SCHEMA.c.version_num)
+# A row that no session has: no writer waits for it, and only the transaction that adds it sees it.
+_ADD_MARK = insert(ended_sessions).values(id="", expires="")
+_REMOVE_MARK = delete(ended_sessions).where(ended_sessions.c.id == "")
 
 UNCHANGED = "nothing was recorded"
 UNCERTAIN = "what was being recorded may or may not be there: ask again, no question is charged twice"
@@ -132,28 +134,15 @@ class Database:
             yield connection
 
     @contextmanager
-    def changing(self) -> Iterator[Connection]:
-        """The ledger's lock and the right to change its tables: no other process makes, changes or writes them."""
-        with self._queue(True), self._translate_errors(), self.writer.begin() as connection:
-            self._lock_creation(connection)
-            connection.execute(LOCK)
-            yield connection
-
-    @contextmanager
     def noting(self) -> Iterator[Connection]:
         """A short transaction on the operational tables alone."""
         with self._queue(self.notes_wait), self._translate_errors(), self.notes.begin() as connection:
             yield connection
 
     def check_format(self) -> None:
-        """Refuse tables that are not of this version's format."""
+        """Refuse a ledger of another format than this version's."""
         with self.reading() as connection:
-            written = read_format(connection, self.place)
-        if written < FORMAT:
-            raise LedgerError(
-                f"the ledger {self.place} has format {written}, this version of Idios reads format {FORMAT}: "
-                "run `idios ledger upgrade`; make a backup first"
-            )
+            check_format(connection, self.place)
 
     def exists(self) -> bool:
         """Whether there is a ledger, of any format."""
@@ -161,9 +150,10 @@ class Database:
             return inspect(connection).has_table(chain.name)
 
     def check_writable(self) -> None:
-        """Refuse a database that cannot be written, by writing what is there already."""
+        """Refuse a database that cannot be written, by writing a row and removing it."""
         with self.noting() as connection:
-            connection.execute(_REWRITE)
+            connection.execute(_ADD_MARK)
+            connection.execute(_REMOVE_MARK)
 
     def check_room(self) -> None:
         """Refuse a disk that is full, where that can be told."""
@@ -179,19 +169,14 @@ class Database:
     def create(self, begin: Callable[[Connection], None]) -> bool:
         """Make the tables and let `begin` do the rest in the same transaction; False if another process was first."""
         with self._queue(True), self._translate_errors(), self.writer.begin() as connection:
-            self._lock_creation(connection)
+            if self.creation_lock is not None:
+                connection.execute(text(self.creation_lock))
             if inspect(connection).has_table(chain.name):
                 return False
             metadata.create_all(connection)
-            SCHEMA.create(connection, checkfirst=True)
             connection.execute(insert(chain).values(format=FORMAT))
-            connection.execute(insert(SCHEMA).values(version_num=REVISION))
             begin(connection)
             return True
-
-    def _lock_creation(self, connection: Connection) -> None:
-        if self.creation_lock is not None:
-            connection.execute(text(self.creation_lock))
 
     @contextmanager
     def _queue(self, wait: bool) -> Iterator[None]:
@@ -225,22 +210,15 @@ class Database:
             raise translate_error(error, self.place) from error
 
 
-def read_format(connection: Connection, place: str) -> int:
-    """Read the ledger's format; refuse one that this version can neither read nor upgrade."""
+def check_format(connection: Connection, place: str) -> None:
+    """Refuse a ledger of another format than this version's."""
     formats = connection.scalars(select(chain.c.format)).all()
-    if len(formats) == 1 and OLDEST_FORMAT <= formats[0] <= FORMAT:
-        return int(formats[0])
-    problem = (
-        f"the ledger {place} has format {', '.join(map(str, formats)) or 'none'}, this version of Idios reads "
-        f"format {FORMAT}"
-    )
-    if len(formats) == 1 and 1 <= formats[0] < OLDEST_FORMAT:
+    if formats != [FORMAT]:
         raise LedgerError(
-            f"{problem} and upgrades formats from {OLDEST_FORMAT} on: it was written before the first release. Read it "
-            "with the version that wrote it; to go on with this one, move it and its key away, begin a new ledger with "
+            f"the ledger {place} has format {', '.join(map(str, formats)) or 'none'}, this version of Idios reads "
+            f"format {FORMAT}: use the version that wrote it, or move it and its key away, begin a new ledger with "
             "`idios ledger create --reason ...` and count what was spent with `idios ledger forfeit`"
         )
-    raise LedgerError(f"{problem}; use the version that wrote it or a newer one")
 
 
 class FairLock:

@@ -24,8 +24,7 @@ from idios.ledger.chain import Anchor, Entry, read_entries
 from idios.ledger.facts import Begun, Promise, Reserved
 from idios.ledger.history import Spending, SpendingTracker, check_kinds, find_entries, list_answers, read_answers
 from idios.ledger.key import derive
-from idios.ledger.migrations import upgrade
-from idios.ledger.opening import OpenedLedger, open_existing, open_ledger
+from idios.ledger.opening import OpenedLedger, open_ledger
 from idios.ledger.operational import EndedSessions, RunningQuestions, check_idempotency_key, remember_key, was_used
 from idios.ledger.request import ChargeRequest, Declaration, Price, Reservation, StoredAnswer
 from idios.ledger.state import AnalystRow, DatasetRow, FailureRow, GrantRow, QuestionRow, SomeRow, TokenRow
@@ -88,15 +87,6 @@ class Ledger:
         """Begin a new ledger where there is none, also where there is a key of a lost one, and record why."""
         begun = Begun(check_text("reason", reason))
         return cls(open_ledger(url, key_file, timeout=timeout, create=True, begun=begun), clock)
-
-    @staticmethod
-    def upgrade(url: str, key_file: str | Path | None = None, *, timeout: float = 30) -> bool:
-        """Bring a ledger that an older version made to this version's format; False if it has that already.
-
-        Its chain must be good. On any failure nothing has changed; make a backup all the same.
-        """
-        with open_existing(url, key_file, timeout) as (database, key):
-            return upgrade(database, key)
 
     def close(self) -> None:
         """Close every connection; what was recorded stays."""

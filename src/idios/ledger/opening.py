@@ -13,8 +13,6 @@ import math
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -70,7 +68,6 @@ def open_ledger(
     timeout: float,
     create: bool,
     begun: Begun | None = None,
-    any_format: bool = False,
 ) -> OpenedLedger:
     """Open the ledger at the address; make a new one where there is neither ledger nor key, if `create` says so.
 
@@ -90,8 +87,7 @@ def open_ledger(
             key = _create(database, path, begun, key_may_exist=volatile or begun is not None)
         elif begun is not None:
             raise InvalidInput(f"there is a ledger in {database.place} already; a new one needs an empty place")
-        if not any_format:
-            database.check_format()
+        database.check_format()
         if volatile and key is not None:
             return OpenedLedger(database, key, None)
         assert path is not None
@@ -99,16 +95,6 @@ def open_ledger(
     except BaseException:
         database.close()
         raise
-
-
-@contextmanager
-def open_existing(url: str, key_file: str | Path | None, timeout: float = 30) -> Iterator[tuple[Database, bytes]]:
-    """Open the database and key of a ledger that exists, of whatever format, and close them in the end."""
-    opened = open_ledger(url, key_file, timeout=timeout, create=False, any_format=True)
-    try:
-        yield opened.database, opened.key
-    finally:
-        opened.close()
 
 
 def _open_database(address: URL, *, timeout: float, create: bool) -> Database:

@@ -16,8 +16,6 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    PrimaryKeyConstraint,
-    String,
     Table,
     Text,
     select,
@@ -29,10 +27,7 @@ from idios.ledger.state import ROWS, DerivedRow, SomeRow
 from idios.ledger.values import RECORDS
 
 FORMAT = 7
-OLDEST_FORMAT = 4
-"""The oldest format that `idios ledger upgrade` brings to this version's; no released version wrote an older one."""
-REVISION = "0007"
-"""The newest migration, which a new ledger is at from its beginning."""
+"""The number of the layout below, which each ledger keeps: a change of the tables is another format."""
 VERIFY = "run `idios ledger verify`"
 
 metadata = MetaData()
@@ -52,14 +47,6 @@ entries = Table(
 
 # The one row that writers lock. It says how the ledger is laid out and nothing about its content.
 chain = Table("idios_chain", metadata, Column("format", Integer, primary_key=True, autoincrement=False))
-
-# Which migrations the tables have had. It is Alembic's own table, so it is not part of what Alembic compares.
-SCHEMA = Table(
-    "idios_schema",
-    MetaData(),
-    Column("version_num", String(32), nullable=False),
-    PrimaryKeyConstraint("version_num", name="idios_schema_pkc"),
-)
 
 # The proof of the derived rows, sealed with the end of the chain; see proof.py.
 merkle = Table(

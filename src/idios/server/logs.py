@@ -28,7 +28,7 @@ EACH_MINUTE = 5
 """How often a line that repeats is written."""
 MOST = 1000
 """How many different lines are remembered."""
-QUIET = ("uvicorn.access", "httpx2", "alembic")
+QUIET = ("uvicorn.access", "httpx2")
 
 
 class JsonFormatter(logging.Formatter):
