@@ -155,10 +155,10 @@ def test_none_says_why_once_and_tells_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: idios.total(np.arange(9), epsilon=1), "at least 85 records, or with a greater epsilon"),
-        (lambda: idios.mean(np.arange(9), epsilon=1, bounds=(0, None)), "at least 85 records"),
-        (lambda: idios.trimmed_mean(np.arange(9), 0, epsilon=1), "at least 85 records"),
-        (lambda: idios.variance(np.arange(9), epsilon=1), "at least 85 records"),
+        (lambda: idios.total(np.arange(9), epsilon=1), "at least 86 records, or with a greater epsilon"),
+        (lambda: idios.mean(np.arange(9), epsilon=1, bounds=(0, None)), "at least 86 records"),
+        (lambda: idios.trimmed_mean(np.arange(9), 0, epsilon=1), "at least 86 records"),
+        (lambda: idios.variance(np.arange(9), epsilon=1), "at least 86 records"),
         (lambda: idios.maximum([1, 2], epsilon=1, protection="individual"), "kth_largest with k ≥ 2"),
         (lambda: idios.minimum([1, 2], epsilon=1, protection="individual"), "kth_smallest with k ≥ 2"),
         (lambda: idios.quantile([1, 2], 1, epsilon=1), "strictly between 0 and 1"),

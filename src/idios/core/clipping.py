@@ -144,9 +144,10 @@ class DrawnLimits(NamedTuple):
 class ClippingPlan(Reading):
     """What is public of drawing limits: ``fallback`` is m where none is drawn.
 
-    ``target`` is T, ``reach`` the M of rule 2, ``noise_epsilon`` what each cell gets. ``parts`` is how many cells
-    a record touches, ``pooled`` says that limits are drawn from several cells together (rule 5). ``size`` is the number
-    of values that they are drawn from, where it is public.
+    ``target`` is T, ``reach`` the M of rule 2, enough for the counts to tell a thin tail whatever ε is;
+    ``noise_epsilon`` is what each cell gets. ``parts`` is how many cells a record touches, ``pooled`` says that limits
+    are drawn from several cells together (rule 5). ``size`` is the number of values that they are drawn from, where it
+    is public.
     """
 
     domain: Domain
@@ -283,7 +284,10 @@ def plan_clipping(
         centre,
         ladder,
         target,
-        target + math.ceil(Fraction(math.log(len(ladder.thresholds)) + 30) / count),
+        max(
+            target + math.ceil(Fraction(math.log(len(ladder.thresholds)) + 30) / count),
+            2 * STEEP * (target + math.ceil(SPREAD / tally)),
+        ),
         radius - count,
         count,
         tally,
