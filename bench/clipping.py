@@ -22,13 +22,13 @@ import numpy as np
 import pyarrow as pa
 
 import idios
-from idios.answers import make_answer
+from idios.answer.assembly import make_answer
+from idios.answer.release import draw_table
 from idios.core.sampling import SeededSource
 from idios.datasets import OpenDataset
 from idios.model import Answer
-from idios.query.planner import make_plan
-from idios.query.reader import read
-from idios.release import draw_table
+from idios.plan.planner import make_plan
+from idios.sql.reader import read
 
 REGIONS, MONTHS = 12, 12
 NUMBER = {"type": "number", "step": 1}

@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from idios.backends.base import open_source
+from idios.answer.release import calibrate_plan, draw_cell
 from idios.core.calibration import Mechanism, Protection
 from idios.core.distance_check import DistanceCheck
 from idios.core.domain import Categories, Domain, Kind
@@ -28,11 +28,11 @@ from idios.core.neighbours import Neighbours
 from idios.core.sampling import SeededSource
 from idios.core.statistics import FINENESS, Statistic
 from idios.core.summary import Summary
-from idios.query.plan import Aggregate, Plan
-from idios.query.planner import make_plan
-from idios.query.reader import read
-from idios.query.schema import Column, Dataset
-from idios.release import calibrate_plan, draw_cell
+from idios.data.backend import open_source
+from idios.declare.schema import Column, Dataset
+from idios.plan.planner import make_plan
+from idios.plan.question import Aggregate, Plan
+from idios.sql.reader import read
 
 EPSILON, SHARE = Fraction(1), Fraction(1, 5)
 RECORDS, GROUPS = 1000, 50

@@ -24,17 +24,17 @@ from fractions import Fraction
 from pathlib import Path
 from statistics import median
 
-from idios.answers import make_quote
+from idios.answer.assembly import make_quote
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.statistics import Parameters
+from idios.declare.schema import Column, Dataset
 from idios.errors import IdiosError
 from idios.ledger import Price
 from idios.model import Account, Balance
-from idios.query.lexer import MAX_LENGTH
-from idios.query.planner import make_plan
-from idios.query.reader import read
-from idios.query.schema import Column, Dataset
+from idios.plan.planner import make_plan
+from idios.sql.lexer import MAX_LENGTH
+from idios.sql.reader import read
 
 EXPECTED = 1.0
 """Seconds of CPU that no question may take."""

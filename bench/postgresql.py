@@ -8,8 +8,8 @@ from itertools import count
 
 from bench.figures import Figure, Settings
 from bench.timing import Turn, compare, interleave
-from idios.backends.base import open_source
 from idios.core.statistics import KthLargest, Median, Statistic
+from idios.data.backend import open_source
 from idios.party import TrustedParty
 from tests.conformance.plans import dataset, number, plan, whole
 from tests.services.postgresql import PostgresqlServer

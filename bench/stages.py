@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from bench.figures import Figure, Settings
-from idios import release
-from idios.backends.duckdb import DuckDbConnection
-from idios.backends.sql_backend import SqlBackend
+from idios.answer import release
+from idios.data.engines.duckdb import DuckDbConnection
+from idios.data.engines.sql_backend import SqlBackend
 from idios.ledger import Ledger
 from idios.party import TrustedParty
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from idios.core.domain import LIMIT, Categories
+from idios.declare.schema import Column
 from idios.errors import InvalidInput
-from idios.query.derived import derive_columns
-from idios.query.expressions import Value, evaluate
-from idios.query.schema import Column
+from idios.expressions.language import Value, evaluate
+from idios.sql.derived import derive_columns
 
 NUMBERS = ("0", "1", "2", "3", "7", "10", "0.5", "1.25", "0.1", "100", "-1", "-2.5")
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")

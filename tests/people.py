@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from idios.core import calibration
-from idios.query import planner
-from idios.query.reader import RecentQuestions
+from idios.plan import planner
+from idios.sql.reader import RecentQuestions
 
 Row = tuple[int | None, int, str | None, int | None]
 Person = tuple[Row, ...]

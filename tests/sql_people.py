@@ -7,10 +7,10 @@ from datetime import date
 
 from idios import TrustedParty
 from idios.datasets import read_columns
+from idios.declare.schema import Column, Dataset
 from idios.errors import QuestionRefused, Unanswerable
-from idios.query.question_words import describe_question
-from idios.query.reductions import FUNCTIONS, ROWS, ReducedValue, make_columns
-from idios.query.schema import Column, Dataset
+from idios.plan.question_words import describe_question
+from idios.plan.reductions import FUNCTIONS, ROWS, ReducedValue, make_columns
 
 COLUMNS = {
     "amount": {"type": "integer", "bounds": [0, None], "nullable": False},

@@ -18,26 +18,26 @@ from statistics import NormalDist, fmean, median, pstdev
 from string import Template
 
 from idios import TrustedParty
+from idios.answer.intervals import public_margin
 from idios.core.calibration import Method
 from idios.core.domain import Categories
 from idios.core.exact import text
 from idios.core.statistics import FINE, STATISTICS, Parameters, Statistic
 from idios.datasets import read_columns
+from idios.declare.dates import format_value
+from idios.declare.schema import Column
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
-from idios.margins import public_margin
-from idios.query import lexer
-from idios.query.calendar import format_value
-from idios.query.expression_reader import list_value_functions
-from idios.query.expressions import DATE_PARTS, FUNCTIONS, TIME_PARTS
-from idios.query.join_reader import MAX_TABLES
-from idios.query.mechanisms import can_check
-from idios.query.parser import MAX_SETS
-from idios.query.postprocessing import FOLDS
-from idios.query.question_words import describe_selection
-from idios.query.reader import MAX_SELECTS
-from idios.query.schema import Column
-from idios.query.select_reader import MAX_ITEMS, MAX_KEYS
-from idios.query.sql_functions import Function, list_functions
+from idios.expressions.language import DATE_PARTS, FUNCTIONS, TIME_PARTS
+from idios.plan.budget import can_check
+from idios.plan.postprocessing import FOLDS
+from idios.plan.question_words import describe_selection
+from idios.sql import lexer
+from idios.sql.expression_reader import list_value_functions
+from idios.sql.join_reader import MAX_TABLES
+from idios.sql.parser import MAX_SETS
+from idios.sql.reader import MAX_SELECTS
+from idios.sql.select_reader import MAX_ITEMS, MAX_KEYS
+from idios.sql.sql_functions import Function, list_functions
 from tests import sql_examples, sql_people
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "sql.md"

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from idios.answer.release import calibrate_plan, draw_cell
 from idios.audit import MAX_CELLS, list_levels
 from idios.core.calibration import Protection
 from idios.core.exact import text
@@ -18,7 +19,6 @@ from idios.core.sampling import SeededSource
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
 from idios.model.inspection import Cost
 from idios.party import TrustedParty
-from idios.release import calibrate_plan, draw_cell
 
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},

@@ -11,10 +11,10 @@ from idios.config import SERVER_KEYS, read_configuration, read_settings
 from idios.core.calibration import Level
 from idios.core.domain import Domain
 from idios.datasets import DATASET_KEYS
+from idios.declare.declared_columns import COLUMN_KEYS
+from idios.declare.schema import Budget
 from idios.errors import ConfigurationError
-from idios.query.declared_columns import COLUMN_KEYS
-from idios.query.derived import DERIVED_KEYS
-from idios.query.schema import Budget
+from idios.sql.derived import DERIVED_KEYS
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
 WHOLE = """

@@ -17,12 +17,12 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from idios.backends.duckdb import DuckDbBackend
-from idios.backends.files import OpenedFile
 from idios.config import read_configuration
 from idios.core.calibration import Level, Protection
 from idios.core.domain import Kind
 from idios.core.statistics import FINE, Parameters
+from idios.data.engines.duckdb import DuckDbBackend
+from idios.data.formats.files import OpenedFile
 from idios.datasets import (
     DATASET_KEYS,
     FORMER_KEYS,
@@ -31,11 +31,11 @@ from idios.datasets import (
     read_column,
     read_parameters,
 )
+from idios.declare.dates import since_1970
+from idios.declare.schema import Budget
 from idios.errors import AnswerFailed, ConfigurationError, DataChanged, InvalidInput, LedgerError, SourceError
 from idios.ledger import ChargeRequest, Declaration, Ledger, Promise
 from idios.party import TrustedParty
-from idios.query.calendar import since_1970
-from idios.query.schema import Budget
 
 COLUMNS = {"age": {"type": "integer", "bounds": [0, 120], "nullable": False}}
 SQL = "SELECT MEDIAN(age) FROM people"

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from idios.answers import make_answer
+from idios.answer.assembly import make_answer
+from idios.answer.release import kind_of
 from idios.cli import output
 from idios.core.exact import text
 from idios.model import Answer, ReleasedTable
-from idios.query.plan import Aggregate, Plan
-from idios.query.question_words import name_statistics
-from idios.release import kind_of
+from idios.plan.question import Aggregate, Plan
+from idios.plan.question_words import name_statistics
 from idios.server.console.pages import templates
 from idios.server.console.presentation import present_answer
-from tests.query.declared import planned, protected
+from tests.sql.declared import planned, protected
 
 QUESTIONS = {
     "ratios": "SELECT COUNT(*) / SUM(price) AS r, ROUND(AVG(price), 30) AS q, SUM(price) / 3 AS t FROM people",

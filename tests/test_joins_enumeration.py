@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from idios.backends import reduction_sql, sql_backend
+from idios.data.engines import sql_backend
+from idios.data.sql import reduction_sql
 from idios.errors import SourceError
 from idios.party import TrustedParty
-from idios.query import reductions
-from idios.query.joins import Join
+from idios.plan import reductions
+from idios.plan.joins import Join
 from tests import joined_people, oracle
 from tests.joined_people import (
     JOINS,

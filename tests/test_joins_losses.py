@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from idios.backends import reduction_sql
-from idios.backends.base import Backend, Source, open_source
-from idios.backends.duckdb import DuckDbBackend
+from idios.data.backend import Backend, Source, open_source
+from idios.data.engines.duckdb import DuckDbBackend
+from idios.data.sql import reduction_sql
 from idios.errors import SourceError
 from idios.party import TrustedParty
-from idios.query.plan import Plan
+from idios.plan.question import Plan
 from tests.joined_people import PARTS, PRODUCTS, Person, Table, make_items, make_orders, make_register
 from tests.losses import ROUNDING
 from tests.people import answer_however_few, list_tables, pair_neighbours

@@ -19,10 +19,11 @@ import pyarrow.parquet as parquet
 import pytest
 
 import idios
-from idios.backends.base import Backend, CancellationToken
+from idios.answer.release import calibrate_plan, draw_cell
 from idios.core.clipping import ClippingPlan
 from idios.core.distributions import DiscreteLaplace
 from idios.core.sampling import SeededSource
+from idios.data.backend import Backend, CancellationToken
 from idios.errors import (
     AnswerFailed,
     BudgetExceeded,
@@ -37,7 +38,6 @@ from idios.errors import (
 )
 from idios.ledger import Ledger
 from idios.party import TrustedParty
-from idios.release import calibrate_plan, draw_cell
 
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},

@@ -20,7 +20,7 @@ from idios.core.calibration import Added, Mechanism, Silent
 from idios.core.distance_check import DistanceCheck
 from idios.core.summary import Summary
 from idios.party import TrustedParty
-from idios.query.plan import Aggregate, Plan
+from idios.plan.question import Aggregate, Plan
 from tests.core.renyi import Losses, find_key, find_share, lose_mechanisms, lose_noise
 from tests.losses import ROUNDING, find_loss
 from tests.test_party_differential import (

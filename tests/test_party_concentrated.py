@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from idios.backends.base import Backend, open_source
 from idios.core import calibration, concentrated, outer_ranks, sensitivity
 from idios.core.calibration import Added, Mechanism
 from idios.core.centre import place_centre
@@ -27,9 +26,10 @@ from idios.core.distributions import AboveThreshold, DiscreteLaplace
 from idios.core.distributions.above_threshold import Reals
 from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.outer_ranks import CentredSearch
+from idios.data.backend import Backend, open_source
 from idios.party import TrustedParty
-from idios.query import mechanisms, shares
-from idios.query.plan import Plan
+from idios.plan import budget, shares
+from idios.plan.question import Plan
 from tests.core.renyi import (
     ORDERS,
     TOLERANCE,
@@ -336,11 +336,11 @@ def test_all_of_epsilon_in_every_cell_is_caught(monkeypatch: pytest.MonkeyPatch)
     rho = make_plan(sql, "replace", 2).rho
 
     def everything(alone: Any, choose: Any, statistic: Any, epsilon: Fraction) -> Any:
-        neighbours = mechanisms.Neighbours.ADD_REMOVE
+        neighbours = budget.Neighbours.ADD_REMOVE
         return choose(epsilon, neighbours), neighbours, epsilon
 
     assert find_worst(sql, "replace") <= WITHIN
-    monkeypatch.setattr(mechanisms, "choose_for_cells", everything)
+    monkeypatch.setattr(budget, "choose_for_cells", everything)
     assert find_worst(sql, "replace", lambda _: rho) > 1.5
 
 

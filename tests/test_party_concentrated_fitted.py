@@ -17,7 +17,7 @@ from idios.core import joint
 from idios.core.calibration import Added
 from idios.core.multiples import declare_multiples
 from idios.core.statistics import Statistic
-from idios.query.plan import Plan
+from idios.plan.question import Plan
 from tests import test_party_concentrated
 from tests.core.renyi import TOLERANCE
 from tests.test_party_concentrated import (

@@ -11,16 +11,16 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from idios.backends.base import open_source
 from idios.core.calibration import Protection
+from idios.data.backend import open_source
 from idios.datasets import declare, read_columns
+from idios.declare.schema import Column, Dataset
 from idios.errors import InvalidInput, SourceError
 from idios.model.dataset_facts import ColumnFacts
 from idios.party import TrustedParty
-from idios.query.planner import make_plan
-from idios.query.reader import read
-from idios.query.schema import Column, Dataset
+from idios.plan.planner import make_plan
 from idios.server.catalogue import describe_dataset
+from idios.sql.reader import read
 from tests.conformance.plans import call_tables_large
 
 HELD: dict[str, Any] = {

@@ -18,17 +18,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from idios.backends.base import Backend, Limits, Snapshot, open_source
+from idios.answer.release import calibrate_plan
 from idios.core import calibration, centre
 from idios.core.calibration import Added, Mechanism
 from idios.core.clipping import ClippingPlan
 from idios.core.distributions import DiscreteLaplace, InverseSensitivity
 from idios.core.neighbours import Neighbours
 from idios.core.summary import Summary
+from idios.data.backend import Backend, Limits, Snapshot, open_source
 from idios.party import TrustedParty
-from idios.query import mechanisms
-from idios.query.plan import Plan
-from idios.release import calibrate_plan
+from idios.plan import budget
+from idios.plan.question import Plan
 from tests.losses import ROUNDING, compare_noise, find_loss, find_loss_at, list_noisy, stopping_logarithms
 
 Record = tuple[int, str]
@@ -298,7 +298,7 @@ def test_a_record_that_moves_between_cells_attains_epsilon() -> None:
 
 
 def give_each_cell_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mechanisms, "split_between_parts", lambda epsilon, neighbours, parts: epsilon)
+    monkeypatch.setattr(budget, "split_between_parts", lambda epsilon, neighbours, parts: epsilon)
 
 
 def test_two_cells_with_all_of_epsilon_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ SQL = "SELECT MEDIAN(x) FROM t"
 SCRIPT = """
 import os, signal, sys
 from idios.party import TrustedParty
-import idios.release as module
+import idios.answer.release as module
 
 folder, step = sys.argv[1:]
 columns = {"x": {"type": "integer"}}

@@ -17,11 +17,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from idios import release
+from idios.answer import release
 from idios.core import calibration, joint
 from idios.core.multiples import declare_multiples
 from idios.party import TrustedParty
-from idios.query import mechanisms
+from idios.plan import budget
 from tests import oracle
 
 Record = tuple[int, str]
@@ -164,7 +164,7 @@ def test_cells_that_are_flat_each_are_caught(monkeypatch: pytest.MonkeyPatch, no
 
 
 def test_the_second_cell_forgotten_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mechanisms, "split_between_parts", lambda epsilon, neighbours, parts: epsilon)
+    monkeypatch.setattr(budget, "split_between_parts", lambda epsilon, neighbours, parts: epsilon)
     assert caught("replace")
 
 

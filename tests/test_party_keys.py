@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from idios import release
+from idios.answer import release
 from idios.party import TrustedParty
 
 STATISTICS = {

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from idios.backends.base import open_source
 from idios.core.calibration import Added, Level, Mechanism
 from idios.core.neighbours import Neighbours
+from idios.data.backend import open_source
 from idios.errors import DataChanged, LedgerError
 from idios.ledger import Ledger, rules
 from idios.party import TrustedParty
-from idios.query.plan import Plan
+from idios.plan.question import Plan
 from tests.losses import ROUNDING, find_loss
 from tests.people import answer_however_few
 from tests.test_party_differential import read_backend

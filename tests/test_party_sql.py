@@ -1,6 +1,6 @@
 """Ten thousand questions, valid, broken and hostile: each is answered or refused; none reaches the engine as text.
 
-Most of them compute something after the release, as do those of ``tests.query.test_hostile_sql``.
+Most of them compute something after the release, as do those of ``tests.sql.test_hostile_sql``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from idios.backends.duckdb import DuckDbConnection
+from idios.data.engines.duckdb import DuckDbConnection
 from idios.errors import IdiosError, QuestionRefused
 from idios.party import TrustedParty
-from tests.query.random_selects import NUMBER, TEXT, Named, make_question
+from tests.plan.random_selects import NUMBER, TEXT, Named, make_question
 
 COUNT = 10_000
 MARK = "zzmarkzz"

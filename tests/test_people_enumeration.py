@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from idios.backends import reduction_sql
 from idios.core.domain import Domain
+from idios.data.sql import reduction_sql
 from idios.party import TrustedParty
-from idios.query import planner, reductions
+from idios.plan import planner, reductions
 from tests import oracle
 from tests.people import REDUCED, Person, Row, Table, forget_questions, list_neighbours, make_data, reduce_table
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from idios.backends.base import Backend, open_source
+from idios.data.backend import Backend, open_source
 from idios.party import TrustedParty
-from idios.query.plan import Plan
+from idios.plan.question import Plan
 from tests.losses import ROUNDING
 from tests.people import Person, Table, answer_however_few, list_tables, make_data, pair_neighbours
 from tests.test_party_checks import measure_cells, share_rho

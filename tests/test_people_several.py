@@ -21,15 +21,15 @@ from typing import Any, TypeVar
 
 import pytest
 
-from idios.backends import reduction_sql
-from idios.backends.base import Backend, open_source
-from idios.backends.sql_backend import SqlBackend
 from idios.core.calibration import Added, Protection
 from idios.core.distributions import DiscreteGaussian
 from idios.core.guarantee import Guarantee
+from idios.data.backend import Backend, open_source
+from idios.data.engines.sql_backend import SqlBackend
+from idios.data.sql import reduction_sql
 from idios.party import TrustedParty
-from idios.query import reductions
-from idios.query.plan import Plan
+from idios.plan import reductions
+from idios.plan.question import Plan
 from tests.conformance.test_people import read_points
 from tests.people import Person, Table, answer_however_few, forget_questions, make_data
 from tests.test_party_checks import freeze

@@ -93,7 +93,7 @@ if TYPE_CHECKING:
         winsorized_mean,
     )
     from idios.party import TrustedParty
-    from idios.proposals import schema
+    from idios.propose.proposals import schema
 
     __version__: str
 
@@ -145,7 +145,7 @@ _MODULES = {
     "ServerError": "client",
     "TrustedParty": "party",
     "connect": "client",
-    "schema": "proposals",
+    "schema": "propose.proposals",
 }
 """Where a name is from; what is not listed is an error of ``errors`` with a capital, else one of ``functions``."""
 

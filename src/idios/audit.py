@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from idios.backends.base import Backend
+from idios.answer.intervals import find_public_range
+from idios.answer.projection import show_truth
+from idios.answer.release import calibrate_plan, clip_values
 from idios.core.calibration import Added, Level, Mechanism, Method, Protection, Silent, expected_error
 from idios.core.distributions import DiscreteGaussian, DiscreteLaplace, InverseSensitivity
 from idios.core.domain import Categories, Kind
@@ -21,14 +23,12 @@ from idios.core.question_memory import one_question
 from idios.core.sampling import SeededSource
 from idios.core.statistics import Median, Statistic
 from idios.core.summary import Summary
+from idios.data.backend import Backend
+from idios.declare.schema import Dataset
 from idios.errors import InvalidInput, Unanswerable
-from idios.margins import find_public_range
 from idios.model.inspection import Cost, Costs, InspectedCell, Inspection
-from idios.query.plan import Aggregate, Measure, Plan, Question, Split
-from idios.query.planner import make_plan
-from idios.query.schema import Dataset
-from idios.release import calibrate_plan, clip_values
-from idios.shown import show_truth
+from idios.plan.planner import make_plan
+from idios.plan.question import Aggregate, Measure, Plan, Question, Split
 
 WORSE = "differential would be nearer to the truth here, and promises more"
 """What the controller is told of a weaker level where it costs more, as on heavily tied data and in small groups."""

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from idios.backends.base import split_table_name
-from idios.backends.spark_address import read_address, read_session_settings
 from idios.core.exact import text
+from idios.data.backend import split_table_name
+from idios.data.engines.spark_address import read_address, read_session_settings
 from idios.datasets import DatasetConfig, declare, find_promise
 from idios.display import FRESH_BUDGET
 from idios.errors import ConfigurationError, InvalidInput, SourceError

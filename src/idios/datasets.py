@@ -18,25 +18,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from idios.backends.base import Backend, Progress, Source, describe_change, open_source
-from idios.backends.csv import CsvFormat, read_format
-from idios.backends.files import OpenedFile, describe_files, may_be_csv
-from idios.backends.resources import divide_memory, remove_abandoned
 from idios.code_lists import read_code_lists
 from idios.core.calibration import DEFAULT, Level, Protection
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import FINE, FINENESS, Parameters
+from idios.data.backend import Backend, Progress, Source, describe_change, open_source
+from idios.data.formats.csv import CsvFormat, read_format
+from idios.data.formats.files import OpenedFile, describe_files, may_be_csv
+from idios.data.formats.resources import divide_memory, remove_abandoned
+from idios.declare.declared_columns import read_column
+from idios.declare.schema import Budget, Column, Dataset
 from idios.display import shorten_list
 from idios.errors import DataChanged, InvalidInput
 from idios.ledger import Declaration, Ledger, Promise
-from idios.query.declared_columns import read_column
-from idios.query.derived import derive_columns
-from idios.query.joins import find_table, list_tables, read_links
-from idios.query.mechanisms import read_check
-from idios.query.names import quote
-from idios.query.reductions import read_limit, read_order, read_unit, read_unit_word
-from idios.query.schema import Budget, Column, Dataset
+from idios.plan.budget import read_check
+from idios.plan.joins import find_table, list_tables, read_links
+from idios.plan.reductions import read_limit, read_order, read_unit, read_unit_word
+from idios.sql.derived import derive_columns
+from idios.sql.names import quote
 
 MIN_EPSILON = Fraction(1, 20)
 CHECK = Fraction(1, 5)

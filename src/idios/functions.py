@@ -19,16 +19,16 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, Required, TypedDict, TypeVar, Unpack, cast
 
-from idios.backends.arrays import read_bins, read_categories, read_numbers
-from idios.backends.labels import Family, read_declared, to_list
+from idios.answer.release import draw_number
 from idios.core.calibration import DEFAULT, Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
 from idios.core.exact import Number, positive
 from idios.core.multiples import limit_epsilon
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Histogram, find_statistic
+from idios.data.arrays import read_bins, read_categories, read_numbers
+from idios.data.labels import Family, read_declared, to_list
 from idios.errors import InvalidInput
-from idios.release import draw_number
 
 Bounds = Sequence[Number | None]
 Group = int | Sequence[Number] | Mapping[str, Any]

@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from idios.datasets import DatasetConfig
+from idios.declare.schema import Dataset, Link
 from idios.errors import InvalidInput
-from idios.query.schema import Dataset, Link
 
 PUBLIC_KEYS = frozenset({"source", "csv", "version", "links", "public", "columns"})
 LINKED_KEYS = frozenset({"source", "csv", "version", "unit", "unique", "order", "links", "columns"})

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from idios import display
-from idios.answers import make_answer
+from idios.answer.assembly import make_answer
+from idios.answer.release import draw_table
 from idios.audit import compute_costs, inspect_plan, plan_levels
-from idios.backends.base import CancellationToken, Progress, read_dataset_name
 from idios.config import read_configuration, warn_of_fresh_budgets, warn_of_shared_sources
 from idios.core.exact import Number
 from idios.core.sampling import Source
 from idios.core.statistics import Parameters
+from idios.data.backend import CancellationToken, Progress, read_dataset_name
 from idios.datasets import OpenDataset, declare, open_datasets
 from idios.display import Listing, shorten_list
 from idios.errors import InvalidInput, LedgerError
@@ -27,14 +28,13 @@ from idios.linked_datasets import link_datasets
 from idios.model import Answer, Balance, BalanceList, Quote
 from idios.model.inspection import Costs, Inspection
 from idios.pipeline import Pipeline
-from idios.query.plan import Plan, Split
-from idios.query.reader import RecentQuestions
-from idios.query.shares import shares_rho
-from idios.release import draw_table
+from idios.plan.question import Plan, Split
+from idios.plan.shares import shares_rho
 from idios.reports.least_epsilon import find_epsilon
 from idios.reports.report import Asker, ReportPlan, plan_report, plan_within
 from idios.reports.totals import Payer
 from idios.sandbox import ROWS, TWIN_PEOPLE, Twins
+from idios.sql.reader import RecentQuestions
 
 
 class TrustedParty(Pipeline):

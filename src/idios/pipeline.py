@@ -18,19 +18,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from idios.answers import make_answer, make_quote
-from idios.backends.base import CancellationToken, Cancelled
+from idios.answer.assembly import make_answer, make_quote
+from idios.answer.release import check_table, draw_table
 from idios.core.exact import Number
 from idios.core.sampling import Source
+from idios.data.backend import CancellationToken, Cancelled
 from idios.datasets import OpenDataset
 from idios.errors import AnswerFailed, InvalidInput, NotPermitted
 from idios.ledger import ChargeRequest, Ledger, Reservation, StoredAnswer
 from idios.ledger.rules import STOPPED
 from idios.model import Account, Answer, Balance, Quote, ReleasedTable
-from idios.query.plan import Plan, Question, Split
-from idios.query.planner import make_plan, plan_check
-from idios.query.reader import RecentQuestions
-from idios.release import check_table, draw_table
+from idios.plan.planner import make_plan, plan_check
+from idios.plan.question import Plan, Question, Split
+from idios.sql.reader import RecentQuestions
 
 log = logging.getLogger("idios.controller")
 

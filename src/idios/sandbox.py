@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from idios.backends.base import Backend, Source, open_source
-from idios.backends.resources import divide_memory
 from idios.core.domain import Categories, Domain, Kind
-from idios.query.calendar import DAY, UNITS, since_1970, to_datetime
-from idios.query.joins import list_keys, list_tables, list_unique_keys
-from idios.query.schema import Column, Dataset
+from idios.data.backend import Backend, Source, open_source
+from idios.data.formats.resources import divide_memory
+from idios.declare.dates import DAY, UNITS, since_1970, to_datetime
+from idios.declare.schema import Column, Dataset
+from idios.plan.joins import list_keys, list_tables, list_unique_keys
 
 ROWS = 1000
 TWIN_PEOPLE = 400

@@ -12,14 +12,14 @@ import pyreadstat
 import pytest
 
 import idios
-from idios.backends.statistics_files import read_value_labels
 from idios.config import read_configuration
+from idios.data.formats.statistics_files import read_value_labels
+from idios.declare.schema import Budget
 from idios.errors import (
     ConfigurationError,
     InvalidInput,
     SourceError,
 )
-from idios.query.schema import Budget
 from tests.cli.runner import answer_prompts, run, run_json
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from idios.answer.release import draw_table
 from idios.cli.main import app
 from idios.errors import (
     IdiosError,
@@ -23,7 +24,6 @@ from idios.errors import (
     NotPermitted,
 )
 from idios.ledger.tables import FORMAT
-from idios.release import draw_table
 from tests.cli.runner import MEDIAN, MEDIAN_AGE, configure, run, run_json, run_text
 
 

@@ -13,8 +13,8 @@ from idios.cli import output
 from idios.cli.init import declare_file
 from idios.config import read_configuration
 from idios.core.calibration import Level
+from idios.declare.schema import Budget
 from idios.errors import ConfigurationError, InvalidInput, QuestionRefused, SourceError
-from idios.query.schema import Budget
 from tests.cli.runner import MEDIAN, MEDIAN_AGE, answer_prompts, run, run_json, run_text
 
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from idios.backends.base import Backend, open_source
-from idios.query.schema import Dataset
+from idios.data.backend import Backend, open_source
+from idios.declare.schema import Dataset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,15 +8,16 @@ from itertools import product
 
 import pytest
 
-from idios.backends import brackets, guesses, sql_backend, summarise
 from idios.core.calibration import Choice, Level, Method, Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Statistic
-from idios.query.plan import Aggregate, Group, Plan
-from idios.query.predicates import ALWAYS, Predicate
-from idios.query.schema import Column, Dataset
+from idios.data import brackets, guesses, summarise
+from idios.data.engines import sql_backend
+from idios.declare.schema import Column, Dataset
+from idios.expressions.predicates import ALWAYS, Predicate
+from idios.plan.question import Aggregate, Group, Plan
 
 ONE = Fraction(1)
 

@@ -12,9 +12,9 @@ from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.core.exact import floor_half_up
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.summary import Summary
-from idios.query.plan import Aggregate, Plan
-from idios.query.predicates import ALWAYS, Among, And, Predicate
-from idios.query.schema import Column
+from idios.declare.schema import Column
+from idios.expressions.predicates import ALWAYS, Among, And, Predicate
+from idios.plan.question import Aggregate, Plan
 from tests.summaries import summarise
 
 EPOCH = datetime.datetime(1970, 1, 1)

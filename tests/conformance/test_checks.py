@@ -17,18 +17,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from idios.answer.release import draw_table
 from idios.core.calibration import Protection
 from idios.core.distance_check import DistanceCheck
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.neighbours import Neighbours
 from idios.core.sampling import SeededSource
 from idios.core.statistics import Reading, Statistic
-from idios.query.mechanisms import can_check
-from idios.query.plan import Aggregate, Plan
-from idios.query.planner import make_plan
-from idios.query.reader import read
-from idios.query.schema import Column, Dataset
-from idios.release import draw_table
+from idios.declare.schema import Column, Dataset
+from idios.plan.budget import can_check
+from idios.plan.planner import make_plan
+from idios.plan.question import Aggregate, Plan
+from idios.sql.reader import read
 from tests.conformance.engines import Engine
 from tests.conformance.reference import find_moves, reference, select_values
 from tests.oracle import Space, Table

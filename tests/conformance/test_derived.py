@@ -11,15 +11,15 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from idios.backends.base import Backend, open_source
-from idios.backends.point_layers import list_layers, nest_layers
-from idios.backends.selection import Statement
-from idios.backends.sql_backend import SqlBackend
 from idios.core.domain import Domain, Kind
+from idios.data.backend import Backend, open_source
+from idios.data.engines.sql_backend import SqlBackend
+from idios.data.sql.point_layers import list_layers, nest_layers
+from idios.data.sql.selection import Statement
 from idios.datasets import read_columns
+from idios.declare.schema import Column, Dataset
 from idios.errors import InvalidInput, SourceError
-from idios.query.derived import derive_columns
-from idios.query.schema import Column, Dataset
+from idios.sql.derived import derive_columns
 from tests.conformance import hostile
 from tests.conformance.engines import SPARK, Engine
 from tests.conformance.test_every_value import columns, keep

@@ -24,15 +24,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from idios.backends.base import open_source
+from idios.answer.release import calibrate_plan, clip_values, draw_cell
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
+from idios.data.backend import open_source
+from idios.declare.schema import Column, Dataset
 from idios.errors import IdiosError, SourceError, Unanswerable
-from idios.query.plan import Plan
-from idios.query.planner import make_plan
-from idios.query.reader import read
-from idios.query.schema import Column, Dataset
-from idios.release import calibrate_plan, clip_values, draw_cell
+from idios.plan.planner import make_plan
+from idios.plan.question import Plan
+from idios.sql.reader import read
 from tests.conformance import hostile
 from tests.conformance.engines import SPARK, DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
 from tests.conformance.hostile import Hostile, Meaning

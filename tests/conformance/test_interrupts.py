@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from idios.backends.cancellation import CancellationToken, Cancelled
-from idios.backends.connection_pool import AT_ONCE, Connection
-from idios.backends.selection import Statement
-from idios.backends.sql_backend import SqlBackend
 from idios.core.statistics import Count, DistinctCount, KthLargest, Mean, Median, Mode, TrimmedMean
-from idios.query.predicates import Among
+from idios.data.cancellation import CancellationToken, Cancelled
+from idios.data.connection_pool import AT_ONCE, Connection
+from idios.data.engines.sql_backend import SqlBackend
+from idios.data.sql.selection import Statement
+from idios.expressions.predicates import Among
 from tests.conformance.engines import Engine
 from tests.conformance.plans import by, category, dataset, number, plan, whole
 from tests.waiting import until

@@ -11,17 +11,17 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pytest
 
-from idios.backends.base import Source, open_source
-from idios.backends.sql_backend import SqlBackend
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.neighbours import Neighbours
+from idios.data.backend import Source, open_source
+from idios.data.engines.sql_backend import SqlBackend
+from idios.declare.schema import Column, Dataset, Link
 from idios.errors import SourceError
-from idios.query.derived import derive_columns
-from idios.query.plan import Plan
-from idios.query.planner import make_plan
-from idios.query.reader import read
-from idios.query.schema import Column, Dataset, Link
+from idios.plan.planner import make_plan
+from idios.plan.question import Plan
+from idios.sql.derived import derive_columns
+from idios.sql.reader import read
 from tests.conformance.engines import Engine, PostgresqlEngine
 from tests.conformance.plans import category, whole
 from tests.conformance.test_people import read_points as read_reduced

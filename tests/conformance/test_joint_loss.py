@@ -19,12 +19,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from idios import release
+from idios.answer import release
 from idios.core import joint, joint_loss
 from idios.core.joint_loss import Component, Split
 from idios.core.statistics import KthLargest, Median
 from idios.party import TrustedParty
-from idios.query.plan import Plan
+from idios.plan.question import Plan
 from tests import oracle
 from tests.conformance.engines import Engine
 

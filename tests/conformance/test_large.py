@@ -9,12 +9,6 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from idios.backends import sql_backend
-from idios.backends.connection_pool import Connection
-from idios.backends.guesses import Sample
-from idios.backends.queries import Queries
-from idios.backends.selection import Statement
-from idios.backends.sql_backend import SqlBackend
 from idios.core.statistics import (
     DiscreteQuantile,
     InterquartileRange,
@@ -29,7 +23,13 @@ from idios.core.statistics import (
     TrimmedMean,
     Variance,
 )
-from idios.query.predicates import Among
+from idios.data.connection_pool import Connection
+from idios.data.engines import sql_backend
+from idios.data.engines.sql_backend import SqlBackend
+from idios.data.guesses import Sample
+from idios.data.queries import Queries
+from idios.data.sql.selection import Statement
+from idios.expressions.predicates import Among
 from tests.conformance.engines import DuckdbEngine, Engine
 from tests.conformance.plans import by, category, dataset, number, plan, whole
 from tests.conformance.reference import Table, reference

@@ -15,11 +15,11 @@ import pyarrow.csv as arrow_csv
 import pytest
 
 from idios import TrustedParty
-from idios.backends.base import open_source
 from idios.core.statistics import Count, KthLargest, KthSmallest, Median, Mode
+from idios.data.backend import open_source
+from idios.declare.declared_columns import read_column
 from idios.errors import InvalidInput, SourceError
-from idios.query.declared_columns import read_column
-from idios.query.predicates import Among
+from idios.expressions.predicates import Among
 from tests.conformance.engines import Engine
 from tests.conformance.plans import by, dataset, plan, whole
 from tests.conformance.reference import Table
@@ -113,7 +113,7 @@ def test_large_tables_too(quick_engine: Engine, tmp_path: Path, monkeypatch: pyt
         with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
             connection.register("frame", pa.table(held))
             connection.execute("CREATE TABLE people AS SELECT * FROM frame")
-        monkeypatch.setattr("idios.backends.duckdb.KEPT", 0)
+        monkeypatch.setattr("idios.data.engines.duckdb.KEPT", 0)
         sources += [pa.table(held), str(tmp_path / "people.duckdb"), quick_engine.keep(pa.table(held))]
     for source in sources:
         with open_source(source, data) as backend:

@@ -16,19 +16,19 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from idios.backends import group_counts, group_ranks, group_windows
-from idios.backends.brackets import Bracket
-from idios.backends.scan import Need, scan
-from idios.backends.sql_backend import SqlSnapshot
+from idios.answer.release import calibrate_plan, clip_values, draw_cell
 from idios.core.calibration import Protection
 from idios.core.domain import LIMIT
 from idios.core.statistics import Median
+from idios.data import group_counts, group_ranks, group_windows
+from idios.data.brackets import Bracket
+from idios.data.engines.sql_backend import SqlSnapshot
+from idios.data.scan import Need, scan
+from idios.declare.schema import Dataset
 from idios.errors import Unanswerable
-from idios.query.plan import Plan
-from idios.query.planner import make_plan
-from idios.query.reader import read
-from idios.query.schema import Dataset
-from idios.release import calibrate_plan, clip_values, draw_cell
+from idios.plan.planner import make_plan
+from idios.plan.question import Plan
+from idios.sql.reader import read
 from tests.conformance.engines import SPARK, Engine
 from tests.conformance.plans import by, call_tables_large, category, dataset, number, plan, whole
 from tests.conformance.reference import Table, reference

@@ -12,16 +12,17 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from idios.backends import sql_backend, summarise
-from idios.backends.connection_pool import Connection
-from idios.backends.duckdb import DuckDbBackend
-from idios.backends.selection import HELD, Statement
-from idios.backends.sql_backend import SqlBackend
 from idios.core.clipping import plan_clipping
 from idios.core.statistics import Mean, Median, Statistic, Sum, Variance
-from idios.query.plan import Plan
-from idios.query.predicates import Among
-from idios.query.schema import Column
+from idios.data import summarise
+from idios.data.connection_pool import Connection
+from idios.data.engines import sql_backend
+from idios.data.engines.duckdb import DuckDbBackend
+from idios.data.engines.sql_backend import SqlBackend
+from idios.data.sql.selection import HELD, Statement
+from idios.declare.schema import Column
+from idios.expressions.predicates import Among
+from idios.plan.question import Plan
 from tests.conformance.engines import Engine
 from tests.conformance.plans import dataset, number, plan, whole
 from tests.conformance.reference import Table, clipped_reference, reference, select_values
@@ -54,7 +55,7 @@ TABLE: Table = {column.name: values for column, values in COLUMNS.items()}
 ARROW = pa.table(TABLE)
 BACKENDS: list[type[SqlBackend]] = [DuckDbBackend]
 with suppress(ImportError):  # without its driver PostgreSQL is not asked
-    from idios.backends.postgresql import PostgresqlBackend
+    from idios.data.engines.postgresql import PostgresqlBackend
 
     BACKENDS.append(PostgresqlBackend)
 HELD_WHOLE = ["wild", "ascending", "tied", "missing", "far", "few"]

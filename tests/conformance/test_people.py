@@ -12,19 +12,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from idios.backends import reduction_sql
-from idios.backends.reduction_sql import reduce_rows
-from idios.backends.selection import Statement
-from idios.backends.sql_backend import SqlBackend
 from idios.core.calibration import Protection
 from idios.core.domain import LIMIT, Categories, Domain, Kind
 from idios.core.neighbours import Neighbours
+from idios.data.engines.sql_backend import SqlBackend
+from idios.data.sql import reduction_sql
+from idios.data.sql.reduction_sql import reduce_rows
+from idios.data.sql.selection import Statement
+from idios.declare.schema import Column, Dataset
 from idios.errors import SourceError
-from idios.query.plan import Plan
-from idios.query.planner import make_plan
-from idios.query.reader import read
-from idios.query.reductions import ReducedValue
-from idios.query.schema import Column, Dataset
+from idios.plan.planner import make_plan
+from idios.plan.question import Plan
+from idios.plan.reductions import ReducedValue
+from idios.sql.reader import read
 from tests.conformance.engines import Engine
 from tests.conformance.plans import category, number, whole
 from tests.conformance.reference import find_moves, point, select_values

@@ -7,10 +7,10 @@ import datetime
 import pyarrow as pa
 import pytest
 
-from idios.backends.base import describe_source, open_source
 from idios.core.domain import Kind
+from idios.data.backend import describe_source, open_source
+from idios.declare.schema import Column
 from idios.errors import SourceError
-from idios.query.schema import Column
 from tests.conformance.engines import Engine
 from tests.conformance.plans import category, dataset, number, of_kind, whole
 

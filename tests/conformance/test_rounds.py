@@ -18,17 +18,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from idios.backends.base import Backend, CancellationToken, Cancelled, open_source
-from idios.backends.connection_pool import AT_ONCE, Connection
 from idios.core.calibration import Level, Protection
 from idios.core.domain import LIMIT, Kind
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Count, Mean, Median, Sum, Variance
+from idios.data.backend import Backend, CancellationToken, Cancelled, open_source
+from idios.data.connection_pool import AT_ONCE, Connection
 from idios.errors import InvalidInput, SourceError
-from idios.query.plan import Plan
-from idios.query.planner import make_plan
-from idios.query.predicates import NEVER, Among
-from idios.query.reader import read
+from idios.expressions.predicates import NEVER, Among
+from idios.plan.planner import make_plan
+from idios.plan.question import Plan
+from idios.sql.reader import read
 from tests.conformance import hostile
 from tests.conformance.engines import SPARK, Engine, PostgresqlEngine
 from tests.conformance.plans import by, dataset, number, of_kind, plan, whole
@@ -357,7 +357,7 @@ def test_a_file_that_was_replaced_between_the_rounds_is_noticed(
     with open_source(path, DATA) as backend, backend.open_snapshot(TWICE) as snapshot:
         pq.write_table(pa.table({"n": pa.array(values, pa.int64())}), path)
         assert snapshot.sum_clipped(DRAWN) == clipped_reference(TWICE, {"n": VALUES}, DRAWN)
-    monkeypatch.setattr("idios.backends.duckdb.KEPT", 0)
+    monkeypatch.setattr("idios.data.engines.duckdb.KEPT", 0)
     path = tmp_path / "t.parquet"
     pq.write_table(TABLE, path)
     with open_source(path, DATA) as backend, backend.open_snapshot(TWICE) as snapshot:

@@ -13,16 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from idios.backends import reduction_sql
-from idios.backends.base import open_source
-from idios.backends.sql_backend import SqlBackend
 from idios.core.calibration import Protection
 from idios.core.domain import Domain, Kind
 from idios.core.neighbours import Neighbours
-from idios.query.planner import make_plan
-from idios.query.reader import read
-from idios.query.reductions import SPREAD_VALUES
-from idios.query.schema import Column, Dataset
+from idios.data.backend import open_source
+from idios.data.engines.sql_backend import SqlBackend
+from idios.data.sql import reduction_sql
+from idios.declare.schema import Column, Dataset
+from idios.plan.planner import make_plan
+from idios.plan.reductions import SPREAD_VALUES
+from idios.sql.reader import read
 from tests.conformance.engines import Engine
 from tests.conformance.plans import category, number, whole
 from tests.conformance.reference import point

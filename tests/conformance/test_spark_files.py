@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from idios.backends.base import CancellationToken
+from idios.data.backend import CancellationToken
 from idios.errors import AnswerFailed, DataChanged, SourceError
 from idios.party import TrustedParty
 from tests.conformance.engines import SPARK, SparkEngine
@@ -34,7 +34,7 @@ def open_party(folder: Path) -> TrustedParty:
 
 
 def test_files_that_come_later_are_not_seen_and_changed_ones_are_noticed(folder: Path) -> None:
-    from idios.backends.spark import SparkBackend  # without Spark this test is skipped
+    from idios.data.engines.spark import SparkBackend  # without Spark this test is skipped
 
     with open_party(folder) as party:
         backend = party.datasets["people"].backend

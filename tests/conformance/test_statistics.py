@@ -10,14 +10,14 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from idios.backends.base import Backend
 from idios.core.calibration import Choice, Method
 from idios.core.domain import Domain, Kind
 from idios.core.statistics import STATISTICS, Count, DistinctCount, KthSmallest, Median, Mode
 from idios.core.summary import Summary
-from idios.query.plan import Plan
-from idios.query.predicates import NEVER, Among, And, Or
-from idios.query.schema import Dataset
+from idios.data.backend import Backend
+from idios.declare.schema import Dataset
+from idios.expressions.predicates import NEVER, Among, And, Or
+from idios.plan.question import Plan
 from tests.conformance.engines import Engine
 from tests.conformance.plans import by, category, dataset, number, plan, whole
 from tests.conformance.reference import Table, reference

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 import idios
-from idios.backends.base import open_source
 from idios.core.domain import LIMIT, Kind
 from idios.core.statistics import Count, DistinctCount, KthLargest, KthSmallest, Median, Mode, Statistic
+from idios.data.backend import open_source
+from idios.declare.schema import Column
 from idios.errors import SourceError
-from idios.query.predicates import Among, Interval
-from idios.query.schema import Column
+from idios.expressions.predicates import Among, Interval
 from tests.conformance.engines import Engine
 from tests.conformance.plans import by, category, dataset, number, of_kind, plan, whole
 from tests.conformance.reference import Table

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from idios.backends import base
-from idios.backends.base import Source, open_source
-from idios.backends.join_sql import HeldKey
+from idios.data import backend
+from idios.data.backend import Source, open_source
+from idios.data.sql.join_sql import HeldKey
+from idios.declare.schema import Dataset
 from idios.party import TrustedParty
-from idios.query.plan import Plan
-from idios.query.schema import Dataset
+from idios.plan.question import Plan
 from tests.conformance.engines import SPARK, Engine
 from tests.conformance.test_units import World, keep, prepare
 from tests.losses import ROUNDING
@@ -126,7 +126,7 @@ def test_people_told_apart_by_a_collation_are_caught(duckdb_engine: Engine, monk
     def hold_raw(name: str, held: str, kind: Any, _: Any) -> HeldKey:
         return HeldKey(held, held, kind)
 
-    monkeypatch.setattr(base, "hold_key", hold_raw)
+    monkeypatch.setattr(backend, "hold_key", hold_raw)
     worst = worst_losses(duckdb_engine, PEOPLE[:2])
     assert worst[QUESTIONS[0]] > 1.9
     assert worst[QUESTIONS[1]] > 1.9

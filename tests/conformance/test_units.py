@@ -22,17 +22,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import idios.backends.duckdb
-from idios.backends.base import Source, open_source
-from idios.backends.sql_backend import SqlBackend
+import idios.data.engines.duckdb
 from idios.core.calibration import Protection
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Count, Median, Mode
+from idios.data.backend import Source, open_source
+from idios.data.engines.sql_backend import SqlBackend
+from idios.declare.schema import Dataset, Link
 from idios.errors import SourceError
-from idios.query.planner import make_plan
-from idios.query.predicates import Among
-from idios.query.reader import read
-from idios.query.schema import Dataset, Link
+from idios.expressions.predicates import Among
+from idios.plan.planner import make_plan
+from idios.sql.reader import read
 from tests.conformance.engines import SPARK, DuckdbEngine, Engine, PostgresqlEngine, SparkEngine
 from tests.conformance.plans import by, category, dataset, plan, whole
 from tests.conformance.test_people import read_points
@@ -493,7 +493,7 @@ def test_a_key_that_cannot_be_decoded_is_refused_when_it_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Text that is no UTF-8, in a file whose statistics tell counts: else a question failed for one record."""
-    monkeypatch.setattr(idios.backends.duckdb, "KEPT", 0)
+    monkeypatch.setattr(idios.data.engines.duckdb, "KEPT", 0)
     broken = pa.array([b"p", b"\xff\xfe"]).view(pa.string())
     pq.write_table(pa.table({"person": broken, "age": [1, 2]}), tmp_path / "register.parquet")
     data = replace(make_dataset(), tables={}, covers_everyone=True)

@@ -9,7 +9,7 @@ from html import unescape
 
 import pytest
 
-from idios.computed import SEVERAL
+from idios.answer.computed import SEVERAL
 from idios.model import Distance
 from idios.server.console.presentation import present_answer
 from tests.console.console_office import MEDIAN, Office, sign_in

@@ -15,10 +15,10 @@ import pyarrow.parquet as parquet
 import pytest
 from fastapi.testclient import TestClient
 
+from idios.answer.release import draw_table
 from idios.display import CLIPPED_BIAS
 from idios.errors import AnswerFailed, LedgerUnavailable
 from idios.model import Quote, ReleasedTable
-from idios.release import draw_table
 from idios.server import work_pool
 from idios.server.http_errors import BUSY, Refused
 from tests.console.console_office import (

@@ -27,8 +27,8 @@ from idios.core.outer_ranks import plan_rank
 from idios.core.statistics import STATISTICS, Count, InterquartileRange, Median, Quantile, Statistic, TrimmedMean
 from idios.core.statistics.order import OrderStatistic
 from idios.core.summary import Summary
-from idios.query.mechanisms import can_check, needs_check
-from idios.query.plan import Aggregate
+from idios.plan.budget import can_check, needs_check
+from idios.plan.question import Aggregate
 from tests.core.renyi import find_share, lose_noise
 from tests.oracle import FAR, Space, Table, small_tables
 from tests.summaries import summarise

@@ -9,7 +9,6 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from idios.backends.arrays import NumberColumn, read_numbers
 from idios.core import inverse
 from idios.core.calibration import Choice, Level, Method, Protection, calibrate, choose
 from idios.core.distributions import InverseSensitivity
@@ -25,6 +24,7 @@ from idios.core.inverse import (
 )
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import InterquartileRange, KthLargest, KthSmallest, Median, Quantile, Statistic, TrimmedMean
+from idios.data.arrays import NumberColumn, read_numbers
 
 STATISTICS = [Median(), Quantile(Fraction(1, 4)), InterquartileRange(), TrimmedMean(Fraction(1, 10))]
 

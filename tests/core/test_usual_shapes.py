@@ -12,11 +12,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from idios.backends.arrays import read_numbers
 from idios.core.calibration import Level, Protection, calibrate, choose
 from idios.core.distributions import InverseSensitivity
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Median
+from idios.data.arrays import read_numbers
 
 YEAR = 365 * 86_400 * 10**6
 START = 1_767_225_600 * 10**6

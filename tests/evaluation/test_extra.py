@@ -42,7 +42,7 @@ def test_the_library_and_the_server_need_neither() -> None:
         "            __import__(found.name)\n"
         "            print(found.name)\n"
         "        except ModuleNotFoundError as error:\n"
-        "            if not found.name.startswith(('idios.backends.spark', 'idios.backends.postgresql')):\n"
+        "            if not found.name.startswith(('idios.data.engines.spark', 'idios.data.engines.postgresql')):\n"
         "                raise\n"
     )
     done = python(code)

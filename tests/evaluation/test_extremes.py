@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from idios.backends.arrays import read_numbers
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import KthLargest
+from idios.data.arrays import read_numbers
 from idios.evaluation import extremes
 from idios.evaluation.samples import EXPONENTIAL, NORMAL, UNIFORM, draw_top_ranks, make_generator
 from idios.evaluation.smooth import maximum_smooth_sensitivity

@@ -10,11 +10,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from idios.backends.arrays import read_numbers
 from idios.core.calibration import Protection, calibrate, choose
 from idios.core.distributions import InverseSensitivity
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Median
+from idios.data.arrays import read_numbers
 from idios.evaluation.baselines import exponential_median_error
 from idios.evaluation.medians import (
     GRID,

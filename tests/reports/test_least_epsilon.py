@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from idios.answer.projection import expect_margins
 from idios.errors import InvalidInput, Unanswerable
 from idios.party import TrustedParty
 from idios.reports.least_epsilon import find_place, round_place
-from idios.shown import expect_margins
 
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "bounds": [0, 120], "nullable": False},

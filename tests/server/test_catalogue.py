@@ -11,10 +11,10 @@ from idios.codec import from_json, to_json
 from idios.datasets import declare
 from idios.model import DatasetFacts
 from idios.party import TrustedParty
-from idios.query.lexer import RESERVED
-from idios.query.sql_functions import function_names
 from idios.server.catalogue import describe_dataset
 from idios.server.console.formatting import describe_level
+from idios.sql.lexer import RESERVED
+from idios.sql.sql_functions import function_names
 
 
 @pytest.mark.slow

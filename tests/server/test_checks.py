@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from idios.backends.duckdb import DuckDbBackend
 from idios.codec import from_json
+from idios.data.engines.duckdb import DuckDbBackend
 from idios.model import Answer, DatasetList, Distance, QuestionRequest, Quote
 from idios.server.question_queue import decode_record, encode_record
 from tests.server.office import MEDIAN, Office

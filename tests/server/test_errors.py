@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from idios.backends.duckdb import DuckDbBackend
+from idios.data.engines.duckdb import DuckDbBackend
 from idios.errors import SourceError
 from idios.server.auth import COOKIE
 from tests.server.office import MEDIAN, Office

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from idios.backends.duckdb import DuckDbBackend
 from idios.config import Settings
+from idios.data.engines.duckdb import DuckDbBackend
 from idios.errors import LedgerUnavailable
 from idios.ledger.operational import RunningQuestions
 from idios.server import startup

@@ -232,8 +232,9 @@ def test_sigterm_ends_a_process_whose_planning_never_ends(counts: bool, tmp_path
     step = "work.spend(0)" if counts else "pass"
     (tmp_path / "sitecustomize.py").write_text(
         f"""
-from idios.query import planner, reader
-from idios.query.work import Work
+from idios.plan import planner
+from idios.sql import reader
+from idios.expressions.work import Work
 def prepare(question, dataset):
     work = Work()
     while question.measures[0].label == "for_ever":

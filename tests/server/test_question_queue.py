@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from idios.backends.duckdb import DuckDbBackend
+from idios.data.engines.duckdb import DuckDbBackend
 from idios.server import question_queue
 from idios.server.question_queue import release_after
 from tests.server.office import MEDIAN, Office, open_office, write_office

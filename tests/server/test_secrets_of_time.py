@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from idios.backends.duckdb import DuckDbBackend
 from idios.config import read_configuration
+from idios.data.engines.duckdb import DuckDbBackend
 from idios.party import TrustedParty
 from idios.server.app import create_app
 from idios.server.question_queue import QuestionQueue

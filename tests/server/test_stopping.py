@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from idios.backends.duckdb import DuckDbBackend
+from idios.data.engines.duckdb import DuckDbBackend
 from idios.errors import LedgerUnavailable
 from idios.ledger import Ledger, RunningQuestion, RunningQuestions
 from idios.server import question_queue

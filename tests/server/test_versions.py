@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from idios.backends.duckdb import DuckDbBackend
+from idios.data.engines.duckdb import DuckDbBackend
 from idios.party import TrustedParty
 from tests.server.office import MEDIAN, Office, open_office, write_office
 from tests.waiting import until

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from idios.expressions.work import Work
 from idios.party import TrustedParty
-from idios.query.work import Work
 from idios.server import work_pool
 from idios.server.http_errors import BUSY, Refused
 from idios.server.work_pool import EACH, FairPool

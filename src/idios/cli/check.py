@@ -12,17 +12,17 @@ import typer
 from rich.table import Table
 
 from idios.audit import WORSE, find_worse_columns
-from idios.backends.base import CsvFormat, Report, is_address
 from idios.cli.configuration_text import format_csv, quote_key, write_table
 from idios.cli.init import propose
 from idios.cli.output import console, print_json, print_table, show_progress
 from idios.config import read_configuration
 from idios.core.neighbours import to_plural
+from idios.data.backend import CsvFormat, Report, is_address
 from idios.datasets import DatasetConfig
 from idios.errors import IdiosError
 from idios.party import TrustedParty
-from idios.query.names import quote
-from idios.query.suggestions import list_some
+from idios.sql.names import quote
+from idios.sql.suggestions import list_some
 
 LINES = 20
 """Of more columns than this, those that are as declared are told in one line."""

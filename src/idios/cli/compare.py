@@ -16,8 +16,8 @@ from idios.cli import output
 from idios.cli.configuration_text import quote_key
 from idios.cli.init import find_declared
 from idios.cli.query import Config
+from idios.declare.declared_columns import parse_bounds
 from idios.errors import ConfigurationError, SourceError
-from idios.query.declared_columns import parse_bounds
 
 if TYPE_CHECKING:
     from idios.evaluation.comparison import Comparison

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from json import dumps
 from typing import Any
 
-from idios.backends.base import CsvFormat
 from idios.core.calibration import DEFAULT, Level
 from idios.core.domain import Kind
 from idios.core.exact import text
+from idios.data.backend import CsvFormat
+from idios.declare.schema import Budget
 from idios.display import is_harmless
-from idios.proposals import Schema
-from idios.query.schema import Budget
+from idios.propose.proposals import Schema
 
 LEDGER = """\
 # The trusted party's configuration: everything in it is public.

@@ -15,7 +15,7 @@ from idios.codec import to_json
 from idios.core.exact import text
 from idios.display import name_interval
 from idios.ledger import StoredAnswer
-from idios.query.question_words import describe_question, describe_statistics, name_statistics
+from idios.plan.question_words import describe_question, describe_statistics, name_statistics
 
 EXPORTED = (
     *("id", "time", "dataset", "version", "group", "statistic", "value", "epsilon", "delta", "rho", "guarantee"),

@@ -16,9 +16,9 @@ from rich.text import Text
 
 from idios.cli.output import console, stderr
 from idios.core.domain import Kind
+from idios.declare.declared_columns import parse_bounds, read_column
 from idios.errors import InvalidInput
-from idios.query.declared_columns import parse_bounds, read_column
-from idios.query.suggestions import find_nearest
+from idios.sql.suggestions import find_nearest
 
 Bounds = tuple[str | None, str | None]
 _MOMENTS = (Kind.DATE, Kind.TIMESTAMP)

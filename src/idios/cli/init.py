@@ -18,22 +18,22 @@ from typing import Annotated
 import typer
 from rich.prompt import Confirm, Prompt
 
-from idios.backends.base import describe_source, is_address, read_dataset_name
-from idios.backends.csv_proposal import propose_format
-from idios.backends.files import FileKind, describe_absent, find_files, refuse_mislabelled
-from idios.backends.reservoir import ROWS
-from idios.backends.statistics_files import read_value_labels
 from idios.cli.configuration_text import LEDGER, Belonging, Proposal, format_csv, format_dataset
 from idios.cli.given_columns import ask_bounds, read_bounds, read_values, refuse_unknown, split_option
 from idios.cli.output import console, stderr
 from idios.cli.people import propose_belonging, propose_unique, read_belonging
 from idios.config import find_shared_sources, read_configuration
 from idios.core.calibration import DEFAULT, Level, Protection
+from idios.data.backend import describe_source, is_address, read_dataset_name
+from idios.data.formats.csv_proposal import propose_format
+from idios.data.formats.files import FileKind, describe_absent, find_files, refuse_mislabelled
+from idios.data.formats.reservoir import ROWS
+from idios.data.formats.statistics_files import read_value_labels
 from idios.datasets import DatasetConfig, declare, read_budget
 from idios.display import format_value
 from idios.errors import ConfigurationError, InvalidInput, SourceError
 from idios.linked_datasets import link_datasets
-from idios.proposals import describe_column, propose_columns
+from idios.propose.proposals import describe_column, propose_columns
 from idios.server.catalogue import ATTACK
 
 Header = Annotated[

@@ -16,13 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from idios.backends.base import Report, Source, open_source
-from idios.backends.samples import read_nothing
 from idios.cli.configuration_text import Belonging, Proposal, quote_key, quote_text
 from idios.core.domain import Kind
+from idios.data.backend import Report, Source, open_source
+from idios.declare.schema import Dataset, Link
 from idios.errors import InvalidInput, SourceError
-from idios.key_names import LEAST_MATCHED, find_subject, is_called_key, tells_people_apart
-from idios.query.schema import Dataset, Link
+from idios.propose.key_names import LEAST_MATCHED, find_subject, is_called_key, tells_people_apart
+from idios.propose.samples import read_nothing
 
 
 def read_belonging(

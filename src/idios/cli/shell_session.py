@@ -21,7 +21,7 @@ from idios.core.exact import positive
 from idios.display import Listing, format_number, format_short, format_value, shorten_list
 from idios.errors import IdiosError, InvalidInput
 from idios.model import Answer, Balance, BalanceList, ColumnFacts, DatasetFacts, Quote
-from idios.query.names import quote
+from idios.sql.names import quote
 
 COMMANDS = {
     "\\d": ("\\d", "list the data sets"),

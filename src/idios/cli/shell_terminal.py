@@ -14,9 +14,9 @@ from pathlib import Path
 
 from idios.cli.plan import PIECES
 from idios.cli.shell_session import WORDS, Connection
-from idios.query.expression_reader import list_value_functions
-from idios.query.names import quote
-from idios.query.sql_functions import function_names
+from idios.sql.expression_reader import list_value_functions
+from idios.sql.names import quote
+from idios.sql.sql_functions import function_names
 
 try:
     import readline

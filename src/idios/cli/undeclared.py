@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from idios.backends.base import describe_source, is_address
 from idios.cli.configuration_text import quote_key, write_table
 from idios.config import Configuration, read_configuration
 from idios.core.domain import Kind
+from idios.data.backend import describe_source, is_address
 from idios.errors import IdiosError, QuestionRefused
-from idios.query.lexer import Token, TokenKind, tokenize
-from idios.query.names import fold_case
-from idios.query.sql_functions import function_names
+from idios.sql.lexer import Token, TokenKind, tokenize
+from idios.sql.names import fold_case
+from idios.sql.sql_functions import function_names
 
 _OF_NUMBERS = {*function_names(), "BIN"} - {"COUNT", "MODE"}
 """What is asked of numbers, as far as a name tells."""

@@ -78,10 +78,10 @@ STEEP = 7
 
 Of as many as are clipped it would be 16, for α = 2. About twice as many may be; fitted by simulation.
 """
-SPREAD = Fraction(3, 2)
+LIKELY_NOISE = Fraction(3, 2)
 """How many more clipped values are allowed for than counted, in scales of the noise: 19 times in 20, or nearly so."""
 
-FEW = 4
+MEAN_OF_FEW = 4
 """So many more clipped values are allowed for, as the mean of few is easily greater than it is in the long run."""
 
 
@@ -137,7 +137,7 @@ class DrawnLimits(NamedTuple):
         """How many values may lie beyond the limits, and how far on average: nothing beyond a declared bound."""
         below, above = self.low != domain.low, self.high != domain.high
         reach = self.high - self.low if not (below and above) else -((self.low - self.high) // 2)
-        return Beyond(self.most_clipped + FEW, below * reach, above * reach)
+        return Beyond(self.most_clipped + MEAN_OF_FEW, below * reach, above * reach)
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class ClippingPlan(Reading):
     @property
     def spread(self) -> int:
         """How many more clipped values are allowed for than counted."""
-        return math.ceil(SPREAD / self.tally_epsilon)
+        return math.ceil(LIKELY_NOISE / self.tally_epsilon)
 
     def ranks(self, moves: Moves, distance: int = 0) -> Iterable[tuple[int, int]]:
         """The run around the median, the M least and the M greatest; nothing of a cell whose limits are shared."""
@@ -286,7 +286,7 @@ def plan_clipping(
         target,
         max(
             target + math.ceil(Fraction(math.log(len(ladder.thresholds)) + 30) / count),
-            2 * STEEP * (target + math.ceil(SPREAD / tally)),
+            2 * STEEP * (target + math.ceil(LIKELY_NOISE / tally)),
         ),
         radius - count,
         count,

@@ -18,7 +18,7 @@ Whether the selection is the whole table is a public fact (no filter, no nullabl
 is never concluded from the data.
 
 Where a person has several rows, "record" stands for all rows of one person, reduced to one
-(``query/reductions.py``).
+(``plan/reductions.py``).
 """
 
 from __future__ import annotations

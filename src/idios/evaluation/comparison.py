@@ -17,12 +17,6 @@ from typing import Any
 import numpy as np
 
 from idios.audit import CLIPPINGS, GROUP, WORSE, Expectation, average_expectations, expect_answer, list_levels
-from idios.backends.arrays import NumberColumn, read_numbers, to_grid
-from idios.backends.base import describe_source, open_source
-from idios.backends.csv_proposal import propose_format
-from idios.backends.files import is_csv_file
-from idios.backends.point_layers import with_sources
-from idios.backends.sql_backend import SqlBackend
 from idios.core import statistics as registry
 from idios.core.calibration import Level, Protection, calibrate, choose
 from idios.core.domain import LIMIT, Categories, Domain, Kind, count_day, default_step
@@ -31,12 +25,18 @@ from idios.core.multiples import declare_multiples, describe_multiples
 from idios.core.neighbours import Neighbours
 from idios.core.sampling import SeededSource
 from idios.core.statistics import Statistic
+from idios.data.arrays import NumberColumn, read_numbers, to_grid
+from idios.data.backend import describe_source, open_source
+from idios.data.engines.sql_backend import SqlBackend
+from idios.data.formats.csv_proposal import propose_format
+from idios.data.formats.files import is_csv_file
+from idios.data.sql.point_layers import with_sources
 from idios.datasets import DatasetConfig
+from idios.declare.schema import Column, Dataset
 from idios.errors import InvalidInput, SourceError, Unanswerable
 from idios.evaluation.baselines import list_baselines
 from idios.evaluation.document import Figure, Panel, Section, Series, Table, format_cell, make_jsonable
 from idios.evaluation.rivals import POSITIVE, list_rivals, measure_answers
-from idios.query.schema import Column, Dataset
 
 DEFAULT = ("median", "kth_largest 2", "trimmed_mean 0.05", "iqr", "mean", "maximum")
 """The statistics that are compared unless others are named."""

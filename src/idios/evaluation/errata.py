@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from idios.backends.arrays import read_numbers
 from idios.core.accounting import compose_parallel
 from idios.core.calibration import Added, Level, Protection, calibrate, choose
 from idios.core.distributions import DiscreteLaplace
@@ -17,6 +16,7 @@ from idios.core.domain import Domain
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Histogram, Median, RangeCount
+from idios.data.arrays import read_numbers
 from idios.evaluation.document import Table
 from idios.evaluation.noises import Admissible, paper_pair
 from idios.evaluation.smooth import median_smooth_sensitivity

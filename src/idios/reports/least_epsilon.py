@@ -12,16 +12,16 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import ceil
 
+from idios.answer.intervals import describe_unknown_margin, public_margin
+from idios.answer.projection import expect_margins, list_columns
 from idios.codec import shorten
 from idios.core.exact import Number, positive, text
 from idios.core.question_memory import one_question
 from idios.core.statistics import Sum
 from idios.errors import InvalidInput, Unanswerable
-from idios.margins import describe_unknown_margin, public_margin
 from idios.model.quote import ExpectedMargin
-from idios.query.plan import Aggregate, Plan
+from idios.plan.question import Aggregate, Plan
 from idios.reports.report import try_doubling
-from idios.shown import expect_margins, list_columns
 
 PER_DECADE = 900
 """How many numbers of three significant digits there are from one power of ten to the next."""

@@ -15,12 +15,12 @@ from idios.core.domain import Categories, Domain, Kind
 from idios.core.exact import text
 from idios.core.multiples import linear_multiples
 from idios.datasets import DatasetConfig
+from idios.declare.schema import Column, Dataset
 from idios.errors import ConfigurationError, IdiosError, Unanswerable
 from idios.model import Accounting, ColumnFacts, DatasetFacts, FunctionFacts, TableFacts
 from idios.party import TrustedParty
-from idios.query.names import quote
-from idios.query.schema import Column, Dataset
-from idios.query.sql_functions import list_functions
+from idios.sql.names import quote
+from idios.sql.sql_functions import list_functions
 
 LEAST_EPSILON = 0.01
 """The smallest ``min_epsilon`` that is declared without a warning."""

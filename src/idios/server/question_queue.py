@@ -31,9 +31,10 @@ from typing import Any, TypeVar
 
 from anyio.to_thread import run_sync
 
-from idios.backends.cancellation import CancellationToken
+from idios.answer.projection import count_characters
 from idios.config import Settings
 from idios.core.exact import exact
+from idios.data.cancellation import CancellationToken
 from idios.errors import AnswerFailed, IdiosError, InvalidInput, LedgerError, QuestionRefused
 from idios.ledger import Identity, RunningQuestion, StoredAnswer
 from idios.ledger.operational import LIVE
@@ -41,11 +42,10 @@ from idios.model import Answer, QuestionProgress, QuestionRequest, QuestionState
 from idios.model.answer import LONGEST_REPLY
 from idios.party import TrustedParty
 from idios.pipeline import Charged, Drawn
-from idios.query.plan import Plan
+from idios.plan.question import Plan
 from idios.server.auth import caller_name, charged_analyst
 from idios.server.http_errors import CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused
 from idios.server.work_pool import Places, Turns
-from idios.shown import count_characters
 
 log = logging.getLogger("idios.server")
 

@@ -9,8 +9,8 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
-from idios.backends.cancellation import CancellationToken
 from idios.config import Settings
+from idios.data.cancellation import CancellationToken
 from idios.datasets import DatasetConfig
 from idios.errors import ConfigurationError, InvalidInput
 from idios.ledger import Anchor, Balance, Identity, IssuedToken, Ledger, Role, StoredAnswer, Verification

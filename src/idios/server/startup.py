@@ -19,8 +19,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from idios.backends.resources import TemporaryFolder, divide_memory
 from idios.config import PREFIX, Configuration, Settings, read_configuration
+from idios.data.formats.resources import TemporaryFolder, divide_memory
 from idios.errors import ConfigurationError, LedgerError
 from idios.ledger import Ledger, Role
 from idios.party import TrustedParty

@@ -6,8 +6,8 @@ a caller's work waits behind their own and never in front of another caller's.
 
 A caller can ask for free work without end. There are two pools, so that neither keeps the other waiting: one for the
 sandbox, inspections, comparisons and verifications, which may take seconds, and one for planning and rendering, which
-are bounded. What takes longer than a deadline is stopped where its work is counted (``query.work``), and so is what
-still runs when the server ends.
+are bounded. What takes longer than a deadline is stopped where its work is counted (``expressions.work``), and so is
+what still runs when the server ends.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import TypeVar
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
-from idios.backends.cancellation import CancellationToken, Cancelled
 from idios.config import Settings
-from idios.query.work import stoppable
+from idios.data.cancellation import CancellationToken, Cancelled
+from idios.expressions.work import stoppable
 from idios.server.http_errors import BUSY, Problem, Refused
 
 AT_ONCE = 2

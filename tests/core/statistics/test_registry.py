@@ -43,7 +43,7 @@ from idios.core.statistics import (
 from idios.core.statistics.order import OrderStatistic
 from idios.errors import QuestionRefused
 from idios.evaluation import compare
-from idios.query.sql_functions import find_function, list_functions
+from idios.sql.sql_functions import find_function, list_functions
 from tests import oracle
 from tests.core.statistics import test_envelopes as contract
 from tests.oracle import small_tables

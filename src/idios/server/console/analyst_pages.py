@@ -25,11 +25,7 @@ from idios.display import format_cost
 from idios.errors import IdiosError, InvalidInput
 from idios.ledger import StoredAnswer
 from idios.model import Accounting, Answer, DatasetFacts, QuestionProgress, QuestionRequest, Quote, TableFacts
-from idios.query.expression_reader import list_value_functions
-from idios.query.literals import quote_string
-from idios.query.names import quote
-from idios.query.question_words import describe_selection
-from idios.query.sql_functions import list_functions
+from idios.plan.question_words import describe_selection
 from idios.server.auth import caller_name
 from idios.server.console.access import FormVisit, PageVisit, Visit
 from idios.server.console.charts import draw_budgets
@@ -39,6 +35,10 @@ from idios.server.console.presentation import mark_error, present_answer
 from idios.server.http_errors import Problem, Refused, to_problem
 from idios.server.messages import read_page
 from idios.server.question_queue import check_affordable
+from idios.sql.expression_reader import list_value_functions
+from idios.sql.literals import quote_string
+from idios.sql.names import quote
+from idios.sql.sql_functions import list_functions
 
 router = APIRouter()
 

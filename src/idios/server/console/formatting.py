@@ -12,7 +12,7 @@ from idios.core.neighbours import to_plural
 from idios.display import format_digits, format_number, to_float
 
 THIN = "\u202f"
-NUMBERS = ("integer", "number")
+NUMERIC_KINDS = ("integer", "number")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{,3999})(\.[0-9]{1,3999}|/[1-9][0-9]{,3999})?")
 """As exact numbers are written, and none that is too long for Python to read."""
 _MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T00:00:00")
@@ -70,7 +70,7 @@ def format_value(value: str | None, kind: str = "number") -> str:
     """
     if value is None:
         return "NULL"
-    if kind not in NUMBERS or not _NUMBER.fullmatch(value):
+    if kind not in NUMERIC_KINDS or not _NUMBER.fullmatch(value):
         midnight = _MIDNIGHT.fullmatch(value) if kind != "category" else None
         return value if midnight is None else midnight[1]
     return format_number(Fraction(value))

@@ -13,15 +13,15 @@ from typing import Any
 
 from markupsafe import Markup
 
+from idios.answer.computed import UNCHECKED
 from idios.codec import to_json
-from idios.computed import UNCHECKED
 from idios.core.exact import text
 from idios.core.neighbours import to_plural
 from idios.display import describe_clipped, name_interval, to_float
 from idios.model import Answer, Distance
 from idios.server.console.charts import FARTHEST_DRAWN, Bar, draw_bars
 from idios.server.console.formatting import (
-    NUMBERS,
+    NUMERIC_KINDS,
     format_amount,
     format_limits,
     format_time,
@@ -94,10 +94,10 @@ def present_answer(answer: Answer) -> AnswerView:
         column: answer.types.get(column, "") if column in answer.margins else "category" for column in answer.columns
     }
     rows = [
-        [(format_value(row[column], kind), _name(row[column]), kind in NUMBERS) for column, kind in kinds.items()]
+        [(format_value(row[column], kind), _name(row[column]), kind in NUMERIC_KINDS) for column, kind in kinds.items()]
         for row in answer.exact_rows[:most]
     ]
-    head = [(column, kind in NUMBERS) for column, kind in kinds.items()]
+    head = [(column, kind in NUMERIC_KINDS) for column, kind in kinds.items()]
     if several:
         for column in answer.interval_columns:
             head.append((f"{column} ({answer.name_interval(column)})", True))
@@ -130,7 +130,7 @@ def present_answer(answer: Answer) -> AnswerView:
     # A constant tells no row from another.
     groups = [column for column in groups if len({row[column] for row in answer.exact_rows}) > 1] or groups
     if groups and several:
-        for column in [column for column, kind in kinds.items() if kind in NUMBERS][:MOST_CHARTS]:
+        for column in [column for column, kind in kinds.items() if kind in NUMERIC_KINDS][:MOST_CHARTS]:
             chart = _chart(answer, groups, column)
             if chart is not None:
                 charts.append(chart)

@@ -1,1 +1,0 @@
-"""Where data is read: the only home of data drivers."""

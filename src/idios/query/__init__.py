@@ -1,1 +1,0 @@
-"""From SQL text to a plan: public facts only, no data is touched here."""
