@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from idios.code_lists import read_code_list
 from idios.config import read_configuration
+from idios.datasets import read_code_list
 from idios.errors import InvalidInput, QuestionRefused
 from idios.party import TrustedParty
 

@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from idios.cli.main import app
-from idios.server.protocol import MOST
+from idios.server.startup import MOST
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "deploy.md").read_text()

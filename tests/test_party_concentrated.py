@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from idios.core import calibration, concentrated, outer_ranks, sensitivity
+from idios.core import calibration, concentrated, outer_ranks
 from idios.core.calibration import Added, Mechanism
 from idios.core.centre import place_centre
 from idios.core.clipping import ClippingPlan
@@ -354,7 +354,7 @@ def test_statistics_counted_once_are_caught(sql: str) -> None:
 
 def test_the_sensitivity_of_one_cell_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gaussian noise at Δ₂² = e² where a record that moves between two cells has 2e²."""
-    right = sensitivity.find_squared_sensitivity
+    right = calibration.find_squared_sensitivity
 
     def forget(statistic: Any, domain: Any, moves: Any, parts: int, fineness: int) -> Fraction:
         return right(statistic, domain, moves, 1, fineness)

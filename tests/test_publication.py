@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from idios.cli.export import EXPORTED, format_csv, format_json
+from idios.cli.ledger import EXPORTED, format_csv, format_json
 from idios.party import TrustedParty
 
 COLUMNS = {

@@ -17,9 +17,8 @@ import pytest
 from typer.testing import CliRunner
 
 from idios.cli.main import app
-from idios.cli.shell import connect_party, connect_server
+from idios.cli.shell import connect_party, connect_server, find_history, list_completions
 from idios.cli.shell_session import Connection, Left, Session, split_questions
-from idios.cli.shell_terminal import find_history, list_completions
 from idios.config import read_configuration
 from idios.errors import InvalidInput
 from idios.party import TrustedParty

@@ -9,10 +9,19 @@ from itertools import combinations_with_replacement
 
 import pytest
 
-from idios.core.calibration import Added, Level, Method, Protection, calibrate, choose, expected_error
+from idios.core.calibration import (
+    Added,
+    Level,
+    Method,
+    Protection,
+    calibrate,
+    choose,
+    expected_error,
+    find_sensitivity,
+    find_squared_sensitivity,
+)
 from idios.core.distributions import DiscreteGaussian, DiscreteLaplace
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.sensitivity import find_sensitivity, find_squared_sensitivity
 from idios.core.statistics import Count, DistinctCount, Mean, Median, RangeCount, Statistic, Sum, Variance
 from tests.records import Asked, Records, World
 from tests.summaries import summarise

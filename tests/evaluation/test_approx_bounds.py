@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from idios.evaluation import approx_bounds
-from idios.evaluation.approx_bounds import BINS, draw_bounds, draw_means, draw_quantiles, draw_sums, find_threshold
+from idios.evaluation import rivals
+from idios.evaluation.rivals import BINS, draw_bounds, draw_means, draw_quantiles, draw_sums, find_threshold
 
 CERTAIN = 1e6
 """An ε without noise worth the name."""
@@ -48,7 +48,7 @@ def test_neighbours_differ_by_epsilon_at_most() -> None:
 
 
 def test_empty_bins_stay_below_the_threshold() -> None:
-    for failure, scale in itertools.product(approx_bounds.FAILURES, (0.5, 4.0)):
+    for failure, scale in itertools.product(rivals.FAILURES, (0.5, 4.0)):
         single = exceed(0, find_threshold(failure, scale), scale)
         assert -math.expm1(2 * BINS * math.log1p(-single)) == pytest.approx(failure)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from idios.evaluation.sections import describe_counts, describe_noise
+from idios.evaluation.reproduction import describe_counts, describe_noise
 
 
 def test_the_interval_table_is_the_papers() -> None:

@@ -10,7 +10,7 @@ import pytest
 from idios.core.domain import Domain, Kind
 from idios.declare.schema import Column
 from idios.errors import InvalidInput
-from idios.expressions.grid import make_node
+from idios.expressions.grid import make_node, write_expression
 from idios.expressions.language import (
     FUNCTIONS,
     Call,
@@ -26,7 +26,6 @@ from idios.expressions.language import (
 )
 from idios.expressions.predicates import Among, And, Or, column_names
 from idios.expressions.ranges import MAX_NARROWED, Range, find_range, narrow
-from idios.expressions.text import write_expression
 from tests.expressions.test_work import Calls
 
 DEEP = 90

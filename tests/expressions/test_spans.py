@@ -2,7 +2,7 @@
 
 import random
 
-from idios.expressions.spans import Row, join_spans
+from idios.expressions.diagram import Row, join_spans
 
 
 def _cut(rng: random.Random, points: range) -> list[tuple[int, int]]:

@@ -24,9 +24,8 @@ from idios.core.exact import text
 from idios.core.guarantee import Guarantee
 from idios.core.neighbours import Neighbours
 from idios.errors import IdiosError, InvalidInput
-from idios.model.answer import Answer
+from idios.model.answer import PYTHON_TYPES, Answer, python_value
 from idios.model.quote import Quote
-from idios.model.values import PYTHON_TYPES, python_value
 
 names = st.text(min_size=1, max_size=8)
 fractions = st.fractions(min_value=0, max_value=10**9)

@@ -17,9 +17,9 @@ import pytest
 import uvicorn
 
 from idios.config import Settings
-from idios.server import protocol, startup
+from idios.server import startup
 from idios.server.logs import EACH_MINUTE, JsonFormatter, Throttle
-from idios.server.protocol import BACKLOG, MOST, EventLoop, GuardedProtocol, most_connections
+from idios.server.startup import BACKLOG, MOST, EventLoop, GuardedProtocol, most_connections
 from tests.server.office import write_office
 from tests.waiting import until
 
@@ -80,7 +80,7 @@ def served(**options: Any) -> Iterator[Site]:
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(startup, "HEADER_SECONDS", 0.2)
     with served() as running:
         yield running
 
@@ -177,7 +177,7 @@ def test_a_request_on_its_way_has_all_the_time_it_needs(site: Site) -> None:
 
 
 def test_whoever_speaks_takes_the_place_of_whoever_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "most_connections", lambda: 4)
+    monkeypatch.setattr(startup, "most_connections", lambda: 4)
     with served() as site:
         slow = site.open(HELLO.replace(b"/ ", b"/slow "))
         assert site.entered.wait(10)
@@ -193,7 +193,7 @@ def test_whoever_speaks_takes_the_place_of_whoever_does_not(monkeypatch: pytest.
 
 
 def test_where_all_are_at_work_a_new_one_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "most_connections", lambda: 2)
+    monkeypatch.setattr(startup, "most_connections", lambda: 2)
     with served() as site:
         busy = [site.open(HELLO.replace(b"/ ", b"/slow ")) for _ in range(2)]
         until(lambda: len(site.state.tasks) == 2)
@@ -206,7 +206,7 @@ def test_where_all_are_at_work_a_new_one_is_closed(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_client_who_does_not_read_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "WRITE_SECONDS", 0.2)
+    monkeypatch.setattr(startup, "WRITE_SECONDS", 0.2)
     with served() as site:
         site.length = 100_000_000
         with site.open(HELLO):
@@ -235,7 +235,7 @@ def test_a_handshake_has_as_long_as_headers_have(monkeypatch: pytest.MonkeyPatch
     loop = EventLoop()
     try:
         loop.run_until_complete(loop.create_server(None, ssl=object()))
-        assert given["ssl_handshake_timeout"] == protocol.HEADER_SECONDS
+        assert given["ssl_handshake_timeout"] == startup.HEADER_SECONDS
     finally:
         loop.close()
 

@@ -63,16 +63,101 @@ from idios.core.multiples import (
 )
 from idios.core.neighbours import RECORDS, Counted, Moves, Neighbours
 from idios.core.outer_ranks import CentredSearch, RankPlan, find_lacking, least_order, plan_rank
-from idios.core.refusals import explain_missing, refuse_too_few, refuse_too_long, refuse_undefined
 from idios.core.sampling import Source
-from idios.core.sensitivity import find_sensitivity, find_squared_sensitivity
 from idios.core.statistics.averages import Mean
 from idios.core.statistics.base import FINENESS, Reading, Statistic, Sums, SumsOfSquares
 from idios.core.statistics.order import OrderStatistic
-from idios.core.statistics.spread import Variance
+from idios.core.statistics.spread import InterquartileRange, Variance
 from idios.core.summary import Summary
 from idios.core.weighted_index import weighted_index
 from idios.errors import InvalidInput, Unanswerable
+
+# What is refused, and what is said of it, where public facts alone make an answer useless or impossible.
+
+
+FARTHEST_SPLIT = 10_000
+"""How far out an envelope is computed where all splits of changes are tried at every distance: some 20 seconds."""
+
+
+def refuse_too_long(statistic: Statistic, neighbours: Neighbours, distance: int) -> None:
+    """Refuse an envelope that would take minutes, as with little ε, or where one person has many records."""
+    replaced = neighbours is Neighbours.REPLACE
+    slow = isinstance(statistic, InterquartileRange) if replaced else statistic.tries_splits
+    if slow and distance > FARTHEST_SPLIT:
+        times = math.ceil(Fraction(10 * distance, FARTHEST_SPLIT)) / 10
+        raise Unanswerable(f"it would take too long with so little epsilon: ask with {times} times as much")
+
+
+def refuse_undefined(statistic: Statistic, size: int | None, counted: Counted) -> None:
+    """Refuse the k-th of fewer records, where their number is public: a selection has no more of them."""
+    if size is not None and 0 < size < statistic.least_size:
+        raise Unanswerable(f"it takes at least {statistic.least_size:,} values, and there are {counted.write(size)}")
+
+
+def refuse_too_few(statistic: Statistic, size: int | None, least: int, counted: Counted) -> None:
+    """Refuse what would be far off nearly always, where the number of records is public."""
+    if size is not None and size < least:
+        raise Unanswerable(
+            f"{statistic.name} of {counted.write(size)} would be far off with this epsilon: ask about at least "
+            f"{counted.write(least)}, or with a greater epsilon"
+        )
+
+
+def explain_missing(statistic: Statistic, missing: str, distance: int, factor: Fraction | None = None) -> str:
+    """Say what is missing and what would do without it; ``distance`` is how many changes must be survived.
+
+    With so many times as much ε as ``factor`` says, it would be answered, but for its check, which takes a share.
+    """
+    more = "" if factor is None else f", or with about {math.ceil(10 * factor) / 10:,g} times as much epsilon"
+    return (
+        f"{statistic.name} needs {missing}, and the column declares none: a few records could move it without limit. "
+        f"Declare bounds, or ask for {statistic.advise(distance)}{more}"
+    )
+
+
+# How far one record moves a statistic on any data at all: the global sensitivity, in steps of the answer's grid.
+#
+# Laplace noise needs the greatest change |Δ|. Gaussian noise needs Δ₂², the greatest Σ_c Δ_c² over all cells c of a
+# question, whose noises are independent. With e the sensitivity to a value that enters or leaves a selection, and c
+# that to one that changes within it, a changed record
+#
+#     add-remove                    enters or leaves one cell            Δ₂² = e²
+#     replace, the whole table      changes within it                    Δ₂² = c²
+#     replace, one selection        enters, leaves or changes            Δ₂² = max(e², c²)
+#     replace, several cells        leaves one cell and enters another,
+#                                   or any of these                      Δ₂² = max(2e², c²)
+#
+# So a record that leaves one cell for another costs √2 times as much as one that leaves, and not twice. i records move
+# all answers together by i·Δ₂ at most, in whichever cells they are: the Euclidean norm of a sum is at most the sum of
+# the norms.
+
+
+def find_sensitivity(statistic: Statistic, domain: Domain, moves: Moves, fineness: int) -> Fraction:
+    """The greatest |Δ|, rounded up to the grid: ⌊x+½⌋ − ⌊y+½⌋ ≤ ⌈x − y⌉."""
+    known = statistic.global_sensitivity(domain, moves)
+    if known is None:
+        raise AssertionError("a statistic chose its global sensitivity and then does not know it")
+    return Fraction(math.ceil(known * statistic.resolution(fineness)))
+
+
+def find_squared_sensitivity(statistic: Statistic, domain: Domain, moves: Moves, parts: int, fineness: int) -> Fraction:
+    """Δ₂², where a changed record touches ``parts`` cells at most.
+
+    >>> from idios.core.statistics import Count, Sum
+    >>> column, cell = Domain(lower=-10, upper=10), Moves(Neighbours.REPLACE, size=5, outside=100)
+    >>> # to enter two cells, 1² + 1², and to change by 20 within one
+    >>> [int(find_squared_sensitivity(s, column, cell, parts=2, fineness=1)) for s in (Count(), Sum())]
+    [2, 400]
+    """
+    changing = Moves(Neighbours.REPLACE, moves.size)
+    if moves.whole:
+        return find_sensitivity(statistic, domain, changing, fineness) ** 2
+    entered: Fraction = find_sensitivity(statistic, domain, Moves(Neighbours.ADD_REMOVE, moves.size), fineness) ** 2
+    if moves.neighbours is Neighbours.ADD_REMOVE:
+        return entered
+    changed: Fraction = find_sensitivity(statistic, domain, changing, fineness) ** 2
+    return max(parts * entered, changed)
+
 
 LEAST_EPSILON = Fraction(1, 10**12)
 

@@ -1,9 +1,8 @@
 """What travels: between party, ledger, server, client and command line, each defined once, to JSON and back."""
 
-from idios.model.answer import Answer
+from idios.model.answer import Answer, QuestionProgress, QuestionRequest, QuestionState
 from idios.model.balance import Account, Accounting, Balance, BalanceList, Cost, Holder, Role
 from idios.model.dataset_facts import ColumnFacts, DatasetFacts, DatasetList, FunctionFacts, TableFacts
-from idios.model.question import QuestionProgress, QuestionRequest, QuestionState
 from idios.model.quote import Quote
 from idios.model.released import AnswerPage, Distance, ReleasedAnswer, ReleasedTable
 

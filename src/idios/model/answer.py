@@ -2,22 +2,88 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
+from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from idios import display
-from idios.codec import from_json, json_field, refuse, to_json
+from idios.codec import from_json, json_field, read_number, refuse, to_json
 from idios.core.guarantee import Guarantee
-from idios.display import format_cost, format_left, format_number, format_value
+from idios.display import format_cost, format_left, format_number, format_value, to_float
 from idios.errors import InvalidInput
 from idios.model.late_rows import LateRows, make_rows
 from idios.model.released import Distance, Interval, Limits, check_limits, format_cell_limits, format_interval
 from idios.model.tidy import list_columns, write_csv
-from idios.model.values import infer_kind, plain_number, python_value, read_value
+
+# The values of an answer: exact text as it is stored, and Python's own.
+
+
+PYTHON_TYPES = {
+    "integer": int,
+    "number": float,
+    "date": datetime.date,
+    "timestamp": datetime.datetime,
+    "category": str,
+    "boolean": bool,
+}
+"""What ``python_value`` makes of each kind of value."""
+
+
+def python_value(stored: str | None, kind: str) -> Any:
+    """A stored value as Python's own."""
+    if stored is None or kind == "category":
+        return stored
+    if kind == "date":
+        return datetime.date.fromisoformat(stored)
+    if kind == "timestamp":
+        return datetime.datetime.fromisoformat(stored)
+    if kind == "boolean":
+        return stored == "true"
+    if kind == "integer":
+        return int(stored)
+    # both are the nearest float, and what has no denominator is read faster
+    return to_float(Fraction(stored)) if "/" in stored else float(stored)
+
+
+def infer_kind(values: list[Any]) -> str | None:
+    """The kind of a column's values, if any of them is there to tell; among whole numbers one float decides."""
+    present = {type(value) for value in values if value is not None}
+    for kind in ("number", "integer", "timestamp", "date", "category", "boolean"):
+        if PYTHON_TYPES[kind] in present:
+            return kind
+    return None
+
+
+def read_value(stored: Any, kind: str | None, column: str) -> Any:
+    """A stored value as Python's own, from a source that is not trusted."""
+    if stored is None:
+        return None
+    if kind not in PYTHON_TYPES:
+        raise InvalidInput(
+            f"an answer: types must give column {column!r} one of {', '.join(PYTHON_TYPES)}, got {kind!r}"
+        )
+    if not isinstance(stored, str):
+        raise InvalidInput(f"an answer: the values of column {column!r} must be written as text")
+    if kind in ("integer", "number"):
+        read_number(stored, f"an answer: a value of column {column!r}")
+    try:
+        return python_value(stored, kind)
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"an answer: a value of column {column!r} is not of the type {kind}") from None
+
+
+def plain_number(exact: Fraction | None) -> int | float | None:
+    """An exact number as Python's own."""
+    if exact is None:
+        return None
+    # a float ends before 2¹⁰²⁴
+    return int(exact) if exact.denominator == 1 or abs(exact) >= 2**1023 else float(exact)
+
 
 LONGEST_REPLY = 64 * 2**20
 """Bytes of the longest reply that a server sends and a client reads."""
@@ -359,3 +425,51 @@ for _late in (
     LateRows("exact_rows", Answer._make_exact_rows),
 ):
     setattr(Answer, _late.name, _late)
+
+
+# A question that a server was asked, and its progress until it is answered.
+
+
+@dataclass(frozen=True)
+class QuestionRequest:
+    """A question as it came to a server, its numbers as text.
+
+    ``then_check`` is the ε of a check of the answer that is stored; without it the question itself is asked.
+    """
+
+    sql: str
+    epsilon: str
+    split: Mapping[str, str] | None = None
+    check: str | None = None
+    then_check: str | None = None
+
+
+class QuestionState(StrEnum):
+    """The state of a question that outlasted its request."""
+
+    RUNNING = "running"
+    ANSWERED = "answered"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionProgress:
+    """The progress of a question that outlasted its request; step and share only where they may be told.
+
+    ``answer`` is there once it is answered, ``error`` once it failed.
+    """
+
+    id: str
+    state: QuestionState
+    step: str | None = None
+    share: float | None = None
+    elapsed: float
+    href: str = field(init=False)
+    answer: Answer | None = None
+    error: Mapping[str, Any] | None = None
+    question: QuestionRequest | None = json_field(hidden=True, default=None)
+    """The question itself, on the server alone."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "href", f"/v1/questions/{self.id}")

@@ -11,23 +11,352 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from operator import is_
 from threading import Lock
 
+from idios.core.domain import Kind
+from idios.core.statistics import (
+    Count,
+    DiscreteQuantile,
+    KthLargest,
+    KthSmallest,
+    Mean,
+    Median,
+    Quantile,
+    Statistic,
+    Sum,
+    TrimmedMean,
+    WinsorizedMean,
+)
 from idios.declare.schema import Dataset
 from idios.errors import QuestionRefused
+from idios.expressions.language import Expression, Reference, Type
 from idios.plan.planner import Prepared, prepare
-from idios.plan.question import Question
+from idios.plan.postprocessing import FOLDS, Fold, Item, Select
+from idios.plan.question import Key, Question
+from idios.plan.reductions import (
+    KEY,
+    NUMBERS,
+    ROW,
+    SPREAD,
+    ReducedValue,
+    Reduction,
+    limit_groups,
+    make_columns,
+)
+from idios.sql.expression_reader import read_condition_of_values, read_expression
 from idios.sql.inner_reader import InnerReader
-from idios.sql.join_reader import drop_prefixes, read_source
+from idios.sql.join_reader import Source, drop_prefixes, read_source
 from idios.sql.lexer import QuestionText, tokenize
-from idios.sql.names import fold_case, quote
-from idios.sql.outer_reader import OuterReader
-from idios.sql.parser import SelectNode, parse
-from idios.sql.reduction_reader import PeopleReader, ReductionReader, groups_by_unit, refuse_unit
-from idios.sql.rows_reader import RowsReader
+from idios.sql.literals import Typed
+from idios.sql.names import fold_case, quote, resolve_name, to_upper
+from idios.sql.parser import CallNode, ListItem, Name, SelectNode, Star, SyntaxNode, parse
+from idios.sql.reduction_reader import (
+    PeopleReader,
+    ReductionReader,
+    groups_by_unit,
+    propose_reduction,
+    propose_selection,
+    refuse_unit,
+)
+from idios.sql.select_reader import GROUPING, NO_SETS, SelectReader, has_call
+from idios.sql.statistic_reader import Called
+
+# Reads a question about the rows of people, which is one about people.
+
+
+_SPREAD = (Median, Quantile, DiscreteQuantile, TrimmedMean, WinsorizedMean)
+"""What is offered of rows in which everyone counts alike."""
+
+
+class RowsReader(InnerReader):
+    """Reads a question about the rows of a data set with a unit, as one about people.
+
+    COUNT(*), COUNT(x) and SUM(x) of rows are sums over people of their own, and AVG(x) is the mean over people of their
+    means, in which everyone counts alike. So they do in quantiles and trimmed means of rows (``SPREAD``). Nothing else
+    of rows changes little when one person changes, so that everything else is refused, with the reduction that could be
+    asked instead. GROUP BY needs a declared number of groups for each person. Where a number of rows is declared, all
+    statistics are of these.
+    """
+
+    def __init__(self, text: QuestionText, tree: SelectNode, source: Source) -> None:
+        super().__init__(text, tree, source.dataset)
+        self.source = source
+        self.names = {column: source.label(column) for column in self.names}
+        self.values: list[ReducedValue] = []
+
+    def read(self) -> Question:
+        """The question, as far as this SELECT is it."""
+        selected = self.read_selected()
+        self._read_keys()
+        if self.keys and not (self.dataset.groups or self.dataset.row_limit):
+            raise self._refuse_groups()
+        shown = self._read_shown()
+        function = ROW if self.dataset.row_limit else KEY
+        keys = [ReducedValue(function, key.column) for key in self.keys]
+        values = tuple(dict.fromkeys([*keys, *self.values]))
+        called = {value.name: value.column for value in values if value.column is not None}
+        reduction = Reduction(selected, values, rows=self.dataset.row_limit, labels=called)
+        if self.dataset.row_limit is None:
+            reduction = limit_groups(reduction, [key.column for key in self.keys], self.dataset)
+        return Question(
+            self.dataset.name,
+            tuple(self.measures),
+            keys=tuple(replace(key, column=value.name) for key, value in zip(self.keys, keys, strict=True)),
+            shown=shown,
+            source=self.text.source,
+            reduction=reduction,
+        )
+
+    def _read_key(self, node: SyntaxNode) -> Key | None:
+        """A key; anything but a category only where rows are kept as they are."""
+        if self.dataset.row_limit is not None:
+            return super()._read_key(node)
+        column = None
+        if isinstance(node, Name):
+            column = self.columns[resolve_name(self.text, node, self.columns, "column")]
+        key = super()._read_key(node) if column is None or column.kind is Kind.CATEGORY else None
+        if key is None or key.width is not None:
+            which = key.column if key is not None else column.name if column is not None else "this"
+            raise self.text.refusal(
+                f"the rows of a {self.dataset.unit_word} are grouped by categories, and {which} is none: select a "
+                "period or a range by WHERE",
+                node.start,
+            )
+        return key
+
+    def resolve_statistic(self, called: Called, node: SyntaxNode) -> Called:
+        """The statistic of people that is one of rows."""
+        statistic, column = called.statistic, called.column
+        over: Statistic = Sum()
+        if self.dataset.row_limit:
+            if column is not None:
+                self.values.append(ReducedValue(ROW, column.name))
+            return called
+        if type(statistic) in _SPREAD and column is not None:
+            value, over = ReducedValue(SPREAD, column.name), statistic
+        elif type(statistic) is Count:
+            value = ReducedValue("COUNT", None if column is None or not column.nullable else column.name)
+        elif type(statistic) is Sum and column is not None:
+            value = ReducedValue("SUM", column.name)
+        elif type(statistic) is Mean and column is not None:
+            value, over = ReducedValue("AVG", column.name), Mean()
+        else:
+            raise self._refuse_statistic(called, node)
+        if any((value.function == SPREAD) != (known.function == SPREAD) for known in self.values):
+            raise self.text.refusal(
+                f"{called.written} and what stands beside it are of rows in different ways: quantiles and trimmed "
+                "means of rows are asked for by themselves",
+                node.start,
+            )
+        self.values.append(value)
+        return Called(over, make_columns(self.dataset, [value])[value.name], called.written)
+
+    def _refuse_statistic(self, called: Called, node: SyntaxNode) -> QuestionRefused:
+        columns = [] if called.column is None else [(self._choose_function(called), called.column)]
+        instead = propose_reduction(self.tree, self.source, called.written, columns, self.keys)
+        return self.text.refusal(
+            f"{called.written} of rows is not offered, as one {self.dataset.unit_word} may have many: there are "
+            "COUNT, SUM, AVG, quantiles and trimmed means. Reduce the rows of each "
+            f"{self.dataset.unit_word} to one value first: {instead}",
+            node.start,
+        )
+
+    def _choose_function(self, called: Called) -> str:
+        """A function that reduces a column to what is most like it."""
+        column, statistic = called.column, called.statistic
+        if isinstance(statistic, KthSmallest | KthLargest):
+            return "MIN" if isinstance(statistic, KthSmallest) else "MAX"
+        if column is not None and column.kind in NUMBERS:
+            return "AVG"
+        return "MAX" if self.dataset.order is None else "LAST"
+
+    def _refuse_groups(self) -> QuestionRefused:
+        """Say what is declared to allow groups, and what can be asked without.
+
+        The rows are not reduced to one group for each person here: which of several is theirs would be made up, and a
+        sum of rows would become another.
+        """
+        word, example = self.dataset.unit_word, self._propose_one_group()
+        instead = f"; or ask about one group: {example}" if example else ", or ask about one group at a time, by WHERE"
+        return self.text.refusal(
+            f"the rows of one {word} may be in many groups, which GROUP BY of rows does not protect. The controller "
+            f"can declare groups = 2 or another number, in how many groups a {word} counts{instead}",
+            self.tree.group[0].start,
+        )
+
+    def _propose_one_group(self) -> str:
+        """The statistics of the first group, if they can be asked for as they are listed; else nothing."""
+        selects = [token for token in self.text.tokens if token.keyword == "SELECT"]
+        try:
+            listed = [each for each in self.listed if not self._is_key(each.node)]
+            if len(selects) > 1 or not listed or not all(self._find_statistic(each.node) for each in listed):
+                return ""
+        except QuestionRefused:
+            return ""
+        return propose_selection(self.tree, self.source, listed, self.keys)
+
+    def _is_key(self, node: SyntaxNode) -> bool:
+        column = self._find_column(node) if isinstance(node, Name) else None
+        return column is not None and column.name in [key.column for key in self.keys]
+
+
+# A SELECT around another: over released rows, so that all of it is post-processing.
+#
+# Its aggregates are of released values: MAX(m) is the greatest of the medians that were released, not a statistic of
+# the data. None of them costs anything.
+
+
+class OuterReader(SelectReader):
+    """Reads a SELECT around one that gives ``columns``."""
+
+    def __init__(self, text: QuestionText, tree: SelectNode, columns: Sequence[Item]) -> None:
+        super().__init__(text, tree)
+        self.every = [type(item.node) for item in tree.items] == [Star]
+        if self.every:
+            self.listed = ()
+        self.columns = columns
+        self._places: dict[str, list[int]] = {}
+        for place, column in enumerate(columns):
+            self._places.setdefault(fold_case(column.label), []).append(place)
+        self.keys: list[Typed] = []
+        self._sets: tuple[tuple[int, ...], ...] | None = None
+        self.key_nodes: dict[SyntaxNode, int] = {}
+        self.folds: dict[Fold, int] = {}
+        computed = [*(listed.node for listed in self.listed), tree.having, *(order.value for order in tree.order)]
+        self.grouped = bool(tree.group) or tree.sets is not None or has_call(computed, FOLDS)
+
+    def read(self) -> Select:
+        """The whole SELECT."""
+        condition: Expression | None = None
+        if self.tree.where is not None:
+            condition = read_condition_of_values(self.text, self.tree.where, self.find_column_or_refuse)
+        self._read_keys()
+        self.find_all()
+        if self.every:
+            if self.grouped:
+                raise self.text.refusal("a star shows rows as they are: list keys and aggregates by name", 0)
+            for i, column in enumerate(self.columns):
+                self.add_item(column.label, self._refer(i), column.label, None)
+        for listed in self.listed:
+            named = listed.node.text if isinstance(listed.node, Name) else ""
+            label = listed.label or named or listed.spelling
+            self.add_item(label, self.read_item(listed), listed.spelling, listed.start)
+        having, order, (limit, offset) = self.read_having(), self.read_order(), self.read_limits()
+        return Select(
+            tuple(self.items),
+            condition,
+            tuple(key.expression for key in self.keys),
+            tuple(self.folds) if self.grouped else None,
+            self._sets,
+            tuple(self.windows),
+            having,
+            order,
+            limit,
+            offset,
+        )
+
+    def _read_keys(self) -> None:
+        places = []
+        for node in self.tree.group:
+            item = None if self.find_column(node) is not None else self.resolve_item(node, "GROUP BY")
+            target = node if item is None else item.node
+            if target not in self.key_nodes:
+                self.key_nodes[target] = len(self.keys)
+                self.keys.append(read_expression(self.text, target, self.find_column_or_refuse))
+            places.append(self.key_nodes[target])
+        self._sets = self.read_sets(places)
+
+    def read_item(self, listed: ListItem) -> Typed:
+        """One item of the list; a key of GROUP BY may be any expression."""
+        key = self.key_nodes.get(listed.node)
+        return super().read_item(listed) if key is None else self._refer_to_key(key)
+
+    def read_value(self, node: SyntaxNode) -> Typed:
+        """Anything that is computed here; what is written as a key of GROUP BY is written, is that key."""
+        if any(not isinstance(key.expression, Reference) for key in self.keys) and not has_call([node], FOLDS):
+            with suppress(QuestionRefused):  # labels are no columns
+                expression = read_expression(self.text, node, self.find_column_or_refuse).expression
+                for place, key in enumerate(self.keys):
+                    if key.expression == expression:
+                        return self._refer_to_key(place)
+        return super().read_value(node)
+
+    def find(self, node: SyntaxNode) -> Typed | None:
+        """A result of the SELECT inside; in groups a key, or an aggregate."""
+        if not self.grouped:
+            return self.find_column(node)
+        if isinstance(node, CallNode) and to_upper(node.function) in FOLDS:
+            return self._read_fold(node)
+        column = self.find_column(node)
+        if column is None:
+            return None
+        for i, key in enumerate(self.keys):
+            if key.expression == column.expression:
+                return self._refer_to_key(i)
+        raise self.text.refusal("a column is shown beside aggregates only if it is a key of GROUP BY", node.start)
+
+    def find_column(self, node: SyntaxNode) -> Typed | None:
+        """A result of the SELECT inside."""
+        if not isinstance(node, Name):
+            return None
+        matching = self._places.get(fold_case(node.text), [])
+        if node.quoted:
+            matching = [place for place in matching if self.columns[place].label == node.text]
+        if len(matching) > 1:
+            raise self.text.refusal(f"{node.text!r} could be several results: write it in double quotes", node.start)
+        return self._refer(matching[0]) if matching else None
+
+    def find_column_or_refuse(self, node: SyntaxNode) -> Typed | None:
+        """A result of the SELECT inside, where labels of this one mean nothing."""
+        found = self.find_column(node)
+        if found is None and isinstance(node, Name):
+            raise self.refuse_name(node)
+        return found
+
+    def refuse_name(self, node: SyntaxNode) -> QuestionRefused:
+        """Say which results there are."""
+        listed = ", ".join(column.label for column in self.columns)
+        named = node.text if isinstance(node, Name) else ""
+        return self.text.refusal(f"there is no result {named!r} here: there are {listed}", node.start)
+
+    def _refer(self, place: int) -> Typed:
+        column = self.columns[place]
+        return Typed(
+            Reference(place), column.type, column.bits, whole=column.whole, column=column.column, released=True
+        )
+
+    def _refer_to_key(self, place: int) -> Typed:
+        key = self.keys[place]
+        return Typed(Reference(place), key.type, key.bits, whole=key.whole, column=key.column, released=True)
+
+    def _read_fold(self, node: CallNode) -> Typed:
+        name = to_upper(node.function)
+        if node.distinct or node.within is not None:
+            raise self.text.refusal(f"{name} of released rows is written {name}(result)", node.start)
+        fold, read = self.make_fold(name, node, self.find_column_or_refuse)
+        return self._add_fold(fold, read)
+
+    def read_grouping(self, node: CallNode) -> Typed:
+        """GROUPING(key)."""
+        if self.tree.sets is None or len(node.arguments) != 1:
+            raise self.text.refusal(NO_SETS, node.start)
+        key = self.read_value(node.arguments[0]).expression
+        if not isinstance(key, Reference) or int(key.name) >= len(self.keys):
+            raise self.text.refusal("GROUPING is of a key of GROUP BY", node.start)
+        return self._add_fold(Fold(GROUPING, key), Typed(key, Type.NUMBER, 1, whole=True))
+
+    def count_places(self) -> int:
+        """How many values a row has before those of windows."""
+        return len(self.keys) + len(self.folds) if self.grouped else len(self.columns)
+
+    def _add_fold(self, fold: Fold, read: Typed) -> Typed:
+        place = self.folds.setdefault(fold, len(self.folds))
+        return replace(read, expression=Reference(len(self.keys) + place))
+
 
 MAX_SELECTS = 10
 KEPT = 256

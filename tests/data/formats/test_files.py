@@ -30,7 +30,7 @@ from idios.data.backend import CsvFormat, describe_source, open_source
 from idios.data.formats import files
 from idios.data.formats.csv import read_format
 from idios.data.formats.csv_proposal import propose_format
-from idios.data.formats.json_lines import JsonLinesFile
+from idios.data.formats.text_files import JsonLinesFile
 from idios.errors import DataChanged, SourceError
 from tests.conformance.plans import category, dataset, number, of_kind, plan, whole
 from tests.conformance.reference import Table

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from idios.data.engines import duckdb, duckdb_sources
-from idios.data.formats import csv, files, json_lines, reader_process, resources
+from idios.data.formats import csv, files, reader_process, resources, text_files
 from idios.data.formats.files import FileKind, FileSource
 from idios.errors import SourceError, SourceUnavailable
 
@@ -118,7 +118,7 @@ def test_limits_are_those_that_are_documented() -> None:
         f"kept in memory between questions | {duckdb.KEPT_TEXT // 2**20} MiB",
     ):
         assert written in documented
-    assert csv.BLOCK == json_lines.LONGEST
+    assert csv.BLOCK == text_files.LONGEST
     assert duckdb_sources.MOST_ROWS == 2**30
 
 
