@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
-P = ParamSpec("P")
+Arguments = ParamSpec("Arguments")
 T = TypeVar("T")
 _memory: ContextVar[dict[Callable[..., Any], Callable[..., Any]] | None] = ContextVar("memory", default=None)
 
@@ -31,7 +31,7 @@ def one_question() -> Iterator[None]:
         _memory.reset(token)
 
 
-def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def remembered(most: int) -> Callable[[Callable[Arguments, T]], Callable[Arguments, T]]:
     """Keep so many results of a function, those of one question no longer than it lasts.
 
     >>> calls = []
@@ -45,11 +45,11 @@ def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
     [4, 4]
     """
 
-    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+    def decorate(function: Callable[Arguments, T]) -> Callable[Arguments, T]:
         kept = lru_cache(most)(function)
 
         @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
             memory = _memory.get()
             if memory is not None and function not in memory:
                 memory[function] = lru_cache(most)(function)
