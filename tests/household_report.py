@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from idios import TrustedParty
-from idios.cli.plan import Statement, read_statements
+from idios.cli.plan import PlannedStatement, read_statements
 from idios.core.sampling import SeededSource
 from idios.model import Answer
 
@@ -58,7 +58,7 @@ def generate_survey() -> Survey:
     }
 
 
-def read_file() -> list[Statement]:
+def read_file() -> list[PlannedStatement]:
     """The questions, as `idios plan` reads them."""
     return read_statements(FILE.read_text(encoding="utf-8"))
 

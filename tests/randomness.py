@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 
 FALSE_ALARM = 1e-6 / 60  # of one p-value: the samplers' tests compute fewer than sixty, so all together 10^(−6)
 
 
-class Scripted(Source):
+class Scripted(RandomSource):
     """Hands out prepared bytes, each read exactly as long as prepared."""
 
     secure = False

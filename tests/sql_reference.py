@@ -37,7 +37,7 @@ from idios.sql.join_reader import MAX_TABLES
 from idios.sql.parser import MAX_SETS
 from idios.sql.reader import MAX_SELECTS
 from idios.sql.select_reader import MAX_ITEMS, MAX_KEYS
-from idios.sql.sql_functions import Function, list_functions
+from idios.sql.sql_functions import SqlFunction, list_functions
 from tests import sql_examples, sql_people
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "sql.md"
@@ -132,7 +132,7 @@ def write_number(number: float) -> str:
     return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
 
 
-def make_call(function: Function, column: str, argument: Fraction | int | None = None) -> str:
+def make_call(function: SqlFunction, column: str, argument: Fraction | int | None = None) -> str:
     """A call of a function on a column, with a usual argument."""
     parameter = function.statistic.parameter
     if parameter is None:
@@ -152,7 +152,7 @@ def code(written: str) -> str:
     return f"`{written}`".replace("|", "\\|")
 
 
-def list_preferred() -> list[Function]:
+def list_preferred() -> list[SqlFunction]:
     """One function for each statistic."""
     return [next(f for f in list_functions() if f.statistic is s and not f.spelling.synonym) for s in STATISTICS]
 
@@ -205,12 +205,12 @@ def write_levels(survey: Survey) -> str:
     return make_table(["", "`individual`", f"`group` of {GROUP}", "`differential`", *told], rows)
 
 
-def list_columns(function: Function) -> list[str]:
+def list_columns(function: SqlFunction) -> list[str]:
     """Without bounds, and with; a statistic of categories has its own column."""
     return ["income", "bounded"] if "integer" in function.statistic.kinds else ["region"]
 
 
-def find_need(survey: Survey, level: str, function: Function) -> str:
+def find_need(survey: Survey, level: str, function: SqlFunction) -> str:
     """Whether a level answers without bounds."""
     if list_columns(function) == ["region"]:
         return "answered" if survey.is_answered(level, make_call(function, "region")) else "refused"

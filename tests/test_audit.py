@@ -17,7 +17,7 @@ from idios.core.calibration import Protection
 from idios.core.exact import text
 from idios.core.sampling import SeededSource
 from idios.errors import InvalidInput, QuestionRefused, Unanswerable
-from idios.model.inspection import Cost
+from idios.model.inspection import LevelCost
 from idios.party import TrustedParty
 
 COLUMNS: dict[str, Any] = {
@@ -104,7 +104,7 @@ def test_the_data_sets_own_level_does_not_matter() -> None:
 
 
 def test_notes_say_what_a_number_cannot() -> None:
-    def noted(sql: str, epsilon: float = 1) -> dict[str, Cost]:
+    def noted(sql: str, epsilon: float = 1) -> dict[str, LevelCost]:
         with opened() as party:
             return {row.level: row for row in party.costs(sql, epsilon).rows}
 

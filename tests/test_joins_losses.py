@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from idios.data.backend import Backend, Source, open_source
+from idios.data.backend import Backend, DataSource, open_source
 from idios.data.engines.duckdb import DuckDbBackend
 from idios.data.sql import reduction_sql
 from idios.errors import SourceError
@@ -98,7 +98,7 @@ def read_table(table: Table, plan: Plan) -> Drawing:
     if table not in BACKENDS:
         base = open_party("replace", 1).datasets["register"].dataset
         linked = {"orders": make_orders(table), "items": make_items(table), "products": PRODUCTS, "parts": PARTS}
-        sources = {name: Source(made) for name, made in linked.items()}
+        sources = {name: DataSource(made) for name, made in linked.items()}
         BACKENDS[table] = open_source(make_register(table), base, linked=sources)
     return read_backend(BACKENDS[table], plan)
 

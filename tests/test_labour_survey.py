@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from idios.cli.plan import Statement, read_statements
+from idios.cli.plan import PlannedStatement, read_statements
 from idios.core.exact import text
 from idios.core.sampling import SeededSource
 from idios.model import Answer
@@ -141,7 +141,7 @@ def test_each_figure_beside_the_truth(
     assert found["missed"] <= MISSED * intervals + allowed, found
 
 
-def judge(file: Path, statement: Statement, survey: dict[str, pa.Array]) -> Counter[str]:
+def judge(file: Path, statement: PlannedStatement, survey: dict[str, pa.Array]) -> Counter[str]:
     """How many figures of an exported answer have an interval that holds the truth, one that does not, or none."""
     lines = file.read_text(encoding="utf-8").splitlines()
     said = " ".join(line for line in lines if line.startswith("# "))

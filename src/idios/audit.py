@@ -26,7 +26,7 @@ from idios.core.summary import Summary
 from idios.data.backend import Backend
 from idios.declare.schema import Dataset
 from idios.errors import InvalidInput, Unanswerable
-from idios.model.inspection import Cost, Costs, InspectedCell, Inspection
+from idios.model.inspection import Costs, InspectedCell, Inspection, LevelCost
 from idios.plan.planner import make_plan
 from idios.plan.question import Aggregate, Measure, Plan, Question, Split
 
@@ -288,7 +288,7 @@ def compute_costs(plans: LevelPlans, backend: Backend) -> Costs:
         label = _label(plans.first, number)
         for level, plan in plans.by_level.items():
             if isinstance(plan, str):
-                rows.append(Cost(label, group, level, None, plan))
+                rows.append(LevelCost(label, group, level, None, plan))
                 continue
             row = _compute_cost(level, plan.aggregates[number], label, expected[level][i][number], group)
             stronger = expected.get(Level.DIFFERENTIAL)
@@ -300,10 +300,10 @@ def compute_costs(plans: LevelPlans, backend: Backend) -> Costs:
 
 def _compute_cost(
     level: str, aggregate: Aggregate, label: str, expected: Expectation, group: Mapping[str, Any]
-) -> Cost:
+) -> LevelCost:
     if aggregate.statistic.selects:
         note = "a category is named, which is right or wrong but not off by a number"
-        return Cost(label, group, level, None, note)
+        return LevelCost(label, group, level, None, note)
     note = ""
     if isinstance(expected.mechanism, InverseSensitivity) and expected.refusal > UNLIKELY:
         note = f"NULL with probability {expected.refusal:.3g}; the error is that of an answer"
@@ -311,4 +311,4 @@ def _compute_cost(
         note = "publicly known"
     elif expected.error is None:
         note = "NULL: too few records are selected for an answer"
-    return Cost(label, group, level, expected.error, note)
+    return LevelCost(label, group, level, expected.error, note)

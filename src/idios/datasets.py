@@ -23,7 +23,7 @@ from idios.core.calibration import DEFAULT, Level, Protection
 from idios.core.exact import exact, positive, whole
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import FINE, FINENESS, Parameters
-from idios.data.backend import Backend, Progress, Source, describe_change, open_source
+from idios.data.backend import Backend, DataSource, Progress, describe_change, open_source
 from idios.data.formats.csv import CsvFormat, read_format
 from idios.data.formats.files import OpenedFile, describe_files, may_be_csv
 from idios.data.formats.resources import divide_memory, remove_abandoned
@@ -392,7 +392,7 @@ def open_datasets(
             tables = {name: replace(each, version=versions[name]) for name, each in config.dataset.tables.items()}
             dataset = replace(config.dataset, version=versions[""], tables=tables)
             settings = config.session_settings
-            linked = {name: Source(each.source, each.csv_format, settings) for name, each in config.linked.items()}
+            linked = {name: DataSource(each.source, each.csv_format, settings) for name, each in config.linked.items()}
             with divide_memory(len(live)):
                 backend = open_source(config.source, dataset, progress, config.csv_format, linked, settings)
             if backend.state and not config.dataset.version:

@@ -17,7 +17,7 @@ from idios.answer.release import draw_table
 from idios.audit import compute_costs, inspect_plan, plan_levels
 from idios.config import read_configuration, warn_of_fresh_budgets, warn_of_shared_sources
 from idios.core.exact import Number
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 from idios.core.statistics import Parameters
 from idios.data.backend import CancellationToken, Progress, read_dataset_name
 from idios.datasets import OpenDataset, declare, open_datasets
@@ -63,7 +63,7 @@ class TrustedParty(Pipeline):
         self,
         datasets: Mapping[str, OpenDataset],
         ledger: Ledger,
-        source: Source | None = None,
+        source: RandomSource | None = None,
         twins: Twins | None = None,
         recent: RecentQuestions | None = None,
     ) -> None:

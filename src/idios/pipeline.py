@@ -21,7 +21,7 @@ from fractions import Fraction
 from idios.answer.assembly import make_answer, make_quote
 from idios.answer.release import check_table, draw_table
 from idios.core.exact import Number
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 from idios.data.backend import CancellationToken, Cancelled
 from idios.datasets import OpenDataset
 from idios.errors import AnswerFailed, InvalidInput, NotPermitted
@@ -65,7 +65,7 @@ class Charged:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnAnswer:
     """The result of computing a charged question, not released yet: an answer, or why there is none."""
 
     table: ReleasedTable | None = None
@@ -79,7 +79,7 @@ class Pipeline:
         self,
         datasets: Mapping[str, OpenDataset],
         ledger: Ledger,
-        source: Source | None = None,
+        source: RandomSource | None = None,
         recent: RecentQuestions | None = None,
     ) -> None:
         self.datasets = dict(datasets)
@@ -138,10 +138,10 @@ class Pipeline:
 
     def complete(self, charged: Charged, cancellation: CancellationToken | None = None) -> Answer:
         """What follows ``reserve``: compute, store and give the answer; or say that it failed, and nothing else."""
-        drawn = Drawn() if charged.stored else self.compute(charged, cancellation)
+        drawn = DrawnAnswer() if charged.stored else self.compute(charged, cancellation)
         return self.show(charged, self.release(charged, drawn, cancellation))
 
-    def compute(self, charged: Charged, cancellation: CancellationToken | None = None) -> Drawn:
+    def compute(self, charged: Charged, cancellation: CancellationToken | None = None) -> DrawnAnswer:
         """The first part of ``complete``: read the data and draw. It has no visible effect."""
         plan = charged.plan
         opened = self.datasets[plan.dataset.name]
@@ -149,11 +149,13 @@ class Pipeline:
             draw = draw_table if plan.checked is None else check_table
             table = draw(plan, opened.backend, cancellation, self.source)
             opened.check_unchanged()  # what was read in several steps may be of two files
-            return Drawn(table)
+            return DrawnAnswer(table)
         except Exception as error:
-            return Drawn(error=error)
+            return DrawnAnswer(error=error)
 
-    def release(self, charged: Charged, drawn: Drawn, cancellation: CancellationToken | None = None) -> StoredAnswer:
+    def release(
+        self, charged: Charged, drawn: DrawnAnswer, cancellation: CancellationToken | None = None
+    ) -> StoredAnswer:
         """The second part of ``complete``: record what was drawn; or say that it failed.
 
         A question that was stopped by now fails, whether it was computed in time or not: that would tell how long it

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from idios.core.domain import Categories, Domain, Kind
-from idios.data.backend import Backend, Source, open_source
+from idios.data.backend import Backend, DataSource, open_source
 from idios.data.formats.resources import divide_memory
 from idios.declare.dates import DAY, UNITS, since_1970, to_datetime
 from idios.declare.schema import Column, Dataset
@@ -61,7 +61,7 @@ class Twins:
                     )
                     for table in list_tables(dataset)
                 }
-                linked = {name: Source(table) for name, table in tables.items() if name != dataset.name}
+                linked = {name: DataSource(table) for name, table in tables.items() if name != dataset.name}
                 with divide_memory(PARTS):
                     self._made[dataset.name] = open_source(tables[dataset.name], dataset, linked=linked)
             return self._made[dataset.name]

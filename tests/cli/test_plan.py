@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from idios.cli.main import app
-from idios.cli.plan import Statement, read_statements
+from idios.cli.plan import PlannedStatement, read_statements
 from idios.core.exact import text
 from idios.errors import AnswerFailed, BudgetExceeded, InvalidInput, QuestionRefused
 from idios.ledger import Ledger
@@ -52,7 +52,7 @@ def test_statements_have_names_and_places() -> None:
         ("q2", 'SELECT "a;b"'),
         ("third one", "SELECT 3"),
     ]
-    assert read_statements("SELECT 'it''s';") == [Statement("q1", "SELECT 'it''s'", 0)]
+    assert read_statements("SELECT 'it''s';") == [PlannedStatement("q1", "SELECT 'it''s'", 0)]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from idios.cli.main import app
 from idios.cli.shell import connect_party, connect_server, find_history, list_completions
-from idios.cli.shell_session import Connection, Left, Session, split_questions
+from idios.cli.shell_session import Left, ShellConnection, ShellSession, split_questions
 from idios.config import read_configuration
 from idios.errors import InvalidInput
 from idios.party import TrustedParty
@@ -32,7 +32,7 @@ def pipe(*lines: str, options: tuple[str, ...] = ()) -> tuple[int, str, str]:
 
 
 @pytest.fixture
-def connection(declared: Path) -> Iterator[Connection]:
+def connection(declared: Path) -> Iterator[ShellConnection]:
     with TrustedParty.from_config(declared / "idios.toml") as party:
         yield connect_party(party, read_configuration(declared / "idios.toml"), None)
 
@@ -119,14 +119,14 @@ def test_options_that_contradict_each_other(declared: Path) -> None:
         run("shell", "--server", "https://idios.example.org")
 
 
-def test_somebody_is_asked(connection: Connection, capsys: pytest.CaptureFixture[str]) -> None:
+def test_somebody_is_asked(connection: ShellConnection, capsys: pytest.CaptureFixture[str]) -> None:
     asked = []
 
     def confirm(question: str) -> bool:
         asked.append(question)
         return len(asked) > 1
 
-    session = Session(connection, confirm, epsilon="0.25")
+    session = ShellSession(connection, confirm, epsilon="0.25")
     assert session.read("SELECT MEDIAN(age) FROM people") == []
     assert session.typed == "SELECT MEDIAN(age) FROM people\n"
     assert session.read("\\b") == ["\\b"]  # a command may stand within a question
@@ -140,11 +140,13 @@ def test_somebody_is_asked(connection: Connection, capsys: pytest.CaptureFixture
         session.read("exit")
 
 
-def test_a_question_that_is_stopped_stays_charged(connection: Connection, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_question_that_is_stopped_stays_charged(
+    connection: ShellConnection, capsys: pytest.CaptureFixture[str]
+) -> None:
     def stop(sql: str, epsilon: str) -> None:
         raise KeyboardInterrupt
 
-    session = Session(Connection(**(vars(connection) | {"query": stop})), None, "0.25", ask=False)
+    session = ShellSession(ShellConnection(**(vars(connection) | {"query": stop})), None, "0.25", ask=False)
     with pytest.raises(KeyboardInterrupt):
         session.read(f"{MEDIAN_AGE}; {MEDIAN_AGE};")
 
@@ -166,7 +168,7 @@ def test_on_behalf_of_an_analyst(declared: Path) -> None:
 def test_a_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with connect_office(tmp_path) as party:
         connection = connect_server(party)
-        session = Session(connection, lambda question: True, "0.5")
+        session = ShellSession(connection, lambda question: True, "0.5")
         for line in ("\\d", "\\d people", "SELECT region, COUNT(*) FROM people GROUP BY region;", "\\b"):
             session.read(line)
         assert list_completions("SELECT MEDIAN(in", "in", connection)[0] == "income"
@@ -188,7 +190,7 @@ def test_completion() -> None:
     columns = {"people": ["age", "income", "odd name"], "orders": ["amount"]}
     labels = {"people": ["Thüringen", "New York", "New Mexico", "Martha's"], "orders": ["paid"]}
     calls = [lambda *_: None for _ in range(4)]
-    known = Connection(*calls, levels={}, columns=columns, labels=labels)  # type: ignore[arg-type]
+    known = ShellConnection(*calls, levels={}, columns=columns, labels=labels)  # type: ignore[arg-type]
 
     def found(line: str) -> list[str]:
         word = line[max(line.rfind(mark) for mark in " ,()='") + 1 :]

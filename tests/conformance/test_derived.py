@@ -15,7 +15,7 @@ from idios.core.domain import Domain, Kind
 from idios.data.backend import Backend, open_source
 from idios.data.engines.sql_backend import SqlBackend
 from idios.data.sql.point_layers import list_layers, nest_layers
-from idios.data.sql.selection import Statement
+from idios.data.sql.selection import SelectStatement
 from idios.datasets import read_columns
 from idios.declare.schema import Column, Dataset
 from idios.errors import InvalidInput, SourceError
@@ -98,7 +98,7 @@ def read_points(backend: Backend) -> dict[str, list[int | None]]:
     points = nest_layers(list_layers(backend.columns, backend.dialect), backend.table, backend.dialect)
     columns = ", ".join(map(backend.dialect.identifier, names))
     with backend._connected() as connection:
-        found = connection.fetch(Statement.of_integers(f"SELECT {columns} FROM ({points}) AS points", *names))
+        found = connection.fetch(SelectStatement.of_integers(f"SELECT {columns} FROM ({points}) AS points", *names))
     return {name: found[f"v{i}"].to_pylist() for i, name in enumerate(backend.columns)}
 
 

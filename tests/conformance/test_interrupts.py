@@ -14,7 +14,7 @@ from idios.core.statistics import Count, DistinctCount, KthLargest, Mean, Median
 from idios.data.cancellation import CancellationToken, Cancelled
 from idios.data.connection_pool import AT_ONCE, Connection
 from idios.data.engines.sql_backend import SqlBackend
-from idios.data.sql.selection import Statement
+from idios.data.sql.selection import SelectStatement
 from idios.expressions.predicates import Among
 from tests.conformance.engines import Engine
 from tests.conformance.plans import by, category, dataset, number, plan, whole
@@ -42,11 +42,11 @@ class Slowed:
             kind = type(connection)
         run, slowed = kind.run, self
 
-        def slow(self: Connection, statement: Statement) -> Any:
+        def slow(self: Connection, statement: SelectStatement) -> Any:
             if self.cancellation not in slowed.slow_ones:
                 return run(self, statement)
             slowed.running.add(self.cancellation)
-            return run(self, Statement.of_integers(SLOW[self.dialect.name], "s"))
+            return run(self, SelectStatement.of_integers(SLOW[self.dialect.name], "s"))
 
         monkeypatch.setattr(kind, "run", slow)
 

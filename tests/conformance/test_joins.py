@@ -14,7 +14,7 @@ import pytest
 from idios.core.calibration import Protection
 from idios.core.domain import Categories, Domain, Kind
 from idios.core.neighbours import Neighbours
-from idios.data.backend import Source, open_source
+from idios.data.backend import DataSource, open_source
 from idios.data.engines.sql_backend import SqlBackend
 from idios.declare.schema import Column, Dataset, Link
 from idios.errors import SourceError
@@ -307,7 +307,7 @@ def _place(value: Any, column: Column) -> int | None:
 
 def test_every_engine_joins_alike(engine: Engine) -> None:
     data, rows = make_dataset("replace"), make_rows(seed=4)
-    kept = {name: Source(engine.keep(table)) for name, table in make_tables(rows).items()}
+    kept = {name: DataSource(engine.keep(table)) for name, table in make_tables(rows).items()}
     own = kept.pop("people")
     with open_source(own.place, data, linked=kept) as backend:
         assert isinstance(backend, SqlBackend)
@@ -345,7 +345,7 @@ def expect_link(rows: Rows, table: str, on: Mapping[str, str], target: str) -> t
 
 def test_every_engine_counts_people_and_keys(engine: Engine) -> None:
     data, rows = make_dataset("replace"), make_rows(seed=4)
-    kept = {name: Source(engine.keep(table)) for name, table in make_tables(rows).items()}
+    kept = {name: DataSource(engine.keep(table)) for name, table in make_tables(rows).items()}
     with open_source(kept.pop("people").place, data, linked=kept) as backend:
         report = backend.check()
     assert report.everyone == len(list_everyone(rows))
@@ -369,7 +369,7 @@ def test_every_engine_counts_people_and_keys(engine: Engine) -> None:
 def test_a_public_key_that_repeats_is_refused(engine: Engine) -> None:
     rows = make_rows(seed=4)
     rows["products"].append({"id": "q", "kind": "food", "maker": 1})
-    kept = {name: Source(engine.keep(table)) for name, table in make_tables(rows).items()}
+    kept = {name: DataSource(engine.keep(table)) for name, table in make_tables(rows).items()}
     own = kept.pop("people")
     with pytest.raises(SourceError, match="id is no key of the public 'products': 1 of its values"):
         open_source(own.place, make_dataset("replace"), linked=kept)
@@ -379,7 +379,7 @@ def test_a_key_of_rows_that_others_belong_to_is_refused_where_it_repeats(quick_e
     rows = make_rows(seed=4)
     twice = next(row for row in rows["orders"] if None not in (row["shop"], row["number"]))
     rows["orders"].append(twice | {"code": "b"})
-    kept = {name: Source(quick_engine.keep(table)) for name, table in make_tables(rows).items()}
+    kept = {name: DataSource(quick_engine.keep(table)) for name, table in make_tables(rows).items()}
     own = kept.pop("people")
     with pytest.raises(SourceError, match="shop, number is no key of 'orders': 1 of its values occur more than once"):
         open_source(own.place, make_dataset("replace"), linked=kept)
@@ -389,7 +389,7 @@ def test_a_public_key_that_repeats_later_is_found(postgresql_engine: PostgresqlE
     """A database goes on while a data set is open."""
     kept = {name: postgresql_engine.keep(table) for name, table in make_tables(make_rows(seed=4)).items()}
     table = unquote(str(kept["products"]).partition("?table=")[2])
-    linked = {name: Source(place) for name, place in kept.items() if name != "people"}
+    linked = {name: DataSource(place) for name, place in kept.items() if name != "people"}
     with open_source(kept["people"], make_dataset("replace"), linked=linked) as backend:
         added = "('q', 'food', 1), ('q', 'toy', 1), ('p', 'toy', 1)"
         postgresql_engine.connection.execute(f"INSERT INTO {table} VALUES {added}")
@@ -402,7 +402,7 @@ def test_a_public_key_that_repeats_later_is_found(postgresql_engine: PostgresqlE
 def test_keys_of_types_that_cannot_be_compared_are_refused(quick_engine: Engine) -> None:
     tables = make_tables(make_rows(seed=4))
     tables["makers"] = tables["makers"].set_column(0, "id", pa.array([1.0, 2.0, None, 3.0]))
-    kept = {name: Source(quick_engine.keep(table)) for name, table in tables.items()}
+    kept = {name: DataSource(quick_engine.keep(table)) for name, table in tables.items()}
     own = kept.pop("people")
     with pytest.raises(SourceError, match=r"products.maker is of type int64 and makers.id of type float64"):
         open_source(own.place, make_dataset("replace"), linked=kept)

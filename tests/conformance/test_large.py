@@ -26,9 +26,9 @@ from idios.core.statistics import (
 from idios.data.connection_pool import Connection
 from idios.data.engines import sql_backend
 from idios.data.engines.sql_backend import SqlBackend
-from idios.data.guesses import Sample
+from idios.data.guesses import ColumnSample
 from idios.data.queries import Queries
-from idios.data.sql.selection import Statement
+from idios.data.sql.selection import SelectStatement
 from idios.expressions.predicates import Among
 from tests.conformance.engines import DuckdbEngine, Engine
 from tests.conformance.plans import by, category, dataset, number, plan, whole
@@ -129,7 +129,7 @@ def test_only_summaries_leave_the_engine(quick_engine: Engine, rows: int, monkey
     with quick_engine.open(ARROW.slice(0, rows), DATA) as backend:
         fetch, left = Connection.fetch, 0
 
-        def counting(self: Connection, statement: Statement) -> pa.Table:
+        def counting(self: Connection, statement: SelectStatement) -> pa.Table:
             nonlocal left
             found = fetch(self, statement)
             columns = (found[name].combine_chunks() for name in found.column_names)
@@ -162,7 +162,7 @@ def test_a_misleading_sample_costs_time_and_nothing_else(quick_engine: Engine, m
     for lies in (1, 2):
         with quick_engine.open(ARROW, DATA) as backend:
             assert isinstance(backend, SqlBackend)
-            lie = [Sample(MISLEADING.format(table=backend.table), 0.05)]
+            lie = [ColumnSample(MISLEADING.format(table=backend.table), 0.05)]
             monkeypatch.setattr(backend, "samplings", lambda share, rows, lie=lie: lie)
             if lies == 2:
                 monkeypatch.setattr(backend, "_list_samples", lambda *_, lie=lie: lie * 2)

@@ -19,7 +19,7 @@ from idios.data.connection_pool import Connection
 from idios.data.engines import sql_backend
 from idios.data.engines.duckdb import DuckDbBackend
 from idios.data.engines.sql_backend import SqlBackend
-from idios.data.sql.selection import HELD, Statement
+from idios.data.sql.selection import HELD, SelectStatement
 from idios.declare.schema import Column
 from idios.expressions.predicates import Among
 from idios.plan.question import Plan
@@ -76,7 +76,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     fetch = Connection.fetch
 
-    def record(self: Connection, statement: Statement) -> pa.Table:
+    def record(self: Connection, statement: SelectStatement) -> pa.Table:
         texts.append(statement.text)
         return fetch(self, statement)
 

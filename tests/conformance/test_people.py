@@ -18,7 +18,7 @@ from idios.core.neighbours import Neighbours
 from idios.data.engines.sql_backend import SqlBackend
 from idios.data.sql import reduction_sql
 from idios.data.sql.reduction_sql import reduce_rows
-from idios.data.sql.selection import Statement
+from idios.data.sql.selection import SelectStatement
 from idios.declare.schema import Column, Dataset
 from idios.errors import SourceError
 from idios.plan.planner import make_plan
@@ -170,7 +170,7 @@ def read_points(backend: SqlBackend, plan: Plan) -> list[tuple[int | None, ...]]
     listed = [f"r{i}" for i in range(len(names))]
     text = f"SELECT {', '.join(map(backend.dialect.identifier, listed))} FROM {read.source}"
     with backend._connected() as connection:
-        return [tuple(row.values()) for row in connection.fetch(Statement.of_integers(text, *listed)).to_pylist()]
+        return [tuple(row.values()) for row in connection.fetch(SelectStatement.of_integers(text, *listed)).to_pylist()]
 
 
 def _write(plan: Plan, name: str, found: int | None) -> Any:

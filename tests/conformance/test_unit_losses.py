@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from idios.data import backend
-from idios.data.backend import Source, open_source
+from idios.data.backend import DataSource, open_source
 from idios.data.sql.join_sql import HeldKey
 from idios.declare.schema import Dataset
 from idios.party import TrustedParty
@@ -91,7 +91,7 @@ def read_table(engine: Engine, table: Table, plans: dict[str, Plan]) -> dict[str
         [(name, i, age) for name, (i, (_, ages)) in named for age in ages] + [("NULL", None, 3)],
         [("'p'", 0, 0)],
     )
-    kept = {name: Source(place) for name, place in keep(engine, world, *COLLATED[str(engine)]).items()}
+    kept = {name: DataSource(place) for name, place in keep(engine, world, *COLLATED[str(engine)]).items()}
     del kept["kinds"]
     declared: Dataset = plans[QUESTIONS[0]].dataset
     data = next(table for table in declared.tables.values() if table.name == "register")

@@ -26,7 +26,7 @@ import idios.data.engines.duckdb
 from idios.core.calibration import Protection
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Count, Median, Mode
-from idios.data.backend import Source, open_source
+from idios.data.backend import DataSource, open_source
 from idios.data.engines.sql_backend import SqlBackend
 from idios.declare.schema import Dataset, Link
 from idios.errors import SourceError
@@ -260,7 +260,7 @@ def test_two_spellings_are_one_person_everywhere_or_two(name: str, case: str, re
     held, spellings = {"duckdb": DUCKDB, "postgresql": POSTGRESQL, "spark": SPARK_TYPES}[name][case]
     prepare(engine)
     world, data = World.of(spellings), make_dataset()
-    kept = {table: Source(place) for table, place in keep(engine, world, held).items()}
+    kept = {table: DataSource(place) for table, place in keep(engine, world, held).items()}
     with open_source(kept.pop("register").place, data, linked=kept) as backend:
         assert isinstance(backend, SqlBackend)
         check_counts(backend, world)
@@ -330,7 +330,7 @@ def check_records(backend: SqlBackend, data: Dataset, world: World) -> None:
 
 def open_tables(engine: Engine, **tables: pa.Table) -> Any:
     """The people of a register, from Arrow tables."""
-    kept = {name: Source(engine.keep(table)) for name, table in tables.items()}
+    kept = {name: DataSource(engine.keep(table)) for name, table in tables.items()}
     return open_source(kept.pop("register").place, make_dataset(), linked=kept)
 
 
@@ -377,7 +377,7 @@ def test_units_of_frames(kind: str) -> None:
     """What lies too far away for microseconds is one moment, and no value makes a question fail."""
     person, people = FRAMES[kind]
     tables = make_tables(person)
-    linked = {name: Source(tables[name]) for name in ("facts",)}
+    linked = {name: DataSource(tables[name]) for name in ("facts",)}
     data = make_dataset()
     facts = replace(data.tables["facts"], links=data.tables["facts"].links[:1])
     for limits in ({}, {"rows": 1}, {"groups": 1}):
@@ -439,7 +439,7 @@ def test_types_whose_values_have_several_forms_are_refused(name: str, request: p
     for held in REFUSED[name]:
         if held == "VARIANT" and isinstance(engine, SparkEngine) and engine.session.version < "4":
             continue
-        kept = {table: Source(place) for table, place in keep(engine, world, held).items()}
+        kept = {table: DataSource(place) for table, place in keep(engine, world, held).items()}
         with pytest.raises(SourceError, match=r"is a unit or a key, and the source holds|cannot be read as declared"):
             open_source(kept.pop("register").place, make_dataset(), linked=kept)
 
@@ -483,7 +483,7 @@ def test_keys_of_csv_files_are_text_as_it_stands(tmp_path: Path) -> None:
     data = make_dataset()
     facts = replace(data.tables["facts"], links=data.tables["facts"].links[:1])
     declared = replace(data, tables={"facts": facts})
-    linked = {"facts": Source(str(tmp_path / "facts.csv"))}
+    linked = {"facts": DataSource(str(tmp_path / "facts.csv"))}
     with open_source(str(tmp_path / "register.csv"), declared, linked=linked) as backend:
         assert backend.count_units() == len(spelt) - 1
         assert [link.dangling for link in backend.check().links] == [len(spelt) - 5]

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from idios.core.base_measure import PARTS, BaseMeasure, Component, RoundPoints
+from idios.core.base_measure import PARTS, BaseMeasure, MixtureComponent, RoundPoints
 from idios.errors import InvalidInput
 
 DECIMALS = RoundPoints(grid=2, most=9, share=8, end=90)
@@ -155,7 +155,7 @@ def test_planted_errors_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(AssertionError):
             test_each_point_has_the_mass_that_the_definition_gives_it(replace(measure))
     with monkeypatch.context() as patch:  # a point of two components is counted in one
-        patch.setattr(Component, "total", property(lambda self: 0 if self == single else self._sums[-1]))
+        patch.setattr(MixtureComponent, "total", property(lambda self: 0 if self == single else self._sums[-1]))
         with pytest.raises(AssertionError):
             test_sums_are_those_of_the_points(replace(measure))
     with monkeypatch.context() as patch:  # the first component is left out of what a later one is given

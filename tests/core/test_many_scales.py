@@ -12,13 +12,13 @@ import pytest
 from idios.core import many_scales
 from idios.core.distributions import DiscreteLaplace
 from idios.core.many_scales import PLACES, _multiply_down, draw_discrete_laplaces, draw_scaled
-from idios.core.sampling import SeededSource, Source, geometric
+from idios.core.sampling import RandomSource, SeededSource, geometric
 
 draw = random.Random(5)
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(10, 3), Fraction(10**6 + 1, 7), Fraction(2**70, 3)]
 
 
-class Silent(Source):
+class Silent(RandomSource):
     """Nothing may be drawn."""
 
     secure = False

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from idios.core import sampling
-from idios.core.sampling import SeededSource, Source, discrete_laplace, geometric
+from idios.core.sampling import RandomSource, SeededSource, discrete_laplace, geometric
 from idios.errors import InvalidInput
 from tests.randomness import FALSE_ALARM, Scripted, chi_square, more, words
 
@@ -199,7 +199,7 @@ def alarms(sample: NDArray[np.int64], scale: Fraction) -> list[str]:
     return [name for name, p in p_values(sample, float(scale)).items() if p < FALSE_ALARM]
 
 
-def zero_twice(scale: Fraction, size: int, source: Source) -> NDArray[np.int64]:
+def zero_twice(scale: Fraction, size: int, source: RandomSource) -> NDArray[np.int64]:
     """Draw a sign and a geometric number: +0 and −0 are both 0, the classical mistake."""
     signs = np.frombuffer(source.read(size), dtype=np.uint8) % 2
     return (sampling._Digits(scale).magnitudes(size, source) - 1) * np.where(signs == 1, 1, -1)

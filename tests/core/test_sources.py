@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from idios.core import sampling
-from idios.core.sampling import SeededSource, Source, SystemSource, discrete_laplace
+from idios.core.sampling import RandomSource, SeededSource, SystemSource, discrete_laplace
 from tests.randomness import FALSE_ALARM, chi_square
 
 
@@ -68,7 +68,7 @@ def test_another_process_number_takes_another_key(monkeypatch: pytest.MonkeyPatc
     assert taken() == 2
 
 
-def read_in_child(source: Source, size: int) -> bytes:
+def read_in_child(source: RandomSource, size: int) -> bytes:
     receive, send = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # newer Pythons warn of forks beside threads; that is the point here

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from idios.core.sampling import SeededSource, Source, uniform_below
+from idios.core.sampling import RandomSource, SeededSource, uniform_below
 from idios.core.weighted_index import _locate, weighted_index
 from idios.errors import InvalidInput
 from tests.randomness import FALSE_ALARM, Scripted, chi_square, more
@@ -58,7 +58,7 @@ WEIGHTS = {
 }
 
 
-def drawn(name: str, n: int, source: Source | None = None) -> NDArray[np.int64]:
+def drawn(name: str, n: int, source: RandomSource | None = None) -> NDArray[np.int64]:
     counts, exponents, rate = WEIGHTS[name]
     indices = [weighted_index(counts, exponents, rate, source) for _ in range(n)]
     return np.bincount(indices, minlength=len(counts))

@@ -18,7 +18,7 @@ from idios.core.summary import Summary
 from idios.data.backend import open_source
 from idios.data.engines import duckdb
 from idios.data.engines.duckdb import DuckDbBackend, DuckDbConnection
-from idios.data.sql.selection import Statement
+from idios.data.sql.selection import SelectStatement
 from idios.declare.schema import Column, Dataset
 from idios.expressions.predicates import ALWAYS, Among
 from tests.conformance.plans import dataset, number, plan, whole
@@ -144,7 +144,7 @@ def test_without_statistics_nothing_is_told(tmp_path: Path) -> None:
 def test_counts_of_all_records_are_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts, run = [], DuckDbConnection.run
 
-    def record(self: DuckDbConnection, statement: Statement) -> pa.Table:
+    def record(self: DuckDbConnection, statement: SelectStatement) -> pa.Table:
         texts.append(statement.text)
         return run(self, statement)
 

@@ -25,7 +25,7 @@ import pytest
 
 from idios.core.domain import Kind
 from idios.core.statistics import Count, KthSmallest, Median, Mode, TrimmedMean
-from idios.data.backend import Source, describe_source, open_source, split_table_name
+from idios.data.backend import DataSource, describe_source, open_source, split_table_name
 from idios.data.engines import duckdb_sources
 from idios.data.engines.duckdb import DuckDbBackend
 from idios.data.engines.duckdb_sources import attach
@@ -482,7 +482,7 @@ def test_a_database_of_another_kind_makes_duckdb_fetch_nothing(tmp_path: Path) -
 
 
 def test_no_connection_loads_extensions_or_finds_secrets(tmp_path: Path) -> None:
-    attached = attach({"people": Source(parquet_file(tmp_path))})
+    attached = attach({"people": DataSource(parquet_file(tmp_path))})
     attached.lock()
     try:
         names = ["autoinstall_known_extensions", "autoload_known_extensions", "allow_community_extensions"]

@@ -21,7 +21,7 @@ from idios.data.engines import duckdb
 from idios.data.engines.duckdb import DuckDbConnection
 from idios.data.fetched_columns import FetchedColumn, FetchedColumns
 from idios.data.scan import Need
-from idios.data.sql.selection import ONLY, Statement
+from idios.data.sql.selection import ONLY, SelectStatement
 from idios.errors import DataChanged
 from idios.expressions.predicates import Among
 from tests.conformance.plans import dataset, number, plan, whole
@@ -52,7 +52,7 @@ def test_every_way_says_the_same(way: str, tmp_path: Path, monkeypatch: pytest.M
 def test_a_small_table_takes_one_statement(monkeypatch: pytest.MonkeyPatch) -> None:
     texts, run = [], DuckDbConnection.run
 
-    def record(self: DuckDbConnection, statement: Statement) -> pa.Table:
+    def record(self: DuckDbConnection, statement: SelectStatement) -> pa.Table:
         texts.append(statement.text)
         return run(self, statement)
 

@@ -41,7 +41,7 @@ from idios.core.exact import round_up_digits, text
 from idios.core.inverse import describe_null_risk, find_needed_size
 from idios.core.neighbours import VALUES, Counted, Moves
 from idios.core.outer_ranks import RankPlan
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 from idios.core.statistics import Mean, Statistic, Sum
 from idios.core.summary import Summary
 from idios.model import ReleasedTable
@@ -97,7 +97,7 @@ def widen_margins(plan: Plan, margins: Sequence[Fraction | None]) -> list[Fracti
     ]
 
 
-class Drawn(NamedTuple):
+class DrawnPoint(NamedTuple):
     """A point of the answer's grid, its 95 % interval, and the noisy sums and count that both follow from."""
 
     point: int | None
@@ -109,9 +109,9 @@ def draw_with_interval(
     aggregate: Aggregate,
     mechanism: Mechanism,
     fineness: int,
-    source: Source | None = None,
+    source: RandomSource | None = None,
     limits: DrawnLimits | None = None,
-) -> Drawn:
+) -> DrawnPoint:
     """One draw on the answer's grid, clamped to the statistic's public range, with its interval where it has one.
 
     Clamping brings what was drawn nearer to every point of the range, the truth among them: a margin stays one.
@@ -120,21 +120,21 @@ def draw_with_interval(
     sums: tuple[int, ...] | None = None
     found: Interval | None = None
     if limits is not None and limits.collapsed:
-        return Drawn(None)
+        return DrawnPoint(None)
     if isinstance(mechanism, NoisyQuotient | NoisyVariance):
         sums = mechanism.draw_sums(source)
         drawn = mechanism.place(*sums)
         if limits is not None and mechanism.counts_nothing(sums[-1]):
-            return Drawn(None)
+            return DrawnPoint(None)
     else:
         drawn = mechanism.draw(source)
     if drawn is None:
-        return Drawn(None)
+        return DrawnPoint(None)
     low, high = find_public_range(aggregate.statistic, aggregate.grid, fineness)
     point = int(min(max(drawn, low), high))
     if isinstance(mechanism, Added | NoisyQuotient | NoisyVariance) and aggregate.choice.method in WITH_INTERVALS:
         found = _find_interval(aggregate, mechanism, fineness, point, sums, limits, 1)
-    return Drawn(point, found, sums)
+    return DrawnPoint(point, found, sums)
 
 
 def _find_interval(

@@ -25,7 +25,7 @@ from idios.core.inverse_cells import InverseCells
 from idios.core.joint_cells import calibrate_windows
 from idios.core.many_scales import draw_scaled
 from idios.core.multiples import SINGLE
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 from idios.core.statistics.order import OrderStatistic
 from idios.core.summary import NARROW, Summary, Whole
 from idios.plan.question import Aggregate, Plan
@@ -43,7 +43,7 @@ class DrawnPoints:
 
 
 def draw_many(
-    plan: Plan, summaries: Sequence[Sequence[Summary]], source: Source | None = None
+    plan: Plan, summaries: Sequence[Sequence[Summary]], source: RandomSource | None = None
 ) -> list[str | None] | None:
     """What is released of each cell, as it is written; None where cells have to be looked at one by one."""
     if not isinstance(summaries, SummaryTable) or len(summaries.columns) != 1:
@@ -71,7 +71,9 @@ def _is_plain(plan: Plan, aggregate: Aggregate) -> bool:
     return plan.dataset.columns[aggregate.column].kind not in (Kind.DATE, Kind.TIMESTAMP)
 
 
-def _draw_fitted(plan: Plan, aggregate: Aggregate, cells: CellWindows, source: Source | None) -> DrawnPoints | None:
+def _draw_fitted(
+    plan: Plan, aggregate: Aggregate, cells: CellWindows, source: RandomSource | None
+) -> DrawnPoints | None:
     """Values with Laplace noise that is fitted to the data."""
     statistic, protection = aggregate.statistic, plan.dataset.protection
     if not isinstance(statistic, OrderStatistic) or aggregate.choice.rho is not None or protection.multiples != SINGLE:
@@ -89,7 +91,9 @@ def _draw_fitted(plan: Plan, aggregate: Aggregate, cells: CellWindows, source: S
     return DrawnPoints(numbers, noises.answered)
 
 
-def _draw_inverse(plan: Plan, aggregate: Aggregate, cells: CellWindows, source: Source | None) -> DrawnPoints | None:
+def _draw_inverse(
+    plan: Plan, aggregate: Aggregate, cells: CellWindows, source: RandomSource | None
+) -> DrawnPoints | None:
     """Points that are the likelier, the fewer records reach them."""
     statistic, choice, fineness = aggregate.statistic, aggregate.choice, plan.dataset.protection.fineness
     if not isinstance(statistic, OrderStatistic) or len(cells) < MANY:

@@ -31,7 +31,7 @@ from idios.core.joint import calibrate_cells
 from idios.core.joint_loss import Component
 from idios.core.many_scales import draw_discrete_laplaces
 from idios.core.question_memory import one_question
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 from idios.core.statistics import Statistic
 from idios.core.summary import Summary
 from idios.data.backend import Backend, CancellationToken, Snapshot
@@ -49,7 +49,7 @@ class DrawnNoise(Added):
 
     drawn: int
 
-    def draw(self, source: Source | None = None) -> int | None:
+    def draw(self, source: RandomSource | None = None) -> int | None:
         """The value plus what was drawn."""
         return self.value + self.drawn
 
@@ -67,7 +67,7 @@ class DrawnCell(NamedTuple):
 
 @one_question()
 def draw_table(
-    plan: Plan, backend: Backend, cancellation: CancellationToken | None = None, source: Source | None = None
+    plan: Plan, backend: Backend, cancellation: CancellationToken | None = None, source: RandomSource | None = None
 ) -> ReleasedTable:
     """Summarise and draw everything that is released of a plan, cell by cell in the plan's own order."""
     margins: list[Fraction | None] = [None] * len(plan.aggregates)
@@ -99,7 +99,7 @@ def draw_table(
 
 @one_question()
 def check_table(
-    plan: Plan, backend: Backend, cancellation: CancellationToken | None = None, source: Source | None = None
+    plan: Plan, backend: Backend, cancellation: CancellationToken | None = None, source: RandomSource | None = None
 ) -> ReleasedTable:
     """Tell how far off the cells of an earlier answer are."""
     if plan.checked is None:
@@ -164,7 +164,7 @@ def _list_groups(plan: Plan) -> dict[str, list[str]]:
 
 
 def clip_values(
-    plan: Plan, snapshot: Snapshot, source: Source | None = None, check: Callable[[], None] | None = None
+    plan: Plan, snapshot: Snapshot, source: RandomSource | None = None, check: Callable[[], None] | None = None
 ) -> tuple[dict[int, DrawnLimits], Sequence[Sequence[Summary]]]:
     """Draw limits where the plan says so, by aggregate, and read what is clipped to them: the second round.
 
@@ -237,7 +237,7 @@ def calibrate_plan(
     return mechanisms
 
 
-def _draw_together(cells: list[list[Mechanism]], source: Source | None) -> list[list[Mechanism]]:
+def _draw_together(cells: list[list[Mechanism]], source: RandomSource | None) -> list[list[Mechanism]]:
     """Draw Laplace noise of all scales at once: to prepare for one scale takes longer, and few are used again."""
     scales = [scale for cell in cells for m in cell if (scale := _find_scale(m)) is not None]
     drawn = iter(draw_discrete_laplaces(scales, source))
@@ -268,7 +268,7 @@ def draw_cell(
     plan: Plan,
     aggregate: Aggregate,
     mechanism: Mechanism,
-    source: Source | None,
+    source: RandomSource | None,
     limits: DrawnLimits | None = None,
 ) -> DrawnCell:
     """Draw one cell: a number in the column's units, the place of a category, None for NULL; and its interval."""
@@ -298,7 +298,7 @@ def _write_interval(plan: Plan, aggregate: Aggregate, drawn: DrawnCell) -> tuple
 
 
 def _check(
-    plan: Plan, source: Source | None, aggregate: Aggregate, summary: Summary, drawn: Fraction | int | None
+    plan: Plan, source: RandomSource | None, aggregate: Aggregate, summary: Summary, drawn: Fraction | int | None
 ) -> int | None:
     """How far off what was drawn is, with noise; nothing of NULL."""
     if aggregate.check is None or drawn is None:
@@ -309,7 +309,7 @@ def _check(
 
 
 def draw_number(
-    mechanism: Mechanism, statistic: Statistic, grid: Domain, fineness: int, source: Source | None = None
+    mechanism: Mechanism, statistic: Statistic, grid: Domain, fineness: int, source: RandomSource | None = None
 ) -> Fraction | None:
     """Draw one number in the column's units, clamped to the statistic's public range; None is NULL."""
     drawn = mechanism.draw(source)

@@ -17,7 +17,7 @@ from idios.cli.init import propose
 from idios.cli.output import console, print_json, print_table, show_progress
 from idios.config import read_configuration
 from idios.core.neighbours import to_plural
-from idios.data.backend import CsvFormat, Report, is_address
+from idios.data.backend import CsvFormat, DeclarationReport, is_address
 from idios.datasets import DatasetConfig
 from idios.errors import IdiosError
 from idios.party import TrustedParty
@@ -57,7 +57,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _to_json(report: Report) -> dict[str, Any]:
+def _to_json(report: DeclarationReport) -> dict[str, Any]:
     return {
         "rows": report.rows,
         "sound": report.sound,
@@ -69,7 +69,7 @@ def _to_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _propose_again(dataset: DatasetConfig, report: Report) -> dict[str, str]:
+def _propose_again(dataset: DatasetConfig, report: DeclarationReport) -> dict[str, str]:
     """What to do about columns of which many values do not have the declared type: what would fit a sample of them."""
     often = [column.name for column in report.columns if column.often_unreadable(report.rows)]
     told = dict.fromkeys(often, "declare its type or format, which `idios init` proposes into another file (--out)")
@@ -90,7 +90,9 @@ def _propose_again(dataset: DatasetConfig, report: Report) -> dict[str, str]:
     return told
 
 
-def _print_report(name: str, report: Report, worse: Sequence[str], declared: Mapping[str, DatasetConfig]) -> None:
+def _print_report(
+    name: str, report: DeclarationReport, worse: Sequence[str], declared: Mapping[str, DatasetConfig]
+) -> None:
     several = {name: report, **report.tables}
     for title, each in several.items():
         advice = _propose_again(declared[title], each)

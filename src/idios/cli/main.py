@@ -14,7 +14,7 @@ from typer.main import get_command
 from idios.errors import IdiosError
 
 
-class Place(NamedTuple):
+class CommandPath(NamedTuple):
     """Where a command is, in a module of this package, and what it does in a line."""
 
     module: str
@@ -23,19 +23,19 @@ class Place(NamedTuple):
 
 
 COMMANDS = {
-    "query": Place("query", "query", "Ask a question, spend ε, get a private answer."),
-    "quote": Place("query", "quote", "Show what a question would cost and promise."),
-    "inspect": Place("query", "inspect", "Show the controller the truth and the noise."),
-    "shell": Place("shell", "shell", "Ask questions at a prompt."),
-    "plan": Place("plan", "plan", "Plan several questions as one report."),
-    "init": Place("init", "init", "Write a commented idios.toml for one or several sources."),
-    "check": Place("check", "check", "Compare the data with its declaration."),
-    "serve": Place("serve", "serve", "Answer analysts over HTTP, with a console."),
-    "compare": Place("compare", "compare", "Show what each level of protection would cost."),
-    "reproduce": Place("compare", "reproduce", "Compute the paper's evaluation anew."),
-    "demo": Place("demo", "demo", "Answer a handful of questions on generated data."),
-    "analyst": Place("analyst", "app", "Who may ask, and how much each may spend."),
-    "ledger": Place("ledger", "app", "The ledger: balances, entries, verification, export."),
+    "query": CommandPath("query", "query", "Ask a question, spend ε, get a private answer."),
+    "quote": CommandPath("query", "quote", "Show what a question would cost and promise."),
+    "inspect": CommandPath("query", "inspect", "Show the controller the truth and the noise."),
+    "shell": CommandPath("shell", "shell", "Ask questions at a prompt."),
+    "plan": CommandPath("plan", "plan", "Plan several questions as one report."),
+    "init": CommandPath("init", "init", "Write a commented idios.toml for one or several sources."),
+    "check": CommandPath("check", "check", "Compare the data with its declaration."),
+    "serve": CommandPath("serve", "serve", "Answer analysts over HTTP, with a console."),
+    "compare": CommandPath("compare", "compare", "Show what each level of protection would cost."),
+    "reproduce": CommandPath("compare", "reproduce", "Compute the paper's evaluation anew."),
+    "demo": CommandPath("demo", "demo", "Answer a handful of questions on generated data."),
+    "analyst": CommandPath("analyst", "app", "Who may ask, and how much each may spend."),
+    "ledger": CommandPath("ledger", "app", "The ledger: balances, entries, verification, export."),
 }
 
 

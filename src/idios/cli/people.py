@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from idios.cli.configuration_text import Belonging, Proposal, quote_key, quote_text
 from idios.core.domain import Kind
-from idios.data.backend import Report, Source, open_source
+from idios.data.backend import DataSource, DeclarationReport, open_source
 from idios.declare.schema import Dataset, Link
 from idios.errors import InvalidInput, SourceError
 from idios.propose.key_names import LEAST_MATCHED, find_subject, is_called_key, tells_people_apart
@@ -143,7 +143,7 @@ def _list_keys(name: str, table: Proposal) -> list[str]:
     return [column for column, kind in table.kinds.items() if kind in kinds and is_called_key(column, name)]
 
 
-def _tells_people_apart(report: Report) -> bool:
+def _tells_people_apart(report: DeclarationReport) -> bool:
     people = report.people
     if people is None or not people.rows_each:
         return False
@@ -173,7 +173,9 @@ def _find_links(tables: Mapping[str, Proposal]) -> list[FoundLink]:
     return list(found.values())
 
 
-def _try_opening(tables: Mapping[str, Proposal], name: str, unit: tuple[str, ...], link: Link | None) -> Report | None:
+def _try_opening(
+    tables: Mapping[str, Proposal], name: str, unit: tuple[str, ...], link: Link | None
+) -> DeclarationReport | None:
     """Compare a table with what might be declared of it; None where keys repeat, or cannot be compared."""
     others = {
         other: Dataset(other, read_nothing(described.columns), public=True)
@@ -188,7 +190,7 @@ def _try_opening(tables: Mapping[str, Proposal], name: str, unit: tuple[str, ...
         links=(link,) if link else (),
         tables=others,
     )
-    linked = {other: Source(tables[other].source, tables[other].csv_format) for other in others}
+    linked = {other: DataSource(tables[other].source, tables[other].csv_format) for other in others}
     try:
         with open_source(tables[name].source, own, None, tables[name].csv_format, linked) as backend:
             return backend.check()

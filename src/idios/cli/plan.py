@@ -30,7 +30,7 @@ _ALLOWED_NAME = re.compile(r"\w[\w .-]*")
 
 
 @dataclass(frozen=True)
-class Statement:
+class PlannedStatement:
     """One question of a file; ``start`` is where its text begins there."""
 
     name: str
@@ -134,13 +134,13 @@ def print_report(report: Report) -> None:
         output.console.print(f"{dataset}: {account}", highlight=False)
 
 
-def read_statements(source: str) -> list[Statement]:
+def read_statements(source: str) -> list[PlannedStatement]:
     """The questions of a file: each ends with a semicolon; comments are left out, but for those that name one.
 
     >>> read_statements("-- name: adults\\nSELECT 1; /* and */ SELECT ';' ;")
-    [Statement(name='adults', sql='SELECT 1', start=16), Statement(name='q2', sql="SELECT ';'", start=36)]
+    [PlannedStatement(name='adults', sql='SELECT 1', start=16), PlannedStatement(name='q2', sql="SELECT ';'", start=36)]
     """
-    statements: list[Statement] = []
+    statements: list[PlannedStatement] = []
     text = list(source)  # with blanks for comments, so that every place stays where it is
     begin, named = 0, None
     for piece in PIECES.finditer(source):
@@ -173,7 +173,7 @@ def _check_place(source: str, before: str, named: str | None, at: int) -> None:
         raise QuestionRefused(f"no question follows the name {named!r}", source, at)
 
 
-def _check_name(name: str, statements: list[Statement], source: str, at: int) -> str:
+def _check_name(name: str, statements: list[PlannedStatement], source: str, at: int) -> str:
     if not _ALLOWED_NAME.fullmatch(name):
         raise QuestionRefused("a name has letters, digits, spaces, dots, - and _ only", source, at)
     if name in (statement.name for statement in statements):
@@ -181,15 +181,15 @@ def _check_name(name: str, statements: list[Statement], source: str, at: int) ->
     return name
 
 
-def _cut(source: str, text: str, begin: int, name: str) -> Statement:
+def _cut(source: str, text: str, begin: int, name: str) -> PlannedStatement:
     sql = text.strip()
     start = begin + len(text) - len(text.lstrip())
     if not sql:
         raise QuestionRefused("there is no question before this semicolon", source, start)
-    return Statement(name, sql, start)
+    return PlannedStatement(name, sql, start)
 
 
-def _place_in_file(error: QuestionRefused, source: str, statements: list[Statement]) -> QuestionRefused:
+def _place_in_file(error: QuestionRefused, source: str, statements: list[PlannedStatement]) -> QuestionRefused:
     """The refusal of a question with its place in the file."""
     start = next((statement.start for statement in statements if statement.sql == error.source), None)
     if start is None or error.offset is None:

@@ -18,7 +18,7 @@ from idios.cli import output
 from idios.cli.init import Header, Yes, declare_file
 from idios.cli.plan import PIECES
 from idios.cli.query import Analyst, Budget, Protection, Unit
-from idios.cli.shell_session import WORDS, Connection, Left, Session
+from idios.cli.shell_session import WORDS, Left, ShellConnection, ShellSession
 from idios.cli.undeclared import explain_undeclared
 from idios.config import Configuration, read_configuration
 from idios.core.domain import Categories
@@ -63,7 +63,7 @@ def find_history(environment: Mapping[str, str]) -> Path:
     return (Path(state) if state else Path.home() / ".local" / "state") / "idios" / "history"
 
 
-def list_completions(before: str, word: str, connection: Connection) -> list[str]:
+def list_completions(before: str, word: str, connection: ShellConnection) -> list[str]:
     """What may be meant by a word; ``before`` is the question up to its end.
 
     After FROM and JOIN that is a data set, within a string a label of the data sets named, and elsewhere a keyword, a
@@ -104,7 +104,7 @@ def _find_open_string(before: str) -> str | None:
 class Terminal:
     """Lines of a person at a terminal; ``typed`` is what they have typed of a question before this line."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ShellConnection) -> None:
         self.typed = ""
         self._connection = connection
         self._found: list[str] = []
@@ -136,7 +136,7 @@ class Terminal:
 
 
 @contextmanager
-def open_terminal(connection: Connection, history: Path) -> Iterator[Terminal]:
+def open_terminal(connection: ShellConnection, history: Path) -> Iterator[Terminal]:
     """A terminal with the history of earlier sessions, which is kept at the end."""
     terminal = Terminal(connection)
     if readline is None:
@@ -200,15 +200,15 @@ def shell(
     with opened as connection:
         if sys.stdin.isatty():
             with open_terminal(connection, find_history(os.environ)) as terminal:
-                _talk(Session(connection, terminal.confirm, epsilon), terminal)
+                _talk(ShellSession(connection, terminal.confirm, epsilon), terminal)
             return
-        session = Session(connection, epsilon=epsilon)
+        session = ShellSession(connection, epsilon=epsilon)
         _read_all(session)
     if session.failed:
         raise typer.Exit(1)
 
 
-def _talk(session: Session, terminal: Terminal) -> None:
+def _talk(session: ShellSession, terminal: Terminal) -> None:
     """Read from a person until they leave."""
     names = ", ".join(session.connection.levels) or "no data sets"
     output.console.print(f"Data sets: {names}. \\? is help, \\q leaves.", highlight=False)
@@ -226,7 +226,7 @@ def _talk(session: Session, terminal: Terminal) -> None:
             return
 
 
-def _read_all(session: Session) -> None:
+def _read_all(session: ShellSession) -> None:
     """Read from a file or a pipe."""
     with suppress(Left):
         for line in sys.stdin:
@@ -235,7 +235,7 @@ def _read_all(session: Session) -> None:
 
 
 @contextmanager
-def _open(path: Path, analyst: str | None) -> Iterator[Connection]:
+def _open(path: Path, analyst: str | None) -> Iterator[ShellConnection]:
     """The data sets of a configuration, in this process."""
     configuration = read_configuration(path)
     with output.show_progress() as progress:
@@ -244,7 +244,7 @@ def _open(path: Path, analyst: str | None) -> Iterator[Connection]:
         yield connect_party(party, configuration, analyst)
 
 
-def connect_party(party: TrustedParty, configuration: Configuration, analyst: str | None) -> Connection:
+def connect_party(party: TrustedParty, configuration: Configuration, analyst: str | None) -> ShellConnection:
     """A party as the shell asks it."""
     datasets = {name: opened.dataset for name, opened in party.datasets.items()}
     tables = {
@@ -257,7 +257,7 @@ def connect_party(party: TrustedParty, configuration: Configuration, analyst: st
         with explain_undeclared(configuration):
             return party.quote(sql, epsilon, analyst=analyst)
 
-    return Connection(
+    return ShellConnection(
         quote=quote,
         query=lambda sql, epsilon: party.query(sql, epsilon, analyst=analyst),
         budget=lambda: party.budget(analyst),
@@ -277,7 +277,7 @@ def connect_party(party: TrustedParty, configuration: Configuration, analyst: st
 
 
 @contextmanager
-def _connect(url: str) -> Iterator[Connection]:
+def _connect(url: str) -> Iterator[ShellConnection]:
     token = os.environ.get(client.TOKEN_VARIABLE)
     if not token and sys.stdin.isatty():
         token = getpass("Token: ")
@@ -285,12 +285,12 @@ def _connect(url: str) -> Iterator[Connection]:
         yield connect_server(party)
 
 
-def connect_server(party: client.RemoteParty) -> Connection:
+def connect_server(party: client.RemoteParty) -> ShellConnection:
     """A party on a server as the shell asks it."""
     datasets = {facts.name: facts for facts in party.datasets()}
     held = {name: facts.columns for name, facts in datasets.items()}
     tables = {table.name: table.columns for facts in datasets.values() for table in facts.tables} | held
-    return Connection(
+    return ShellConnection(
         quote=party.quote,
         query=party.query,
         budget=party.budget,

@@ -46,7 +46,7 @@ class Left(Exception):
 
 
 @dataclass(frozen=True)
-class Connection:
+class ShellConnection:
     """The party that is asked, here or on a server."""
 
     quote: Callable[[str, str], Quote]
@@ -63,10 +63,10 @@ class Connection:
 
 
 @dataclass
-class Session:
+class ShellSession:
     """What was typed so far of a question, and how questions are asked; ``confirm`` is None where nobody can be."""
 
-    connection: Connection
+    connection: ShellConnection
     confirm: Callable[[str], bool] | None = None
     epsilon: str = ""
     ask: bool = True

@@ -35,7 +35,7 @@ from idios.reports.report import Asker, ReportPlan, plan_report
 from idios.reports.totals import Payer
 
 if TYPE_CHECKING:
-    from idios.client.transport import Call, Reply, Transport
+    from idios.client.transport import HttpCall, Reply, Transport
 
 Split = Mapping[str, Number] | None
 Progress = Callable[[str | None, float | None], None]
@@ -213,7 +213,7 @@ class RemoteParty:
         *,
         check: Number | None = None,
         then_check: Number | None = None,
-    ) -> Call:
+    ) -> HttpCall:
         """A question as the server reads it; what can be refused here is not sent."""
         if not isinstance(sql, str):
             raise InvalidInput(f"the question must be a text, got {shorten(sql)}")
@@ -235,7 +235,7 @@ class RemoteParty:
             body["wait"] = int(seconds) if seconds.denominator == 1 else float(seconds)
         return self._transport.prepare("POST", path, body=body, sql=sql, epsilon=amount)
 
-    def _ask(self, call: Call, progress: Progress | None) -> Answer:
+    def _ask(self, call: HttpCall, progress: Progress | None) -> Answer:
         for attempt in (1, 2):
             reply = self._transport.send(call)
             if reply.status != 202:
@@ -248,7 +248,7 @@ class RemoteParty:
                     raise
         raise AssertionError("unreachable")
 
-    def _follow(self, call: Call, reply: Reply, progress: Progress | None) -> Answer:
+    def _follow(self, call: HttpCall, reply: Reply, progress: Progress | None) -> Answer:
         """The answer to a question that takes longer."""
         question = self._read(QuestionProgress, reply.content)
         path = f"/v1/questions/{quoted(question.id, safe='')}"

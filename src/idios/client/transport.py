@@ -45,7 +45,7 @@ CONNECT_SECONDS, READ_SECONDS = 10.0, 90.0  # a server keeps a question waiting 
 
 
 @dataclass(frozen=True)
-class Call:
+class HttpCall:
     """One request: what is asked, until when, and what an error needs to know of the question behind it."""
 
     method: str
@@ -182,15 +182,15 @@ class Transport:
         params: Mapping[str, str] | None = None,
         sql: str = "",
         epsilon: Fraction = Fraction(0),
-    ) -> Call:
+    ) -> HttpCall:
         """A call that begins now, and has to end when the time of one call is over."""
-        return Call(method, path, self.clock() + self._timeout, body, params, None, sql, epsilon)
+        return HttpCall(method, path, self.clock() + self._timeout, body, params, None, sql, epsilon)
 
     def close(self) -> None:
         """Close the connection."""
         self._http.close()
 
-    def send(self, call: Call) -> Reply:
+    def send(self, call: HttpCall) -> Reply:
         """Send a call, with retries of transient failures, until it is answered or refused."""
         if self._http.is_closed:
             raise ServerError("this connection was closed; call idios.connect again")
@@ -212,12 +212,12 @@ class Transport:
             self.sleep(pause)
         raise AssertionError("unreachable")
 
-    def send_once(self, call: Call) -> None:
+    def send_once(self, call: HttpCall) -> None:
         """Send a call once and ignore the reply and any failure."""
         with contextlib.suppress(IdiosError):
             self._try_once(call)
 
-    def _try_once(self, call: Call) -> Reply | tuple[ServerError, float | None]:
+    def _try_once(self, call: HttpCall) -> Reply | tuple[ServerError, float | None]:
         """A reply, or a transient failure; raises what a retry does not change."""
         headers = {} if call.key is None else {"Idempotency-Key": call.key}
         left = max(0.1, call.deadline - self.clock())
@@ -282,7 +282,7 @@ class Transport:
             f"{self.address} did not answer in time; ask again: a question that was charged costs nothing more"
         )
 
-    def refused(self, status: int, content: Any, call: Call) -> IdiosError:
+    def refused(self, status: int, content: Any, call: HttpCall) -> IdiosError:
         """The exception for an error object, wherever it was found."""
         return error_from_reply(status, _clean_error(content, self.clean), call.sql, call.epsilon)
 

@@ -26,7 +26,7 @@ from itertools import accumulate
 from operator import add
 from typing import NamedTuple
 
-from idios.core.sampling import Source, uniform_below
+from idios.core.sampling import RandomSource, uniform_below
 from idios.errors import InvalidInput
 
 PARTS = 32
@@ -77,7 +77,7 @@ class RoundPoints:
 
 
 @dataclass(frozen=True)
-class Component:
+class MixtureComponent:
     """A part of a measure: stretches in ascending order, each less than its step beyond the one before."""
 
     stretches: tuple[Stretch, ...]
@@ -171,11 +171,11 @@ class BaseMeasure:
         return (self.shells + 1 << self.shells) * (2 * self._width or 1) * self._parts
 
     @cached_property
-    def components(self) -> tuple[Component, ...]:
+    def components(self) -> tuple[MixtureComponent, ...]:
         """The shells with what is even, then each family of round points; those of which bounds leave nothing, not."""
         families = (family.list_stretches(self._weigh(family)) for family in self.rounds)
         cut = (self._cut(stretches) for stretches in (self._list_shells(), *families))
-        return tuple(Component(stretches) for stretches in cut if stretches)
+        return tuple(MixtureComponent(stretches) for stretches in cut if stretches)
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -235,7 +235,7 @@ class BaseMeasure:
         return sums
 
     def draw(
-        self, within: tuple[int, int] | None, outside: tuple[int, int] | None, source: Source | None = None
+        self, within: tuple[int, int] | None, outside: tuple[int, int] | None, source: RandomSource | None = None
     ) -> int:
         """One of the points from one to another (``within``; None: of all), by their masses.
 

@@ -63,7 +63,7 @@ from idios.core.multiples import (
 )
 from idios.core.neighbours import RECORDS, Counted, Moves, Neighbours
 from idios.core.outer_ranks import CentredSearch, RankPlan, find_lacking, least_order, plan_rank
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 from idios.core.statistics.averages import Mean
 from idios.core.statistics.base import FINENESS, Reading, Statistic, Sums, SumsOfSquares
 from idios.core.statistics.order import OrderStatistic
@@ -299,7 +299,7 @@ class Added:
     value: int
     noise: DiscreteLaplace | DiscreteGaussian
 
-    def draw(self, source: Source | None = None) -> int | None:
+    def draw(self, source: RandomSource | None = None) -> int | None:
         """The value plus one draw of the noise."""
         return self.value + self.noise.sample(source=source)
 
@@ -312,7 +312,7 @@ class Added:
 class Silent:
     """No answer, whatever is drawn: the selection is too small for a finite envelope."""
 
-    def draw(self, source: Source | None = None) -> int | None:
+    def draw(self, source: RandomSource | None = None) -> int | None:
         """NULL."""
         return None
 
@@ -334,7 +334,7 @@ class ExponentialMechanism:
     behind: tuple[int, ...]
     rate: Fraction
 
-    def draw(self, source: Source | None = None) -> int | None:
+    def draw(self, source: RandomSource | None = None) -> int | None:
         """One exact draw."""
         return self.first + weighted_index([1] * len(self.behind), self.behind, self.rate, source)
 

@@ -18,7 +18,7 @@ from idios.core.distributions import InverseSensitivity
 from idios.core.domain import LIMIT, Domain
 from idios.core.inverse import find_balls, find_largest_distance, make_measure
 from idios.core.neighbours import Moves
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 from idios.core.statistics.base import FINENESS
 from idios.core.statistics.order import Median
 from idios.core.summary import Summary
@@ -50,7 +50,7 @@ class Centre:
         balls = find_balls(_MEDIAN, summary, self.distance, FINENESS)
         return InverseSensitivity(balls, self.epsilon, self.measure, self.refusal)
 
-    def draw(self, summary: Summary, source: Source | None = None) -> int | None:
+    def draw(self, summary: Summary, source: RandomSource | None = None) -> int | None:
         """A grid point of the column, half steps rounded down; None where the median is refused."""
         drawn = self.calibrate(summary).draw(source)
         return None if drawn is None else place_centre(drawn)

@@ -47,7 +47,7 @@ from idios.core.distributions.discrete_laplace import DiscreteLaplace
 from idios.core.distributions.noisy_moments import Beyond, NoisyQuotient, NoisyVariance
 from idios.core.domain import LIMIT, Domain
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 from idios.core.statistics.averages import Mean, Sum
 from idios.core.statistics.base import FINENESS, Reading, Statistic
 from idios.core.statistics.spread import Variance
@@ -195,7 +195,7 @@ class ClippingPlan(Reading):
         yield 1, self.reach
         yield moves.size - self.reach + 1, moves.size
 
-    def draw_limits(self, summary: Summary, source: Source | None = None) -> DrawnLimits:
+    def draw_limits(self, summary: Summary, source: RandomSource | None = None) -> DrawnLimits:
         """Draw the centre, the radius and the counts from the values of all cells."""
         middle = self.find_middle(self.centre.draw(summary, source) if self.centre else None)
         radius = self.calibrate_radius(summary, middle).draw(source)

@@ -33,7 +33,7 @@ from idios.core.distributions import DiscreteGaussian, DiscreteLaplace
 from idios.core.distributions.discrete_gaussian import gaussian_variance
 from idios.core.distributions.noisy_moments import find_half_width
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 from idios.core.statistics.base import Reading, Statistic
 from idios.core.summary import Summary
 
@@ -72,7 +72,7 @@ class DistanceCheck:
         return _sign(self.reach, too_high)
 
     def draw(
-        self, statistic: Statistic, summary: Summary, point: Fraction, fineness: int, source: Source | None = None
+        self, statistic: Statistic, summary: Summary, point: Fraction, fineness: int, source: RandomSource | None = None
     ) -> int:
         """s of a point, with noise."""
         return self.measure(statistic, summary, point, fineness) + self.noise.sample(source=source)

@@ -21,12 +21,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from idios.core.base_measure import BaseMeasure, Component
+from idios.core.base_measure import BaseMeasure, MixtureComponent
 from idios.core.cell_windows import CellWindows
 from idios.core.distributions.inverse_sensitivity import InverseSensitivity
 from idios.core.enclosures import exp_minus_levels
 from idios.core.neighbours import Moves, Neighbours
-from idios.core.sampling import Source, random_words
+from idios.core.sampling import RandomSource, random_words
 from idios.core.statistics.order import OrderStatistic
 
 FAR = 2**61
@@ -70,7 +70,7 @@ class InverseCells:
     measure: BaseMeasure
     refusal: int
 
-    def draw(self, source: Source | None = None) -> list[int | None] | None:
+    def draw(self, source: RandomSource | None = None) -> list[int | None] | None:
         """One draw for each cell; None for all of them where floats do not serve."""
         parts = self.statistic.position(1)[1]
         if parts * self.cells.greatest >= FAR - 1 or self._powers is None or self.statistic.resolution() != parts:
@@ -87,7 +87,7 @@ class InverseCells:
                     drawn[cell] = point
         return drawn
 
-    def _draw_some(self, places: tuple[Points, Points], cells: Points, source: Source | None) -> list[int | None]:
+    def _draw_some(self, places: tuple[Points, Points], cells: Points, source: RandomSource | None) -> list[int | None]:
         balls = Balls(self._read(cells, places[0]), self._read(cells, places[1]))
         words = random_words(len(cells), source)
         return [
@@ -151,7 +151,7 @@ class InverseCells:
         near = (abs(shares[:, :-1] - uniform) < MARGIN).any(axis=1)
         return np.where(near, -1, chosen)
 
-    def _draw_point(self, balls: Balls, cell: int, ring: int, source: Source | None) -> int | None:
+    def _draw_point(self, balls: Balls, cell: int, ring: int, source: RandomSource | None) -> int | None:
         """One of the points of a ring, by their weights; of the outermost, what is in no ball."""
         number = balls.lows.shape[1]
         if ring > number:
@@ -193,7 +193,7 @@ class _Located:
 class _Masses:
     """The mass of stretches of points in floats, from terms that are never negative."""
 
-    def __init__(self, component: Component) -> None:
+    def __init__(self, component: MixtureComponent) -> None:
         stretches = component.stretches
         if not all(0 < after.first - before.last <= after.step for before, after in pairwise(stretches)):
             raise AssertionError("the stretches of a component follow each other")

@@ -27,7 +27,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from idios.core.sampling import Source, draw_exponentials, geometric
+from idios.core.sampling import RandomSource, draw_exponentials, geometric
 from idios.core.summary import Whole
 
 PLACES = 64
@@ -36,7 +36,7 @@ GREAT = Fraction(2**900)
 """A scale from here on is never told from floats, and this stands for it in them."""
 
 
-def draw_discrete_laplaces(scales: Sequence[Fraction], source: Source | None = None) -> list[int]:
+def draw_discrete_laplaces(scales: Sequence[Fraction], source: RandomSource | None = None) -> list[int]:
     """One draw of Pr(X = k) = (1−a)/(1+a)·a^|k|, a = e^(−1/scale), for each scale ≥ 0 (0 gives 0), all independent.
 
     >>> from idios.core.sampling import SeededSource
@@ -49,7 +49,7 @@ def draw_discrete_laplaces(scales: Sequence[Fraction], source: Source | None = N
 
 
 def draw_scaled(
-    floats: NDArray[np.float64], find_scale: Callable[[int], tuple[int, int]], source: Source | None = None
+    floats: NDArray[np.float64], find_scale: Callable[[int], tuple[int, int]], source: RandomSource | None = None
 ) -> Whole:
     """The same, where a scale is a quotient: each as a float, at most 8 roundings off, and exactly when asked."""
     places, wholes = draw_exponentials(2 * len(floats), source)
@@ -71,7 +71,7 @@ def draw_scaled(
     return noise
 
 
-def _multiply_down(numerator: int, denominator: int, exponential: int, source: Source | None) -> int:
+def _multiply_down(numerator: int, denominator: int, exponential: int, source: RandomSource | None) -> int:
     """⌊s·E⌋ with s = 2^m·numerator/denominator, where ``exponential`` are the first m places of E."""
     places = PLACES
     while True:

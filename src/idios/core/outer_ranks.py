@@ -33,7 +33,7 @@ from idios.core.centre import Centre, place_centre, plan_centre
 from idios.core.distributions.above_threshold import AboveThreshold, Ladder, find_runs, list_offsets
 from idios.core.domain import LIMIT, Domain
 from idios.core.neighbours import Moves
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 from idios.core.statistics.base import Reading, Statistic
 from idios.core.statistics.order import DiscreteQuantile, KthLargest, KthSmallest, Quantile
 from idios.core.summary import Summary
@@ -129,7 +129,7 @@ class CentredSearch:
     plan: RankPlan
     summary: Summary
 
-    def draw(self, source: Source | None = None) -> int:
+    def draw(self, source: RandomSource | None = None) -> int:
         """One exact draw of both."""
         drawn = self.plan.centre.draw(self.summary, source) if self.plan.centre else None
         centre = self.plan.fallback if drawn is None else drawn

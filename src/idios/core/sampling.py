@@ -45,7 +45,7 @@ from idios.errors import InvalidInput
 # --------------------------------------------------------------------------------------------------- sources
 
 
-class Source(ABC):
+class RandomSource(ABC):
     """Independent uniform random bytes; `secure` says whether an adversary may be faced with them."""
 
     secure: ClassVar[bool]
@@ -86,7 +86,7 @@ class _Key(threading.local):
     process = (-1, -1)
 
 
-class SystemSource(Source):
+class SystemSource(RandomSource):
     """AES-256 in counter mode under a key from the operating system, replaced every 2^20 bytes.
 
     The 2^26 blocks of a key are distinct, which tells them from random ones with advantage 2^(−77) at most.
@@ -116,7 +116,7 @@ class SystemSource(Source):
         return _stream(key.cipher, size)
 
 
-class SeededSource(Source):
+class SeededSource(RandomSource):
     """The same bytes for the same seed, on every machine: for tests only, so a server refuses it.
 
     >>> SeededSource(1).read(4) == SeededSource(1).read(4)
@@ -137,7 +137,7 @@ SYSTEM = SystemSource()
 """The source of every draw that names no other."""
 
 
-def random_bits(source: Source, bits: int) -> int:
+def random_bits(source: RandomSource, bits: int) -> int:
     """Draw a whole number of so many bits."""
     return int.from_bytes(source.read(-(-bits // 8)), "little") >> (-bits % 8)
 
@@ -148,7 +148,7 @@ MORE = 64
 """Bits of U compared after a tie."""
 
 
-def random_words(number: int, source: Source | None = None) -> NDArray[np.uint64]:
+def random_words(number: int, source: RandomSource | None = None) -> NDArray[np.uint64]:
     """Draw so many times 64 bits.
 
     >>> random_words(2, SeededSource(1)).dtype
@@ -157,7 +157,7 @@ def random_words(number: int, source: Source | None = None) -> NDArray[np.uint64
     return np.frombuffer((source or SYSTEM).read(8 * number), "<u8").astype(np.uint64, copy=False)
 
 
-def uniform_below(n: int, source: Source | None = None) -> int:
+def uniform_below(n: int, source: RandomSource | None = None) -> int:
     """Draw one of 0, 1, …, n−1, each with probability 1/n, for n of any size.
 
     >>> uniform_below(6, SeededSource(1))
@@ -192,7 +192,7 @@ class _Coin:
         lo, hi = (end >> _GUARD for end in first)
         self.head, self._next = divmod(lo if lo == hi else floor_bits(probability, _WORD + MORE), 1 << MORE)
 
-    def settle(self, source: Source) -> bool:
+    def settle(self, source: RandomSource) -> bool:
         """Decide U < p for a U whose first word equals that of p."""
         digits, known = self._next, _WORD + MORE
         while (word := random_bits(source, MORE)) == digits:
@@ -200,7 +200,7 @@ class _Coin:
             digits = floor_bits(self._probability, known) % (1 << MORE)
         return word < digits
 
-    def flip(self, source: Source) -> bool:
+    def flip(self, source: RandomSource) -> bool:
         """Decide U < p."""
         word = random_bits(source, _WORD)
         return self.settle(source) if word == self.head else word < self.head
@@ -227,7 +227,7 @@ class _Digits:
         """A function of 2^j/scale: only a tie asks for it."""
         return function((1 << j) / self.scale, bits)
 
-    def _draw_bytes(self, count: int, source: Source) -> tuple[NDArray[np.uint8], dict[int, int]]:
+    def _draw_bytes(self, count: int, source: RandomSource) -> tuple[NDArray[np.uint8], dict[int, int]]:
         """Draw the digits of `count` values of G, and what some of them have above, as a multiple of 2^J."""
         words = np.frombuffer(source.read(2 * count * self.width), dtype="<u2")
         heads = np.tile(self.heads, count)
@@ -243,7 +243,7 @@ class _Digits:
                 rests[place] += 1
         return packed, rests
 
-    def split(self, count: int, source: Source) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    def split(self, count: int, source: RandomSource) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Draw `count` values of G as its last 64 digits, and those above, where there are few."""
         packed, rests = self._draw_bytes(count, source)
         last = np.ascontiguousarray(packed[:, :8]).view("<u8")[:, 0].astype(np.uint64, copy=False)
@@ -252,7 +252,7 @@ class _Digits:
             above[i] += more << (self.rest - 64)
         return last, above
 
-    def magnitudes(self, count: int, source: Source) -> NDArray[Any]:
+    def magnitudes(self, count: int, source: RandomSource) -> NDArray[Any]:
         """Draw `count` values of G + 1."""
         packed, rests = self._draw_bytes(count, source)
         if self.width <= _NARROW:
@@ -269,7 +269,7 @@ class _Digits:
         values += 1
         return values
 
-    def signs(self, count: int, source: Source) -> NDArray[np.int8]:
+    def signs(self, count: int, source: RandomSource) -> NDArray[np.int8]:
         """Draw `count` signs of X: 1 with probability p, −1 with probability p, otherwise 0."""
         coin = self.coins[0]  # its probability is that of digit 0, 1/(1+e^(1/scale))
         words = np.frombuffer(source.read(2 * count), dtype="<u2")
@@ -280,7 +280,7 @@ class _Digits:
                 signs[i] = 1 if words[i] == coin.head else -1
         return signs
 
-    def draw(self, count: int, source: Source) -> NDArray[Any]:
+    def draw(self, count: int, source: RandomSource) -> NDArray[Any]:
         """Draw `count` values of X."""
         values = self.magnitudes(count, source)
         values *= self.signs(count, source).astype(values.dtype)
@@ -291,10 +291,10 @@ _digits = remembered(256)(_Digits)
 
 
 @overload
-def discrete_laplace(scale: Number, size: None = None, source: Source | None = None) -> int: ...
+def discrete_laplace(scale: Number, size: None = None, source: RandomSource | None = None) -> int: ...
 @overload
-def discrete_laplace(scale: Number, size: int, source: Source | None = None) -> NDArray[Any]: ...
-def discrete_laplace(scale: Number, size: int | None = None, source: Source | None = None) -> int | NDArray[Any]:
+def discrete_laplace(scale: Number, size: int, source: RandomSource | None = None) -> NDArray[Any]: ...
+def discrete_laplace(scale: Number, size: int | None = None, source: RandomSource | None = None) -> int | NDArray[Any]:
     """Draw from Pr(X = k) = (1−a)/(1+a)·a^|k|, a = e^(−1/scale), exactly, for any scale ≥ 0 (0 gives 0).
 
     One draw is a Python integer; `size` draws are an array of int64, or of Python integers where the scale is
@@ -318,10 +318,10 @@ def discrete_laplace(scale: Number, size: int | None = None, source: Source | No
 
 
 @overload
-def geometric(rate: Number, size: None = None, source: Source | None = None) -> int: ...
+def geometric(rate: Number, size: None = None, source: RandomSource | None = None) -> int: ...
 @overload
-def geometric(rate: Number, size: int, source: Source | None = None) -> NDArray[Any]: ...
-def geometric(rate: Number, size: int | None = None, source: Source | None = None) -> int | NDArray[Any]:
+def geometric(rate: Number, size: int, source: RandomSource | None = None) -> NDArray[Any]: ...
+def geometric(rate: Number, size: int | None = None, source: RandomSource | None = None) -> int | NDArray[Any]:
     """Draw from Pr(G = g) = (1−a)·a^g, g ≥ 0, a = e^(−rate), exactly, for any rate > 0; like `discrete_laplace`.
 
     >>> geometric("1/10", 5, SeededSource(1))
@@ -333,7 +333,7 @@ def geometric(rate: Number, size: int | None = None, source: Source | None = Non
     return int(values[0]) if size is None else values
 
 
-def draw_exponentials(count: int, source: Source | None = None) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def draw_exponentials(count: int, source: RandomSource | None = None) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Of `count` exponential variables the first 64 binary places, and the whole numbers before them.
 
     >>> places, wholes = draw_exponentials(5, SeededSource(1))
@@ -347,7 +347,7 @@ def draw_exponentials(count: int, source: Source | None = None) -> tuple[NDArray
 
 
 def _draw_in_chunks(
-    digits: _Digits, draw: Callable[[int, Source], NDArray[Any]], count: int, source: Source | None
+    digits: _Digits, draw: Callable[[int, RandomSource], NDArray[Any]], count: int, source: RandomSource | None
 ) -> NDArray[Any]:
     return np.concatenate([draw(size, source or SYSTEM) for size in _list_chunks(digits, count)])
 

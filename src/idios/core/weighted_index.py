@@ -17,12 +17,12 @@ from numbers import Integral
 
 from idios.core.enclosures import Enclosure, exp_minus_levels
 from idios.core.exact import exact
-from idios.core.sampling import MORE, SYSTEM, Source, random_bits
+from idios.core.sampling import MORE, SYSTEM, RandomSource, random_bits
 from idios.errors import InvalidInput
 
 
 def draw_index(
-    enclose: Callable[[int], list[Enclosure]], places: int, source: Source | None = None, begun: int | None = None
+    enclose: Callable[[int], list[Enclosure]], places: int, source: RandomSource | None = None, begun: int | None = None
 ) -> int:
     """Draw j with probability proportional to w_j, exactly, where `enclose(places)` encloses all w_j to so many places.
 
@@ -38,7 +38,7 @@ def draw_index(
 
 
 def _draw_located(
-    locate: Callable[[int, int, int], int | None], places: int, source: Source | None, begun: int | None
+    locate: Callable[[int, int, int], int | None], places: int, source: RandomSource | None, begun: int | None
 ) -> int:
     """Draw bits and compute to more places until they locate an index."""
     source = source or SYSTEM
@@ -56,7 +56,7 @@ def weighted_index(
     counts: Sequence[int],
     exponents: Sequence[int],
     rate: Fraction,
-    source: Source | None = None,
+    source: RandomSource | None = None,
     begun: int | None = None,
 ) -> int:
     """Draw j with probability proportional to counts[j]·e^(−rate·exponents[j]), exactly.

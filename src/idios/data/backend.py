@@ -35,7 +35,7 @@ from idios.core.domain import Kind
 from idios.core.summary import Summary
 from idios.data.cancellation import CancellationToken, Cancelled, Progress
 from idios.data.clip import Limits
-from idios.data.compare_declared import Report
+from idios.data.compare_declared import DeclarationReport
 from idios.data.engines.spark_address import is_spark
 from idios.data.formats.csv import CsvFormat
 from idios.data.formats.files import read_stem
@@ -56,9 +56,9 @@ __all__ = [
     "CancellationToken",
     "Cancelled",
     "CsvFormat",
+    "DeclarationReport",
     "Limits",
     "Progress",
-    "Report",
     "Snapshot",
     "describe_source",
     "is_address",
@@ -117,7 +117,7 @@ class Backend(ABC):
             return snapshot.summaries
 
     @abstractmethod
-    def check(self) -> Report:
+    def check(self) -> DeclarationReport:
         """How well the data fits its declaration, in numbers; for the controller."""
 
     @property
@@ -147,7 +147,7 @@ class Backend(ABC):
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """Where a table is; a csv file is read as ``csv_format`` says, or as its name and RFC 4180 do."""
 
     place: Any = field(repr=False)  # an address may hold a password
@@ -160,7 +160,7 @@ class EngineModule(Protocol):
     """The functions of each engine's module."""
 
     def connect(
-        self, source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]
+        self, source: DataSource, dataset: Dataset, progress: Progress | None, linked: Mapping[str, DataSource]
     ) -> Backend:
         """Open a declared data set, and the tables that are linked to it, by their names."""
 
@@ -177,7 +177,7 @@ def open_source(
     dataset: Dataset,
     progress: Progress | None = None,
     csv_format: CsvFormat | None = None,
-    linked: Mapping[str, Source] | None = None,
+    linked: Mapping[str, DataSource] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Backend:
     """Open the data of a declared data set; what does not fit the declaration is refused now, not later.
@@ -192,7 +192,7 @@ def open_source(
             raise SourceError(
                 f"{name!r} is linked to {dataset.name!r}: keep both in one engine, so that they can be joined"
             )
-    return engine.connect(Source(source, csv_format, settings or {}), dataset, progress, linked or {})
+    return engine.connect(DataSource(source, csv_format, settings or {}), dataset, progress, linked or {})
 
 
 def describe_source(source: object, csv_format: CsvFormat | None = None) -> list[tuple[str, Kind, int]]:

@@ -32,7 +32,7 @@ _NUMBERS = {Kind.INTEGER, Kind.NUMBER, Kind.DECIMAL}
 
 
 @dataclass(frozen=True)
-class Typed:
+class TypedValues:
     """Values as numbers (dates in days, timestamps in microseconds since 1970) beside the facts of their type.
 
     ``present`` says which values are there, None if the type cannot miss any. ``decimals`` is the scale of a decimal
@@ -45,7 +45,7 @@ class Typed:
     decimals: int | None = None
 
 
-def read_typed(values: Any, *, mixed: bool = False) -> Typed:
+def read_typed(values: Any, *, mixed: bool = False) -> TypedValues:
     """Read a column by its type; ``mixed`` allows a list of several numeric types, for which a step is declared."""
     column = unwrap(values)
     if isinstance(column, list):
@@ -88,13 +88,13 @@ def _decoded(values: Any) -> Any:
     return values.cast(values.type.value_type) if isinstance(values, pa.ChunkedArray) else values.dictionary_decode()
 
 
-def _arrow(values: Any) -> Typed:
+def _arrow(values: Any) -> TypedValues:
     kind = values.type
     present = np.asarray(values.is_valid())
     if pa.types.is_decimal(kind):
         if kind.scale < 0:
             raise InvalidInput("decimals must have a scale of at least 0")
-        return Typed(np.array(values.to_pylist(), dtype=object), Kind.DECIMAL, present, kind.scale)
+        return TypedValues(np.array(values.to_pylist(), dtype=object), Kind.DECIMAL, present, kind.scale)
     if pa.types.is_boolean(kind):
         values, column_kind = values.cast(pa.int8()), Kind.INTEGER
     elif pa.types.is_integer(kind):
@@ -102,19 +102,19 @@ def _arrow(values: Any) -> Typed:
     elif pa.types.is_floating(kind):
         values, column_kind = values.cast(pa.float64()), Kind.NUMBER
     elif pa.types.is_date64(kind):  # milliseconds, of which Arrow would convert whole days only
-        return Typed(np.asarray(values.cast(pa.int64()).fill_null(0)) // (dates.DAY // 1000), Kind.DATE, present)
+        return TypedValues(np.asarray(values.cast(pa.int64()).fill_null(0)) // (dates.DAY // 1000), Kind.DATE, present)
     elif pa.types.is_date(kind):
         values, column_kind = values.cast(pa.int32()), Kind.DATE
     elif pa.types.is_timestamp(kind):
         ticks = np.asarray(values.cast(pa.int64()).fill_null(0))
-        return Typed(dates.ticks_to_microseconds(ticks, kind.unit), Kind.TIMESTAMP, present)
+        return TypedValues(dates.ticks_to_microseconds(ticks, kind.unit), Kind.TIMESTAMP, present)
     else:
         raise InvalidInput(f"values must be numbers, dates or timestamps, got a column of {kind}")
     array = np.asarray(values.fill_null(0))
-    return Typed(array, column_kind, present & np.isfinite(array) if column_kind is Kind.NUMBER else present)
+    return TypedValues(array, column_kind, present & np.isfinite(array) if column_kind is Kind.NUMBER else present)
 
 
-def _numpy(values: Array, mixed: bool) -> Typed:
+def _numpy(values: Array, mixed: bool) -> TypedValues:
     kind = values.dtype.kind
     if kind == "O":
         return _listed(values.tolist(), mixed)  # in which what is masked is None
@@ -122,29 +122,31 @@ def _numpy(values: Array, mixed: bool) -> Typed:
     if isinstance(values, np.ma.MaskedArray):
         hidden, values = np.ma.getmaskarray(values), values.data
     if kind in "iub":
-        typed = Typed(values.astype(np.int8) if kind == "b" else values, Kind.INTEGER, None)
+        typed = TypedValues(values.astype(np.int8) if kind == "b" else values, Kind.INTEGER, None)
     elif kind == "f":
         present = np.isfinite(values)
         if values.itemsize > 8:  # what lies beyond the doubles reads as the last of them
             values = np.clip(values, -sys.float_info.max, sys.float_info.max)
-        typed = Typed(values.astype(np.float64, copy=False), Kind.NUMBER, present)
+        typed = TypedValues(values.astype(np.float64, copy=False), Kind.NUMBER, present)
     elif kind == "M":
         present, unit = ~np.isnat(values), dates.kind_of_unit(values.dtype)
-        typed = Typed(dates.datetime64_to_numbers(np.where(present, values, np.zeros(1, values.dtype))), unit, present)
+        typed = TypedValues(
+            dates.datetime64_to_numbers(np.where(present, values, np.zeros(1, values.dtype))), unit, present
+        )
     else:
         raise InvalidInput(f"values must be numbers, dates or timestamps, got an array of {values.dtype}")
     if hidden is None:
         return typed
     visible = ~hidden if typed.present is None else typed.present & ~hidden
-    return Typed(typed.values, typed.kind, visible, typed.decimals)
+    return TypedValues(typed.values, typed.kind, visible, typed.decimals)
 
 
-def _listed(values: list[Any], mixed: bool) -> Typed:
+def _listed(values: list[Any], mixed: bool) -> TypedValues:
     """A list, or an array of objects, by the one type of its elements."""
     present = [is_present(value) for value in values]
     known = {kind_of(value) for value in one_of_each_type(v for v, there in zip(values, present, strict=True) if there)}
     if not known:
-        return Typed(np.zeros(len(values)), Kind.NUMBER, np.array(present, dtype=bool))
+        return TypedValues(np.zeros(len(values)), Kind.NUMBER, np.array(present, dtype=bool))
     if len(known) > 1 and not (mixed and known <= _NUMBERS):
         names = " and ".join(sorted(str(kind) for kind in known))
         raise InvalidInput(f"the list mixes the types {names}: give it one type, or declare a step for numbers")
@@ -154,7 +156,7 @@ def _listed(values: list[Any], mixed: bool) -> Typed:
     dtype: type = float if kind is Kind.NUMBER else object
     if kind not in (Kind.NUMBER, Kind.DECIMAL) and all(-NARROW < number < NARROW for number in numbers):
         dtype = np.int64
-    return Typed(np.array(numbers, dtype=dtype), kind, np.array(present, dtype=bool))
+    return TypedValues(np.array(numbers, dtype=dtype), kind, np.array(present, dtype=bool))
 
 
 def is_present(value: Any) -> bool:

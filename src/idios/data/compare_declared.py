@@ -16,7 +16,7 @@ from idios.data.connection_pool import Connection
 from idios.data.sql.grid_sql import NEVER, GridColumn
 from idios.data.sql.join_sql import Rows, compare_keys, find_repeated_keys, write_everyone
 from idios.data.sql.point_layers import list_layers, nest_layers, with_sources
-from idios.data.sql.selection import Statement
+from idios.data.sql.selection import SelectStatement
 from idios.declare.schema import Column, Dataset
 from idios.plan.joins import find_table, list_links, name_column
 
@@ -115,7 +115,7 @@ class LinkReport:
 
 
 @dataclass(frozen=True)
-class Report:
+class DeclarationReport:
     """A data set against its declaration, as ``check`` tells a controller: numbers, never values.
 
     ``tables`` are those that can be joined to it, by their names, and ``everyone`` the number of people in all of them
@@ -126,7 +126,7 @@ class Report:
     columns: tuple[ColumnReport, ...]
     people: PeopleReport | None = None
     everyone: int | None = None
-    tables: Mapping[str, Report] = field(default_factory=dict)
+    tables: Mapping[str, DeclarationReport] = field(default_factory=dict)
     links: tuple[LinkReport, ...] = ()
 
     @property
@@ -141,7 +141,7 @@ class Report:
         )
 
 
-def check_dataset(dataset: Dataset, rows: Rows, connection: Connection) -> Report:
+def check_dataset(dataset: Dataset, rows: Rows, connection: Connection) -> DeclarationReport:
     """Compare every table of a data set with its declaration."""
     own = _check_table(dataset, dataset.unit_word, rows, connection)
     return replace(
@@ -157,7 +157,7 @@ def check_dataset(dataset: Dataset, rows: Rows, connection: Connection) -> Repor
     )
 
 
-def _check_table(dataset: Dataset, word: str, rows: Rows, connection: Connection) -> Report:
+def _check_table(dataset: Dataset, word: str, rows: Rows, connection: Connection) -> DeclarationReport:
     held = {name: column for name, column in rows.columns.items() if column.derive is None}
     conditions = {
         f"{name}_{i}": condition
@@ -170,7 +170,7 @@ def _check_table(dataset: Dataset, word: str, rows: Rows, connection: Connection
         if column.derive is not None:
             reports[name] = _report_derived(dataset, column.declared, rows, connection)
     people = _report_people(dataset, word, rows, counted["records"], connection) if dataset.unit else None
-    return Report(counted["records"], tuple(reports[name] for name in rows.columns), people)
+    return DeclarationReport(counted["records"], tuple(reports[name] for name in rows.columns), people)
 
 
 def _report_people(
@@ -179,7 +179,7 @@ def _report_people(
     """How many people have how many rows."""
     grouped = f"FROM {rows.sizes} GROUP BY number_of_rows"
     text = f"SELECT number_of_rows, COUNT(*) AS number_of_people {grouped}"
-    counted = connection.fetch(Statement.of_integers(text, "number_of_rows", "number_of_people")).to_pylist()
+    counted = connection.fetch(SelectStatement.of_integers(text, "number_of_rows", "number_of_people")).to_pylist()
     sizes = sorted((row["number_of_rows"], row["number_of_people"]) for row in counted)
     reached = list(accumulate(number for _, number in sizes))
     people = reached[-1] if reached else 0
@@ -227,7 +227,7 @@ def _count_each(connection: Connection, conditions: Mapping[str, str], source: s
     columns = {name: f"COUNT(*) FILTER (WHERE {condition})" for name, condition in conditions.items()}
     columns["records"] = "COUNT(*)"
     text = ", ".join(f"{what} AS {connection.dialect.identifier(name)}" for name, what in columns.items())
-    counted = connection.fetch(Statement.of_integers(f"SELECT {text} FROM {source}", *columns))
+    counted = connection.fetch(SelectStatement.of_integers(f"SELECT {text} FROM {source}", *columns))
     return {name: int(counted[name][0].as_py()) for name in columns}
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from idios.data.cancellation import CancellationToken
 from idios.data.sql.dialect import Dialect
-from idios.data.sql.selection import Statement
+from idios.data.sql.selection import SelectStatement
 from idios.errors import SourceError
 
 AT_ONCE = 4
@@ -36,23 +36,23 @@ class Connection(ABC):
     def __init__(self) -> None:
         self.cancellation = CancellationToken()
 
-    def fetch(self, statement: Statement) -> pa.Table:
+    def fetch(self, statement: SelectStatement) -> pa.Table:
         """Run a statement and return its result, unless the caller cancels it."""
         with self.cancellation.interruptible(self.interrupt):
             return self.run(statement)
 
-    def fetch_row(self, statement: Statement) -> Mapping[str, Any]:
+    def fetch_row(self, statement: SelectStatement) -> Mapping[str, Any]:
         """The one row of a statement that gives one."""
         (row,) = self.fetch(replace(statement, single=True)).to_pylist()
         return cast(Mapping[str, Any], row)
 
     def count(self, source: str) -> int:
         """How many rows there are in what stands after FROM."""
-        counted = self.fetch_row(Statement.of_integers(f"SELECT COUNT(*) AS number FROM {source}", "number"))
+        counted = self.fetch_row(SelectStatement.of_integers(f"SELECT COUNT(*) AS number FROM {source}", "number"))
         return int(counted["number"])
 
     @abstractmethod
-    def run(self, statement: Statement) -> pa.Table:
+    def run(self, statement: SelectStatement) -> pa.Table:
         """Run a statement in the engine."""
 
     @abstractmethod

@@ -34,7 +34,7 @@ COARSE = [i / 32 for i in range(33)]
 
 
 @dataclass(frozen=True)
-class Sample:
+class ColumnSample:
     """A way to take a sample: what stands after FROM, and about what share of the records it gives."""
 
     source: str
@@ -119,7 +119,7 @@ class Guesses:
             most = FEW
         return [run for run in runs if run[1] > most and size - run[0] >= most]
 
-    def guess(self, sample: Sample, missed: Iterable[CellColumn] | None = None) -> Brackets:
+    def guess(self, sample: ColumnSample, missed: Iterable[CellColumn] | None = None) -> Brackets:
         """Where the wanted ranks should lie; by this sample, if the brackets of some columns and cells ``missed``."""
         if not self.inner:
             return {}  # ends alone, which the source could not give in order: sorting finds them
@@ -146,7 +146,7 @@ class Guesses:
             if (column := kept.get(self._name_kept(key))) is not None:
                 kept[self._name_kept(key)] = column.count(known[key], of_column)
 
-    def _sketch(self, sample: Sample, *, again: bool) -> dict[CellColumn, KeptColumn]:
+    def _sketch(self, sample: ColumnSample, *, again: bool) -> dict[CellColumn, KeptColumn]:
         """What is kept of the columns, with the quantiles of a sample where there are none yet."""
         places = {rank / NOMINAL for runs in self.inner.values() for run in runs for rank in run}
         shares, names = tuple(shares_near(places)), sorted(self.inner)
@@ -169,7 +169,7 @@ class Guesses:
         # names are those of a relation, and stand for other columns in other plans
         return KeptColumn, self.queries.source, key[0], self.requirements.selection.column_name(key[1])
 
-    def guess_spans(self, sample: Sample) -> dict[str, dict[int, list[Run]]]:
+    def guess_spans(self, sample: ColumnSample) -> dict[str, dict[int, list[Run]]]:
         """About where the wanted ranks of each column lie in each cell; one that was not sampled is like the others."""
         sampled = replace(self.queries, source=sample.source)
         guesses: dict[str, dict[int, Run]] = {}

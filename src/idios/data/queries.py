@@ -26,7 +26,7 @@ from idios.data.brackets import Piece, Sketch
 from idios.data.connection_pool import Connection
 from idios.data.sql.dialect import Dialect
 from idios.data.sql.grid_sql import GridColumn
-from idios.data.sql.selection import CELL, HELD, ONLY, Constants, Inquiry, Selection, Statement, compile_statement
+from idios.data.sql.selection import CELL, HELD, ONLY, Constants, Inquiry, Selection, SelectStatement, compile_statement
 
 WIDE = "decimal(38, 0)"
 
@@ -75,7 +75,7 @@ class Queries:
         listed = ", ".join(map(quoted, [*names, *flags]))
         schema = [*((name, pa.int64()) for name in names), *((flag, pa.bool_()) for flag in flags)]
         return self.connection.fetch(
-            Statement(f"SELECT {listed} FROM ({relation.text}) AS selected", pa.schema(schema))
+            SelectStatement(f"SELECT {listed} FROM ({relation.text}) AS selected", pa.schema(schema))
         )
 
     def sketches(self, names: Sequence[str], shares: Sequence[float], sampled: float) -> dict[CellColumn, Sketch]:
@@ -94,7 +94,7 @@ class Queries:
         text += f" GROUP BY {cell[0]}" if cell else ""
         return {
             (number, name): Sketch(row[f"{name}_size"], sampled, tuple(shares), tuple(row[f"{name}_values"]))
-            for number, row in rows_by_cell(self.connection.fetch(Statement(text, pa.schema(schema))))
+            for number, row in rows_by_cell(self.connection.fetch(SelectStatement(text, pa.schema(schema))))
             for name in names
             if row[f"{name}_size"]
         }
@@ -119,12 +119,14 @@ class Queries:
         schema = pa.schema(
             [*((key.name, pa.string()) for key in selection.keys), ("held", pa.int64()), ("at_shares", pa.null())]
         )
-        numbered = selection.number_cells(Statement(f"{text} GROUP BY {keys}", schema)).text
+        numbered = selection.number_cells(SelectStatement(f"{text} GROUP BY {keys}", schema)).text
         each = f"SELECT cell, held, unnest(at_shares) AS {column.held}, generate_subscripts(at_shares, 1) AS place"
         point = column.value(column.point) if column.bounded is None else column.bounded
         text = f"SELECT cell, held, place, {point} AS point FROM ({each} FROM ({numbered}) AS numbered) AS placed"
         # the values of a group are sorted when its result is made
-        return self.connection.fetch(replace(Statement.of_integers(text, CELL, "held", "place", "point"), at_once=True))
+        return self.connection.fetch(
+            replace(SelectStatement.of_integers(text, CELL, "held", "place", "point"), at_once=True)
+        )
 
     def fetch_lists(self, name: str) -> pa.Table:
         """All values of a column, in a list for each cell."""
@@ -164,7 +166,7 @@ class Queries:
         """The points of some values that a statement gives."""
         points = f"SELECT {column.point} AS point FROM ({few}) AS few"
         text = f"SELECT {column.value('point')} AS point FROM ({points}) AS points"
-        return self.connection.fetch(Statement.of_integers(text, "point"))["point"]
+        return self.connection.fetch(SelectStatement.of_integers(text, "point"))["point"]
 
     def sorted_windows(self, name: str, runs: Mapping[int, Sequence[Run]], *, sums: bool) -> dict[int, list[Window]]:
         """The windows of one column by ranking every record: slower than brackets, and never wrong."""
@@ -188,7 +190,7 @@ class Queries:
         text = self.selection.write_label_counts(name, self.source)
         if text is None:
             return None
-        rows = self.connection.fetch(Statement.of_integers(text, "place", "times")).to_pylist()
+        rows = self.connection.fetch(SelectStatement.of_integers(text, "place", "times")).to_pylist()
         return {None if row["place"] is None else row["place"] - 1: row["times"] for row in rows}
 
     def counts(self, name: str) -> dict[int, dict[int, int]]:

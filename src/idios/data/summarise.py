@@ -36,7 +36,7 @@ from idios.data.fetched_columns import FetchedColumns, fetch_columns
 from idios.data.group_counts import LARGE, Buckets, divide_all, search_by_counting
 from idios.data.group_ranks import Wanted, read_brackets, read_by_shares, read_lists
 from idios.data.group_windows import GroupReader
-from idios.data.guesses import FEW, Guesses, Sample
+from idios.data.guesses import FEW, ColumnSample, Guesses
 from idios.data.queries import CHANGED, CellColumn, Queries, Run
 from idios.data.requirements import Requirements
 from idios.data.scan import Need, count_whole, scan, scan_in_buckets
@@ -55,7 +55,7 @@ class RankSearch:
     requirements: Requirements
     queries: Queries
     needs: Mapping[str, Need]
-    samples: Sequence[Sample]
+    samples: Sequence[ColumnSample]
     """Ways to take a sample, quickest first; none if the table is small."""
     progress: Progress
     records: dict[int, int] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class RankSearch:
             pieces += [self.queries.top(name, greatest, known.size, known.total)] if greatest else []
             self.known[ONLY, name] = known.extended(pieces)
 
-    def _search_again(self, sample: Sample, missing: set[CellColumn]) -> None:
+    def _search_again(self, sample: ColumnSample, missing: set[CellColumn]) -> None:
         self.progress("sampling again", 0.5)
         self._scan_again(self._guesses.guess(sample, missing))
 
@@ -255,7 +255,7 @@ class Summaries:
 def summarise(
     requirements: Requirements,
     queries: Queries,
-    samples: Sequence[Sample],
+    samples: Sequence[ColumnSample],
     cancellation: CancellationToken,
     find_ordered: Callable[[RankSearch], bool],
 ) -> Summaries:

@@ -4,6 +4,6 @@ A comparison runs with the library alone. What draws data sets or figures (``rep
 and plotly, which come with the extra ``evaluation``; so do the probabilities of the admissible noise.
 """
 
-from idios.evaluation.comparison import Comparison, Row, compare, compare_frame
+from idios.evaluation.comparison import Comparison, ComparisonRow, compare, compare_frame
 
-__all__ = ["Comparison", "Row", "compare", "compare_frame"]
+__all__ = ["Comparison", "ComparisonRow", "compare", "compare_frame"]

@@ -50,7 +50,7 @@ EYES = "For the controller's eyes: computed from the true data, nothing here is 
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One statistic by one mechanism; ``error`` is E|answer − value|, None if there is no answer, or infinite."""
 
     statistic: str
@@ -72,14 +72,14 @@ class Row:
 class Comparison:
     """All rows, with what they were computed for."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     size: int
     missing: int
     epsilon: str
     bounds: tuple[str, str] | None
     neighbours: str = Neighbours.REPLACE.value
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[ComparisonRow]:
         return iter(self.rows)
 
     def frame(self) -> Any:
@@ -155,7 +155,7 @@ def compare_column(
         value = _compute_value(statistic, bounded)
         own = [
             replace(
-                Row(label, value, level.name, level.promise, None, style=level.style),
+                ComparisonRow(label, value, level.name, level.promise, None, style=level.style),
                 **_compute_level(statistic, bounded, level.protection, spent, notion),
             )
             for level in levels
@@ -188,7 +188,7 @@ def _list_levels(group: object, protection: Protection) -> list[_Level]:
     ]
 
 
-def _is_worse(row: Row, differential: Row) -> bool:
+def _is_worse(row: ComparisonRow, differential: ComparisonRow) -> bool:
     """Whether a weaker level costs more than the strongest."""
     if row.error is None or differential.error is None or row.note or differential.refusal > RARE:
         return False
@@ -257,13 +257,15 @@ def _describe(expected: Expectation) -> dict[str, Any]:
 
 def _compute_baselines(
     statistic: Statistic, label: str, value: float | None, column: NumberColumn, epsilon: float
-) -> list[Row]:
+) -> list[ComparisonRow]:
     """The textbook mechanisms; all need bounds, and take the number of values for public."""
     rows = []
     values = np.asarray(column.raw, dtype=np.float64) * float(column.domain.step)
     low, high = (float(end * column.domain.step) for end in (column.domain.low, column.domain.high))
     for baseline in list_baselines(statistic):
-        row = Row(label, value, baseline.name, "ε-DP", math.inf, note="infinite: needs bounds", style=baseline.style)
+        row = ComparisonRow(
+            label, value, baseline.name, "ε-DP", math.inf, note="infinite: needs bounds", style=baseline.style
+        )
         if column.domain.bounded:
             row = replace(row, error=baseline.error(values, low, high, epsilon), note="")
         rows.append(row)
@@ -272,9 +274,9 @@ def _compute_baselines(
 
 def _compute_rivals(
     statistic: Statistic, label: str, value: float | None, column: NumberColumn, epsilon: float
-) -> list[Row]:
+) -> list[ComparisonRow]:
     """Other people's mechanisms without bounds, simulated; the draws are seeded, so the rows are always the same."""
-    rows: list[Row] = []
+    rows: list[ComparisonRow] = []
     points, step = np.sort(np.asarray(column.raw, dtype=np.float64)), float(column.domain.step)
     if value is None:
         return rows
@@ -283,7 +285,7 @@ def _compute_rivals(
             continue
         answers = rival.draw(points, epsilon, DRAWS, np.random.default_rng(DRAWS))
         error, refusal = measure_answers(answers, value / step, points)
-        row = Row(label, value, f"DP without bounds, {rival.name}", "ε-DP", None, refusal, style=rival.style)
+        row = ComparisonRow(label, value, f"DP without bounds, {rival.name}", "ε-DP", None, refusal, style=rival.style)
         if refusal > LIKELY:
             rows.append(replace(row, note=f"refuses with probability {refusal:.3g}: too few values"))
         else:
@@ -303,7 +305,7 @@ def _format_bound(bound: int | None, domain: Domain) -> str:
     return str(text((bound or 0) * domain.step))
 
 
-def _row_to_dict(row: Row) -> dict[str, Any]:
+def _row_to_dict(row: ComparisonRow) -> dict[str, Any]:
     content = asdict(row) | {"relative_error": row.relative}
     del content["style"]
     return content
@@ -341,13 +343,13 @@ def make_section(comparison: Comparison, column: str) -> Section:
     return Section("comparison", "Levels and baselines", text, (figure,), (table,), comparison.to_dict())
 
 
-def format_percentage(row: Row) -> str:
+def format_percentage(row: ComparisonRow) -> str:
     """The error as a share of the value."""
     relative = row.relative
     return "" if relative is None or math.isinf(relative) else f"{format_cell(100 * relative)} %"
 
 
-def _make_panel(name: str, rows: list[Row], column: str) -> Panel:
+def _make_panel(name: str, rows: list[ComparisonRow], column: str) -> Panel:
     listed = {row.mechanism: _format_mechanism(row) for row in rows}
     series = tuple(
         Series(row.mechanism, row.style, (row.error,), (listed[row.mechanism],))
@@ -365,7 +367,7 @@ def _make_panel(name: str, rows: list[Row], column: str) -> Panel:
     )
 
 
-def _format_mechanism(row: Row) -> str:
+def _format_mechanism(row: ComparisonRow) -> str:
     if row.error is None:
         words = "refuses" if row.refusal else row.note
         return f"{row.mechanism}: {words}"

@@ -53,7 +53,7 @@ Span = tuple[int, int, int]
 """From which interval on, before which, and what their points lead to."""
 
 
-class Row:
+class SpanRow:
     """Disjoint intervals that ascend."""
 
     def __init__(self, intervals: Sequence[Interval]) -> None:
@@ -66,7 +66,7 @@ class Row:
     def list_spans(self, runs: Iterable[tuple[int | None, int | None, int]]) -> list[Span]:
         """Which intervals some runs of points, which ascend, have points in, and what each run leads to.
 
-        >>> Row([(0, 4), (5, 9), (10, 14)]).list_spans([(2, 3, 7), (5, 10, 7), (11, None, 8)])
+        >>> SpanRow([(0, 4), (5, 9), (10, 14)]).list_spans([(2, 3, 7), (5, 10, 7), (11, None, 8)])
         [(0, 3, 7), (2, 3, 8)]
         """
         spans: list[Span] = []
@@ -335,7 +335,7 @@ class DiagramManager:
         """
         known: dict[tuple[int, frozenset[int]], tuple[tuple[int, ...], ...]] = {}
         kept = self.project(root, [column for column, _ in divisions])
-        rows = [Row(intervals) for _, intervals in divisions]
+        rows = [SpanRow(intervals) for _, intervals in divisions]
 
         def below(place: int, nodes: frozenset[int]) -> tuple[tuple[int, ...], ...]:
             if (place, nodes) not in known:
@@ -352,7 +352,7 @@ class DiagramManager:
 
         return below(0, frozenset({kept} - {FALSE}))
 
-    def _sweep(self, nodes: Collection[int], column: str, row: Row) -> Iterable[tuple[range, frozenset[int]]]:
+    def _sweep(self, nodes: Collection[int], column: str, row: SpanRow) -> Iterable[tuple[range, frozenset[int]]]:
         """What the points of each interval lead to from any of some nodes; FALSE is left out."""
         spans: list[Span] = []
         for index in nodes:

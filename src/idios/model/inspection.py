@@ -131,7 +131,7 @@ class Inspection:
 
 
 @dataclass(frozen=True)
-class Cost:
+class LevelCost:
     """One statistic of one cell at one level: E|answer − truth| of an answer, in the column's units.
 
     None where there is no such number, and ``note`` says why.
@@ -158,7 +158,7 @@ class Cost:
 class Costs:
     """What protection costs one question: a row for every cell, statistic and level, in this order."""
 
-    rows: tuple[Cost, ...]
+    rows: tuple[LevelCost, ...]
 
     def __str__(self) -> str:
         """The expected errors in plain text, for the controller's eyes."""

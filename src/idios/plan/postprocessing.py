@@ -76,7 +76,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Order:
+class OrderItem:
     """One part of ORDER BY; NULL comes last unless asked for first."""
 
     expression: Expression
@@ -96,7 +96,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Window:
+class OverWindow:
     """An aggregate over all rows that are alike in ``partition``, which each of them has."""
 
     fold: Fold
@@ -117,9 +117,9 @@ class Select:
     keys: tuple[Expression, ...] = ()
     folds: tuple[Fold, ...] | None = None
     sets: tuple[tuple[int, ...], ...] | None = None
-    windows: tuple[Window, ...] = ()
+    windows: tuple[OverWindow, ...] = ()
     having: Expression | None = None
-    order: tuple[Order, ...] = ()
+    order: tuple[OrderItem, ...] = ()
     limit: int | None = None
     offset: int = 0
 
@@ -182,7 +182,7 @@ def _compute(expressions: Sequence[Expression], row: Row) -> Values:
     return tuple([evaluate(expression, row.values, known) for expression in expressions])
 
 
-def _sort(order: Sequence[Order], rows: Sequence[Row]) -> list[Row]:
+def _sort(order: Sequence[OrderItem], rows: Sequence[Row]) -> list[Row]:
     expressions = [part.expression for part in order]
     keyed = [(_compute(expressions, row), row) for row in rows]
     for place, part in reversed(list(enumerate(order))):
@@ -227,7 +227,7 @@ def _group(select: Select, rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def _look_beside(windows: Sequence[Window], rows: Sequence[Row]) -> list[Row]:
+def _look_beside(windows: Sequence[OverWindow], rows: Sequence[Row]) -> list[Row]:
     """The rows with the values of windows after their own."""
     reached = rows[0].reached or sum(row.released for row in rows) if rows else 0
     values, beside = [list(row.values) for row in rows], [list[tuple[Row, ...]]() for _ in rows]

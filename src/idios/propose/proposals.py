@@ -21,7 +21,7 @@ from idios.data.formats.statistics_files import read_value_labels
 from idios.data.formats.text_proposals import shows_decimals
 from idios.errors import InvalidInput
 from idios.propose.column_proposals import REPEATS, SAMPLED, SampledColumn
-from idios.propose.samples import Sample, ValueCounts, sample_table, sample_values
+from idios.propose.samples import SampleQuery, ValueCounts, sample_table, sample_values
 
 HEADER = ('csv={"header": True}', 'csv={"header": False}')
 """How it is said whether a csv file begins with names."""
@@ -36,7 +36,7 @@ class Schema(dict[str, dict[str, Any]]):
         self,
         columns: Mapping[str, dict[str, Any]],
         notes: Mapping[str, str],
-        sample: Sample,
+        sample: SampleQuery,
         csv_format: CsvFormat | None = None,
         advice: Mapping[str, str] | None = None,
         offers: Mapping[str, dict[str, Any]] | None = None,
@@ -122,7 +122,7 @@ def propose_columns(
     In what is ``public`` nobody is described, and nothing is left out for being rare.
     """
     names = [name for name, _, _ in described]
-    sample = Sample({name: ValueCounts() for name in names})
+    sample = SampleQuery({name: ValueCounts() for name in names})
     if names and rows and is_address(source):
         sample = sample_table(source, described, rows)
     elif names and rows:

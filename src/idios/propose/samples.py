@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import duckdb
 
 from idios.core.domain import Categories, Domain, Kind
-from idios.data.backend import Source, open_source
+from idios.data.backend import DataSource, open_source
 from idios.data.cancellation import silent
 from idios.data.engines.duckdb_dialect import DIALECT
 from idios.data.engines.duckdb_sources import attach
@@ -59,7 +59,7 @@ class ValueCounts:
 
 
 @dataclass
-class Sample:
+class SampleQuery:
     """The values of some records by column, and how many records there are."""
 
     counted: dict[str, ValueCounts]
@@ -68,7 +68,7 @@ class Sample:
 
     def __str__(self) -> str:
         """
-        >>> str(Sample({}, 20_000, 402_108))
+        >>> str(SampleQuery({}, 20_000, 402_108))
         '20,000 of 402,108 records, spread over all of them'
         """
         if self.records < self.total:
@@ -78,10 +78,10 @@ class Sample:
 
 def sample_values(
     source: object, names: Sequence[str], csv_format: CsvFormat | None = None, rows: int = ROWS
-) -> Sample:
+) -> SampleQuery:
     """Count the values of some columns of a file or a frame; an empty field counts as missing."""
     counted = {name: ValueCounts() for name in names}
-    attached = attach({"": Source(source, csv_format)})
+    attached = attach({"": DataSource(source, csv_format)})
     try:
         place = attached.places[""]
         if place.text is not None:
@@ -93,14 +93,14 @@ def sample_values(
         ((total,),) = attached.cursors[0].execute(f"SELECT COUNT(*) FROM {place.table}").fetchall()
         for number, name in enumerate(names):
             counted[name].add([record[number] or None for record in records])
-        return Sample(counted, len(records), total)
+        return SampleQuery(counted, len(records), total)
     except duckdb.Error as error:
         raise SourceError("DuckDB cannot read every value of the columns") from error
     finally:
         attached.close()
 
 
-def sample_table(source: object, described: Sequence[tuple[str, Kind, int]], rows: int = ROWS) -> Sample:
+def sample_table(source: object, described: Sequence[tuple[str, Kind, int]], rows: int = ROWS) -> SampleQuery:
     """Count the values of a table in a database or in Spark, whose columns are known; other records each time."""
     with open_source(source, Dataset("sampled", read_nothing(described), public=True)) as backend:
         if not isinstance(backend, SqlBackend):
@@ -109,7 +109,7 @@ def sample_table(source: object, described: Sequence[tuple[str, Kind, int]], row
     counted = {name: ValueCounts() for name, _, _ in described}
     for number, each in enumerate(counted.values()):
         each.add([text or None for text in records[f"c{number}"].to_pylist()])
-    return Sample(counted, records.num_rows, total)
+    return SampleQuery(counted, records.num_rows, total)
 
 
 def read_nothing(described: Sequence[tuple[str, Kind, int]]) -> dict[str, Column]:
@@ -118,7 +118,7 @@ def read_nothing(described: Sequence[tuple[str, Kind, int]]) -> dict[str, Column
     return {name: Column(name, kind, Categories(("",)) if kind is Kind.CATEGORY else Domain(lower=0, upper=0))}
 
 
-def _sample_text(file: TextFile, names: Sequence[str], rows: int) -> Sample:
+def _sample_text(file: TextFile, names: Sequence[str], rows: int) -> SampleQuery:
     """All of a file is read, as it is when it is opened; what is sorted would begin unlike the rest."""
     drawn = Reservoir(rows)
     for piece in file.read_records(file.read_names() or list(names), list(names), silent):
@@ -129,4 +129,4 @@ def _sample_text(file: TextFile, names: Sequence[str], rows: int) -> Sample:
         each = counted[name] = ValueCounts(notation=file.notation)
         each.add([text or None for text in records[f"field{number}"].to_pylist()])
         each.kind = None if file.typed else propose_kind(strip_fields(each.values), file.notation)
-    return Sample(counted, records.num_rows, drawn.total)
+    return SampleQuery(counted, records.num_rows, drawn.total)

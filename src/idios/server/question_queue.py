@@ -41,7 +41,7 @@ from idios.ledger.operational import LIVE
 from idios.model import Answer, QuestionProgress, QuestionRequest, QuestionState, Quote
 from idios.model.answer import LONGEST_REPLY
 from idios.party import TrustedParty
-from idios.pipeline import Charged, Drawn
+from idios.pipeline import Charged, DrawnAnswer
 from idios.plan.question import Plan
 from idios.server.auth import caller_name, charged_analyst
 from idios.server.http_errors import CLOSING, DECLARED_ANEW, NO_SUCH_QUESTION, Refused
@@ -268,11 +268,11 @@ class QuestionQueue:
         """Compute in a thread, wait for the next public moment, and only then record the answer or failure."""
         party, charged, cancellation = job.party, job.charged, job.cancellation
         try:
-            drawn = Drawn() if charged.stored else await self._compute(job)
+            drawn = DrawnAnswer() if charged.stored else await self._compute(job)
             try:
                 await self._leave(job)
             except LedgerError as error:
-                drawn = Drawn(error=error)  # released as a failure, which is recorded with its reason
+                drawn = DrawnAnswer(error=error)  # released as a failure, which is recorded with its reason
             return await run_sync(party.release, charged, drawn, cancellation)
         except IdiosError:
             event = "question stopped" if job.cancelled else "question failed"
@@ -283,7 +283,7 @@ class QuestionQueue:
             log.error("unforeseen", extra={"fields": {"question": charged.id, "error": type(error).__name__}})
             raise AnswerFailed from None
 
-    async def _compute(self, job: _Job) -> Drawn:
+    async def _compute(self, job: _Job) -> DrawnAnswer:
         """Compute in a thread, and keep the result until the next public moment."""
         loop = asyncio.get_running_loop()
         limit = loop.call_later(self._settings.question_seconds, job.cancellation.cancel)

@@ -45,7 +45,7 @@ from idios.expressions.predicates import (
 from idios.expressions.work import Work
 from idios.sql.expression_reader import read_constant
 from idios.sql.lexer import QuestionText
-from idios.sql.literals import MOMENT_FORMAT, Typed, find_category, quote_string, rewrite_date
+from idios.sql.literals import MOMENT_FORMAT, TypedExpression, find_category, quote_string, rewrite_date
 from idios.sql.names import fold_case, quote, resolve_name, to_upper
 from idios.sql.parser import (
     TESTS,
@@ -226,7 +226,7 @@ def _column(text: QuestionText, node: SyntaxNode, columns: Mapping[str, Column])
     return columns[resolve_name(text, node, columns, "column")]
 
 
-def _constant(text: QuestionText, node: SyntaxNode, columns: Mapping[str, Column]) -> Typed:
+def _constant(text: QuestionText, node: SyntaxNode, columns: Mapping[str, Column]) -> TypedExpression:
     constant = read_constant(text, node)
     if constant is None:
         problem = _explain(node, columns, "what is computed here is not offered")
@@ -236,7 +236,7 @@ def _constant(text: QuestionText, node: SyntaxNode, columns: Mapping[str, Column
     return constant
 
 
-def locate(text: QuestionText, column: Column, constant: Typed, at: int | None) -> Fraction:
+def locate(text: QuestionText, column: Column, constant: TypedExpression, at: int | None) -> Fraction:
     """c/step, the place of a constant on a column's grid.
 
     A place beyond the ends of the grid is refused: no value is told apart there.
@@ -245,7 +245,7 @@ def locate(text: QuestionText, column: Column, constant: Typed, at: int | None) 
     >>> from idios.expressions.language import Literal
     >>> from idios.sql.lexer import tokenize
     >>> cents = Column("price", Kind.DECIMAL, Domain(Fraction(1, 100)))
-    >>> locate(tokenize("SELECT"), cents, Typed(Literal(Fraction("9.995")), Type.NUMBER), None)
+    >>> locate(tokenize("SELECT"), cents, TypedExpression(Literal(Fraction("9.995")), Type.NUMBER), None)
     Fraction(1999, 2)
     """
     if isinstance(column.domain, Categories):
@@ -273,7 +273,7 @@ def locate(text: QuestionText, column: Column, constant: Typed, at: int | None) 
     return number / step
 
 
-def _microseconds(text: QuestionText, column: Column, constant: Typed, at: int | None) -> Fraction:
+def _microseconds(text: QuestionText, column: Column, constant: TypedExpression, at: int | None) -> Fraction:
     value = constant.value
     if isinstance(value, str):
         microseconds = parse_moment(value, dates_only=column.kind is Kind.DATE)

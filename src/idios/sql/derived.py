@@ -30,7 +30,7 @@ from idios.expressions.language import Call, Case, Expression, Literal, Referenc
 from idios.expressions.ranges import Range, find_range
 from idios.sql.expression_reader import read_expression
 from idios.sql.lexer import SHAPE, tokenize
-from idios.sql.literals import Typed
+from idios.sql.literals import TypedExpression
 from idios.sql.names import resolve_name
 from idios.sql.parser import Name, SyntaxNode, parse
 
@@ -61,13 +61,13 @@ class _Derivation:
     def __init__(self, given: Mapping[str, Mapping[str, Any]], held: Mapping[str, Column]) -> None:
         self._given = given
         self._held = held
-        self._made: dict[str, tuple[Column, Typed]] = {}
+        self._made: dict[str, tuple[Column, TypedExpression]] = {}
         self._making: list[str] = []
 
     def column(self, name: str) -> Column:
         return self._make(name)[0]
 
-    def _make(self, name: str) -> tuple[Column, Typed]:
+    def _make(self, name: str) -> tuple[Column, TypedExpression]:
         if name not in self._made:
             if name in self._making:
                 circle = " → ".join([*self._making[self._making.index(name) :], name])
@@ -80,7 +80,7 @@ class _Derivation:
             self._making.pop()
         return self._made[name]
 
-    def _derive(self, name: str, table: Mapping[str, Any]) -> tuple[Column, Typed]:
+    def _derive(self, name: str, table: Mapping[str, Any]) -> tuple[Column, TypedExpression]:
         for key in table:
             if key in FOLLOWS:
                 raise InvalidInput(f"column {name!r}: {key} is not declared of a derived column: it follows")
@@ -96,14 +96,14 @@ class _Derivation:
         except InvalidInput as error:
             raise InvalidInput(f"column {name!r}, expression {formula!r}: {error}") from None
 
-    def _read(self, formula: str) -> Typed:
+    def _read(self, formula: str) -> TypedExpression:
         text = tokenize(_SELECT + formula)
         tree = parse(text)
         clauses = (tree.source, tree.where, tree.group, tree.sets, tree.having, tree.order, tree.limit, tree.offset)
         if len(tree.items) != 1 or tree.items[0].alias is not None or any(clauses):
             raise text.refusal(_ALLOWED, len(_SELECT))
 
-        def leaf(node: SyntaxNode) -> Typed | None:
+        def leaf(node: SyntaxNode) -> TypedExpression | None:
             if not isinstance(node, Name):
                 return None
             named = resolve_name(text, node, [*self._held, *self._given], "column")
@@ -117,15 +117,15 @@ def _explain(name: str, formula: str, error: QuestionRefused) -> str:
     return f"column {name!r}, expression: {QuestionRefused(error.message.replace(SHAPE, _ALLOWED), formula, offset)}"
 
 
-def _refer_to(column: Column) -> Typed:
+def _refer_to(column: Column) -> TypedExpression:
     named = column if column.kind is Kind.CATEGORY else None
     whole = named is None and column.grid.step.denominator == 1
-    return Typed(Reference(column.name), _TYPES.get(column.kind, Type.NUMBER), whole=whole, column=named)
+    return TypedExpression(Reference(column.name), _TYPES.get(column.kind, Type.NUMBER), whole=whole, column=named)
 
 
 def _finish(
-    name: str, formula: str, read: Typed, table: Mapping[str, Any], held: Mapping[str, Column]
-) -> tuple[Column, Typed]:
+    name: str, formula: str, read: TypedExpression, table: Mapping[str, Any], held: Mapping[str, Column]
+) -> tuple[Column, TypedExpression]:
     """The column, and what stands for it in other expressions."""
     expression = read.expression
     used = [str(column) for column in list_references(expression)]

@@ -26,7 +26,7 @@ from idios.expressions.language import (
     evaluate,
 )
 from idios.sql.lexer import QuestionText
-from idios.sql.literals import LITERALS, Typed, find_category, make_moment, read_literal
+from idios.sql.literals import LITERALS, TypedExpression, find_category, make_moment, read_literal
 from idios.sql.names import to_upper
 from idios.sql.parser import (
     Between,
@@ -67,7 +67,7 @@ _GIVES_WHOLE = ("floor", "ceil", *EXTRACTED)
 _KEEPS_WHOLE = ("+", "-", "*", "abs", "greatest", "least", "coalesce", "nullif")
 
 
-Leaf: TypeAlias = Callable[[SyntaxNode], Typed | None]
+Leaf: TypeAlias = Callable[[SyntaxNode], TypedExpression | None]
 """What a name or a call means; None if it is none of the caller's, and so a function or an operator."""
 
 
@@ -76,7 +76,7 @@ def list_value_functions() -> dict[str, str]:
     return dict(_CALLED)
 
 
-def read_expression(text: QuestionText, node: SyntaxNode, leaf: Leaf) -> Typed:
+def read_expression(text: QuestionText, node: SyntaxNode, leaf: Leaf) -> TypedExpression:
     """Read an expression whose names and aggregates ``leaf`` knows."""
     return _Reader(text, leaf).read(node)
 
@@ -87,7 +87,7 @@ def read_condition_of_values(text: QuestionText, node: SyntaxNode, leaf: Leaf) -
     return reader.require(reader.read(node), Type.BOOLEAN, node, "a condition is expected here").expression
 
 
-def read_constant(text: QuestionText, node: SyntaxNode) -> Typed | None:
+def read_constant(text: QuestionText, node: SyntaxNode) -> TypedExpression | None:
     """The constant that an expression without names comes to; None if it has a name or an aggregate in it."""
     if isinstance(node, LITERALS):
         return read_literal(text, node)
@@ -117,7 +117,7 @@ class _Reader:
     leaf: Leaf
     depth: int = 0
 
-    def read(self, node: SyntaxNode) -> Typed:
+    def read(self, node: SyntaxNode) -> TypedExpression:
         if self.depth > MAX_DEPTH // 2:
             raise self.text.refusal("the expression nests too deep", node.start)
         inner = replace(self, depth=self.depth + 1)
@@ -128,7 +128,7 @@ class _Reader:
             result = self.make_arithmetic(node, sign, result, inner.read(value))
         return result
 
-    def read_one(self, node: SyntaxNode) -> Typed:
+    def read_one(self, node: SyntaxNode) -> TypedExpression:
         """Read anything but arithmetic."""
         known = self.leaf(node)
         if known is not None:
@@ -136,7 +136,7 @@ class _Reader:
         if isinstance(node, Chain):
             return self.read(node)
         if isinstance(node, Negative):
-            zero = Typed(Literal(Fraction(0)), Type.NUMBER, 1, 1, True)
+            zero = TypedExpression(Literal(Fraction(0)), Type.NUMBER, 1, 1, True)
             return self.make_arithmetic(node, "-", zero, self.read(node.value))
         if isinstance(node, LITERALS):
             return read_literal(self.text, node)
@@ -150,12 +150,14 @@ class _Reader:
 
     # Types.
 
-    def require(self, read: Typed, wanted: Type, node: SyntaxNode, message: str) -> Typed:
+    def require(self, read: TypedExpression, wanted: Type, node: SyntaxNode, message: str) -> TypedExpression:
         if read.type not in (wanted, None):
             raise self.text.refusal(f"{message}, and this is a {read.type}", node.start)
         return replace(read, type=wanted)
 
-    def unify(self, parts: Sequence[Typed], node: SyntaxNode) -> tuple[tuple[Typed, ...], Type | None]:
+    def unify(
+        self, parts: Sequence[TypedExpression], node: SyntaxNode
+    ) -> tuple[tuple[TypedExpression, ...], Type | None]:
         """Give values one type: text is read as a date where a date is expected, and a date as its first moment."""
         types = {part.type for part in parts} - {None}
         moments = types & {Type.DATE, Type.TIMESTAMP}
@@ -167,18 +169,18 @@ class _Reader:
             raise self.text.refusal(f"values of one type are expected here, got {listed}", node.start)
         return tuple(parts), next(iter(types), None)
 
-    def _to_moment(self, part: Typed, wanted: Type, node: SyntaxNode) -> Typed:
+    def _to_moment(self, part: TypedExpression, wanted: Type, node: SyntaxNode) -> TypedExpression:
         if part.type is Type.TEXT:
             if not isinstance(part.expression, Literal):
                 raise self.text.refusal("text is no date: compare dates with dates", node.start)
             return make_moment(self.text, str(part.expression.value), wanted, node)
         if part.type is Type.DATE and wanted is Type.TIMESTAMP:
-            return self.make("*", [part, Typed(Literal(Fraction(DAY)), Type.NUMBER, 64)], wanted, node)
+            return self.make("*", [part, TypedExpression(Literal(Fraction(DAY)), Type.NUMBER, 64)], wanted, node)
         return part
 
     # What is made of parts.
 
-    def make(self, function: str, parts: Sequence[Typed], kind: Type, node: SyntaxNode) -> Typed:
+    def make(self, function: str, parts: Sequence[TypedExpression], kind: Type, node: SyntaxNode) -> TypedExpression:
         """A call, folded where it is constant."""
         longest = max((part.bits for part in parts), default=0)
         bits = sum(part.bits for part in parts) + 1 if function in ("+", "-", "*", "/") else longest + 4 * MAX_ROUND
@@ -190,10 +192,12 @@ class _Reader:
         if all(part.constant for part in parts):
             value = evaluate(call, ())
             whole = isinstance(value, Fraction) and value.denominator == 1
-            return Typed(Literal(value), kind if value is not None else None, bits, 1, whole)
-        return Typed(call, kind, 1 if kind is Type.BOOLEAN else bits, depth, whole)
+            return TypedExpression(Literal(value), kind if value is not None else None, bits, 1, whole)
+        return TypedExpression(call, kind, 1 if kind is Type.BOOLEAN else bits, depth, whole)
 
-    def make_arithmetic(self, node: SyntaxNode, function: str, left: Typed, right: Typed) -> Typed:
+    def make_arithmetic(
+        self, node: SyntaxNode, function: str, left: TypedExpression, right: TypedExpression
+    ) -> TypedExpression:
         moved = left if left.type in (Type.DATE, Type.TIMESTAMP) else right
         if moved.type is Type.DATE and function in ("+", "-"):
             return self._move_date(node, function, left, right)
@@ -202,7 +206,9 @@ class _Reader:
         sides = [self.require(side, Type.NUMBER, node, f"{function} is of numbers") for side in (left, right)]
         return self.make(function, sides, Type.NUMBER, node)
 
-    def _move_date(self, node: SyntaxNode, function: str, left: Typed, right: Typed) -> Typed:
+    def _move_date(
+        self, node: SyntaxNode, function: str, left: TypedExpression, right: TypedExpression
+    ) -> TypedExpression:
         if left.type is right.type and function == "-":
             return self.make("-", [left, right], Type.NUMBER, node)
         date, days = (left, right) if left.type is Type.DATE else (right, left)
@@ -210,7 +216,7 @@ class _Reader:
             raise self.text.refusal("a date moves by a whole number of days: day + 30", node.start)
         return self.make(function, [left, right], Type.DATE, node)
 
-    def read_case(self, node: CaseNode) -> Typed:
+    def read_case(self, node: CaseNode) -> TypedExpression:
         default = node.default
         compared = None if node.subject is None else self.read(node.subject)
         conditions, values = [], []
@@ -220,7 +226,7 @@ class _Reader:
                 when = self.compare("=", [compared, when], condition)
             conditions.append(self.require(when, Type.BOOLEAN, condition, "WHEN is followed by a condition"))
             values.append(self.read(value))
-        values.append(Typed(Literal(None), None, 0) if default is None else self.read(default))
+        values.append(TypedExpression(Literal(None), None, 0) if default is None else self.read(default))
         unified, kind = self.unify(values, node)
         depth = 1 + max(part.depth for part in (*conditions, *unified))
         if depth > MAX_DEPTH:
@@ -228,9 +234,9 @@ class _Reader:
         branches = zip((c.expression for c in conditions), (v.expression for v in unified[:-1]), strict=True)
         case = Case(tuple(branches), unified[-1].expression)
         whole = all(value.whole or value.type is None for value in unified)
-        return Typed(case, kind, max(value.bits for value in unified), depth, whole)
+        return TypedExpression(case, kind, max(value.bits for value in unified), depth, whole)
 
-    def read_call(self, node: CallNode) -> Typed:
+    def read_call(self, node: CallNode) -> TypedExpression:
         name, start = to_upper(node.function), node.start
         if name not in _CALLED:
             raise self.text.refusal(
@@ -252,7 +258,7 @@ class _Reader:
             return replace(self.make(function, unified, kind or Type.NUMBER, node), type=kind)
         numbers = [self.require(part, Type.NUMBER, node, f"{name} is of numbers") for part in parts]
         if function == "round":
-            numbers.append(Typed(Literal(Fraction(0)), Type.NUMBER, 1, 1, True))
+            numbers.append(TypedExpression(Literal(Fraction(0)), Type.NUMBER, 1, 1, True))
             digits = numbers[1].expression
             if (
                 not isinstance(digits, Literal)
@@ -267,7 +273,7 @@ class _Reader:
             return replace(rounded, whole=digits.value <= 0)
         return self.make(function, numbers, Type.NUMBER, node)
 
-    def read_extract(self, node: Extract) -> Typed:
+    def read_extract(self, node: Extract) -> TypedExpression:
         part = node.part.lower()
         moment = self.read(node.value)
         if part not in (*DATE_PARTS, *TIME_PARTS):
@@ -278,13 +284,13 @@ class _Reader:
         if part in TIME_PARTS and moment.type is Type.DATE:
             raise self.text.refusal(f"a date has no {part}", node.start)
         if part in DATE_PARTS and moment.type is Type.TIMESTAMP:
-            day = Typed(Literal(Fraction(DAY)), Type.NUMBER, 64)
+            day = TypedExpression(Literal(Fraction(DAY)), Type.NUMBER, 64)
             moment = self.make("/", [moment, day], Type.DATE, node)
         return self.make(f"extract {part}", [moment], Type.NUMBER, node)
 
     # Truth.
 
-    def read_truth(self, node: SyntaxNode) -> Typed:
+    def read_truth(self, node: SyntaxNode) -> TypedExpression:
         if isinstance(node, Junction):
             parts = [
                 self.require(self.read(part), Type.BOOLEAN, part, "AND and OR join conditions")
@@ -308,22 +314,22 @@ class _Reader:
             return self.read_is(node)
         if isinstance(node, Like):
             value = self.require(self.read(node.value), Type.TEXT, node, "LIKE compares text")
-            patterns = [Typed(Literal(part), Type.TEXT, 0) for part in node.pattern]
+            patterns = [TypedExpression(Literal(part), Type.TEXT, 0) for part in node.pattern]
             return self.make(node.function, [value, *patterns], Type.BOOLEAN, node)
         raise self.text.refusal("this is nothing that can be computed here", node.start)
 
-    def read_is(self, node: Is) -> Typed:
+    def read_is(self, node: Is) -> TypedExpression:
         value = self.read(node.value)
         if node.state == "NULL":
             return self.make("is null", [value], Type.BOOLEAN, node)
         truth = self.require(value, Type.BOOLEAN, node, f"IS {node.state} is asked of a condition")
         if node.state == "UNKNOWN":
             return self.make("is null", [truth], Type.BOOLEAN, node)
-        wanted = Typed(Literal(node.state == "TRUE"), Type.BOOLEAN, 1)
+        wanted = TypedExpression(Literal(node.state == "TRUE"), Type.BOOLEAN, 1)
         distinct = self.make("is distinct", [truth, wanted], Type.BOOLEAN, node)
         return self.make("not", [distinct], Type.BOOLEAN, node)
 
-    def compare(self, function: str, sides: Sequence[Typed], node: SyntaxNode) -> Typed:
+    def compare(self, function: str, sides: Sequence[TypedExpression], node: SyntaxNode) -> TypedExpression:
         left, right = sides
         sides = [self.name_value(left, right, node), self.name_value(right, left, node)]
         unified, kind = self.unify(sides, node)
@@ -331,7 +337,7 @@ class _Reader:
             raise self.text.refusal(f"a {kind} has no order: use =, <> or IN", node.start)
         return self.make(function, unified, Type.BOOLEAN, node)
 
-    def name_value(self, part: Typed, other: Typed, node: SyntaxNode) -> Typed:
+    def name_value(self, part: TypedExpression, other: TypedExpression, node: SyntaxNode) -> TypedExpression:
         """The value that a number, a code or a label names where it is compared with a column of categories."""
         column = other.column
         if column is None or not isinstance(column.domain, Categories) or part.type is None or not part.constant:

@@ -22,7 +22,7 @@ from idios.plan.postprocessing import Fold, Select
 from idios.plan.question import Key, Measure, Question
 from idios.sql.conditions import read_where
 from idios.sql.lexer import QuestionText
-from idios.sql.literals import Typed
+from idios.sql.literals import TypedExpression
 from idios.sql.names import find_spelt, fold_case, quote, resolve_name, to_upper
 from idios.sql.parser import CallNode, ListItem, Name, SelectNode, SyntaxNode, walk
 from idios.sql.select_reader import GROUPING, MAX_ITEMS, NO_SETS, SelectReader
@@ -179,7 +179,7 @@ class InnerReader(SelectReader):
             select = replace(select, folds=(*totals, *(Fold(GROUPING, key) for key in keys)))
         return (select,)
 
-    def _read_listed(self, listed: ListItem) -> tuple[str, Typed]:
+    def _read_listed(self, listed: ListItem) -> tuple[str, TypedExpression]:
         read = self.read_item(listed)
         label = listed.label
         if not label and isinstance(listed.node, Name) and isinstance(read.expression, Reference):
@@ -189,7 +189,7 @@ class InnerReader(SelectReader):
         self.label(label, read)
         return label, read
 
-    def find(self, node: SyntaxNode) -> Typed | None:
+    def find(self, node: SyntaxNode) -> TypedExpression | None:
         """A key of GROUP BY or a statistic."""
         if isinstance(node, Name) or self._is_bin(node):
             meaning: tuple[str, Fraction | None] | None
@@ -208,13 +208,13 @@ class InnerReader(SelectReader):
         called = self._find_statistic(node)
         return None if called is None else self._refer_to_measure(called, node)
 
-    def read_grouping(self, node: CallNode) -> Typed:
+    def read_grouping(self, node: CallNode) -> TypedExpression:
         """GROUPING(key)."""
         key = self.find(node.arguments[0]) if len(node.arguments) == 1 else None
         if self.sets is None or key is None or not isinstance(key.expression, Reference):
             raise self.text.refusal(NO_SETS if self.sets is None else "GROUPING is of a key of GROUP BY", node.start)
         place = len(self.keys) + len(self.measures) + int(key.expression.name)
-        return Typed(Reference(place), Type.NUMBER, 1, whole=True)
+        return TypedExpression(Reference(place), Type.NUMBER, 1, whole=True)
 
     def count_places(self) -> int:
         """How many values a row has before those of windows."""
@@ -270,15 +270,15 @@ class InnerReader(SelectReader):
     def _is_bin(self, node: SyntaxNode) -> bool:
         return isinstance(node, CallNode) and to_upper(node.function) == "BIN"
 
-    def _refer_to_key(self, place: int) -> Typed:
+    def _refer_to_key(self, place: int) -> TypedExpression:
         key = self.keys[place]
         column = self.dataset.columns[key.column]
         kind, named = KEY_TYPES.get(column.kind, Type.NUMBER), column if column.kind is Kind.CATEGORY else None
         if key.width is None and named is None:
             kind = Type.BOOLEAN
-        return Typed(Reference(place), kind, whole=column.kind is Kind.INTEGER, column=named, released=True)
+        return TypedExpression(Reference(place), kind, whole=column.kind is Kind.INTEGER, column=named, released=True)
 
-    def _refer_to_measure(self, called: Called, node: SyntaxNode) -> Typed:
+    def _refer_to_measure(self, called: Called, node: SyntaxNode) -> TypedExpression:
         meaning = called.meaning
         if meaning not in self._places:
             self._add_measure(called, called.written, node.start)
@@ -286,7 +286,7 @@ class InnerReader(SelectReader):
         kind = find_kind(called.statistic, called.column, self.dataset.protection.fineness)
         column = called.column if kind == "category" else None
         shown, whole = TYPES.get(kind, Type.NUMBER), kind == "integer"
-        return Typed(Reference(len(self.keys) + place), shown, whole=whole, column=column, released=True)
+        return TypedExpression(Reference(len(self.keys) + place), shown, whole=whole, column=column, released=True)
 
     def _add_measure(self, called: Called, label: str, offset: int | None) -> None:
         asked = Measure(label, called.statistic, called.meaning[1], offset)

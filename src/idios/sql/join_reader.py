@@ -37,7 +37,7 @@ OTHER_KINDS = ("RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "ASOF", "LAT
 
 
 @dataclass(frozen=True)
-class Source:
+class FromClause:
     """What a SELECT reads: a data set, whose columns are those of the join where there is one.
 
     ``spelt`` is how a column of the join is written with the prefix of its table. ``unwritten`` are the JOINs that say
@@ -84,7 +84,7 @@ class _Scope:
         return self.prefixes[resolve_name(self.text, node, list(self.prefixes), "table")]
 
 
-def read_source(text: QuestionText, tree: SelectNode, datasets: Mapping[str, Dataset]) -> Source:
+def read_source(text: QuestionText, tree: SelectNode, datasets: Mapping[str, Dataset]) -> FromClause:
     """What the innermost SELECT reads; each name in its tree is given the column that it means."""
     if tree.source is None:
         raise text.refusal(f"FROM is missing. {SHAPE}")
@@ -101,12 +101,12 @@ def read_source(text: QuestionText, tree: SelectNode, datasets: Mapping[str, Dat
     for node in _list_names(tree):
         _give_meaning(scope, node, joined is not None)
     if joined is None:
-        return Source(scope.account)
+        return FromClause(scope.account)
     _name_unit(scope, tree, joined)
     unwritten = _add_unwritten(scope, joined)
     if unwritten:
         _refuse_unwritten_unit(scope, tree, find_people(scope.account, joined), unwritten)
-    return Source(join_tables(scope.account, joined), joined, dict(_spell_columns(scope)), unwritten)
+    return FromClause(join_tables(scope.account, joined), joined, dict(_spell_columns(scope)), unwritten)
 
 
 def drop_prefixes(text: QuestionText, tree: SelectNode) -> None:

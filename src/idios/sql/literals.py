@@ -28,7 +28,7 @@ _MOMENTS = {"DATE": Type.DATE, "TIMESTAMP": Type.TIMESTAMP}
 
 
 @dataclass(frozen=True)
-class Typed:
+class TypedExpression:
     """An expression, and what is known of it: its type (None: it is NULL), the length of its numbers, its depth."""
 
     expression: Expression
@@ -56,23 +56,23 @@ class Typed:
         return self.expression.value if isinstance(self.expression, Literal) else None
 
 
-def read_literal(text: QuestionText, node: SyntaxNode) -> Typed:
+def read_literal(text: QuestionText, node: SyntaxNode) -> TypedExpression:
     """Read a number, text, TRUE, FALSE, NULL, DATE '…' or TIMESTAMP '…'."""
     if isinstance(node, Number):
         value = Fraction(node.written)
         bits = value.numerator.bit_length() + value.denominator.bit_length()
         whole = value.denominator == 1
-        return Typed(Literal(value), Type.NUMBER, bits, 1, whole, offset=node.start, written=node.written)
+        return TypedExpression(Literal(value), Type.NUMBER, bits, 1, whole, offset=node.start, written=node.written)
     if isinstance(node, String):
-        return Typed(Literal(node.value), Type.TEXT, 0, offset=node.start)
+        return TypedExpression(Literal(node.value), Type.TEXT, 0, offset=node.start)
     if isinstance(node, Truth):
-        return Typed(Literal(node.value), Type.BOOLEAN, 1, offset=node.start)
+        return TypedExpression(Literal(node.value), Type.BOOLEAN, 1, offset=node.start)
     if isinstance(node, Moment):
         return make_moment(text, node.written, _MOMENTS[node.kind], node)
-    return Typed(Literal(None), None, 0)
+    return TypedExpression(Literal(None), None, 0)
 
 
-def find_category(text: QuestionText, column: Column, constant: Typed, at: int | None = None) -> int:
+def find_category(text: QuestionText, column: Column, constant: TypedExpression, at: int | None = None) -> int:
     """The index of the declared value that a constant names: by its text, its number or its label.
 
     Of codes that are equal as numbers, a number names the one that is written like it.
@@ -129,13 +129,13 @@ def quote_string(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def make_moment(text: QuestionText, written: str, kind: Type, node: SyntaxNode) -> Typed:
+def make_moment(text: QuestionText, written: str, kind: Type, node: SyntaxNode) -> TypedExpression:
     """The date or timestamp that a text says."""
     found = parse_moment(written, dates_only=kind is Type.DATE)
     if found is None:
         form = rewrite_date(written) or f"{MOMENT_FORMAT}, without a time zone"
         raise text.refusal(f"{written!r} is no date: write {form}", node.start)
-    return Typed(Literal(Fraction(found, DAY if kind is Type.DATE else 1)), kind, 64, 1, True)
+    return TypedExpression(Literal(Fraction(found, DAY if kind is Type.DATE else 1)), kind, 64, 1, True)
 
 
 def rewrite_date(written: str) -> str | None:

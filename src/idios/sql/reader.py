@@ -49,9 +49,9 @@ from idios.plan.reductions import (
 )
 from idios.sql.expression_reader import read_condition_of_values, read_expression
 from idios.sql.inner_reader import InnerReader
-from idios.sql.join_reader import Source, drop_prefixes, read_source
+from idios.sql.join_reader import FromClause, drop_prefixes, read_source
 from idios.sql.lexer import QuestionText, tokenize
-from idios.sql.literals import Typed
+from idios.sql.literals import TypedExpression
 from idios.sql.names import fold_case, quote, resolve_name, to_upper
 from idios.sql.parser import CallNode, ListItem, Name, SelectNode, Star, SyntaxNode, parse
 from idios.sql.reduction_reader import (
@@ -82,7 +82,7 @@ class RowsReader(InnerReader):
     statistics are of these.
     """
 
-    def __init__(self, text: QuestionText, tree: SelectNode, source: Source) -> None:
+    def __init__(self, text: QuestionText, tree: SelectNode, source: FromClause) -> None:
         super().__init__(text, tree, source.dataset)
         self.source = source
         self.names = {column: source.label(column) for column in self.names}
@@ -222,7 +222,7 @@ class OuterReader(SelectReader):
         self._places: dict[str, list[int]] = {}
         for place, column in enumerate(columns):
             self._places.setdefault(fold_case(column.label), []).append(place)
-        self.keys: list[Typed] = []
+        self.keys: list[TypedExpression] = []
         self._sets: tuple[tuple[int, ...], ...] | None = None
         self.key_nodes: dict[SyntaxNode, int] = {}
         self.folds: dict[Fold, int] = {}
@@ -270,12 +270,12 @@ class OuterReader(SelectReader):
             places.append(self.key_nodes[target])
         self._sets = self.read_sets(places)
 
-    def read_item(self, listed: ListItem) -> Typed:
+    def read_item(self, listed: ListItem) -> TypedExpression:
         """One item of the list; a key of GROUP BY may be any expression."""
         key = self.key_nodes.get(listed.node)
         return super().read_item(listed) if key is None else self._refer_to_key(key)
 
-    def read_value(self, node: SyntaxNode) -> Typed:
+    def read_value(self, node: SyntaxNode) -> TypedExpression:
         """Anything that is computed here; what is written as a key of GROUP BY is written, is that key."""
         if any(not isinstance(key.expression, Reference) for key in self.keys) and not has_call([node], FOLDS):
             with suppress(QuestionRefused):  # labels are no columns
@@ -285,7 +285,7 @@ class OuterReader(SelectReader):
                         return self._refer_to_key(place)
         return super().read_value(node)
 
-    def find(self, node: SyntaxNode) -> Typed | None:
+    def find(self, node: SyntaxNode) -> TypedExpression | None:
         """A result of the SELECT inside; in groups a key, or an aggregate."""
         if not self.grouped:
             return self.find_column(node)
@@ -299,7 +299,7 @@ class OuterReader(SelectReader):
                 return self._refer_to_key(i)
         raise self.text.refusal("a column is shown beside aggregates only if it is a key of GROUP BY", node.start)
 
-    def find_column(self, node: SyntaxNode) -> Typed | None:
+    def find_column(self, node: SyntaxNode) -> TypedExpression | None:
         """A result of the SELECT inside."""
         if not isinstance(node, Name):
             return None
@@ -310,7 +310,7 @@ class OuterReader(SelectReader):
             raise self.text.refusal(f"{node.text!r} could be several results: write it in double quotes", node.start)
         return self._refer(matching[0]) if matching else None
 
-    def find_column_or_refuse(self, node: SyntaxNode) -> Typed | None:
+    def find_column_or_refuse(self, node: SyntaxNode) -> TypedExpression | None:
         """A result of the SELECT inside, where labels of this one mean nothing."""
         found = self.find_column(node)
         if found is None and isinstance(node, Name):
@@ -323,37 +323,37 @@ class OuterReader(SelectReader):
         named = node.text if isinstance(node, Name) else ""
         return self.text.refusal(f"there is no result {named!r} here: there are {listed}", node.start)
 
-    def _refer(self, place: int) -> Typed:
+    def _refer(self, place: int) -> TypedExpression:
         column = self.columns[place]
-        return Typed(
+        return TypedExpression(
             Reference(place), column.type, column.bits, whole=column.whole, column=column.column, released=True
         )
 
-    def _refer_to_key(self, place: int) -> Typed:
+    def _refer_to_key(self, place: int) -> TypedExpression:
         key = self.keys[place]
-        return Typed(Reference(place), key.type, key.bits, whole=key.whole, column=key.column, released=True)
+        return TypedExpression(Reference(place), key.type, key.bits, whole=key.whole, column=key.column, released=True)
 
-    def _read_fold(self, node: CallNode) -> Typed:
+    def _read_fold(self, node: CallNode) -> TypedExpression:
         name = to_upper(node.function)
         if node.distinct or node.within is not None:
             raise self.text.refusal(f"{name} of released rows is written {name}(result)", node.start)
         fold, read = self.make_fold(name, node, self.find_column_or_refuse)
         return self._add_fold(fold, read)
 
-    def read_grouping(self, node: CallNode) -> Typed:
+    def read_grouping(self, node: CallNode) -> TypedExpression:
         """GROUPING(key)."""
         if self.tree.sets is None or len(node.arguments) != 1:
             raise self.text.refusal(NO_SETS, node.start)
         key = self.read_value(node.arguments[0]).expression
         if not isinstance(key, Reference) or int(key.name) >= len(self.keys):
             raise self.text.refusal("GROUPING is of a key of GROUP BY", node.start)
-        return self._add_fold(Fold(GROUPING, key), Typed(key, Type.NUMBER, 1, whole=True))
+        return self._add_fold(Fold(GROUPING, key), TypedExpression(key, Type.NUMBER, 1, whole=True))
 
     def count_places(self) -> int:
         """How many values a row has before those of windows."""
         return len(self.keys) + len(self.folds) if self.grouped else len(self.columns)
 
-    def _add_fold(self, fold: Fold, read: Typed) -> Typed:
+    def _add_fold(self, fold: Fold, read: TypedExpression) -> TypedExpression:
         place = self.folds.setdefault(fold, len(self.folds))
         return replace(read, expression=Reference(len(self.keys) + place))
 

@@ -21,7 +21,7 @@ from idios.plan.reductions import FUNCTIONS, KEY, ReducedValue, Reduction, limit
 from idios.sql.conditions import locate, read_where
 from idios.sql.expression_reader import read_constant
 from idios.sql.inner_reader import InnerReader
-from idios.sql.join_reader import Source
+from idios.sql.join_reader import FromClause
 from idios.sql.lexer import QuestionText
 from idios.sql.names import find_spelt, fold_case, quote, to_upper
 from idios.sql.parser import CallNode, ListItem, Name, Number, SelectNode, SyntaxNode, walk
@@ -88,7 +88,7 @@ def _resolve(tree: SelectNode, node: SyntaxNode) -> SyntaxNode:
 class ReductionReader(SelectReader):
     """Reads a SELECT that has one row for each person."""
 
-    def __init__(self, text: QuestionText, tree: SelectNode, source: Source, *, outermost: bool) -> None:
+    def __init__(self, text: QuestionText, tree: SelectNode, source: FromClause, *, outermost: bool) -> None:
         super().__init__(text, tree)
         self.source, self.dataset = source, source.dataset
         if tree.sets is not None:
@@ -281,7 +281,7 @@ def _spelt_alike(label: str, value: ReducedValue, values: dict[str, ReducedValue
 
 def propose_reduction(
     tree: SelectNode,
-    read: Source,
+    read: FromClause,
     outer: str,
     columns: Sequence[tuple[str, Column]],
     keys: Sequence[Key],
@@ -312,7 +312,7 @@ def propose_reduction(
     )
 
 
-def propose_selection(tree: SelectNode, read: Source, listed: Sequence[ListItem], keys: Sequence[Key]) -> str:
+def propose_selection(tree: SelectNode, read: FromClause, listed: Sequence[ListItem], keys: Sequence[Key]) -> str:
     """The question about the first group of one SELECT that could be asked without GROUP BY."""
     asked = ", ".join(f"{each.spelling} AS {quote(each.label)}" if each.label else each.spelling for each in listed)
     conditions = [] if tree.where is None else [f"({tree.spelt['WHERE']})"]

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from idios.errors import QuestionRefused
 from idios.expressions.language import Expression, Literal, Reference, Type, list_references
-from idios.plan.postprocessing import FOLDS, Fold, Item, Order, Window
+from idios.plan.postprocessing import FOLDS, Fold, Item, OrderItem, OverWindow
 from idios.sql.expression_reader import (
     Leaf,
     read_condition_of_values,
@@ -20,7 +20,7 @@ from idios.sql.expression_reader import (
     read_whole_number,
 )
 from idios.sql.lexer import QuestionText
-from idios.sql.literals import Typed
+from idios.sql.literals import TypedExpression
 from idios.sql.names import fold_case, to_upper
 from idios.sql.parser import (
     CallNode,
@@ -63,21 +63,21 @@ class SelectReader(ABC):
         for item in tree.items:
             self._by_label.setdefault(fold_case(item.label), []).append(item)
         self.items: list[Item] = []
-        self.windows: dict[Window, int] = {}
+        self.windows: dict[OverWindow, int] = {}
         self.opened = ""
         """The aggregate before OVER whose argument is being read."""
-        self._labelled: dict[str, dict[str, Typed]] = {}
-        self._read: dict[SyntaxNode, Typed] = {}
+        self._labelled: dict[str, dict[str, TypedExpression]] = {}
+        self._read: dict[SyntaxNode, TypedExpression] = {}
 
     @abstractmethod
-    def find(self, node: SyntaxNode) -> Typed | None:
+    def find(self, node: SyntaxNode) -> TypedExpression | None:
         """What a name or a call means here, labels apart; None if it is none that is known here."""
 
     def count_places(self) -> int:
         """How many values a row has before those of windows; all have to be known (``find_all``)."""
         raise NotImplementedError
 
-    def read_grouping(self, node: CallNode) -> Typed:
+    def read_grouping(self, node: CallNode) -> TypedExpression:
         """GROUPING(key): whether a row is a total over a key."""
         raise NotImplementedError
 
@@ -85,7 +85,7 @@ class SelectReader(ABC):
     def refuse_name(self, node: SyntaxNode) -> QuestionRefused:
         """Why a name that is no label either is refused."""
 
-    def leaf(self, node: SyntaxNode) -> Typed | None:
+    def leaf(self, node: SyntaxNode) -> TypedExpression | None:
         """What a name or a call means here."""
         if type(node) is Star:
             raise self.text.refusal("a star stands in COUNT(*), or alone in SELECT * FROM (SELECT …)", node.start)
@@ -100,11 +100,11 @@ class SelectReader(ABC):
                 raise self.refuse_name(node)
         return known
 
-    def label(self, label: str, read: Typed) -> None:
+    def label(self, label: str, read: TypedExpression) -> None:
         """Let a name stand for what was read, unless it stands for something already."""
         self._labelled.setdefault(fold_case(label), {}).setdefault(label, read)
 
-    def _find_labelled(self, name: Name) -> Typed | None:
+    def _find_labelled(self, name: Name) -> TypedExpression | None:
         alike = {} if name.prefix is not None else self._labelled.get(fold_case(name.text), {})
         if name.quoted:
             return alike.get(name.text)
@@ -136,7 +136,7 @@ class SelectReader(ABC):
                 if type(node) is CallNode:
                     self.leaf(node)
 
-    def _read_window(self, node: WindowNode) -> Typed:
+    def _read_window(self, node: WindowNode) -> TypedExpression:
         name = to_upper(node.function)
         if name not in FOLDS:
             told = f"{name} OVER is not offered: there are {', '.join(FOLDS)} OVER. ORDER BY puts rows in order"
@@ -152,16 +152,16 @@ class SelectReader(ABC):
         }
         if max(reached, default=0) >= self.count_places():  # by the name of a result
             raise self.text.refusal(NESTED, node.start)
-        place = self.windows.setdefault(Window(fold, tuple(partition)), len(self.windows))
+        place = self.windows.setdefault(OverWindow(fold, tuple(partition)), len(self.windows))
         return replace(read, expression=Reference(self.count_places() + place))
 
-    def make_fold(self, name: str, node: CallNode | WindowNode, leaf: Leaf) -> tuple[Fold, Typed]:
+    def make_fold(self, name: str, node: CallNode | WindowNode, leaf: Leaf) -> tuple[Fold, TypedExpression]:
         """An aggregate over rows that are released, and what is known of its values."""
         if len(node.arguments) != 1:
             raise self.text.refusal(f"{name} of released rows is written {name}(result)", node.start)
         argument, unknown = node.arguments[0], Literal(None)
         if type(argument) is Star and name == "COUNT":
-            return Fold(name), Typed(unknown, Type.NUMBER, COUNT_BITS, whole=True)
+            return Fold(name), TypedExpression(unknown, Type.NUMBER, COUNT_BITS, whole=True)
         value = read_expression(self.text, argument, leaf)
         if name in ("SUM", "AVG", "MEAN", "MEDIAN") and value.type not in (Type.NUMBER, None):
             raise self.text.refusal(f"{name} is of numbers, and this is a {value.type}", node.start)
@@ -169,7 +169,7 @@ class SelectReader(ABC):
             raise self.text.refusal(f"{name} is of values that have an order", node.start)
         whole = name == "COUNT" or (name in ("SUM", "MIN", "MAX") and value.whole)
         kind = Type.NUMBER if name == "COUNT" else value.type
-        made = Typed(unknown, kind, value.bits + COUNT_BITS, whole=whole)
+        made = TypedExpression(unknown, kind, value.bits + COUNT_BITS, whole=whole)
         kept = replace(made, column=value.column, released=value.released) if name in ("MIN", "MAX") else made
         return Fold(name, value.expression), kept
 
@@ -191,17 +191,17 @@ class SelectReader(ABC):
             raise self._refuse_alike(node)
         return alike[0] if alike else None
 
-    def read_item(self, listed: ListItem) -> Typed:
+    def read_item(self, listed: ListItem) -> TypedExpression:
         """One item of the list, read once however often its number or its label stands for it."""
         if listed.node not in self._read:
             self._read[listed.node] = self.read_value(listed.node)
         return self._read[listed.node]
 
-    def read_value(self, node: SyntaxNode) -> Typed:
+    def read_value(self, node: SyntaxNode) -> TypedExpression:
         """Anything that is computed here."""
         return read_expression(self.text, node, self.leaf)
 
-    def add_item(self, label: str, read: Typed, written: str, start: int | None) -> None:
+    def add_item(self, label: str, read: TypedExpression, written: str, start: int | None) -> None:
         """Show something; the same under the same name once."""
         item = Item(label, read.expression, read.type, read.whole, written, read.bits, read.column)
         same = next((known for known in self.items if known.label == label), None)
@@ -216,14 +216,14 @@ class SelectReader(ABC):
         having = self.tree.having
         return None if having is None else read_condition_of_values(self.text, having, self.leaf)
 
-    def read_order(self) -> tuple[Order, ...]:
+    def read_order(self) -> tuple[OrderItem, ...]:
         """ORDER BY."""
         return tuple(self._read_order(part) for part in self.tree.order)
 
-    def _read_order(self, part: OrderNode) -> Order:
+    def _read_order(self, part: OrderNode) -> OrderItem:
         item = self.resolve_item(part.value, "ORDER BY")
         read = self.read_value(part.value) if item is None else self.read_item(item)
-        return Order(read.expression, part.descending, part.nulls_first)
+        return OrderItem(read.expression, part.descending, part.nulls_first)
 
     def read_limits(self) -> tuple[int | None, int]:
         """LIMIT and OFFSET."""

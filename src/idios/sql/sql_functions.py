@@ -13,7 +13,7 @@ from idios.errors import Unanswerable
 
 
 @dataclass(frozen=True)
-class Function:
+class SqlFunction:
     """One name in SQL and the statistic that it stands for."""
 
     statistic: type[Statistic]
@@ -47,7 +47,7 @@ class Function:
         return self.spelling.write(column, parameter.propose(parameters) if parameter else None)
 
 
-def list_functions() -> tuple[Function, ...]:
+def list_functions() -> tuple[SqlFunction, ...]:
     """Every name that a question can call, COUNT(DISTINCT …) last."""
     return (*_by_name(statistics.STATISTICS).values(), *_by_name(statistics.STATISTICS, distinct=True).values())
 
@@ -57,7 +57,7 @@ def function_names() -> tuple[str, ...]:
     return tuple(_by_name(statistics.STATISTICS))
 
 
-def find_function(name: str, *, distinct: bool = False) -> Function | None:
+def find_function(name: str, *, distinct: bool = False) -> SqlFunction | None:
     """The function of a name in capitals; with ``distinct`` the one that NAME(DISTINCT column) calls."""
     return _by_name(statistics.STATISTICS, distinct=distinct).get(name)
 
@@ -68,9 +68,9 @@ def find_advice(name: str) -> str | None:
 
 
 @cache
-def _by_name(registered: tuple[type[Statistic], ...], distinct: bool = False) -> Mapping[str, Function]:
+def _by_name(registered: tuple[type[Statistic], ...], distinct: bool = False) -> Mapping[str, SqlFunction]:
     return {
-        spelling.name: Function(statistic, spelling)
+        spelling.name: SqlFunction(statistic, spelling)
         for statistic in registered
         for spelling in statistic.spellings
         if spelling.distinct == distinct

@@ -17,7 +17,7 @@ from idios.sql.expression_reader import list_value_functions, read_constant
 from idios.sql.lexer import QuestionText
 from idios.sql.names import quote, resolve_name, to_upper
 from idios.sql.parser import CallNode, Name, Number, OrderNode, Star, SyntaxNode, Truth
-from idios.sql.sql_functions import Function, find_advice, find_function, function_names
+from idios.sql.sql_functions import SqlFunction, find_advice, find_function, function_names
 from idios.sql.suggestions import find_nearest
 
 ALIKE = 0.8
@@ -70,7 +70,7 @@ def counts_all(node: SyntaxNode) -> bool:
 
 def _of_column(
     text: QuestionText,
-    function: Function,
+    function: SqlFunction,
     name: str,
     arguments: list[SyntaxNode],
     read: Callable[[SyntaxNode, str], Column],

@@ -13,7 +13,7 @@ from idios.data import brackets, summarise
 from idios.data.cancellation import CancellationToken
 from idios.data.engines import sql_backend
 from idios.data.engines.duckdb import DuckDbBackend, DuckDbConnection
-from idios.data.sql.selection import Statement
+from idios.data.sql.selection import SelectStatement
 from idios.errors import AnswerFailed
 
 DATA = {"person": [i % 300 for i in range(1000)], "x": list(range(1000))}
@@ -33,7 +33,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     run = DuckDbConnection.run
 
-    def record(self: DuckDbConnection, statement: Statement) -> Any:
+    def record(self: DuckDbConnection, statement: SelectStatement) -> Any:
         texts.append(statement.text)
         return run(self, statement)
 
@@ -63,7 +63,7 @@ def test_nothing_is_left_of_a_question_that_fails(
     recorded = DuckDbConnection.run
     failing = {"yes"}
 
-    def fail(self: DuckDbConnection, statement: Statement) -> Any:
+    def fail(self: DuckDbConnection, statement: SelectStatement) -> Any:
         if failing and "temp.held" in statement.text:
             assert list_tables(party) == [], "another cursor sees nothing of it"
             raise RuntimeError("the engine is out of order")

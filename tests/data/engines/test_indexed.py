@@ -32,7 +32,7 @@ from idios.core.summary import Summary
 from idios.data.backend import open_source
 from idios.data.engines import indexed, sql_backend
 from idios.data.engines.indexed import IndexedColumn, cut_to_ends
-from idios.data.sql.selection import Statement
+from idios.data.sql.selection import SelectStatement
 from idios.declare.schema import Column, Dataset
 from idios.expressions.predicates import Among, Predicate
 from idios.plan.question import Plan
@@ -288,7 +288,7 @@ def test_no_scan_and_no_sort(base: psycopg.Connection, postgresql_url: str, monk
     data = dataset(number("x", "0.01"), whole("n", nullable=False))
     run, texts = PostgresqlConnection.run, []
 
-    def remember(self: PostgresqlConnection, statement: Statement) -> object:
+    def remember(self: PostgresqlConnection, statement: SelectStatement) -> object:
         texts.append(statement.text)
         return run(self, statement)
 

@@ -14,7 +14,7 @@ from idios.core.summary import Summary
 from idios.data.backend import open_source
 from idios.data.cancellation import CancellationToken
 from idios.data.engines.duckdb import DuckDbBackend
-from idios.data.sql.selection import Selection, Statement, _compiled
+from idios.data.sql.selection import Selection, SelectStatement, _compiled
 from idios.expressions.predicates import Among, And, Interval, Or, Predicate, holds
 from tests.conformance.plans import by, category, dataset, plan, whole
 
@@ -58,7 +58,9 @@ def test_a_condition_means_what_the_predicate_means(held: DuckDbBackend, predica
     relation = Selection(asked, held.columns, held.dialect).relation(held.table)
     with held.connections.acquire(CancellationToken()) as connection:
         text = f'SELECT "v0", "v1" FROM ({relation.text}) AS found'
-        found = [tuple(row.values()) for row in connection.fetch(Statement.of_integers(text, "v0", "v1")).to_pylist()]
+        found = [
+            tuple(row.values()) for row in connection.fetch(SelectStatement.of_integers(text, "v0", "v1")).to_pylist()
+        ]
     wanted = [(record["a"], record["b"]) for record in RECORDS if holds(predicate, {c: record[c] for c in "ab"})]
     assert sorted(found, key=repr) == sorted(wanted, key=repr)
 

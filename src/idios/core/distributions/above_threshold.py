@@ -49,7 +49,7 @@ from idios.core.distributions.nearest import average_nearest
 from idios.core.domain import LIMIT, Domain
 from idios.core.enclosures import Enclosure, exp_minus_levels
 from idios.core.question_memory import remembered
-from idios.core.sampling import Source, geometric
+from idios.core.sampling import RandomSource, geometric
 from idios.core.weighted_index import draw_index
 from idios.errors import InvalidInput
 
@@ -146,7 +146,7 @@ class AboveThreshold:
         if sum(run.length for run in self.runs) != len(self.ladder.thresholds):
             raise InvalidInput("every threshold of the ladder belongs to one run")
 
-    def draw(self, source: Source | None = None) -> int:
+    def draw(self, source: RandomSource | None = None) -> int:
         """One exact draw: G_0, then a run, then a place in it."""
         tried = self._list_tried(geometric(self.first_rate, source=source))
         chosen = draw_index(partial(_enclose_runs, tried, self.second_rate), _PLACES, source)
@@ -251,7 +251,7 @@ def _enclose_runs(runs: list[Run], rate: Fraction, places: int) -> list[Enclosur
     return enclosures
 
 
-def _draw_place(run: Run, rate: Fraction, source: Source | None) -> int:
+def _draw_place(run: Run, rate: Fraction, source: RandomSource | None) -> int:
     """Which threshold of a run stops, given that one does."""
     place, length = 0, run.length
     while length > 1:

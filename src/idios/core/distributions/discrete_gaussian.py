@@ -42,7 +42,7 @@ from idios.core.distributions.discrete_laplace import Reals, Wholes, number_or_a
 from idios.core.enclosures import Enclosure, exp_minus, exp_minus_multiples
 from idios.core.exact import exact, positive, whole
 from idios.core.question_memory import remembered
-from idios.core.sampling import SYSTEM, Source, geometric, uniform_below
+from idios.core.sampling import SYSTEM, RandomSource, geometric, uniform_below
 from idios.core.weighted_index import draw_index
 from idios.errors import InvalidInput
 
@@ -82,7 +82,7 @@ class _Strata:
         least, most = exp_minus(2 * self.number * self.rate, places)
         return [*weights, ((low << places) // (one - least), -((-high << places) // (one - most)))]
 
-    def draw(self, count: int, source: Source) -> Wholes:
+    def draw(self, count: int, source: RandomSource) -> Wholes:
         """Propose ``count`` values and give those that are kept."""
         strata, offsets = self._draw_strata(count, source), self._draw_offsets(count, source)
         values: Wholes = (strata.astype(offsets.dtype) << self.bits) + offsets
@@ -101,7 +101,7 @@ class _Strata:
         kept &= ~negative | (values != 0)
         return np.where(negative, -values, values)[kept]
 
-    def _draw_strata(self, count: int, source: Source) -> NDArray[np.int64]:
+    def _draw_strata(self, count: int, source: RandomSource) -> NDArray[np.int64]:
         """Draw indices of strata; the tail is the last one."""
         words = np.frombuffer(source.read(4 * count), dtype="<u4").astype(np.int64)
         # Boundary j is surely not above v/2^32 where high_j ≤ v, and surely not below (v+1)/2^32 where low_j > v.
@@ -122,7 +122,7 @@ class _Strata:
             overlaps.append((max(least, 0), max(most, 0)))
         return overlaps
 
-    def _draw_offsets(self, count: int, source: Source) -> Wholes:
+    def _draw_offsets(self, count: int, source: RandomSource) -> Wholes:
         """Draw numbers of k bits."""
         if self.bits > _NARROW:
             return np.array([uniform_below(1 << self.bits, source) for _ in range(count)], dtype=object)
@@ -145,7 +145,7 @@ class _Strata:
         one = 1 << 2 * _KEEP
         return words + 1 << _KEEP <= one - high, words << _KEEP < one - low + (high * high >> 2 * _KEEP + 1) + 1
 
-    def _draw_tail(self, source: Source) -> tuple[int, bool]:
+    def _draw_tail(self, source: RandomSource) -> tuple[int, bool]:
         """Propose a point of the tail, and say whether it is kept."""
         steps = geometric(2 * self.number * self.rate, source=source)
         stratum, offset = self.number + steps, uniform_below(1 << self.bits, source)
@@ -173,7 +173,7 @@ def _bound_places(weights: Sequence[Enclosure]) -> tuple[NDArray[np.int64], NDAr
     return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
 
 
-def _keep(exponent: Fraction, word: int, source: Source) -> bool:
+def _keep(exponent: Fraction, word: int, source: RandomSource) -> bool:
     """Decide U < e^(−exponent) for a U of which the first 16 bits are ``word``."""
 
     def enclose(places: int) -> list[Enclosure]:
@@ -234,10 +234,10 @@ class DiscreteGaussian:
         return distance**2 / (2 * self.variance) if distance else Fraction(0)
 
     @overload
-    def sample(self, size: None = None, source: Source | None = None) -> int: ...
+    def sample(self, size: None = None, source: RandomSource | None = None) -> int: ...
     @overload
-    def sample(self, size: int, source: Source | None = None) -> Wholes: ...
-    def sample(self, size: int | None = None, source: Source | None = None) -> int | Wholes:
+    def sample(self, size: int, source: RandomSource | None = None) -> Wholes: ...
+    def sample(self, size: int | None = None, source: RandomSource | None = None) -> int | Wholes:
         """Draw exactly, one integer or an array of `size`: int64, or Python's own where σ is beyond some 10^17."""
         count = 1 if size is None else whole(size, "size", least=0)
         if self.variance == 0:

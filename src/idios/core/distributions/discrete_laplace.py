@@ -82,10 +82,10 @@ class DiscreteLaplace:
         return distance / self.scale if distance else Fraction(0)
 
     @overload
-    def sample(self, size: None = None, source: sampling.Source | None = None) -> int: ...
+    def sample(self, size: None = None, source: sampling.RandomSource | None = None) -> int: ...
     @overload
-    def sample(self, size: int, source: sampling.Source | None = None) -> Wholes: ...
-    def sample(self, size: int | None = None, source: sampling.Source | None = None) -> int | Wholes:
+    def sample(self, size: int, source: sampling.RandomSource | None = None) -> Wholes: ...
+    def sample(self, size: int | None = None, source: sampling.RandomSource | None = None) -> int | Wholes:
         """Draw exactly, one integer or an array of `size`."""
         return sampling.discrete_laplace(self.scale, size, source)
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from idios.core.base_measure import BaseMeasure
 from idios.core.distributions.nearest import average_nearest
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 from idios.core.weighted_index import weighted_index
 from idios.errors import InvalidInput
 
@@ -93,7 +93,7 @@ class InverseSensitivity:
         balls = [*map(sub, upto, below), self.measure.total]
         return [balls[0], *map(sub, balls[1:], balls)]
 
-    def draw(self, source: Source | None = None, begun: int | None = None) -> int | None:
+    def draw(self, source: RandomSource | None = None, begun: int | None = None) -> int | None:
         """One exact draw; None is the refusal. First a ring, then one of its points by their weights.
 
         ``begun`` are the first 64 bits of the number that chooses the ring, where they are drawn already.

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from idios.core.distributions.discrete_gaussian import DiscreteGaussian
 from idios.core.distributions.discrete_laplace import DiscreteLaplace
 from idios.core.question_memory import remembered
-from idios.core.sampling import Source
+from idios.core.sampling import RandomSource
 from idios.core.statistics.base import FINENESS
 from idios.core.statistics.spread import Variance
 from idios.errors import InvalidInput
@@ -152,11 +152,11 @@ class NoisyQuotient(_Limited):
         point = (2 * self.resolution * (deviation + count * self.centre) + count) // (2 * count)
         return min(max(point, self.low * self.resolution), self.high * self.resolution)
 
-    def draw(self, source: Source | None = None) -> int | None:
+    def draw(self, source: RandomSource | None = None) -> int | None:
         """One exact draw; None where the noisy count is below 1."""
         return self.place(*self.draw_sums(source))
 
-    def draw_sums(self, source: Source | None = None) -> tuple[int, int]:
+    def draw_sums(self, source: RandomSource | None = None) -> tuple[int, int]:
         """The noisy sum and count that a draw follows from."""
         deviation = self.deviation + self.sum_noise.sample(source=source)
         return deviation, self.size + self.count_noise.sample(source=source)
@@ -253,11 +253,11 @@ class NoisyVariance(_Limited):
         variance = (squares * share + most) / 2 - squared_deviation * share**2
         return int(self.statistic.place(min(max(variance, Fraction(0)), most), self.fineness))
 
-    def draw(self, source: Source | None = None) -> int | None:
+    def draw(self, source: RandomSource | None = None) -> int | None:
         """One exact draw; None where the noisy count is below 1."""
         return self.place(*self.draw_sums(source))
 
-    def draw_sums(self, source: Source | None = None) -> tuple[int, int, int]:
+    def draw_sums(self, source: RandomSource | None = None) -> tuple[int, int, int]:
         """The noisy S, Z and N that a draw follows from."""
         (total, squares, size), noises = self.deviations, self.noises
         deviation, squares = total + noises[0].sample(source=source), squares + noises[1].sample(source=source)

@@ -14,21 +14,21 @@ import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 
 from idios.core.domain import Categories, Kind
-from idios.data.backend import Source, add_derived_columns, describe_types, hold_rows, list_read
+from idios.data.backend import DataSource, add_derived_columns, describe_types, hold_rows, list_read
 from idios.data.cancellation import Progress, silent
 from idios.data.column_statistics import measure_columns, use_statistics
 from idios.data.connection_pool import Connection, ConnectionPool
 from idios.data.engines.duckdb_dialect import DIALECT
-from idios.data.engines.duckdb_sources import NUMBER, Attached, Place, attach
+from idios.data.engines.duckdb_sources import NUMBER, Attached, AttachedTable, attach
 from idios.data.engines.sql_backend import SqlBackend
 from idios.data.formats.csv import CsvFormat
 from idios.data.formats.text_fields import parse_field
 from idios.data.formats.text_files import TextFile
-from idios.data.guesses import Sample
+from idios.data.guesses import ColumnSample
 from idios.data.sql.grid_sql import GridColumn, make_grid_column
 from idios.data.sql.join_sql import Rows, hold_key
 from idios.data.sql.missing_sql import is_sentinel, select_known
-from idios.data.sql.selection import Statement
+from idios.data.sql.selection import SelectStatement
 from idios.declare.schema import Dataset
 from idios.errors import SourceError
 from idios.plan.joins import find_table, list_keys
@@ -50,7 +50,9 @@ FEW_LABELS = 32
 """Up to this many declared labels are written out in a statement."""
 
 
-def connect(source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]) -> DuckDbBackend:
+def connect(
+    source: DataSource, dataset: Dataset, progress: Progress | None, linked: Mapping[str, DataSource]
+) -> DuckDbBackend:
     """Open a declared data set in a file or a frame."""
     sources = {dataset.name: source, **linked}
     attached = attach(sources, {name: list_read(dataset, name) for name in sources})
@@ -65,7 +67,7 @@ def connect(source: Source, dataset: Dataset, progress: Progress | None, linked:
 
 def describe(source: object, csv_format: CsvFormat | None) -> list[tuple[str, Kind, int]]:
     """The names and types of a file or a frame; of a file without types, what its beginning looks like."""
-    attached = attach({"": Source(source, csv_format)})
+    attached = attach({"": DataSource(source, csv_format)})
     try:
         if (file := attached.places[""].text) is not None:
             return file.propose_columns()
@@ -116,7 +118,7 @@ def _keep(attached: Attached, name: str, rows: Rows, held: Mapping[str, dt.DataT
         connection.execute(f"CREATE TABLE {table} AS SELECT {', '.join(columns)} FROM {rows.table}")
     except duckdb.Error as error:
         raise SourceError("DuckDB cannot read every value of the declared columns") from error
-    attached.places[name] = Place(table)
+    attached.places[name] = AttachedTable(table)
     return replace(rows, table=table)
 
 
@@ -153,7 +155,7 @@ class DuckDbConnection(Connection):
         super().__init__()
         self.cursor = cursor
 
-    def run(self, statement: Statement) -> pa.Table:
+    def run(self, statement: SelectStatement) -> pa.Table:
         """Run a statement."""
         if statement.single:  # a stream of batches of it takes longer than the rest
             (row,) = self.cursor.execute(statement.text).fetchall()
@@ -168,7 +170,9 @@ class DuckDbConnection(Connection):
     @contextmanager
     def materialise(self, source: str) -> Iterator[str]:
         """A table that only this cursor sees; DuckDB spills it to disk like any other."""
-        self.fetch(Statement.of_integers(f"CREATE OR REPLACE TEMP TABLE {HELD} AS SELECT * FROM {source}", "Count"))
+        self.fetch(
+            SelectStatement.of_integers(f"CREATE OR REPLACE TEMP TABLE {HELD} AS SELECT * FROM {source}", "Count")
+        )
         try:
             yield f"temp.{HELD}"
         finally:
@@ -207,18 +211,18 @@ class DuckDbBackend(SqlBackend):
             self._units = super()._count_units(connection)
         return self._units
 
-    def samplings(self, share: float, rows: int) -> list[Sample]:
+    def samplings(self, share: float, rows: int) -> list[ColumnSample]:
         """Whole blocks; of Parquet files, which have to be decoded to be sampled, a few long stretches of each."""
         place = self._attached.places[self.dataset.name]
         each = rows / place.files
         length = round(share * each / STRETCHES)
         if not place.numbered or not length:
-            return [Sample(f"{self.table} TABLESAMPLE SYSTEM ({100 * share} PERCENT)", share)]
+            return [ColumnSample(f"{self.table} TABLESAMPLE SYSTEM ({100 * share} PERCENT)", share)]
         starts = [round((i + 0.5) * each / STRETCHES - length / 2) for i in range(STRETCHES)]
         parts = (
             f"SELECT * FROM {self.table} WHERE {NUMBER} BETWEEN {start} AND {start + length - 1}" for start in starts
         )
-        return [Sample(f"({' UNION ALL '.join(parts)}) AS stretches", share)]
+        return [ColumnSample(f"({' UNION ALL '.join(parts)}) AS stretches", share)]
 
     def close(self) -> None:
         """Close the connection."""
@@ -295,7 +299,12 @@ def _refuse_unnamed(dataset: str, names: Sequence[str], wanted: Sequence[str]) -
 
 
 def _open_parquet(
-    attached: Attached, place: Place, file: str, rows: Rows, held: Mapping[str, dt.DataType], select: Sequence[str]
+    attached: Attached,
+    place: AttachedTable,
+    file: str,
+    rows: Rows,
+    held: Mapping[str, dt.DataType],
+    select: Sequence[str],
 ) -> None:
     """Make a view of the declared columns, and read once what DuckDB may fail to decode, so that no question does.
 

@@ -22,7 +22,7 @@ import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType  # type: ignore[import-untyped]
 
-from idios.data.backend import Source, split_table_name
+from idios.data.backend import DataSource, split_table_name
 from idios.data.connection_pool import AT_ONCE
 from idios.data.engines.duckdb_dialect import DIALECT
 from idios.data.formats.files import (
@@ -60,7 +60,7 @@ LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 
 
 @dataclass(frozen=True)
-class Place:
+class AttachedTable:
     """What a source is called in its connection."""
 
     table: str
@@ -84,7 +84,7 @@ class Attached:
 
     cursors: tuple[duckdb.DuckDBPyConnection, ...]
     directory: TemporaryFolder
-    places: dict[str, Place]
+    places: dict[str, AttachedTable]
 
     def held(self, name: str) -> dict[str, dt.DataType]:
         """The names and types of a table."""
@@ -113,7 +113,7 @@ class Attached:
         self.directory.cleanup()
 
 
-def attach(sources: Mapping[str, Source], wanted: Mapping[str, Sequence[str]] | None = None) -> Attached:
+def attach(sources: Mapping[str, DataSource], wanted: Mapping[str, Sequence[str]] | None = None) -> Attached:
     """A connection to some sources, by name, and to nothing else; ``wanted`` are the columns that are read of each."""
     directory = TemporaryFolder()
     connection = duckdb.connect(":memory:", config={"temp_directory": directory.name, **SAFE})
@@ -143,7 +143,7 @@ class _Finder:
     paths: list[Path] = field(default_factory=list)
     found: int = 0
 
-    def find(self, given: Source, wanted: Sequence[str] | None) -> Place:
+    def find(self, given: DataSource, wanted: Sequence[str] | None) -> AttachedTable:
         """Make a source known: its table, and what is special about it.
 
         What is read into memory is read of the ``wanted`` columns only."""
@@ -155,21 +155,21 @@ class _Finder:
         found = find_files(source, is_csv=given.csv_format is not None)
         refuse_mislabelled(found)
         if found.kind in UNTYPED:
-            return Place(f"points{number}", text=open_text_file(found, given.csv_format))
+            return AttachedTable(f"points{number}", text=open_text_file(found, given.csv_format))
         if found.kind in UNKNOWN_TO_DUCKDB:
             return self._register(run_reader(found, wanted), f"frame{number}")
         return self._open(found, number)
 
-    def _register(self, source: object, name: str) -> Place:
+    def _register(self, source: object, name: str) -> AttachedTable:
         frame = _arrow(source)
         try:
             for cursor in self.cursors:  # a frame is known to the cursor alone that was given it
                 cursor.register(name, frame)
         except duckdb.Error as error:
             raise SourceError("DuckDB cannot read a column of the frame: its type is not known there") from error
-        return Place(name, registered=True)
+        return AttachedTable(name, registered=True)
 
-    def _open(self, found: FileSource, number: str) -> Place:
+    def _open(self, found: FileSource, number: str) -> AttachedTable:
         """Let DuckDB reach files and nothing else; whatever their names are, none of them is a pattern."""
         if found.kind is FileKind.DUCKDB:
             _refuse_unfinished(found.path)
@@ -186,7 +186,7 @@ class _Finder:
                 connection.execute(f"ATTACH {listed[0]} AS {base} (READ_ONLY, TYPE duckdb)")
         except duckdb.Error as error:
             raise SourceError(f"{found.path.name!r} cannot be read as {found.kind.in_words}") from error
-        return Place(_chosen(connection, base, found))
+        return AttachedTable(_chosen(connection, base, found))
 
     def _name_plainly(self, path: Path, name: str) -> Path:
         """The path, or where DuckDB would read it as a pattern, a link to it."""
@@ -210,7 +210,9 @@ def _refuse_unfinished(path: Path) -> None:
             )
 
 
-def _parquet(connection: duckdb.DuckDBPyConnection, listed: Sequence[str], view: str, found: FileSource) -> Place:
+def _parquet(
+    connection: duckdb.DuckDBPyConnection, listed: Sequence[str], view: str, found: FileSource
+) -> AttachedTable:
     """A view of Parquet files, all of which must have the same columns; names of folders such as year=2024 are text."""
     held = [_describe_parquet(connection, literal, path) for literal, path in zip(listed, found.files, strict=True)]
     for path, columns in zip(found.files, held, strict=True):
@@ -227,7 +229,7 @@ def _parquet(connection: duckdb.DuckDBPyConnection, listed: Sequence[str], view:
     connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {file}")
     metadata = f"parquet_metadata([{', '.join(listed)}])"
     _refuse_endless(connection, f"parquet_file_metadata([{', '.join(listed)}])", found)
-    return Place(view, parquet=file, metadata=metadata, numbered=numbered, files=len(listed))
+    return AttachedTable(view, parquet=file, metadata=metadata, numbered=numbered, files=len(listed))
 
 
 def _refuse_endless(connection: duckdb.DuckDBPyConnection, metadata: str, found: FileSource) -> None:

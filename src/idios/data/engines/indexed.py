@@ -39,7 +39,7 @@ from idios.data.guesses import FEW
 from idios.data.queries import CHANGED, Queries, Run
 from idios.data.requirements import NOMINAL
 from idios.data.scan import Need
-from idios.data.sql.selection import ONLY, Statement
+from idios.data.sql.selection import ONLY, SelectStatement
 from idios.data.summarise import RankSearch
 from idios.errors import SourceError
 from idios.expressions.predicates import ALWAYS
@@ -177,7 +177,7 @@ def _read_run(queries: Queries, name: str, where: str, run: Run, size: int) -> P
     held = f"SELECT {column.held} FROM {queries.source} WHERE {where} ORDER BY {column.held} {order}"
     points = f"SELECT {column.point} AS point FROM ({held} OFFSET {skipped} LIMIT {last - first + 1}) AS few"
     text = f"SELECT {column.value('point')} AS point FROM ({points}) AS points"
-    found = queries.connection.fetch(Statement.of_integers(text, "point"))["point"]
+    found = queries.connection.fetch(SelectStatement.of_integers(text, "point"))["point"]
     if found.null_count or len(found) != last - first + 1:
         raise SourceError(CHANGED)
     return Piece(first - 1, inside=np.asarray(found.to_numpy()))

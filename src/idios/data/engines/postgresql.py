@@ -21,16 +21,16 @@ import pyarrow as pa
 from ibis.backends.sql.datatypes import PostgresType  # type: ignore[import-untyped]
 
 from idios.core.domain import Kind
-from idios.data.backend import Source, describe_types, hold_rows, list_read, split_table_name
+from idios.data.backend import DataSource, describe_types, hold_rows, list_read, split_table_name
 from idios.data.cancellation import Progress
 from idios.data.connection_pool import Connection, ConnectionPool
 from idios.data.engines.indexed import IndexedColumn, cut_to_ends, walk_index
 from idios.data.engines.sql_backend import SqlBackend
 from idios.data.formats.csv import CsvFormat
-from idios.data.guesses import Sample
+from idios.data.guesses import ColumnSample
 from idios.data.sql.dialect import Dialect
 from idios.data.sql.missing_sql import hide_sentinels
-from idios.data.sql.selection import Statement
+from idios.data.sql.selection import SelectStatement
 from idios.data.summarise import RankSearch
 from idios.declare.schema import Dataset
 from idios.errors import SourceError
@@ -99,7 +99,7 @@ SAMPLED_KINDS = "rmp"
 
 
 def connect(
-    source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]
+    source: DataSource, dataset: Dataset, progress: Progress | None, linked: Mapping[str, DataSource]
 ) -> PostgresqlBackend:
     """Open a declared data set in a database."""
     address = _address(source.place)
@@ -151,7 +151,7 @@ class PostgresqlConnection(Connection):
         with read_snapshot(self.connection):
             yield
 
-    def run(self, statement: Statement) -> pa.Table:
+    def run(self, statement: SelectStatement) -> pa.Table:
         """Run a statement without a cursor on the server, which would keep it to one process there."""
         with self.connection.cursor(binary=True) as cursor:
             rows = cursor.execute(statement.text).fetchall()
@@ -200,13 +200,13 @@ class PostgresqlBackend(SqlBackend):
         }
         self.try_reading()
 
-    def samplings(self, share: float, rows: int) -> list[Sample]:
+    def samplings(self, share: float, rows: int) -> list[ColumnSample]:
         """Whole pages, of what is stored in pages."""
         if not self._blocks:
             return []
         pages = f"{DIALECT.identifier(*self._own.name)} TABLESAMPLE SYSTEM ({100 * share})"
         names = list_read(self.dataset, self.dataset.name)
-        return [Sample(hide_sentinels(self.dataset.columns, names, pages, self._own.held, DIALECT), share)]
+        return [ColumnSample(hide_sentinels(self.dataset.columns, names, pages, self._own.held, DIALECT), share)]
 
     def cut(self, plan: Plan) -> str | None:
         """The rows at one end of an index, where that is all that is asked about."""

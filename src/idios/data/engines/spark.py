@@ -27,16 +27,16 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from idios.core.domain import Kind
-from idios.data.backend import Source, describe_change, describe_types, hold_rows, split_table_name
+from idios.data.backend import DataSource, describe_change, describe_types, hold_rows, split_table_name
 from idios.data.cancellation import Progress
 from idios.data.connection_pool import AT_ONCE, Connection, ConnectionPool
 from idios.data.engines.spark_address import WRITTEN, read_address
 from idios.data.engines.spark_cluster import GivenSession, SparkPlace, find_cluster, find_context
 from idios.data.engines.sql_backend import SqlBackend
 from idios.data.formats.csv import CsvFormat
-from idios.data.guesses import Sample
+from idios.data.guesses import ColumnSample
 from idios.data.sql.dialect import Dialect
-from idios.data.sql.selection import Statement
+from idios.data.sql.selection import SelectStatement
 from idios.declare.schema import Dataset
 from idios.errors import DataChanged, SourceError, SourceUnavailable
 
@@ -161,7 +161,9 @@ DIALECT = Dialect(
 )
 
 
-def connect(source: Source, dataset: Dataset, progress: Progress | None, linked: Mapping[str, Source]) -> SparkBackend:
+def connect(
+    source: DataSource, dataset: Dataset, progress: Progress | None, linked: Mapping[str, DataSource]
+) -> SparkBackend:
     """Open a declared data set in a session."""
     sources = {dataset.name: source, **linked}
     places: list[SparkPlace] = []
@@ -181,7 +183,7 @@ def connect(source: Source, dataset: Dataset, progress: Progress | None, linked:
 
 def describe(source: object, csv_format: CsvFormat | None) -> list[tuple[str, Kind, int]]:
     """The names and types of a table."""
-    place, table = _find(Source(source))
+    place, table = _find(DataSource(source))
     try:
         table.hold(place)
         return describe_types(table.list_columns(place.session()))
@@ -208,7 +210,7 @@ class SparkConnection(Connection):
         self._session = self._place.session()
         yield
 
-    def run(self, statement: Statement) -> pa.Table:
+    def run(self, statement: SelectStatement) -> pa.Table:
         """Run a statement as jobs of one group, as long as there is someone to run them."""
         schema = statement.schema
         with self._grouped(), self._watched():
@@ -323,7 +325,7 @@ class SparkBackend(SqlBackend):
         if not all(table.files.is_kept(session) for table in self._tables.values() if table.files):
             raise DataChanged(describe_change(self.dataset.name))
 
-    def samplings(self, share: float, rows: int) -> list[Sample]:
+    def samplings(self, share: float, rows: int) -> list[ColumnSample]:
         """Of files that stay as they are, one sample for all questions, kept where it was read; of a table none.
 
         No sample is ever trusted, so one that all questions share can cost time and nothing else.
@@ -334,7 +336,7 @@ class SparkBackend(SqlBackend):
         with self._lock:
             if self._sample is None:
                 self._sample = self._tables[self.dataset.name].sample(self._place, kept)
-        return [Sample(f"{self._sample.name} AS kept", kept)]
+        return [ColumnSample(f"{self._sample.name} AS kept", kept)]
 
     def close(self) -> None:
         """Wait for what is being read, and leave the session."""
@@ -404,7 +406,7 @@ class SparkTable:
             raise SourceError(f"Spark has no table or view {self.name}, or it may not be read") from error
 
 
-def _find(source: Source) -> tuple[SparkPlace, SparkTable]:
+def _find(source: DataSource) -> tuple[SparkPlace, SparkTable]:
     given = source.place
     if isinstance(given, str):
         address = read_address(given)

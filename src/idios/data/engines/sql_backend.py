@@ -16,9 +16,9 @@ from idios.core.summary import Summary
 from idios.data.backend import Backend, Limits, Snapshot
 from idios.data.cancellation import CancellationToken, Cancelled, Progress, silent
 from idios.data.clipped_sums import correct_sums, sum_clipped
-from idios.data.compare_declared import Report, check_dataset
+from idios.data.compare_declared import DeclarationReport, check_dataset
 from idios.data.connection_pool import Connection, ConnectionPool
-from idios.data.guesses import Sample
+from idios.data.guesses import ColumnSample
 from idios.data.queries import CHANGED, Queries
 from idios.data.requirements import Requirements
 from idios.data.sql.dialect import Dialect
@@ -34,7 +34,7 @@ from idios.data.sql.join_sql import (
 )
 from idios.data.sql.point_layers import list_layers, nest_layers, with_sources
 from idios.data.sql.reduction_sql import ReducedTable, reduce_rows
-from idios.data.sql.selection import Selection, Statement, columns_of
+from idios.data.sql.selection import Selection, SelectStatement, columns_of
 from idios.data.summarise import SMALL, RankSearch, Summaries, summarise
 from idios.declare.schema import Dataset
 from idios.errors import IdiosError, SourceError
@@ -103,7 +103,7 @@ class SqlBackend(Backend):
         self.linked = {name: rows for name, rows in tables.items() if name != self.dataset.name}
 
     @abstractmethod
-    def samplings(self, share: float, rows: int) -> list[Sample]:
+    def samplings(self, share: float, rows: int) -> list[ColumnSample]:
         """Quick ways to take a sample of about that share; it need not be even."""
 
     def cut(self, plan: Plan) -> str | None:
@@ -121,13 +121,13 @@ class SqlBackend(Backend):
         columns = ", ".join(f"{column.point} AS {name}" for column, name in zip(held, names, strict=True))
         failed = f"the source of {self.dataset.name!r} cannot be read as declared, or may not be read"
         with self._connected(failed=failed) as connection:
-            connection.fetch(Statement.of_integers(f"SELECT {columns} FROM {self.table} LIMIT 0", *names))
+            connection.fetch(SelectStatement.of_integers(f"SELECT {columns} FROM {self.table} LIMIT 0", *names))
             for name, column in self.columns.items():
                 if column.derive is not None:
                     self._read_points(connection, name, " LIMIT 0")
             if self.dataset.unit:
                 text = f"SELECT number_of_rows FROM {self.held_rows.sizes} LIMIT 0"
-                connection.fetch(Statement.of_integers(text, "number_of_rows"))
+                connection.fetch(SelectStatement.of_integers(text, "number_of_rows"))
             if self.dataset.tables:
                 self._try_linked(connection)
             self._refuse_repeated_keys(connection)
@@ -139,9 +139,9 @@ class SqlBackend(Backend):
             points = nest_layers(list_layers(rows.columns, self.dialect), rows.table, self.dialect)
             names = [f"v{i}" for i in range(len(rows.columns))]
             columns = ", ".join(map(self.dialect.identifier, names))
-            connection.fetch(Statement.of_integers(f"SELECT {columns} FROM ({points}) AS points LIMIT 0", *names))
+            connection.fetch(SelectStatement.of_integers(f"SELECT {columns} FROM ({points}) AS points LIMIT 0", *names))
         for compared in list_comparisons(self.dataset, self.held_rows, self.dialect):
-            connection.fetch(Statement.of_integers(f"SELECT 1 AS one FROM {compared} LIMIT 0", "one"))
+            connection.fetch(SelectStatement.of_integers(f"SELECT 1 AS one FROM {compared} LIMIT 0", "one"))
 
     def _refuse_repeated_keys(self, connection: Connection) -> None:
         """Check that keys are unique which must be."""
@@ -215,7 +215,7 @@ class SqlBackend(Backend):
         """What tells people apart, as SQL."""
         return [self.keys[name].value for name in self.dataset.unit]
 
-    def check(self) -> Report:
+    def check(self) -> DeclarationReport:
         """Count what does not fit the declaration."""
         with self._connected() as connection:
             return check_dataset(self.dataset, self.held_rows, connection)
@@ -236,7 +236,7 @@ class SqlBackend(Backend):
             drawn = self.dialect.even_sample.format(share=min(1.0, rows / max(total, 1)))
             schema = pa.schema([(f"c{i}", pa.string()) for i in range(len(described))])
             text = f"SELECT {', '.join(listed)} FROM {self.table} WHERE {drawn}"
-            return connection.fetch(Statement(text, schema)), total
+            return connection.fetch(SelectStatement(text, schema)), total
 
     def points(self, column: str) -> pa.ChunkedArray:
         """Every value of a column as its grid point: for the controller's own comparisons, never for a question."""
@@ -245,7 +245,7 @@ class SqlBackend(Backend):
 
     def _read_points(self, connection: Connection, column: str, limit: str = "") -> pa.ChunkedArray:
         text = f"SELECT {self.dialect.identifier('v0')} AS point FROM {self._place_on_grid([column])}{limit}"
-        return connection.fetch(Statement.of_integers(text, "point"))["point"]
+        return connection.fetch(SelectStatement.of_integers(text, "point"))["point"]
 
     def _place_on_grid(self, names: Sequence[str]) -> str:
         """What stands after FROM to read some columns as v0, v1, … in their order."""
@@ -285,7 +285,9 @@ class SqlBackend(Backend):
             return connection.count(write_everyone(self.dataset, self.held_rows, self.dialect))
         return connection.count(self.held_rows.sizes if self.dataset.unit else self.table)
 
-    def _list_samples(self, plan: Plan, connection: Connection, source: str, rows: int, cells: int) -> list[Sample]:
+    def _list_samples(
+        self, plan: Plan, connection: Connection, source: str, rows: int, cells: int
+    ) -> list[ColumnSample]:
         """Ways to take a sample of what is read, if that is much; of people only where they are held in a table."""
         reduced = plan.dataset.reduction is not None
         if reduced and not connection.materialises:
@@ -295,5 +297,7 @@ class SqlBackend(Backend):
             return []
         in_each = COUNTED_A_CELL if self.dialect.quick_counts else SAMPLED_A_CELL
         share = min(0.5, max(SAMPLED, in_each * cells) / size)
-        even = Sample(f"(SELECT * FROM {source} WHERE {self.dialect.even_sample.format(share=share)}) AS even", share)
+        even = ColumnSample(
+            f"(SELECT * FROM {source} WHERE {self.dialect.even_sample.format(share=share)}) AS even", share
+        )
         return [even] if reduced else [*self.samplings(share, rows), even]

@@ -25,7 +25,7 @@ from idios.data.formats.reservoir import ROWS, Reservoir
 from idios.data.formats.text_fields import BLANKS, THOUSANDS, Notation
 from idios.data.formats.text_proposals import (
     RARE,
-    Reading,
+    TextKind,
     find_wrong_name,
     is_no_answer,
     may_be_thousands,
@@ -151,7 +151,7 @@ def _are_certain(column: Counter[str], notation: Notation) -> bool:
     return any(certain) and _is_number(column, notation)
 
 
-def _propose_nulls(readings: Sequence[Reading], columns: Sequence[Counter[str]]) -> set[str]:
+def _propose_nulls(readings: Sequence[TextKind], columns: Sequence[Counter[str]]) -> set[str]:
     """The words that stand among numbers and dates and mean "missing".
 
     Other words than those that programs write are proposed only if they are not rare; and if they do not usually mean

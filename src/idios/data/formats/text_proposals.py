@@ -89,7 +89,7 @@ for _format in _FORMATS:
 
 
 @dataclass(frozen=True)
-class Reading:
+class TextKind:
     """What some fields seem to be."""
 
     kind: Kind
@@ -99,17 +99,17 @@ class Reading:
     """The formats of dates that all others fit, if they are not ISO 8601."""
 
 
-def propose_reading(counts: Mapping[str, int], notation: Notation = PLAIN, nulls: Collection[str] = ()) -> Reading:
+def propose_reading(counts: Mapping[str, int], notation: Notation = PLAIN, nulls: Collection[str] = ()) -> TextKind:
     """What fields, none of them empty, can be read as, by how often each occurs; text if there is nothing else.
 
     >>> propose_reading({"22.01.1996": 1, "4.12.2001": 1, "k.A.": 3})
-    Reading(kind=<Kind.DATE: 'date'>, words=frozenset({'k.A.'}), formats=('%d.%m.%Y',))
+    TextKind(kind=<Kind.DATE: 'date'>, words=frozenset({'k.A.'}), formats=('%d.%m.%Y',))
     """
     known = {field: times for field, times in counts.items() if field not in nulls}
     if TRUTHS & {field.lower() for field in known}:
         words = frozenset(field for field in known if field.lower() not in TRUTHS)
         if all(map(is_no_answer, words)):
-            return Reading(Kind.INTEGER, words)
+            return TextKind(Kind.INTEGER, words)
     by_kinds: dict[frozenset[Kind], list[str]] = {}
     by_shape: dict[str, frozenset[Kind]] = {}
     for field in known:
@@ -120,8 +120,8 @@ def propose_reading(counts: Mapping[str, int], notation: Notation = PLAIN, nulls
     words = frozenset(by_kinds.pop(frozenset(), []))
     common = [kind for kind in _ORDER if by_kinds and all(kind in kinds for kinds in by_kinds)]
     if common and _are_few(words, known):
-        return Reading(common[0], words)
-    return Reading(Kind.CATEGORY) if by_kinds else _propose_dates(known)
+        return TextKind(common[0], words)
+    return TextKind(Kind.CATEGORY) if by_kinds else _propose_dates(known)
 
 
 def strip_fields(counts: Mapping[str, int]) -> Counter[str]:
@@ -279,7 +279,7 @@ def _are_few(words: Collection[str], known: Mapping[str, int]) -> bool:
     return not unknown or (few and len(known) - len(words) > MOST_CODES)
 
 
-def _propose_dates(known: Mapping[str, int]) -> Reading:
+def _propose_dates(known: Mapping[str, int]) -> TextKind:
     """Rule 3."""
     fits: dict[str, frozenset[str]] = {}
     strange = 0
@@ -287,16 +287,16 @@ def _propose_dates(known: Mapping[str, int]) -> Reading:
         fits[field] = _list_formats(field)
         strange += not fits[field] and not is_no_answer(field)
         if strange > MOST_WORDS:
-            return Reading(Kind.CATEGORY)
+            return TextKind(Kind.CATEGORY)
     words = frozenset(field for field, formats in fits.items() if not formats)
     dates = {formats for formats in fits.values() if formats}
     common = frozenset.intersection(*dates) if dates else frozenset[str]()
     if not common or not _are_few(words, known):
-        return Reading(Kind.CATEGORY)
+        return TextKind(Kind.CATEGORY)
     formats = [format for format in _FORMATS if format in common]
     if not ("%m" in formats[0] and len(formats) > 1):  # May is short and long at once
         formats = formats[:1]
-    return Reading(Kind.TIMESTAMP if "%M" in formats[0] else Kind.DATE, words, tuple(formats))
+    return TextKind(Kind.TIMESTAMP if "%M" in formats[0] else Kind.DATE, words, tuple(formats))
 
 
 def _list_formats(field: str) -> frozenset[str]:

@@ -51,7 +51,7 @@ Constants: TypeAlias = Mapping[str, Mapping[int, int]]
 
 
 @dataclass(frozen=True)
-class Statement:
+class SelectStatement:
     """A statement, and the names and types of what it gives."""
 
     text: str
@@ -62,7 +62,7 @@ class Statement:
     """Whether its last step takes long: several threads then make the whole result, and nothing is streamed."""
 
     @classmethod
-    def of_integers(cls, text: str, *names: str) -> Statement:
+    def of_integers(cls, text: str, *names: str) -> SelectStatement:
         """A statement that gives whole numbers."""
         return cls(text, pa.schema([(name, pa.int64()) for name in names]))
 
@@ -84,10 +84,10 @@ class _Shape:
     schema: pa.Schema
 
 
-def compile_statement(inquiry: Inquiry, relation: Relation, dialect: Dialect, *arguments: Hashable) -> Statement:
+def compile_statement(inquiry: Inquiry, relation: Relation, dialect: Dialect, *arguments: Hashable) -> SelectStatement:
     """What asks about a relation in an engine."""
     shape = _compiled(inquiry, relation.columns, dialect, *arguments)
-    return Statement(f"{shape.before}({relation.text}){shape.after}", shape.schema)
+    return SelectStatement(f"{shape.before}({relation.text}){shape.after}", shape.schema)
 
 
 @lru_cache(SHAPES)
@@ -237,7 +237,7 @@ class Selection:
             f"SELECT {joined} FROM ({text}) AS points JOIN {constants} ON points.{quoted(key.name)} = constants.label"
         )
 
-    def number_cells(self, statement: Statement) -> Statement:
+    def number_cells(self, statement: SelectStatement) -> SelectStatement:
         """A statement that gives results by keys, made to give them by cells: those of declared labels alone."""
         quoted, code, joins = self.dialect.identifier, "", ""
         for key, group in zip(self.keys, self.plan.groups, strict=True):
@@ -249,7 +249,7 @@ class Selection:
         columns = ", ".join([f"CAST({code} + 1 AS BIGINT) AS {quoted(CELL)}", *(quoted(field.name) for field in kept)])
         indices = " AND ".join(f"({key.index}) IS NOT NULL" for key in self.keys)
         text = f"SELECT {columns} FROM ({statement.text}) AS grouped{joins} WHERE {indices}"
-        return Statement(text, pa.schema([(CELL, pa.int64()), *kept]))
+        return SelectStatement(text, pa.schema([(CELL, pa.int64()), *kept]))
 
     def _read(self, keyed: bool) -> set[str]:
         """The columns whose points are needed: not those that are held labels, or compared as they are held, alone."""

@@ -21,7 +21,7 @@ from idios.errors import IdiosError, InvalidInput
 from idios.ledger import Entry, Role
 from idios.ledger.facts import KINDS
 from idios.model import QuestionRequest
-from idios.model.inspection import Cost, Costs
+from idios.model.inspection import Costs, LevelCost
 from idios.server.catalogue import list_dataset_risks
 from idios.server.console.access import ControllerForm, ControllerPage, Visit
 from idios.server.console.analyst_pages import EPSILON, list_words
@@ -266,7 +266,7 @@ def _draw_panels(costs: Costs) -> list[dict[str, Any]]:
     for statistic in dict.fromkeys(row.statistic for row in costs.rows):
         rows = [row for row in costs.rows if row.statistic == statistic]
         names = list(dict.fromkeys(row.level for row in rows))
-        table: dict[str, dict[str, Cost]] = {}
+        table: dict[str, dict[str, LevelCost]] = {}
         for row in rows:
             table.setdefault(" · ".join(str(value) for value in row.group.values()), {})[row.level] = row
         lines = [
@@ -289,7 +289,7 @@ def _draw_panels(costs: Costs) -> list[dict[str, Any]]:
     return panels
 
 
-def _error(cells: dict[str, Cost], level: str) -> float | None:
+def _error(cells: dict[str, LevelCost], level: str) -> float | None:
     return cells[level].expected_error if level in cells else None
 
 
