@@ -166,7 +166,7 @@ def declare(name: str, table: Mapping[str, Any], folder: Path | None = None) -> 
     if unknown:
         raise InvalidInput(f"{where}: {unknown[0]!r} is not known; known are {', '.join(DATASET_KEYS)}")
     for key in ("source", "budget", "columns"):
-        # what is public has no budget, and what is linked may be paid from another's
+        # public tables have no budget; linked tables may use the budget of another data set
         if key not in table and (key != "budget" or not ("links" in table or table.get("public"))):
             raise InvalidInput(f"{where} needs {key}")
     try:

@@ -98,9 +98,7 @@ def _check(config: DatasetConfig, declared: Mapping[str, DatasetConfig]) -> None
         raise InvalidInput(
             f"its rows are those of people in {payer.name!r}, which declares no unit: declare one there, or here"
         )
-    _refuse_keys(
-        config, LINKED_KEYS, f"is declared in [datasets.{payer.name}], whose people these are and whose budget pays"
-    )
+    _refuse_keys(config, LINKED_KEYS, f"belongs in [datasets.{payer.name}], which holds the people and pays for them")
 
 
 def _check_people(dataset: Dataset, link: Link, declared: Mapping[str, DatasetConfig]) -> None:

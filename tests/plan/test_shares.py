@@ -139,7 +139,7 @@ def test_fitted_values_cost_rho_each():
     sql = "SELECT region, MEDIAN(income) FROM people GROUP BY region"
     made = plan(sql, F(1, 2), level="individual")
     assert made.least_epsilon == 2 * F(1, 1000)  # √4
-    with pytest.raises(InvalidInput, match="too little for 4 values"):
+    with pytest.raises(InvalidInput, match="too small: 4 values"):
         planned(sql, F(19, 10_000), None, concentrated("individual"))
 
 

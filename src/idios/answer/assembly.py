@@ -88,7 +88,7 @@ def _join_limits(pairs: Sequence[Limits]) -> Limits:
 
 
 def _check_row(plan: Plan, stored: StoredIntervals, cell: int, parts: Mapping[int, int]) -> dict[int, Distance]:
-    """How far off each value of a cell is; of so many parts what is told holds with 95 % of all of them together."""
+    """The distance of each value, as it holds with 95 % for all parts of a computed column together."""
     distances: list[Distance | None] = []
     for i, (aggregate, noisy) in enumerate(zip(plan.aggregates, stored.table.checks[cell], strict=True)):
         if noisy is None or aggregate.check is None:

@@ -1,4 +1,4 @@
-"""What an answer says about itself: what it is of, where it is far off, whom no group has.
+"""What an answer says about itself: what was measured, where it is far off, who is in no group.
 
 Every note follows from the declaration, the question and what is released with it, so it costs nothing.
 """

@@ -133,7 +133,7 @@ answer by a factor of at most e^0.5 ≈ 1.65.
         return self if self.unit == unit else replace(self, unit=unit)
 
     def protect_people(self, records: int, level: Level) -> Guarantee:
-        """What a promise about records is about people of a level, of whom everyone has so many records at most.
+        """Convert a promise about records into one about people, who have so many records each at most.
 
         >>> rows = Guarantee(Level.DIFFERENTIAL, Fraction(1, 10), Neighbours.REPLACE)
         >>> rows.protect_people(5, Level.INDIVIDUAL).notation

@@ -177,7 +177,7 @@ class Known:
     total: int = 0
     squares: int = 0
     unread: int = 0
-    """How many of the values stand in for what could not be read, in a column that cannot miss values."""
+    """The number of unreadable values that were replaced by the public default."""
     pieces: tuple[Piece, ...] = ()
 
     def holds(self, first: int, last: int) -> bool:

@@ -93,7 +93,7 @@ class GroupReader:
         return all(column.derive is None and column.place is None for column in columns)
 
     def read(self) -> GroupWindows | None:
-        """What every aggregate reads of every cell; None where arrays do not serve."""
+        """What every aggregate reads of every cell; None if the question needs the general way."""
         self.progress("scanning", 0.2)
         counts = self._count()
         self.progress("ranking", 0.4)

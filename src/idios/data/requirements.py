@@ -55,7 +55,7 @@ class Requirements:
     def needs(self, *, clipped: bool = False) -> dict[str, Need]:
         """What is asked of each column besides its inner order statistics.
 
-        Those sums are among it that a second round would read of values clipped to drawn limits, if ``clipped``: they
+        With ``clipped`` it includes the sums that the second round needs, of values clipped to drawn limits: they
         follow from the sums of all values and those beyond the limits (``clip.py``).
         """
         needs: dict[str, Need] = {}

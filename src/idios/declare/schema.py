@@ -189,7 +189,7 @@ class Dataset:
 
     @property
     def counted(self) -> Counted:
-        """What records are in words: people, of whom each may have several."""
+        """The noun for one record, and how many values a person may have."""
         return Counted(self.unit_word, 1 if self.reduction is None else self.reduction.values_each)
 
     @property
@@ -204,7 +204,7 @@ class Dataset:
 
     @property
     def has_everyone(self) -> bool:
-        """Whether nothing that the data decides has left anyone out."""
+        """Whether the data can exclude nobody from the table."""
         return self.reduction is None or self.reduction.keeps_everyone
 
     @property

@@ -1,4 +1,4 @@
-"""Statements of the way of a question, handed to the driver as they are.
+"""Raw SQL for what every question runs, past SQLAlchemy's compiler.
 
 SQLAlchemy's own work on a statement takes ten times as long as SQLite's, so what every question runs is text, written
 once and for both engines: "?" stands for a parameter. The transaction around it is SQLAlchemy's, and so are the errors.

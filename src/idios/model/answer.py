@@ -285,7 +285,7 @@ class Answer:
 
     @property
     def price(self) -> str:
-        """What the question costs who has not paid for it, in words."""
+        """The price for a caller who has not paid yet, in words."""
         return format_cost(self.epsilon, self.delta, self.rho, pure=not self.guarantee.delta)
 
     @property

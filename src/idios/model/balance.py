@@ -328,7 +328,7 @@ class BalanceList:
 
 
 def describe_shortage(refusal: BudgetExceeded) -> str:
-    """What is too little for a question, in a few words.
+    """Which budget is too small for a question, in a few words.
 
     >>> describe_shortage(BudgetExceeded("", analyst="ada", remaining=Fraction(2, 5)))
     "ε = 0.4 left of the analyst's cap"

@@ -25,7 +25,7 @@ from idios.expressions.work import RUN
 def find_possible(selection: Diagram, name: str) -> tuple[Intervals, bool]:
     """The points that a column, derived or not, can have in a selected record, and whether it can be NULL there.
 
-    It may be more than records can have, and is never less.
+    An upper bound: it may include values that no record has.
     """
     manager = selection.manager
     column = manager.columns[name]

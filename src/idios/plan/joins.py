@@ -6,8 +6,8 @@
 
 A person is their rows in the tables with a unit, each with the rows that belong to it, each with those that belong to
 that, and so on. An owner's key is unique, so that every row belongs to one row at most: to one person, or to nobody,
-where its key is NULL, leads nowhere or leads to a row of nobody. A key is only the name of a row. Someone who comes
-brings names that nobody has, or that only rows of nobody name: these are theirs then.
+where its key is NULL, leads nowhere or leads to a row of nobody. A key is only the name of a row. The keys
+of a new person are new, or were used so far only by rows that belong to nobody.
 
 Proposition. Let two states of the tables differ in one person, with all their rows in all private tables. Then their
 reduced tables differ in one record, which is replaced, enters or leaves.

@@ -109,7 +109,7 @@ def shorten_form(form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reduction_form(dataset: Dataset, columns: Iterable[str], work: Work) -> dict[str, object]:
-    """Whom it is about where it is about people: of which rows of theirs, and what each column is of these."""
+    """For questions about people: which rows are read, and how each column is reduced."""
     reduction = dataset.reduction
     if reduction is None or reduction.base is None:
         return {}

@@ -313,8 +313,8 @@ def _refuse_too_little(made: Plan, total: Fraction) -> None:
     least, one = made.dataset.min_epsilon, made.dataset.protection.multiples[0]
     if total < made.least_fitted and one * smallest >= least:
         raise InvalidInput(
-            f"epsilon = {text(total)} is too little for {made.fitted:,} values whose noise is fitted to the data: this "
-            f"data set takes at least {text(least)} for each of them, groups included. Ask with epsilon = "
+            f"epsilon = {text(total)} is too small: {made.fitted:,} values whose noise is fitted to the data need at "
+            f"least {text(least)} each, groups included. Ask with epsilon = "
             f"{text(enough)} or more, or for fewer groups or statistics. The controller could declare protection = "
             '"differential", which has no such price'
         )

@@ -155,7 +155,7 @@ class Aggregate:
 
     @property
     def least_part(self) -> Fraction:
-        """The part of ε that must reach the data set's least one; a check that nobody asked for is left out first."""
+        """The ε that is compared with ``min_epsilon``. A default check is dropped before a question is refused."""
         return self.epsilon if self.demanded is None else self.demanded
 
     @property

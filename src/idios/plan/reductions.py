@@ -316,7 +316,7 @@ def _refuse_too_many(reduction: Reduction, dataset: Dataset) -> None:
 
 
 def _narrow(column: Column, selected: Diagram) -> Column:
-    """A column as it is in the rows that WHERE selects: what it cannot be there, no value of a person is made of."""
+    """The column, narrowed to the values that WHERE allows."""
     points, nullable = find_possible(selected, column.name)
     if not points:
         return column

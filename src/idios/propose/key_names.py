@@ -47,7 +47,7 @@ def to_singular(table: str) -> str:
 
 
 def tells_people_apart(values: int, owned: int, unowned: int) -> bool:
-    """Whether different values of a key may be people: of ``owned`` rows that have one, and ``unowned`` without.
+    """Whether the distinct values of a key could be people; ``owned`` rows have one, ``unowned`` rows have none.
 
     >>> tells_people_apart(500, 2000, 0), tells_people_apart(2000, 2000, 0), tells_people_apart(4, 2000, 0)
     (True, False, False)

@@ -35,7 +35,7 @@ KEY_TYPES = {Kind.CATEGORY: Type.TEXT, Kind.DATE: Type.DATE, Kind.TIMESTAMP: Typ
 
 
 class InnerReader(SelectReader):
-    """Reads the innermost SELECT, whose aggregates are released; ``columns`` are by the names they have in it."""
+    """Reads the innermost SELECT, whose aggregates are released; ``columns`` maps its names to declared columns."""
 
     def __init__(
         self,

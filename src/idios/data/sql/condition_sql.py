@@ -1,4 +1,4 @@
-"""Conditions in SQL: on grid points, or on what a source holds where that means the same.
+"""SQL for conditions: on grid points or, where equivalent, on the source column itself, so that indices apply.
 
 The map from what is held to points is monotone, so that a point is at least a where what is held is at least the first
 that reads as a. An engine that keeps statistics, indices or dictionaries of its columns can use them then.

@@ -51,7 +51,7 @@ class Dialect:
     listed: str | None
     """A table of the texts of {array}, each as ``label``, and of their places in it, from 1, as ``place``.
 
-    None where labels are not grouped as they are held."""
+    None if the engine groups by grid point, and not by the label in the source."""
     quotient: str
     """The whole number {n} divided by {d}, exactly, towards zero."""
     narrow: str

@@ -102,7 +102,7 @@ class GridColumn:
         return self.readable == EVERY
 
     def value(self, point: str) -> str:
-        """The point that counts, within bounds and never NULL where it cannot be; ``point`` names ``self.point``."""
+        """The final grid point: clamped to bounds, NULL replaced where it cannot be. ``point`` names ``self.point``."""
         if self.settled:
             return point
         if self.place is not None:

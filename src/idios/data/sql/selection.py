@@ -59,7 +59,7 @@ class SelectStatement:
     single: bool = False
     """Whether it gives one row, which may be read in another way."""
     at_once: bool = False
-    """Whether its last step takes long: several threads then make the whole result, and nothing is streamed."""
+    """Whether to fetch the whole result in parallel, as its last step takes long, and not to stream it."""
 
     @classmethod
     def of_integers(cls, text: str, *names: str) -> SelectStatement:
