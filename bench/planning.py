@@ -6,7 +6,8 @@ Only CPU time of reading, planning and quoting counts. Ends with the slowest que
 
     python -m bench.planning --against ../before
 
-How long do plain questions take, compared with the sources of another tree? Both are measured in turns.
+How long do plain questions take, compared with those of another tree? Both are measured in turns, each by its own
+module of this name.
 """
 
 from __future__ import annotations
@@ -217,9 +218,9 @@ def compare(before: Path) -> int:
     taken: dict[Path, list[dict[str, float]]] = {before: [], here: []}
     for _ in range(ROUNDS):
         for tree, rounds in taken.items():
-            environment = {**os.environ, "PYTHONPATH": f"{(tree / 'src').resolve()}{os.pathsep}{here}"}
+            environment = {**os.environ, "PYTHONPATH": f"{(tree / 'src').resolve()}{os.pathsep}{tree.resolve()}"}
             command = [sys.executable, "-m", "bench.planning", "--plain"]
-            ran = subprocess.run(command, cwd=here, env=environment, check=True, capture_output=True, text=True)
+            ran = subprocess.run(command, cwd=tree, env=environment, check=True, capture_output=True, text=True)
             rounds.append(json.loads(ran.stdout))
     ratios = []
     for name in PLAIN:
