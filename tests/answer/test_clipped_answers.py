@@ -21,7 +21,7 @@ from idios.sql.reader import read
 
 Make = Callable[[np.random.Generator, int], np.ndarray]
 DRAWS, MISSED = 50, 0.06
-ASKED = [(400, Fraction(4)), (1500, Fraction(1, 2)), (4000, Fraction(1))]
+ASKED = [(400, Fraction(4)), (4000, Fraction(1))]
 """Sizes of a table, and ε."""
 GROUPS = ["a", "b", "c", "d"]
 SHAPES: dict[str, Make] = {
