@@ -78,7 +78,7 @@ def test_what_was_clipped_is_shown_beside_the_values() -> None:
         "An interval allows for what clipping usually takes away, and not for values that lie very far out.",
         "0.5-iDP …",
     ]
-    assert CLIPPED._repr_html_().count("What was clipped") == 1
+    assert CLIPPED._repr_html_().count("An interval allows for what clipping") == 1
     assert "[−1,200, 0.333333]" in CLIPPED._repr_html_()
     assert "clipped" not in str(replace(TABLE, clipped=((None, None), (None, None))))
 
