@@ -28,7 +28,7 @@ from idios.core.distributions.noisy_moments import NoisyQuotient, NoisyVariance
 from idios.core.outer_ranks import CentredSearch
 from idios.data.backend import Backend, open_source
 from idios.party import TrustedParty
-from idios.plan import budget, shares
+from idios.plan import budget
 from idios.plan.question import Plan
 from tests.core.renyi import (
     ORDERS,
@@ -325,7 +325,7 @@ def test_series_of_laplace_noise() -> None:
 
 
 def test_the_rho_of_one_cell_only_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares, "add_cells", lambda cells, neighbours: concentrated.add_cells(cells[:1], neighbours))
+    monkeypatch.setattr(budget, "add_cells", lambda cells, neighbours: concentrated.add_cells(cells[:1], neighbours))
     for sql in (ADDED[0], DRAWN[5]):
         assert find_worst(sql, "replace") > 1.4
 

@@ -28,8 +28,8 @@ from idios.linked_datasets import link_datasets
 from idios.model import Answer, Balance, BalanceList, Quote
 from idios.model.inspection import Costs, Inspection
 from idios.pipeline import Pipeline
+from idios.plan.budget import shares_rho
 from idios.plan.question import Plan, Split
-from idios.plan.shares import shares_rho
 from idios.reports.least_epsilon import find_epsilon
 from idios.reports.report import Asker, ReportPlan, plan_report, plan_within
 from idios.reports.totals import Payer

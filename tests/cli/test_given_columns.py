@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from idios.cli.given_columns import ask_bounds, read_bounds
+from idios.cli.init import ask_bounds, read_bounds
 from idios.errors import InvalidInput
 
 NUMBERS = ("0..30,000", "0..30.000,00", "$0..$20000", "0..20000 EUR", "0..true", "0..2010-12-31", "1\ny = 2..3", "x..")
@@ -41,7 +41,7 @@ def test_it_is_asked_again(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         asked.append(question)
         return next(answers)
 
-    monkeypatch.setattr("idios.cli.given_columns.Prompt.ask", ask)
+    monkeypatch.setattr("idios.cli.init.Prompt.ask", ask)
     assert ask_bounds("born", {"type": "date"}) == ("1900-01-01", "2010-12-31")
     assert len(asked) == 2
     assert "1900-01-01..2030-12-31" in asked[0]

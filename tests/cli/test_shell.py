@@ -17,8 +17,16 @@ import pytest
 from typer.testing import CliRunner
 
 from idios.cli.main import app
-from idios.cli.shell import connect_party, connect_server, find_history, list_completions
-from idios.cli.shell_session import Left, ShellConnection, ShellSession, split_questions
+from idios.cli.shell import (
+    Left,
+    ShellConnection,
+    ShellSession,
+    connect_party,
+    connect_server,
+    find_history,
+    list_completions,
+    split_questions,
+)
 from idios.config import read_configuration
 from idios.errors import InvalidInput
 from idios.party import TrustedParty

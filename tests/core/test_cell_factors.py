@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from idios.core import cell_factors, joint
-from idios.core.cell_factors import divide_up, find_cell_factors
+from idios.core import joint, joint_cells
 from idios.core.joint import FINEST, TAUS, find_factors
+from idios.core.joint_cells import divide_up, find_cell_factors
 from idios.core.neighbours import Neighbours
 
 draw = random.Random(3)
@@ -48,7 +48,7 @@ def lower_alike(cells: int) -> bool:
         max(needed, -(-out * TAUS // tau), -(-into * TAUS // (TAUS - tau)))
         for out, into, needed in zip(leave, enter, change, strict=True)
     ]
-    found = cell_factors._lower(*(np.array(numbers) for numbers in (factors, leave, enter, change)))
+    found = joint_cells._lower(*(np.array(numbers) for numbers in (factors, leave, enter, change)))
     joint._lower(factors, leave, enter, change)
     return found is not None and found.tolist() == factors
 
@@ -63,7 +63,7 @@ def test_cells_are_lowered_as_they_are_one_after_the_other() -> None:
 
 
 def test_cells_that_change_what_others_see_are_left_to_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell_factors, "MOST_BLOCKS", 1)
+    monkeypatch.setattr(joint_cells, "MOST_BLOCKS", 1)
     losses = {pair: np.array(of_cells) for pair, of_cells in make_losses(1000).items()}
     assert find_cell_factors(losses, Neighbours.REPLACE) is None
     beyond = {pair: np.array([8 * FINEST, 1]) for pair in losses}
@@ -73,7 +73,7 @@ def test_cells_that_change_what_others_see_are_left_to_one_after_the_other(monke
 def test_a_planted_error_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A block goes on as if nothing had changed."""
     nothing = np.zeros(1, bool)
-    monkeypatch.setattr(cell_factors._Greatest, "would_change", lambda self, cells, numbers: nothing)
+    monkeypatch.setattr(joint_cells._Greatest, "would_change", lambda self, cells, numbers: nothing)
     assert not all(lower_alike(50) for _ in range(100))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import idios.evaluation.baselines as baselines
+import idios.evaluation.comparison as baselines
 from idios.core.statistics import Median
 from idios.errors import InvalidInput
 from idios.evaluation import compare, compare_frame

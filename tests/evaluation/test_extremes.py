@@ -9,7 +9,7 @@ from idios.core.neighbours import Neighbours
 from idios.core.statistics import KthLargest
 from idios.data.arrays import read_numbers
 from idios.evaluation import extremes
-from idios.evaluation.samples import EXPONENTIAL, NORMAL, UNIFORM, draw_top_ranks, make_generator
+from idios.evaluation.made_samples import EXPONENTIAL, NORMAL, UNIFORM, draw_top_ranks, make_generator
 from idios.evaluation.smooth import maximum_smooth_sensitivity
 
 

@@ -15,7 +15,8 @@ from idios.core.distributions import InverseSensitivity
 from idios.core.neighbours import Neighbours
 from idios.core.statistics import Median
 from idios.data.arrays import read_numbers
-from idios.evaluation.baselines import exponential_median_error
+from idios.evaluation.comparison import exponential_median_error
+from idios.evaluation.made_samples import NORMAL, SHAPES, UNIFORM, draw_sorted_sets, make_generator
 from idios.evaluation.medians import (
     GRID,
     REFUSAL,
@@ -29,7 +30,6 @@ from idios.evaluation.medians import (
 )
 from idios.evaluation.noises import Staircase
 from idios.evaluation.reproduction import FULL
-from idios.evaluation.samples import NORMAL, SHAPES, UNIFORM, draw_sorted_sets, make_generator
 from idios.evaluation.smooth import median_smooth_sensitivity
 
 # Mean absolute errors at ε = 1 for n = 10, 100, 1000, worked out apart from this package, by sampling too. One of them,

@@ -12,8 +12,8 @@ import pytest
 from idios.core.domain import Categories, Domain, Kind
 from idios.declare.schema import Column
 from idios.expressions.diagram import DiagramManager
-from idios.expressions.expansion import Expander
 from idios.expressions.predicates import NOTHING, Among, And, Intervals, column_names, holds, union
+from idios.expressions.preimages import Expander
 from idios.expressions.work import Work
 from idios.plan.derived_values import find_possible
 from tests.derived_expressions import derive_many, find_point, find_value

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from idios.expressions import range_arithmetic
+from idios.expressions import ranges
 from idios.expressions.language import FUNCTIONS, Call, Case, Expression, Literal, Reference, Value, evaluate
-from idios.expressions.range_arithmetic import LENIENT, STRICT
-from idios.expressions.ranges import Range, find_range, hull, narrow
+from idios.expressions.ranges import LENIENT, STRICT, Range, find_range, hull, narrow
 
 
 def number(*points: object, nullable: bool = False) -> tuple[Range, list[Value]]:
@@ -304,8 +303,8 @@ PLANTED: dict[str, tuple[Any, str, Any]] = {
     "a difference of the lower and of the upper ends": (STRICT, "-", lambda a, b: subtract_ends(a, b)),
     "a quotient that is never NULL": (STRICT, "/", lambda a, b: Range()),
     "the absolute value of both ends": (STRICT, "abs", lambda a: Range(*sorted(map(abs, (a.low or 0, a.high or 0))))),
-    "a month that always rises": (STRICT, "extract month", range_arithmetic._rise("extract month")),
-    "a weekday that always rises": (STRICT, "extract dow", range_arithmetic._rise("extract dow")),
+    "a month that always rises": (STRICT, "extract month", ranges._rise("extract month")),
+    "a weekday that always rises": (STRICT, "extract dow", ranges._rise("extract dow")),
     "less where less or equal": (STRICT, "<=", STRICT["<"]),
     "GREATEST as if nothing were NULL": (LENIENT, "greatest", lambda arguments: GREATEST(sure(arguments))),
     "COALESCE of the first alone": (LENIENT, "coalesce", lambda arguments: arguments[0]),

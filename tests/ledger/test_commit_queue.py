@@ -15,8 +15,8 @@ import pytest
 
 from idios.errors import BudgetExceeded, LedgerTampered, LedgerUnavailable, NotPermitted
 from idios.ledger import Ledger, Reservation, StoredAnswer
-from idios.ledger.commit_queue import MOST, CommitQueue
 from idios.ledger.state import Place as RowPlace
+from idios.ledger.store import MOST, CommitQueue
 from tests.ledger.ledger_place import Place, ask, kinds, people
 from tests.ledger.ledger_worker import table
 from tests.waiting import until
@@ -226,7 +226,7 @@ def test_an_interrupted_wait_is_no_ones_lead(pool: ThreadPoolExecutor, monkeypat
     led = pool.submit(place.run, lead)
     assert leading.wait(10)
     with monkeypatch.context() as patched:
-        patched.setattr("idios.ledger.commit_queue._Job.wait", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr("idios.ledger.store._Job.wait", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             place.add("never")
     go.set()

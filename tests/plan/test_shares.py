@@ -12,7 +12,7 @@ from idios.core.exact import round_root_down
 from idios.core.neighbours import Neighbours
 from idios.declare.schema import Budget
 from idios.errors import InvalidInput
-from idios.plan.shares import divide
+from idios.plan.budget import divide
 from tests.sql.declared import PEOPLE, declared, planned
 
 F = Fraction

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from idios.data.formats.text_proposals import RARE
-from idios.propose.sentinels import Sentinels, find_sentinels
+from idios.propose.column_proposals import Sentinels, find_sentinels
 
 USUAL = 40
 TENTHS = [Fraction(number, 10) for number in range(88)]

@@ -48,8 +48,7 @@ from idios.expressions.language import (
     list_references,
     walk,
 )
-from idios.expressions.range_arithmetic import LENIENT, STRICT
-from idios.expressions.ranges import Range, find_range
+from idios.expressions.ranges import LENIENT, STRICT, Range, find_range
 from idios.model import ReleasedTable
 from idios.model.quote import ExpectedMargin
 from idios.model.released import Interval

@@ -154,7 +154,7 @@ def find_rho(
 
     ``whole_table`` says that the selection is the whole table by declaration: under replace no record enters it.
     ``apart`` is the number of cells that a person's records are spread over: what is drawn from all cells together is
-    not divided by it (``plan.shares``), and counts so many times. With Laplace noise fitted to the data it is the ρ of
+    not divided by it (``plan.budget``), and counts so many times. With Laplace noise fitted to the data it is the ρ of
     one statistic by itself, not of several calibrated together.
 
     >>> str(find_rho(Choice(Method.INVERSE, 9, Fraction(1, 20)), Mean(), Neighbours.REPLACE, True).changing)

@@ -46,7 +46,7 @@ from idios.data.sql.join_sql import Rows, hold_key
 from idios.data.sql.missing_sql import hide_sentinels
 from idios.declare.schema import Column, Dataset
 from idios.errors import SourceError
-from idios.expressions.expansion import find_node
+from idios.expressions.preimages import find_node
 from idios.plan.joins import find_table, list_keys
 from idios.plan.question import Plan
 from idios.sql.derived import cuts_values

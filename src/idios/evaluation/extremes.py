@@ -4,7 +4,7 @@ For N(0, 1) within public bounds ±R. The maximum needs the bounds at every leve
 at the individual one. That is the paper's section on the maximum, which has no figure.
 
 The second largest has fair rivals. One that draws from all the domain by how many records must change, inverse
-sensitivity, has no chance: two records reach the bound. One that counts has (``above_threshold``): Durfee's, whose
+sensitivity, has no chance: two records reach the bound. One that counts has (``thresholds_exceeded``): Durfee's, whose
 thresholds begin at the lower bound and grow by β = 1.001, with ε in equal parts; and one whose thresholds grow with the
 distance from 0 on both sides, by β = 1.01, with two thirds of ε for the target, since a noisy target is what makes a
 scan run far past the data. Both end at the upper bound, and both are simulated: one draw for each data set.
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from idios.evaluation.above_threshold import RATIO, draw_stops, make_ladder
+from idios.evaluation.made_samples import NORMAL, draw_top_ranks, make_generator
 from idios.evaluation.noises import Admissible, paper_pair, tight_pair
-from idios.evaluation.samples import NORMAL, draw_top_ranks, make_generator
 from idios.evaluation.smooth import Floats
+from idios.evaluation.thresholds_exceeded import RATIO, draw_stops, make_ladder
 
 EPSILON = 1.0
 DEPTH = 200

@@ -36,8 +36,8 @@ from functools import cached_property
 
 import numpy as np
 
+from idios.evaluation.made_samples import SHAPES, Shape, draw_sorted_sets, make_generator
 from idios.evaluation.noises import Admissible, paper_pair, tight_pair
-from idios.evaluation.samples import SHAPES, Shape, draw_sorted_sets, make_generator
 from idios.evaluation.smooth import Floats
 
 SIZES = (10, 100, 1000)

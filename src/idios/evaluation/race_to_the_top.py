@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from idios.evaluation.clipping import sum_clipped
+from idios.evaluation.clipped_means import sum_clipped
 from idios.evaluation.smooth import Floats
 
 BETA = 0.1

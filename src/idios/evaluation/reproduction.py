@@ -14,15 +14,14 @@ from idios.core.domain import Domain
 from idios.core.neighbours import Moves, Neighbours
 from idios.core.statistics import Histogram, RangeCount
 from idios.core.summary import Summary
-from idios.evaluation import reproduction
 from idios.evaluation.document import Figure, Panel, Section, Series, Table, make_jsonable
 from idios.evaluation.errata import Erratum, compute_errata
 from idios.evaluation.extremes import NAMES as EXTREME_NAMES
 from idios.evaluation.extremes import Sweep, run_sweeps
+from idios.evaluation.made_samples import SHAPES, make_generator
 from idios.evaluation.medians import EPSILONS, SIZES, PanelMeasurement, measure_panel
 from idios.evaluation.medians import NAMES as MEDIAN_NAMES
 from idios.evaluation.noises import Admissible, Laplace, Staircase, Symmetric, paper_pair, tight_pair
-from idios.evaluation.samples import SHAPES, make_generator
 
 # The sections of the reproduction's report: noise, medians, the fair fight, extremes, counts and errata.
 
@@ -413,7 +412,7 @@ def reproduce(effort: Effort = FULL, progress: Progress | None = None) -> tuple[
     """Compute every section; ``progress`` is called with each step and the share of the work done before it."""
     tell = progress or (lambda step, share: None)
     tell("noise", 0.0)
-    noise = reproduction.describe_noise()
+    noise = describe_noise()
     panels = []
     jobs = [(shape, n) for shape in SHAPES for n in SIZES]
     for i, (shape, n) in enumerate(jobs):
@@ -424,11 +423,11 @@ def reproduce(effort: Effort = FULL, progress: Progress | None = None) -> tuple[
     tell("counts and errata", 0.95)
     computed = (
         noise,
-        reproduction.describe_medians(panels),
-        reproduction.describe_fair_fight(panels),
-        reproduction.describe_extremes(sweeps),
-        reproduction.describe_counts(),
-        reproduction.describe_errata(compute_errata()),
+        describe_medians(panels),
+        describe_fair_fight(panels),
+        describe_extremes(sweeps),
+        describe_counts(),
+        describe_errata(compute_errata()),
     )
     tell("done", 1.0)
     return computed

@@ -14,8 +14,8 @@ import numpy as np
 
 from idios.core.statistics import Mean, Statistic, Sum
 from idios.core.statistics.order import OrderStatistic
-from idios.evaluation import above_threshold, clipping, rivals
-from idios.evaluation.clipping import sum_clipped
+from idios.evaluation import clipped_means, thresholds_exceeded
+from idios.evaluation.clipped_means import sum_clipped
 from idios.evaluation.smooth import Floats
 
 # Bounds, quantiles, means and sums as Google's libraries find them without declared bounds, in floats.
@@ -150,15 +150,15 @@ def list_rivals(statistic: Statistic) -> tuple[Rival, ...]:
         return _list_for_ranks(statistic)
     if isinstance(statistic, Mean):
         return (
-            Rival(DURFEE, "durfee", lambda x, e, m, rng: clipping.draw_scanned_sums(x, e, m, rng) / len(x)),
-            Rival(GOOGLE, "google", rivals.draw_means),
-            Rival(HUANG, "huang", clipping.draw_shifted_means),
+            Rival(DURFEE, "durfee", lambda x, e, m, rng: clipped_means.draw_scanned_sums(x, e, m, rng) / len(x)),
+            Rival(GOOGLE, "google", draw_means),
+            Rival(HUANG, "huang", clipped_means.draw_shifted_means),
         )
     if isinstance(statistic, Sum):
         return (
-            Rival(DURFEE, "durfee", clipping.draw_scanned_sums),
-            Rival(GOOGLE, "google", rivals.draw_sums),
-            Rival(HUANG, "huang", lambda x, e, m, rng: clipping.draw_shifted_means(x, e, m, rng) * len(x)),
+            Rival(DURFEE, "durfee", clipped_means.draw_scanned_sums),
+            Rival(GOOGLE, "google", draw_sums),
+            Rival(HUANG, "huang", lambda x, e, m, rng: clipped_means.draw_shifted_means(x, e, m, rng) * len(x)),
         )
     return ()
 
@@ -187,12 +187,12 @@ def _list_for_ranks(statistic: OrderStatistic) -> tuple[Rival, ...]:
         return numerator / parts - 0.5
 
     def unbounded(x: Floats, epsilon: float, draws: int, rng: np.random.Generator) -> Floats:
-        return above_threshold.draw_quantiles(x, find_target(len(x)), epsilon, draws, rng)
+        return thresholds_exceeded.draw_quantiles(x, find_target(len(x)), epsilon, draws, rng)
 
     def positive(x: Floats, epsilon: float, draws: int, rng: np.random.Generator) -> Floats:
-        return above_threshold.draw_quantiles(x, find_target(len(x)), epsilon, draws, rng, lower=0.0)
+        return thresholds_exceeded.draw_quantiles(x, find_target(len(x)), epsilon, draws, rng, lower=0.0)
 
     def tree(x: Floats, epsilon: float, draws: int, rng: np.random.Generator) -> Floats:
-        return rivals.draw_quantiles(x, find_target(len(x)) / len(x), epsilon, draws, rng)
+        return draw_quantiles(x, find_target(len(x)) / len(x), epsilon, draws, rng)
 
     return Rival(DURFEE, "durfee", unbounded), Rival(POSITIVE, "positive", positive), Rival(GOOGLE, "google", tree)

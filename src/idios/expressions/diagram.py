@@ -31,7 +31,6 @@ from itertools import pairwise
 from idios.core.exact import INFINITY
 from idios.declare.schema import Column
 from idios.errors import QuestionRefused
-from idios.expressions.expansion import Expander
 from idios.expressions.predicates import (
     NOTHING,
     Among,
@@ -44,6 +43,7 @@ from idios.expressions.predicates import (
     intersection,
     union,
 )
+from idios.expressions.preimages import Expander
 from idios.expressions.work import CHARACTERS, RUN, Work
 
 # Intervals in a row: many groups that the same condition selects are told from each other by their place alone.

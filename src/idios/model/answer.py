@@ -16,8 +16,16 @@ from idios.codec import from_json, json_field, read_number, refuse, to_json
 from idios.core.guarantee import Guarantee
 from idios.display import format_cost, format_left, format_number, format_value, to_float
 from idios.errors import InvalidInput
-from idios.model.late_rows import LateRows, make_rows
-from idios.model.released import Distance, Interval, Limits, check_limits, format_cell_limits, format_interval
+from idios.model.released import (
+    Distance,
+    Interval,
+    LateRows,
+    Limits,
+    check_limits,
+    format_cell_limits,
+    format_interval,
+    make_rows,
+)
 from idios.model.tidy import list_columns, write_csv
 
 # The values of an answer: exact text as it is stored, and Python's own.

@@ -1,6 +1,6 @@
 """What a derived column can be in a selected record, by public facts alone.
 
-A selection is about columns of the source (``expansion``). What it leaves of them bounds the derived column, by
+A selection is about columns of the source (``preimages``). What it leaves of them bounds the derived column, by
 interval arithmetic; both ends are then drawn in to the outermost points that some record can have, as far as conditions
 on the derived column can be rewritten. All of this follows from the selection and the declarations, and from nothing of
 how the question was worded, so that equal questions have equal domains.
@@ -14,11 +14,10 @@ from collections.abc import Callable, Mapping
 from idios.core.domain import LIMIT, Categories
 from idios.declare.schema import Column
 from idios.expressions.diagram import Diagram
-from idios.expressions.expansion import find_node
 from idios.expressions.language import Call, Expression, Literal, list_references, walk
 from idios.expressions.predicates import NOTHING, Among, Interval, Intervals, intersection, union
-from idios.expressions.range_arithmetic import MAX_COMBINATIONS
-from idios.expressions.ranges import Range, find_range
+from idios.expressions.preimages import find_node
+from idios.expressions.ranges import MAX_COMBINATIONS, Range, find_range
 from idios.expressions.work import RUN
 
 

@@ -2,7 +2,7 @@
 
     filter ─▶ diagram ─▶ groups and cells ─▶ different statistics ─▶ shares of ε ─▶ mechanisms ─▶ Plan
 
-ε is divided among the different statistics (``split``), and each share once more between the cells (``shares``). Noise
+ε is divided among the different statistics (``split``), and each share once more between the cells (``budget``). Noise
 that is fitted to the data takes these shares as weights, and is calibrated for the whole question (``core.joint``). A
 statistic that is publicly known (COUNT(*) of a whole table whose size is public) takes nothing. Groups of records can
 touch several cells at once, so with several cells each promises groups what ``part_multiples`` says. Every released
@@ -35,7 +35,18 @@ from idios.errors import InvalidInput, QuestionRefused
 from idios.expressions.diagram import Diagram, DiagramManager
 from idios.expressions.predicates import ALWAYS, EVERYTHING, Among, And, Predicate, list_leaves, simplify
 from idios.expressions.work import GROUP, MAX_WORK, Work
-from idios.plan.budget import Chooser, Target, can_check, explain_unchecked, needs_check, read_check
+from idios.plan.budget import (
+    Chooser,
+    Target,
+    can_check,
+    divide,
+    explain_unchecked,
+    find_price,
+    make_guarantee,
+    needs_check,
+    read_check,
+    shares_rho,
+)
 from idios.plan.cells import Cell, make_cells, make_groups
 from idios.plan.derived_values import find_possible
 from idios.plan.normal_form import (
@@ -49,7 +60,6 @@ from idios.plan.normal_form import (
 from idios.plan.postprocessing import count_rows, count_work
 from idios.plan.question import Group, Measure, Plan, Question, Split, read_split
 from idios.plan.reductions import reduce as reduce_to_people
-from idios.plan.shares import divide, find_price, make_guarantee, shares_rho
 from idios.sql.literals import quote_string
 from idios.sql.suggestions import list_some
 

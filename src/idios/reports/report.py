@@ -28,7 +28,7 @@ from idios.core.exact import Number, positive, text
 from idios.display import format_amount, format_left
 from idios.errors import AnswerFailed, BudgetExceeded, InvalidInput, QuestionRefused, Unanswerable
 from idios.model import Answer, Quote
-from idios.plan.shares import divide
+from idios.plan.budget import divide
 from idios.reports.totals import Payer, Total, add_up, settle
 
 T = TypeVar("T")

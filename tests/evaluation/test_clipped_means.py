@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from idios.evaluation.clipping import _search, draw_scanned_sums, draw_shifted_means, sum_clipped
+from idios.evaluation.clipped_means import _search, draw_scanned_sums, draw_shifted_means, sum_clipped
 
 STEPS, EPSILON = 3, 1.0
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from idios.evaluation.above_threshold import draw_quantiles, draw_stops, make_ladder, scan_upwards
+from idios.evaluation.thresholds_exceeded import draw_quantiles, draw_stops, make_ladder, scan_upwards
 
 RATES = (0.5, 0.5)
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(40)

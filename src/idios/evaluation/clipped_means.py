@@ -14,7 +14,7 @@ The radius is sought at the rank n − max(2/ε₃, τ), at least n/2. At 2/ε�
 the counts of a search may err by, scale·ln(10⁶·steps), since one search that goes astray in the far outside costs more
 than all the others. By the same rule the data is moved only if n/2 exceeds the τ of the median; n is public.
 
-Durfee 2023 (``above_threshold``) finds the radius of |x| by one scan of thresholds, without moving the data.
+Durfee 2023 (``thresholds_exceeded``) finds the radius of |x| by one scan of thresholds, without moving the data.
 
 All are for replace.
 """
@@ -26,8 +26,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from idios.evaluation.above_threshold import scan_upwards
 from idios.evaluation.smooth import Floats
+from idios.evaluation.thresholds_exceeded import scan_upwards
 
 BITS = 32
 COARSE = 1.01
